@@ -1,0 +1,39 @@
+# One word each: make demo, test, lint, format, bench. The environment is made in .venv, with the versions of
+# constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/.ready
+BENCH_READY := $(VENV)/.bench
+
+.PHONY: demo test lint format bench clean
+
+demo: $(READY)
+	$(VENV)/bin/python examples/demo.py
+
+test: lint
+	$(VENV)/bin/python -m pytest
+
+lint: $(READY)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: $(READY)
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: $(BENCH_READY)
+	$(VENV)/bin/python -W ignore benchmarks/local.py
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "belief-fs needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Use make PYTHON=python3.12, say.")'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	touch $@
+
+$(BENCH_READY): $(READY)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

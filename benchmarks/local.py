@@ -1,0 +1,212 @@
+"""How fast the local engine is: every figure a ratio, measured in one run on one machine.
+
+    python benchmarks/local.py [--quick] [--only tall,wide,...] [--json FILE]
+
+Prints a markdown table and writes the same as JSON. Peers that are not installed are left out, and said so.
+scikit-rebate is slow: it gets a part of the rows, and its time is scaled up by the square of the part; --whole gives it
+all rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import belief
+
+REPEATS = 3
+
+
+def best(task: Callable[[], object], repeats: int = REPEATS) -> float:
+    """The least of a few times, in seconds."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        task()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def table(m: int, F: int, n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """z-scored noise, 20 of the columns shifted by class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, m)
+    X = rng.standard_normal((m, F), dtype=np.float32)
+    X[:, :20] += 0.5 * y[:, None]
+    return X, y
+
+
+class Peak:
+    """The most memory this process used above what it had at the start, in GB."""
+
+    def __enter__(self) -> Peak:
+        self._page = os.sysconf("SC_PAGE_SIZE")
+        self._start = self._most = self._rss()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.gb = (self._most - self._start) / 1e9
+
+    def _rss(self) -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * self._page
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.01):
+            self._most = max(self._most, self._rss())
+
+
+def fit(X: object, y: object, n: int, **settings: object) -> belief.Result:
+    return belief.select(X, y, n, random_state=0, **settings)
+
+
+def tall(rows: list[dict], quick: bool) -> None:
+    m = 20_000 if quick else 200_000
+    X, y = table(m, 500, 2)
+    Q = X[:2000].copy()
+    out = np.empty((2000, m), np.float32)
+    ours = best(lambda: fit(X, y, 10, sample_size=2000))
+    with Peak() as peak:
+        fit(X, y, 10, sample_size=2000)
+    plain = best(lambda: fit(X, y, 10, sample_size=2000, redundancy=None))
+    sgemm = best(lambda: np.matmul(Q, X.T, out=out))
+    rows.append(
+        row("tall", f"{m:,} x 500, sample 2,000", ours, "bare sgemm", sgemm, ours / sgemm, "at most 1.5", peak.gb)
+    )
+    rows.append(row("mCR", f"{m:,} x 500, sample 2,000", ours, "without mCR", plain, ours / plain, "at most 1.15"))
+
+
+def wide(rows: list[dict], quick: bool) -> None:
+    F = 23_000 if quick else 230_000
+    X, y = table(2350, F, 3)
+    repeats = REPEATS if quick else 2
+    ours = best(lambda: fit(X, y, 50, sample_size=2350), repeats)
+    with Peak() as peak:
+        fit(X, y, 50, sample_size=2350)
+    Y, out = X.copy(), np.empty((2350, 2350), np.float32)  # a copy: numpy computes half of X @ X.T only
+    sgemm = best(lambda: np.matmul(Y, X.T, out=out), repeats)
+    rows.append(
+        row("wide", f"2,350 x {F:,}, all rows", ours, "bare sgemm", sgemm, ours / sgemm, "at most 2.5", peak.gb)
+    )
+
+
+def peers(rows: list[dict], quick: bool, whole: bool = False) -> None:
+    for m, F in ((5_000, 500), (20_000, 200)):
+        m = m // 5 if quick else m
+        X, y = table(m, F, 2)
+        ours = best(partial(fit, X, y, 10, sample_size=m))
+        name = f"{m:,} x {F}, all rows"
+        fast_select(rows, name, X, y, ours)
+        rebate(rows, name, X, y, ours, 1 if whole else 10 if m > 5_000 else 5)
+
+
+def fast_select(rows: list[dict], name: str, X: np.ndarray, y: np.ndarray, ours: float) -> None:
+    try:
+        from fast_select import ReliefF
+    except ImportError:
+        rows.append(absent("peers", name, "fast-select"))
+        return
+    model = ReliefF(n_features_to_select=10, n_neighbors=10, backend="cpu", n_jobs=-1)
+    model.fit(X[:200], y[:200])  # compiles
+    theirs = best(lambda: model.fit(X, y))
+    rows.append(row("peers", name, ours, "fast-select ReliefF", theirs, theirs / ours, "at least 4 times as fast"))
+
+
+def rebate(rows: list[dict], name: str, X: np.ndarray, y: np.ndarray, ours: float, part: int) -> None:
+    try:
+        from skrebate import ReliefF
+    except ImportError:
+        rows.append(absent("peers", name, "scikit-rebate"))
+        return
+    n = len(X) // part
+    model = ReliefF(n_features_to_select=10, n_neighbors=10, n_jobs=-1)
+    theirs = best(lambda: model.fit(X[:n].astype(float), y[:n]), 1) * part**2
+    said = "scikit-rebate ReliefF" + (f" (1/{part} of the rows, scaled up)" if part > 1 else "")
+    rows.append(row("peers", name, ours, said, theirs, theirs / ours, "at least 150 times as fast"))
+
+
+def ties(rows: list[dict], quick: bool) -> None:
+    home = Path(os.environ.get("BELIEF_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    file = home / "large_slices" / "kddcup_10K.csv"
+    if not file.exists():
+        rows.append(absent("ties", "kddcup_10K", f"the file {file.name} (set BELIEF_DATA)"))
+        return
+    import pandas as pd
+
+    X = pd.read_csv(file, header=None)
+    y = X.pop(X.columns[-1]).to_numpy()
+    X.columns = [f"c{j}" for j in X.columns]
+    noise = np.random.default_rng(0).standard_normal(X.shape, dtype=np.float32)
+    ours, other = best(lambda: fit(X, y, 10)), best(lambda: fit(noise, y, 10))
+    rows.append(row("ties", "kddcup_10K, 10,000 x 41", ours, "random data", other, ours / other, "at most 3"))
+
+
+def row(
+    case: str, what: str, ours: float, against: str, theirs: float, ratio: float, wanted: str, gb: float | None = None
+) -> dict:
+    return {
+        "case": case, "data": what, "seconds": ours, "against": against, "their_seconds": theirs, "ratio": ratio,
+        "wanted": wanted, "peak_gb": gb,
+    }  # fmt: skip
+
+
+def absent(case: str, what: str, name: str) -> dict:
+    return {"case": case, "data": what, "against": f"{name}: not installed, left out"}
+
+
+def markdown(rows: list[dict]) -> str:
+    lines = [
+        "| case | data | ours, s | against | theirs, s | ratio | wanted | peak GB beside the data |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        if "ratio" not in r:
+            lines.append(f"| {r['case']} | {r['data']} | | {r['against']} | | | | |")
+            continue
+        peak = "" if r["peak_gb"] is None else f"{r['peak_gb']:.2f}"
+        lines.append(
+            f"| {r['case']} | {r['data']} | {r['seconds']:.2f} | {r['against']} | {r['their_seconds']:.2f}"
+            f" | **{r['ratio']:.2f}** | {r['wanted']} | {peak} |"
+        )
+    return "\n".join(lines)
+
+
+CASES = {"tall": tall, "wide": wide, "peers": peers, "ties": ties}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that it runs")
+    parser.add_argument("--only", default=",".join(CASES), help="cases, with commas between them")
+    parser.add_argument("--whole", action="store_true", help="give scikit-rebate all rows (minutes)")
+    parser.add_argument("--json", type=Path, default=Path(__file__).with_suffix(".json"))
+    options = parser.parse_args()
+    fit(*table(300, 20, 2), 5)  # compiles, or loads what is compiled
+    rows: list[dict] = []
+    for name in options.only.split(","):
+        more = {"whole": options.whole} if name == "peers" else {}
+        CASES[name](rows, options.quick, **more)
+    machine = {
+        "machine": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+    }
+    options.json.write_text(json.dumps({**machine, "belief": belief.__version__, "rows": rows}, indent=1))
+    print(markdown(rows))
+
+
+if __name__ == "__main__":
+    main()

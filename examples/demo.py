@@ -1,0 +1,15 @@
+"""The bundled example: which columns tell the customers who leave, and which only repeat the others?"""
+
+from pathlib import Path
+
+import pandas as pd
+
+import belief
+
+table = pd.read_csv(Path(__file__).with_name("churn.csv"))
+left = table.pop("left")
+result = belief.select(table, left, 4, random_state=0)
+
+print(f"{len(table)} customers, {table.shape[1]} columns, {(left == 'yes').mean():.0%} left.\n")
+print(result.explain())
+print("\nSelected:", ", ".join(result.selected_names))

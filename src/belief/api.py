@@ -1,0 +1,137 @@
+"""`select`: a table and its classes in, a Result out. The faces of the package all come through here."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from belief.data.labels import encode_labels
+from belief.data.table import Table, open_table
+from belief.engines.local import LocalEngine
+from belief.method.algorithm import belief
+from belief.method.partials import Summary
+from belief.method.settings import Settings, is_count, is_integer
+from belief.progress import Callback, Reporter
+from belief.result import Result, result_of
+
+
+def select(
+    X: Any,
+    y: Any = None,
+    n_features_to_select: int | float = 10,
+    *,
+    discrete_features: Any = "auto",
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    working_memory: int = 1024,
+    callback: Callback | None = None,
+    **settings: Any,
+) -> Result:
+    """Select features with BELIEF.
+
+    Parameters
+    ----------
+    X : array, memory map or DataFrame of shape (n_rows, n_features), or a list of those as blocks of rows
+        Missing values are NaN or null.
+    y : array of shape (n_rows,)
+        The class of each row: numbers, strings, categories.
+    n_features_to_select : int or float, default=10
+        How many features to select, or which share of them.
+    discrete_features : "auto", mask, indices or names, default="auto"
+        The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
+    n_jobs : int, default=None
+        Threads; None or -1: as many as the process may use.
+    verbose : int, default=0
+        1 shows a bar on stderr.
+    working_memory : int, default=1024
+        MiB that may be used beside the data.
+    callback : callable, default=None
+        Called with a `belief.progress.Progress` as the run goes on.
+    **settings
+        The other settings of :class:`BeliefSelector`, by the same names: `n_neighbors`, `sample_size`, `batch_size`,
+        `neighborhood`, `scale`, `redundancy`, `theta`, `eta`, `kappa`, `stratify`, `random_state`.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import belief, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 50)
+    >>> X = rng.normal(size=(100, 5))
+    >>> X[:, 3] += 3 * y
+    >>> belief.select(X, y, 1, random_state=0).selected
+    array([3])
+    """
+    chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings})
+    _check_resources(n_jobs, working_memory)
+    table = open_table(X, discrete_features)
+    classes, labels = encode_labels(y, table.source.n_rows)
+    names = table.names or [f"x{j}" for j in range(table.source.n_features)]
+    _check_sizes(chosen, table, len(classes))
+    reporter = Reporter(callback, bar=verbose > 0)
+    engine = LocalEngine(
+        table.source, labels, len(classes), table.discrete,
+        n_jobs=n_jobs, working_memory=working_memory * 2**20, report=reporter.rows,
+    )  # fmt: skip
+    try:
+        with engine:
+            outcome = belief(engine, chosen, lambda summary: _check_values(summary, names, table), reporter.phase)
+    finally:
+        reporter.finish()
+    record = {f.name: getattr(chosen, f.name) for f in fields(chosen) if f.name != "random_state"}
+    return result_of(outcome, classes, table.source.n_rows, record, names)
+
+
+def _check_resources(n_jobs: Any, working_memory: Any) -> None:
+    if not (n_jobs is None or n_jobs == -1 or is_count(n_jobs)):
+        raise ValueError(f"n_jobs must be None, -1 or an integer of at least 1; got {n_jobs!r}.")
+    if not is_integer(working_memory) or working_memory < 16:
+        raise ValueError(f"working_memory must be an integer of at least 16 (MiB); got {working_memory!r}.")
+
+
+def _check_sizes(settings: Settings, table: Table, n_classes: int) -> None:
+    """What can be said before the data is read."""
+    m, F = table.source.n_rows, table.source.n_features
+    if settings.select_of(F) > F:
+        warnings.warn(
+            f"n_features_to_select={settings.n_features_to_select} is more than the {F} features there are: all are"
+            " selected, in order.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if settings.stratify and settings.sample_of(m) < n_classes:
+        raise ValueError(
+            f"sample_size={settings.sample_size!r} comes to {settings.sample_of(m)} of {m} rows, fewer than the"
+            f" {n_classes} classes: with stratify=True at least one row of each is sampled; ask for more."
+        )
+
+
+def _check_values(summary: Summary, names: list[str], table: Table) -> None:
+    """Refuse, or warn of, values that cannot be used, by the name of the column."""
+    infinite = np.flatnonzero(np.isinf(summary.minimum) | np.isinf(summary.maximum))
+    if len(infinite):
+        raise ValueError(
+            f"Input X contains infinity, in column {names[infinite[0]]!r}{_and_more(infinite)}: replace infinities by a"
+            " number, or by NaN to have them count as missing."
+        )
+    empty = np.flatnonzero(summary.count == 0)
+    if len(empty) == len(names):
+        raise ValueError("Every value of X is missing: there is nothing to select from.")
+    if np.all(~(summary.maximum > summary.minimum)):
+        raise ValueError("Every feature of X is constant: there is nothing to tell the classes apart by.")
+    if len(empty):
+        warnings.warn(
+            f"Column {names[empty[0]]!r}{_and_more(empty)} has no value at all: it counts as constant.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _and_more(columns: np.ndarray) -> str:
+    return f" (and {len(columns) - 1} more)" if len(columns) > 1 else ""

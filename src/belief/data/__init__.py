@@ -1,0 +1,1 @@
+"""What a user has becomes rows of numbers by global id."""

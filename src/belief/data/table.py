@@ -1,0 +1,249 @@
+"""What a user's table becomes: a Source, the names of its features, and which of them are discrete.
+
+Arrays are used where they lie. Of a DataFrame the numeric columns are used where they lie too, as far as their library
+allows; strings, categories and booleans become codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from belief.data.source import ArraySource, BlockSource, ColumnSource, Source
+from belief.method.partials import Array
+from belief.method.settings import did_you_mean, is_integer
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows, names (None where the table had none), and which features are discrete."""
+
+    source: Source
+    names: list[str] | None
+    discrete: Array
+
+
+def open_table(X: Any, discrete_features: Any = "auto") -> Table:
+    """Open an array, a memory map, a DataFrame, or a sequence of those as blocks of rows."""
+    blocks = X if isinstance(X, list | tuple) and len(X) and all(_is_block(x) for x in X) else [X]
+    if len(blocks) > 1:
+        blocks = [block for block in blocks if len(block)] or blocks[:1]
+    frames = [_frame(block) for block in blocks]
+    if all(frame is not None for frame in frames):
+        opened = _open_frames(frames)  # type: ignore[arg-type]
+    else:
+        opened = _open_arrays([_array(block) for block in blocks])
+    sources, names, found = opened
+    discrete = found if _is_auto(discrete_features) else found | _mask(discrete_features, names, len(found))
+    return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete)
+
+
+def _is_block(x: Any) -> bool:
+    return getattr(x, "ndim", 0) == 2 or _frame(x) is not None
+
+
+def _frame(X: Any) -> nw.DataFrame[Any] | None:
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def refuse_shape(shape: tuple[int, ...]) -> None:
+    """The words are those scikit-learn's users know."""
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be a table: Expected 2D array, got {len(shape)}D array instead. Reshape your data: a single"
+            " feature is X.reshape(-1, 1), a single row X.reshape(1, -1)."
+        )
+    if shape[0] == 0:
+        raise ValueError(
+            f"X has no rows: Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required."
+        )
+    if shape[1] == 0:
+        raise ValueError(
+            f"X has no columns: Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+        )
+
+
+# --- arrays ---
+
+
+def _array(X: Any) -> Array:
+    if hasattr(X, "toarray") or type(X).__module__.startswith("scipy.sparse"):
+        raise TypeError("X is a sparse matrix, which is not supported yet: pass X.toarray() if that fits into memory.")
+    try:
+        X = np.asarray(X) if not isinstance(X, np.memmap) else X
+    except ValueError:
+        raise ValueError("X is not a table: its rows have different lengths.") from None
+    refuse_shape(X.shape)
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X has the type {X.dtype}.")
+    if X.dtype.kind not in "biufOUS":
+        raise ValueError(f"X has the type {X.dtype}, which is neither numbers nor strings; convert it first.")
+    if X.dtype == np.longdouble:
+        X = X.astype(np.float64)
+    return X
+
+
+def _open_arrays(arrays: list[Array]) -> tuple[list[Source], list[str] | None, Array]:
+    width = arrays[0].shape[1]
+    for i, X in enumerate(arrays):
+        if X.shape[1] != width:
+            raise ValueError(f"The blocks of X differ: block 0 has {width} columns, block {i} has {X.shape[1]}.")
+    if any(X.dtype.kind in "OUS" for X in arrays):
+        coded = [_Column(f"column {j}", [_from_objects(X[:, j], f"column {j}") for X in arrays]) for j in range(width)]
+        return _columns(coded, len(arrays)), None, np.array([c.discrete for c in coded])
+    discrete = np.full(width, all(X.dtype.kind == "b" for X in arrays))
+    return [ArraySource(X) for X in arrays], None, discrete
+
+
+# --- DataFrames ---
+
+
+def _open_frames(frames: list[nw.DataFrame[Any]]) -> tuple[list[Source], list[str] | None, Array]:
+    names = frames[0].columns
+    refuse_shape((sum(len(f) for f in frames), len(names)))
+    for i, frame in enumerate(frames):
+        if frame.columns != names:
+            odd = next((n for n in frame.columns if n not in names), None) or next(
+                (n for n in names if n not in frame.columns), "their order"
+            )
+            raise ValueError(f"The blocks of X differ: block {i} and block 0 do not agree on the columns ({odd!r}).")
+    whole = [_one_array(frame) for frame in frames]
+    if all(X is not None for X in whole):
+        return [ArraySource(X) for X in whole], names, np.zeros(len(names), bool)  # type: ignore[arg-type]
+    columns = [_Column(name, [_from_series(frame[:, j]) for frame in frames]) for j, name in enumerate(names)]
+    return _columns(columns, len(frames)), names, np.array([c.discrete for c in columns])
+
+
+def _one_array(frame: nw.DataFrame[Any]) -> Array | None:
+    """The array behind a DataFrame, where it is one; None where its columns are held apart."""
+    dtypes = set(frame.schema.values())
+    if len(dtypes) > 1 or not dtypes <= {nw.Float32(), nw.Float64()}:
+        return None
+    first = frame[:, 0].to_numpy()
+    X = frame.to_numpy()
+    return X if X.dtype.kind == "f" and np.shares_memory(X[:, 0], first) else None
+
+
+Coded = tuple[Array, list[Any] | None]  # codes (-1: missing) with their categories, or numbers (NaN: missing) and None
+
+
+class _Column:
+    """One feature over all blocks, with one code for each category in all of them."""
+
+    def __init__(self, name: str, blocks: Sequence[Coded]) -> None:
+        self.discrete = any(categories is not None for _, categories in blocks)
+        if self.discrete and any(categories is None for _, categories in blocks):
+            raise ValueError(f"{name} holds numbers in one block of X and categories in another; make them alike.")
+        book = {c: float(i) for i, c in enumerate(sorted({c for _, known in blocks for c in known or ()}, key=str))}
+        self.blocks = [_recode(codes, categories, book) for codes, categories in blocks]
+
+
+def _recode(values: Array, categories: list[Any] | None, book: dict[Any, float]) -> Array:
+    if categories is None:
+        return values
+    few = np.array([book[c] for c in categories] + [np.nan], np.float32 if len(book) < 2**24 else np.float64)
+    return few[values]  # -1 is the last: missing
+
+
+def _columns(columns: Sequence[_Column], n_blocks: int) -> list[Source]:
+    return [ColumnSource([column.blocks[i] for column in columns]) for i in range(n_blocks)]
+
+
+def _from_series(series: nw.Series[Any]) -> Coded:
+    dtype, name = series.dtype, f"column {series.name!r}"
+    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum):
+        return _factorise(series)
+    if isinstance(dtype, nw.Boolean):
+        return series.cast(nw.Int64).fill_null(-1).to_numpy(), [False, True]
+    if dtype.is_numeric():
+        if not series.null_count() and not dtype.is_decimal():
+            return series.to_numpy(), None
+        return series.cast(nw.Float64).to_numpy(), None
+    if isinstance(dtype, nw.Object):
+        return _from_objects(series.to_numpy(), name)
+    raise ValueError(f"{name} has the type {dtype}, which is neither numbers nor strings; convert it, or drop it.")
+
+
+def _factorise(series: nw.Series[Any]) -> Coded:
+    known = series.drop_nulls().unique().to_list()
+    if not known:
+        return np.full(len(series), -1), []
+    native = series.to_native()
+    if hasattr(native, "factorize"):  # pandas
+        codes, categories = native.factorize()
+        return codes, list(categories)
+    codes = series.cast(nw.String).replace_strict(
+        [str(c) for c in known], list(range(len(known))), return_dtype=nw.Int64
+    )
+    return codes.fill_null(-1).to_numpy(), known
+
+
+def _from_objects(values: Array, name: str) -> Coded:
+    """A column of Python objects: all numbers, or all strings; None and NaN are missing."""
+    missing = np.array([v is None or v != v for v in values], bool)
+    there = values[~missing]
+    if all(isinstance(v, str | bytes) for v in there):
+        codes = np.full(len(values), -1)
+        categories, codes[~missing] = np.unique(there.astype(str), return_inverse=True)
+        return codes, categories.tolist()
+    try:
+        out = np.full(len(values), np.nan)
+        if any(isinstance(v, str | bytes) for v in there):
+            raise TypeError
+        out[~missing] = there.astype(np.float64)
+    except (TypeError, ValueError):
+        kinds = sorted({type(v).__name__ for v in there})
+        raise ValueError(
+            f"{name} of X is neither all strings nor all numbers (argument must be a string or a number): it holds"
+            f" {', '.join(kinds)}; convert it, or drop it."
+        ) from None
+    return out, None
+
+
+# --- which features are discrete ---
+
+
+def _is_auto(given: Any) -> bool:
+    return given is None or (isinstance(given, str) and given == "auto")
+
+
+def _mask(given: Any, names: list[str] | None, n_features: int) -> Array:
+    """A mask from a mask, indices or names."""
+    allowed = f"'auto', a mask of {n_features} booleans, indices, or names of columns"
+    if isinstance(given, str):
+        given = [given]
+    try:
+        items = list(given)
+    except TypeError:
+        raise ValueError(f"discrete_features must be {allowed}; got {given!r}.") from None
+    if items and all(isinstance(v, bool | np.bool_) for v in items):
+        if len(items) != n_features:
+            raise ValueError(f"discrete_features is a mask of {len(items)} booleans, but X has {n_features} columns.")
+        return np.array(items, bool)
+    mask = np.zeros(n_features, bool)
+    for item in items:
+        mask[_position(item, names, n_features, allowed)] = True
+    return mask
+
+
+def _position(item: Any, names: list[str] | None, n_features: int, allowed: str) -> int:
+    if isinstance(item, str):
+        if names is None:
+            raise ValueError(f"discrete_features names {item!r}, but X has no column names; use indices.")
+        if item not in names:
+            raise ValueError(
+                f"discrete_features names {item!r}, which is not a column of X{did_you_mean(item, names)}."
+            )
+        return names.index(item)
+    if not is_integer(item):
+        raise ValueError(f"discrete_features must be {allowed}; got {item!r} in it.")
+    if not -n_features <= item < n_features:
+        raise ValueError(
+            f"discrete_features has the index {item}, but X has {n_features} columns (0 to {n_features - 1})."
+        )
+    return int(item)

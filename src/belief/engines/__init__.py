@@ -1,0 +1,1 @@
+"""Where the data lives: the Engine protocol and those that keep it."""

@@ -1,0 +1,228 @@
+"""The neighbour search of the local engine: tiles of queries meet tiles of rows.
+
+    two tiles ──embed──► float32 product ──scan──► candidates ──exact distances──► push into the best so far
+
+Where every row is a query, the tiles above the diagonal serve both ways. What is beside the data at any time is a few
+tiles per thread, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from belief.data.source import Rows
+from belief.engines.base import Search, spans
+from belief.kernels import dense
+from belief.kernels.embedding import Embedding, Slice
+from belief.kernels.nearest import TIE_MARGIN, push, scan, transpose
+from belief.method.difference import Difference
+from belief.method.partials import Array, Neighbours
+from belief.method.sampling import TIES, Sample, key
+
+if TYPE_CHECKING:
+    from belief.engines.local import LocalEngine
+
+TILE = 2000  # rows a tile has at the most; not a power of two, whose columns would share few lines of the cache
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows of the data in the order of their groups, and where each group begins."""
+
+    rows: Array
+    groups: Array
+
+
+class Nearest:
+    """One search: tiles of queries meet tiles of rows."""
+
+    def __init__(self, engine: LocalEngine, sample: Sample, difference: Difference, search: Search) -> None:
+        self.engine, self.source, self.search = engine, engine.source, search
+        self.sample = sample
+        self.embedding = Embedding(difference)
+        self.n_groups = engine.n_classes if search.per_class else 1
+        self.found = Neighbours.zero(len(sample.row), self.n_groups, search.size)
+        self.place = np.full(engine.m, -1, np.int64)  # row id -> which query it is
+        self.place[sample.row] = np.arange(len(sample.row))
+        self.own = threading.local()  # buffers of a thread
+        self.lock = threading.Lock()
+
+    def run(self) -> Neighbours:
+        """Search. Where all products fit, they are made first, and each query sees all rows at once."""
+        m, s = self.engine.m, len(self.sample.row)
+        height = self._height()
+        small = 4 * s * m <= self.engine.working_memory // 4
+        tiles = list(self.engine._map(self._tile, [(0, m)] if small else spans(m, height)))
+        symmetric = s == m == sum(len(t.rows) for t in tiles)
+        queries = np.concatenate([t.rows for t in tiles]) if symmetric else self.sample.row
+        (self._all_at_once if small else self._tile_by_tile)(queries, tiles, symmetric, height)
+        label = np.where(self.found.row >= 0, self.engine.labels[self.found.row], -1)
+        return Neighbours(self.found.d2, self.found.key, self.found.row, label.astype(np.int32))
+
+    def _all_at_once(self, queries: Array, tiles: list[Tile], symmetric: bool, height: int) -> None:
+        (tile,) = tiles
+        whole = np.empty((len(queries), len(tile.rows)), np.float32)
+        nq, nr = np.zeros(len(queries)), np.zeros(len(tile.rows))
+        across, down = spans(len(tile.rows), height), spans(len(queries), height)
+
+        def multiply(meeting: tuple[tuple[int, int], tuple[int, int]]) -> None:
+            i, j = (slice(*x) for x in meeting)
+            mine = queries[i]
+            others = mine if symmetric and i == j else tile.rows[j]
+            product, nq[i], nr[j] = self._product(mine, others, whole[i, j])
+            if symmetric and i != j:
+                transpose(product, whole[j, i])
+
+        def choose(span: tuple[int, int]) -> None:
+            i = slice(*span)
+            self._choose(self.lock, queries[i], tile, whole[i], nq[i], nr)
+
+        self._work(multiply, [(i, j) for j in across for i in down if not symmetric or i <= j])
+        deque(self.engine._map(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs)))), maxlen=0)
+
+    def _tile_by_tile(self, queries: Array, tiles: list[Tile], symmetric: bool, height: int) -> None:
+        parts = [t.rows for t in tiles] if symmetric else [queries[a:b] for a, b in spans(len(queries), height)]
+        locks = [threading.Lock() for _ in parts]
+
+        def meet(meeting: tuple[int, int]) -> None:
+            i, j = meeting
+            buffer = self._buffer("product", len(parts[i]), len(tiles[j].rows))
+            product, nq, nr = self._product(parts[i], tiles[j].rows, buffer)
+            self._choose(locks[i], parts[i], tiles[j], product, nq, nr)
+            if symmetric and i != j:
+                mirrored = self._buffer("more", len(nr), len(nq))
+                transpose(product, mirrored)
+                self._choose(locks[j], parts[j], tiles[i], mirrored, nr, nq)
+
+        self._work(meet, [(i, j) for j in range(len(tiles)) for i in range(len(parts)) if not symmetric or i <= j])
+
+    def _work(self, task: Callable[[Any], None], meetings: list[Any]) -> None:
+        """Do all meetings of tiles, and say how far it has come, in rows."""
+        m = self.engine.m
+        for done, _ in enumerate(self.engine._map(task, meetings), 1):
+            self.engine.report(m * done // len(meetings), m)
+
+    def _height(self) -> int:
+        """Rows of a tile: within the working memory, and small enough that every thread gets several."""
+        widest = max(x.width for x in self.embedding.slices)
+        # a thread holds a product, its copy, and two embedded tiles, of float32
+        room = self.engine.working_memory / (2 * self.engine.n_jobs * 4)
+        most = int((np.sqrt(widest**2 + 2 * room) - widest) / 2)  # 2·most² + 2·most·widest = room
+        wanted = max(512, -(-self.engine.m // (4 * self.engine.n_jobs)))
+        return max(min(TILE, most, wanted), 1)
+
+    def _tile(self, span: tuple[int, int]) -> Tile:
+        """The rows of a span by group, without those of which too many copies have a smaller key to ever be wanted."""
+        ids = np.arange(*span)
+        group = self.engine.labels[ids] if self.search.per_class else np.zeros(len(ids), np.int32)
+        ids = ids[np.argsort(group, kind="stable")]
+        ids = self._drop_copies(ids)
+        group = self.engine.labels[ids] if self.search.per_class else np.zeros(len(ids), np.int32)
+        return Tile(ids, np.searchsorted(group, np.arange(self.n_groups + 1)))
+
+    def _drop_copies(self, ids: Array) -> Array:
+        """Of identical rows of a group, the size + 1 with the smallest keys are enough: + 1 for the query itself."""
+        h = np.zeros(len(ids), np.int64)
+        for part in self.embedding.slices:
+            X, rows, a = self.source.rows(ids, part.a, part.b)
+            multiplier = key(0, 2, np.arange(part.a, part.b)).view(np.int64) | 1
+            dense.hashes(_bits(X), rows, a, multiplier, h)
+        group = self.engine.labels[ids] if self.search.per_class else np.zeros(len(ids), np.int32)
+        keys = key(self.search.seed, TIES, ids)
+        order = np.lexsort((keys, h, group))
+        new = np.r_[True, (h[order][1:] != h[order][:-1]) | (group[order][1:] != group[order][:-1])]
+        start = np.maximum.accumulate(np.where(new, np.arange(len(ids)), 0))
+        surplus = np.flatnonzero(np.arange(len(ids)) - start > self.search.size)
+        if not len(surplus):
+            return ids
+        same = self._identical(ids[order[surplus]], ids[order[start[surplus]]])  # a hash is not a proof
+        return np.delete(ids, order[surplus[same]])
+
+    def _identical(self, ids: Array, others: Array) -> Array:
+        same = np.ones(len(ids), bool)
+        for part in self.embedding.slices:
+            X, rows, a = self.source.rows(ids, part.a, part.b)
+            Y, at, b = self.source.rows(others, part.a, part.b)
+            n = part.b - part.a
+            same &= np.all(_bits(X)[rows, a : a + n] == _bits(Y)[at, b : b + n], axis=1)
+        return same
+
+    def _product(self, queries: Array, rows: Array, product: Array) -> tuple[Array, Array, Array]:
+        """The inner products of the embedded rows of two tiles, and their squared norms."""
+        same = queries is rows  # then BLAS computes half of the product
+        nq, nr = np.zeros(len(queries)), np.zeros(len(rows))
+        for t, part in enumerate(self.embedding.slices):
+            Q, R = self.source.rows(queries, part.a, part.b), self.source.rows(rows, part.a, part.b)
+            q = self._embed("queries", Q, part, nq)
+            r = q if same else self._embed("rows", R, part, nr)
+            if t == 0:
+                np.matmul(q, r.T, out=product)
+            else:
+                product += np.matmul(q, r.T, out=self._buffer("more", len(queries), len(rows)))
+            if part.direct:
+                dense.match(*Q, *R, part.geometry, self.embedding.scale**-2, product)
+        return product, nq, nq if same else nr
+
+    def _embed(self, name: str, rows: Rows, part: Slice, norm: Array) -> Array:
+        out = self._buffer(name, len(rows[1]), part.width)
+        dense.embed(*rows, part.geometry, 1.0 / self.embedding.scale, out, norm)
+        return out
+
+    def _buffer(self, name: str, n: int, width: int) -> Array:
+        """A float32 array of this thread's own, used again from tile to tile."""
+        held = getattr(self.own, name, None)
+        if held is None or held.size < n * width:
+            held = np.empty(n * width, np.float32)
+            setattr(self.own, name, held)
+        return held[: n * width].reshape(n, width)
+
+    def _choose(self, lock: threading.Lock, queries: Array, tile: Tile, product: Array, nq: Array, nr: Array) -> None:
+        """Put those rows of the tile that belong there among the neighbours of these queries."""
+        error, square = self.embedding.error, self.embedding.scale**2
+        where = self.place[queries]
+        low = (((1 - error) * nq), ((1 - error) * nr).astype(np.float32))
+        gap = (2 * error * nq, 2 * error * nr)
+        column = _column_of(queries, tile.rows)
+        keys = key(self.search.seed, TIES, tile.rows)
+        group_of = np.repeat(np.arange(self.n_groups), np.diff(tile.groups))
+        room = max(8 * self.search.size * self.n_groups * len(queries), len(tile.rows))
+        found_query, found_row = np.empty(room, np.int64), np.empty(room, np.int64)
+        start = 0
+        while start < len(queries):
+            with lock:
+                limit = self.found.d2[where, :, -1] * ((1 + TIE_MARGIN) / square)
+            n, start = scan(
+                product, (low[0], gap[0]), (low[1], gap[1]), tile.groups, column, limit, self.search.size, start,
+                found_query, found_row,
+            )  # fmt: skip
+            q, r = found_query[:n], found_row[:n]
+            d2 = self._distances(queries, q, tile.rows, r)
+            with lock:
+                best = (self.found.d2, self.found.key, self.found.row)
+                push(best, where[q], group_of[r], d2, keys[r], tile.rows[r])
+
+    def _distances(self, queries: Array, q: Array, rows: Array, r: Array) -> Array:
+        """The exact d² of the pairs (queries[q], rows[r])."""
+        d2 = np.zeros(len(q))
+        for part in self.embedding.slices if len(q) else ():
+            X, at, a = self.source.rows(queries, part.a, part.b)
+            Y, to, b = self.source.rows(rows, part.a, part.b)
+            dense.distances(X, at[q], a, Y, to[r], b, part.geometry, d2)
+        return d2
+
+
+def _bits(X: Array) -> Array:
+    return X.view(np.int64 if X.dtype == np.float64 else np.int32)
+
+
+def _column_of(queries: Array, rows: Array) -> Array:
+    """Where each query stands among the rows, -1 where it does not."""
+    order = np.argsort(rows)
+    at = order[np.minimum(np.searchsorted(rows, queries, sorter=order), len(rows) - 1)]
+    return np.where(rows[at] == queries, at, -1)

@@ -1,0 +1,1 @@
+"""What is computed on one block, and nothing else."""

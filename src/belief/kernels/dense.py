@@ -1,0 +1,356 @@
+"""The kernels for dense rows: a block of numbers in, arrays out. No file, no thread, no class knows of another.
+
+Rows come as `(X, rows, a)`: row i of the block is X[rows[i]], its first column X[.., a]. So an array in memory is read
+where it lies, and a block gathered from elsewhere looks the same. A missing value is a NaN.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from belief.method.partials import Array
+
+_FAST = {"reassoc", "contract"}  # lets sums run in vector lanes; NaN keeps its meaning
+
+
+class Geometry(NamedTuple):
+    """What a kernel must know of the features of the slice it works on (all arrays are per feature)."""
+
+    mean: Array
+    per_unit: Array  # 1/u, and 0 for a constant feature
+    spread: Array  # what a missing value is expected to cost
+    discrete: Array
+    first: Array  # the levels of feature j are level[first[j]:first[j + 1]], with shares p
+    level: Array
+    share: Array
+    embedded: Array  # at which column of the search matrix the feature begins, -1: it is compared directly
+    point: Array  # where the coordinates of feature j's levels begin in `points`
+    points: Array
+
+
+class Reach(NamedTuple):
+    """When two values collide (|a - b| <= reach) and how fast the rate falls (cr = 1 - slope·|a - b|)."""
+
+    reach: Array
+    slope: Array
+    discrete: Array
+
+
+@njit(cache=True, nogil=True)
+def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
+    """Copy some columns of some rows to `out`."""
+    for i in range(len(rows)):
+        x = X[rows[i]]
+        for j in range(len(columns)):
+            out[i, j] = x[columns[j]]
+
+
+# --- 1. the summary --------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array) -> None:
+    """Count, mean, M2, minimum, maximum and non-zeros of columns a to b over rows lo to hi, into out (6, b - a)."""
+    n = b - a
+    # separate arrays and short loops: each runs in vector lanes, and the row stays in the cache
+    count, mean, m2, nonzero = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    least, most = X[lo, a:b].copy(), X[lo, a:b].copy()
+    for i in range(lo, hi):
+        x = X[i, a:b]
+        for j in range(n):
+            there = x[j] == x[j]
+            count[j] += there
+            mean[j] += np.float64(x[j]) if there else 0.0
+        for j in range(n):
+            least[j] = least[j] if least[j] <= x[j] or x[j] != x[j] else x[j]
+            most[j] = most[j] if most[j] >= x[j] or x[j] != x[j] else x[j]
+        for j in range(n):
+            nonzero[j] += x[j] != 0.0
+    for j in range(n):
+        mean[j] = mean[j] / count[j] if count[j] > 0.0 else 0.0
+    for i in range(lo, hi):
+        x = X[i, a:b]
+        for j in range(n):
+            d = np.float64(x[j]) - mean[j]
+            m2[j] += d * d if d == d else 0.0
+    out[0], out[1], out[2], out[5] = count, mean, m2, nonzero
+    out[3], out[4] = least, most  # NaN where nothing is present: a maximum that is not above the minimum
+
+
+@njit(cache=True, nogil=True)
+def levels(X: Array, lo: int, hi: int, columns: Array, value: Array, count: Array, found: Array) -> None:
+    """The distinct values of some columns and how often each occurs; found = -1 where there are more than fit."""
+    most = value.shape[1]
+    found[:] = 0
+    for i in range(lo, hi):
+        for t in range(len(columns)):
+            x = np.float64(X[i, columns[t]])
+            if x != x or found[t] < 0:
+                continue
+            v = 0
+            while v < found[t] and value[t, v] != x:
+                v += 1
+            if v == found[t]:
+                if v == most:
+                    found[t] = -1
+                    continue
+                value[t, v] = x
+                count[t, v] = 0
+                found[t] += 1
+            count[t, v] += 1
+
+
+# --- 3. neighbours ---------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _find(level: Array, lo: int, hi: int, x: float) -> int:
+    """The position of x among the sorted levels lo to hi."""
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if level[mid] < x:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def embed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Array, norm: Array) -> None:
+    """Write each row as a point whose squared Euclidean distances are d²; add the squared norms to `norm`.
+
+    A continuous feature is (x - mean)/u. A discrete one with L levels is the corner of a regular simplex with edges of
+    length 1, centred on the mean of the data, in L - 1 columns. A missing value is the mean, that is zero, and adds its
+    spread to the norm. Everything is multiplied by `per_scale`, to stay within float32.
+    """
+    n_features = len(g.mean)
+    plain = True
+    for j in range(n_features):
+        plain = plain and not g.discrete[j]
+    square = per_scale * per_scale
+    for i in range(len(rows)):
+        x = X[rows[i], a : a + n_features]
+        total = 0.0
+        if plain:
+            for j in range(n_features):
+                z = (np.float64(x[j]) - g.mean[j]) * g.per_unit[j] * per_scale
+                there = z == z
+                z = z if there else 0.0
+                total += z * z + (0.0 if there else g.spread[j] * square)
+                out[i, j] = z
+        else:
+            for j in range(n_features):
+                total += _embed_one(np.float64(x[j]), j, g, per_scale, out[i])
+        norm[i] += total
+
+
+@njit(cache=True, nogil=True)
+def _embed_one(x: float, j: int, g: Geometry, per_scale: float, out: Array) -> float:
+    """Embed the value x of feature j into `out`; return what it adds to the squared norm."""
+    at = g.embedded[j]
+    square = per_scale * per_scale
+    if not g.discrete[j]:
+        z = (x - g.mean[j]) * g.per_unit[j] * per_scale
+        out[at] = z if z == z else 0.0
+        return z * z if z == z else g.spread[j] * square
+    if at < 0:
+        return 0.5 * square  # as one-hot/√2 would have it; `match` adds the products
+    width = g.first[j + 1] - g.first[j] - 1
+    if x != x:
+        out[at : at + width] = 0.0
+        return g.spread[j] * square
+    base = g.point[j] + (_find(g.level, g.first[j], g.first[j + 1], x) - g.first[j]) * width
+    total = 0.0
+    for t in range(width):
+        z = g.points[base + t] * per_scale
+        out[at + t] = z
+        total += z * z
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _cost(x: float, y: float, j: int, g: Geometry) -> float:
+    """Δ² of feature j, and what is to be expected of it where x or y is missing."""
+    if x == x and y == y:
+        d = (1.0 if x != y else 0.0) if g.discrete[j] else x - y
+        return (d * g.per_unit[j]) ** 2
+    if x != x and y != y:
+        return 2.0 * g.spread[j]
+    there = x if x == x else y
+    if g.per_unit[j] == 0.0:
+        return 0.0
+    if g.discrete[j]:
+        return 1.0 - g.share[_find(g.level, g.first[j], g.first[j + 1], there)]
+    return ((there - g.mean[j]) * g.per_unit[j]) ** 2 + g.spread[j]
+
+
+@njit(cache=True, nogil=True)
+def match(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, square: float, product: Array
+) -> None:
+    """Add the products of the discrete features with too many levels to embed: ½·(1 - cost) each."""
+    for j in range(len(g.mean)):
+        if g.embedded[j] >= 0 or not g.discrete[j]:
+            continue
+        for q in range(len(queries)):
+            x = np.float64(Xq[queries[q], aq + j])
+            for r in range(len(rows)):
+                cost = _cost(x, np.float64(Xr[rows[r], ar + j]), j, g)
+                product[q, r] += np.float32(0.5 * (1.0 - cost) * square)
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def distances(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, d2: Array) -> None:
+    """Add d² over the features of this slice, in float64, for each pair (queries[p], rows[p])."""
+    n = len(g.mean)
+    mixed = np.any(g.discrete)
+    for p in range(len(d2)):
+        x = Xq[queries[p], aq : aq + n]
+        y = Xr[rows[p], ar : ar + n]
+        total = 0.0
+        if not mixed:
+            for j in range(n):
+                d = (np.float64(x[j]) - np.float64(y[j])) * g.per_unit[j]
+                total += d * d
+        if mixed or total != total:  # a missing value makes the whole sum NaN: then the long way
+            total = 0.0
+            for j in range(n):
+                total += _cost(np.float64(x[j]), np.float64(y[j]), j, g)
+        d2[p] += total
+
+
+@njit(cache=True, nogil=True)
+def hashes(bits: Array, rows: Array, a: int, multiplier: Array, out: Array) -> None:
+    """Add a 64-bit hash of the bits of each row to `out`."""
+    n = len(multiplier)
+    for i in range(len(rows)):
+        x = bits[rows[i], a : a + n]
+        h = np.int64(0)
+        for j in range(n):
+            h += (np.int64(x[j]) ^ (np.int64(x[j]) >> 15)) * multiplier[j]
+        out[i] += h
+
+
+# --- 4. and 5. the tally ---------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def tally(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, r: Reach,
+    total: Array, absent: Array, marginal: Array,
+) -> None:  # fmt: skip
+    """Sum |a - b| over the pairs of each kind, and the collision rates.
+
+    Parameters
+    ----------
+    kind : for each pair the line of `total` it is added to (class of the query, hit or miss)
+    total : (kinds, features): Σ|a - b| in the feature's own unit
+    absent : (kinds, features): the pairs with a missing value; empty where there are no missing values
+    marginal : (features): Σ cr
+    """
+    n = len(r.reach)
+    plain = len(absent) == 0 and not np.any(r.discrete)
+    p = 0
+    while p < len(kind):
+        x = Xq[queries[p], aq : aq + n]
+        sums = total[kind[p]]
+        if plain and p + 3 < len(kind) and _alike(queries, kind, p):
+            # four neighbours of one query: the sums are read and written once for all of them
+            y0, y1 = Xr[rows[p], ar : ar + n], Xr[rows[p + 1], ar : ar + n]
+            y2, y3 = Xr[rows[p + 2], ar : ar + n], Xr[rows[p + 3], ar : ar + n]
+            for j in range(n):
+                v, slope, reach = np.float64(x[j]), r.slope[j], r.reach[j]
+                d0, d1 = abs(v - np.float64(y0[j])), abs(v - np.float64(y1[j]))
+                d2, d3 = abs(v - np.float64(y2[j])), abs(v - np.float64(y3[j]))
+                sums[j] += (d0 + d1) + (d2 + d3)
+                rates = _rate(d0, slope, reach) + _rate(d1, slope, reach)
+                marginal[j] += rates + (_rate(d2, slope, reach) + _rate(d3, slope, reach))
+            p += 4
+            continue
+        y = Xr[rows[p], ar : ar + n]
+        if plain:
+            for j in range(n):
+                d = abs(np.float64(x[j]) - np.float64(y[j]))
+                sums[j] += d
+                marginal[j] += _rate(d, r.slope[j], r.reach[j])
+        else:
+            _tally_mixed(x, y, r, sums, absent[kind[p] : kind[p] + 1], marginal)
+        p += 1
+
+
+@njit(cache=True, nogil=True)
+def _tally_mixed(x: Array, y: Array, r: Reach, sums: Array, absent: Array, marginal: Array) -> None:
+    """Tally one pair with discrete features or missing values."""
+    for j in range(len(x)):
+        d = abs(np.float64(x[j]) - np.float64(y[j]))
+        if d != d:
+            absent[0, j] += 1.0
+            continue
+        d = (1.0 if d > 0.0 else 0.0) if r.discrete[j] else d
+        sums[j] += d
+        marginal[j] += _rate(d, r.slope[j], r.reach[j])
+
+
+@njit(cache=True, nogil=True)
+def _alike(queries: Array, kind: Array, p: int) -> bool:
+    """Whether four pairs have one query and one kind."""
+    alike = True
+    for i in range(p + 1, p + 4):
+        alike = alike and queries[i] == queries[p] and kind[i] == kind[p]
+    return alike
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _rate(d: float, slope: float, reach: float) -> float:
+    """The collision rate of a difference d."""
+    return 1.0 - slope * d if d <= reach else 0.0
+
+
+@njit(cache=True, nogil=True)
+def collisions(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, R: Array, B: Array, P: Array
+) -> None:
+    """Write cr and b, and presence where P is not empty, into R, B and P (pairs x features)."""
+    n = len(r.reach)
+    for p in range(len(queries)):
+        x = Xq[queries[p], aq : aq + n]
+        y = Xr[rows[p], ar : ar + n]
+        rate = R[p]
+        for j in range(n):
+            d = abs(np.float64(x[j]) - np.float64(y[j]))
+            d = (1.0 if d > 0.0 else d) if r.discrete[j] else d
+            rate[j] = 1.0 - r.slope[j] * d if d <= r.reach[j] else 0.0  # a missing value is never near
+        hit = B[p]
+        for j in range(n):
+            hit[j] = 1.0 if rate[j] > 0.0 else 0.0
+        if len(P):
+            for j in range(n):
+                P[p, j] = 1.0 if x[j] == x[j] and y[j] == y[j] else 0.0
+
+
+@njit(cache=True, nogil=True)
+def halfway(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, H: Array, gap: Array
+) -> None:
+    """Write h = (cr + b)/2 of each pair into H (pairs x features), float32; add Σ(b - h)² to `gap` (features)."""
+    n = len(r.reach)
+    mixed = np.any(r.discrete)
+    for p in range(len(queries)):
+        x = Xq[queries[p], aq : aq + n]
+        y = Xr[rows[p], ar : ar + n]
+        half = H[p]
+        if mixed:
+            for j in range(n):
+                d = abs(np.float64(x[j]) - np.float64(y[j]))
+                d = (1.0 if d > 0.0 else d) if r.discrete[j] else d
+                half[j] = 1.0 - 0.5 * r.slope[j] * d if d <= r.reach[j] else 0.0
+        else:
+            for j in range(n):
+                d = abs(np.float64(x[j]) - np.float64(y[j]))
+                half[j] = 1.0 - 0.5 * r.slope[j] * d if d <= r.reach[j] else 0.0
+        for j in range(n):
+            g = 1.0 - np.float64(half[j]) if half[j] > 0.0 else 0.0
+            gap[j] += g * g

@@ -1,0 +1,98 @@
+"""How the dense kernels see the features: Δ² as a squared Euclidean distance, cut into slices of bounded width.
+
+A slice is a run of features [a, b) that takes at most `WIDTH` columns in the search matrix. Products of a slice are
+made in float32 and added up over the slices, so the rounding error of a product of millions of features is that of
+one slice and of one sum over the slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy.linalg import helmert
+
+from belief.kernels.dense import Geometry, Reach
+from belief.kernels.nearest import UNIT_ROUNDOFF
+from belief.method.difference import Difference
+from belief.method.partials import Array
+from belief.method.redundancy import reach
+
+WIDTH = 1024
+MOST_LEVELS = 32  # a discrete feature with more is compared directly instead of embedded
+
+
+@cache
+def simplex(n_levels: int) -> Array:
+    """Corners of a regular simplex with edges of length 1: one line per level, n_levels - 1 columns."""
+    return np.ascontiguousarray(helmert(n_levels).T / np.sqrt(2)) if n_levels > 1 else np.zeros((n_levels, 0))
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The features a to b, as the kernels want them, and how many columns they take."""
+
+    a: int
+    b: int
+    width: int
+    geometry: Geometry
+    direct: bool  # whether some feature is compared directly
+
+
+class Embedding:
+    """All slices of a Difference, and the error bound of a float32 product over them."""
+
+    def __init__(self, difference: Difference) -> None:
+        self.difference = difference
+        d = difference
+        self._first = np.searchsorted(d.levels.feature, np.arange(d.n_features + 1))
+        n_levels = np.diff(self._first)
+        embedded = ~d.discrete | (n_levels <= MOST_LEVELS)
+        self._widths = np.where(d.discrete, np.where(embedded, np.maximum(n_levels - 1, 0), 0), 1)
+        self._embedded = embedded
+        # one common factor, the root mean square of a coordinate, keeps unscaled data within float32
+        self.scale = float(np.sqrt(d.spread.mean())) or 1.0
+        self.slices = [self._slice(a, b) for a, b in self._cut()]
+        terms = max(s.width for s in self.slices) + len(self.slices) + int((~embedded).sum())
+        self.error = (terms + 16) * UNIT_ROUNDOFF  # of d², relative to the two squared norms; 16 for the rest
+
+    def _cut(self) -> Iterator[tuple[int, int]]:
+        """Cut the features so that no slice takes more than WIDTH columns."""
+        upto = np.cumsum(np.maximum(self._widths, 1))
+        a, before = 0, 0
+        while a < len(upto):
+            b = max(a + 1, int(np.searchsorted(upto, before + WIDTH, side="right")))
+            yield a, b
+            a, before = b, int(upto[b - 1])
+
+    def _slice(self, a: int, b: int) -> Slice:
+        d, widths = self.difference, self._widths[a:b]
+        at = np.where(self._embedded[a:b], np.cumsum(widths) - widths, -1)
+        lo, hi = self._first[a], self._first[b]
+        first = self._first[a : b + 1] - lo
+        level, count = d.levels.value[lo:hi], d.levels.count[lo:hi].astype(float)
+        group = np.repeat(np.arange(b - a), np.diff(first))
+        share = count / np.bincount(group, count, b - a)[group] if len(count) else count
+        point, points = self._corners(first, share, d.discrete[a:b] & self._embedded[a:b])
+        geometry = Geometry(
+            d.mean[a:b], d.per_unit[a:b], d.spread[a:b], d.discrete[a:b], first, level, share, at, point, points
+        )
+        return Slice(a, b, int(widths.sum()), geometry, bool((~self._embedded[a:b]).any()))
+
+    def _corners(self, first: Array, share: Array, embedded: Array) -> tuple[Array, Array]:
+        """The corner of each level of each embedded feature, centred on the feature's mean."""
+        point, parts, size = np.zeros(len(embedded), np.int64), [np.zeros(0)], 0
+        for j in np.flatnonzero(embedded & (np.diff(first) > 1)):
+            corners = simplex(int(first[j + 1] - first[j]))
+            point[j] = size
+            parts.append((corners - share[first[j] : first[j + 1]] @ corners).ravel())
+            size += corners.size
+        return point, np.concatenate(parts)
+
+
+def reaches(difference: Difference, kappa: float, columns: slice | Array) -> Reach:
+    """The reach of some features, as the kernels want it."""
+    farthest, slope = reach(difference, kappa)
+    return Reach(farthest[columns], slope[columns], difference.discrete[columns])

@@ -1,0 +1,159 @@
+"""Choosing neighbours from distances, whatever the data was stored in.
+
+    float32 products --scan--> a few candidates --exact distances--> round9 --push--> the best so far
+
+`scan` works with lower and upper bounds of d², so that rounding in the float32 product can add candidates but never
+lose one; what `push` orders are exact float64 distances, rounded, ties by key.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from belief.method.partials import Array
+
+UNIT_ROUNDOFF = 2.0**-24  # of float32, the type of the products
+TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so what lies this close is a candidate too
+_LANES = 64
+
+
+@njit(cache=True, nogil=True)
+def _within(low: Array, p: Array, t: float) -> int:
+    """How many rows are not above t (counting runs in vector lanes; a minimum would not)."""
+    n = 0
+    for j in range(len(low)):
+        n += low[j] - np.float32(2.0) * p[j] <= t
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _above(t: float) -> float:
+    """A float32 not below t."""
+    return np.float32(t + abs(t) * 2.0 * UNIT_ROUNDOFF)
+
+
+@njit(cache=True, nogil=True)
+def scan(
+    product: Array,
+    query: tuple[Array, Array],
+    row: tuple[Array, Array],
+    groups: Array,
+    own: Array,
+    limit: Array,
+    size: int,
+    start: int,
+    found_query: Array,
+    found_row: Array,
+) -> tuple[int, int]:
+    """Find the rows that may be among the `size` nearest of their group, for the queries from `start` on.
+
+    Parameters
+    ----------
+    product : (queries, rows) float32, the inner products
+    query, row : (low, gap) each: d² lies between low_q + low_r - 2·product and that plus gap_q + gap_r
+    groups : the rows of group g are groups[g] to groups[g + 1]
+    own : the column of each query itself, or -1
+    limit : (queries, groups), the distance a row must not exceed to be of interest
+    found_query, found_row : buffers for the candidates, at least as long as a row of `product`
+
+    Returns
+    -------
+    how many were found, and the query to go on with (the buffers may fill up)
+    """
+    low_q, gap_q = query
+    low_r, gap_r = row
+    n, width = product.shape
+    n_groups = len(groups) - 1
+    column = np.empty(width, np.int64)
+    value = np.empty(width, np.float32)
+    upper = np.empty(size, np.float64)
+    count = 0
+    for q in range(start, n):
+        if count + width > len(found_row):
+            return count, q
+        p = product[q]
+        for g in range(n_groups):
+            t = _above(limit[q, g] - low_q[q])
+            held = 0
+            kept = 0
+            a, b = groups[g], groups[g]
+            while b < groups[g + 1]:
+                a, b = b, min(b + _LANES, groups[g + 1])
+                if _within(low_r[a:b], p[a:b], t) == 0:
+                    continue
+                for j in range(a, b):
+                    v = low_r[j] - np.float32(2.0) * p[j]
+                    if v > t or j == own[q]:
+                        continue
+                    column[kept] = j
+                    value[kept] = v
+                    kept += 1
+                    # the size-th smallest upper bound: no row whose lower bound is above it can be wanted
+                    u = (v + gap_r[j] + gap_q[q]) * (1.0 + TIE_MARGIN) + TIE_MARGIN * low_q[q]
+                    if held == size and u >= upper[size - 1]:
+                        continue
+                    i = held if held < size else size - 1
+                    while i > 0 and upper[i - 1] > u:
+                        upper[i] = upper[i - 1]
+                        i -= 1
+                    upper[i] = u
+                    if held < size:
+                        held += 1
+                    if held == size and upper[size - 1] < t:
+                        t = _above(upper[size - 1])
+            for i in range(kept):
+                if value[i] <= t:
+                    found_query[count] = q
+                    found_row[count] = column[i]
+                    count += 1
+    return count, n
+
+
+@njit(cache=True, nogil=True)
+def transpose(x: Array, out: Array) -> None:
+    """Write x transposed to `out`, in squares that fit the cache."""
+    n, width = x.shape
+    for a in range(0, n, 32):
+        for b in range(0, width, 32):
+            for j in range(b, min(b + 32, width)):
+                for i in range(a, min(a + 32, n)):
+                    out[j, i] = x[i, j]
+
+
+@njit(cache=True, nogil=True)
+def round9(x: float) -> float:
+    """Round to 9 significant digits, so that equal distances summed in another order compare equal."""
+    if x <= 0.0:
+        return 0.0
+    digits = 8 - int(np.floor(np.log10(x)))
+    if digits >= 0:
+        # a quotient of exact powers of ten is rounded correctly, whichever side of a power of ten x is on
+        power = 10.0**digits
+        return np.round(x * power) / power
+    power = 10.0**-digits
+    return np.round(x / power) * power
+
+
+@njit(cache=True, nogil=True)
+def push(best: tuple[Array, Array, Array], where: Array, group: Array, d2: Array, key: Array, row: Array) -> None:
+    """Insert rows into the sorted lists `best` = (d2, key, row), each (queries, groups, size), in place."""
+    best_d2, best_key, best_row = best
+    size = best_d2.shape[2]
+    for p in range(len(d2)):
+        d = round9(d2[p])
+        ds = best_d2[where[p], group[p]]
+        keys = best_key[where[p], group[p]]
+        rows = best_row[where[p], group[p]]
+        i = size
+        while i > 0 and (d < ds[i - 1] or (d == ds[i - 1] and key[p] < keys[i - 1])):
+            i -= 1
+        if i == size:
+            continue
+        for t in range(size - 1, i, -1):
+            ds[t] = ds[t - 1]
+            keys[t] = keys[t - 1]
+            rows[t] = rows[t - 1]
+        ds[i] = d
+        keys[i] = key[p]
+        rows[i] = row[p]

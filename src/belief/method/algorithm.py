@@ -1,0 +1,147 @@
+"""BELIEF (algorithm 1 of the paper), for any engine.
+
+    describe ─► sample ─► nearest ─► for each batch: tally ─► w ─► watch list
+                                                       └─► collide ─► I_α ─► forward selection by J
+
+The neighbours of all batches are searched in one pass; only the tally needs the batches in order, for the watch list.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from belief.engines.base import Engine, Search
+from belief.method.difference import Difference
+from belief.method.partials import Array, Neighbours, Pairs, Summary, Tally
+from belief.method.redundancy import Redundancy, Watch
+from belief.method.relevance import by_weight, normalise, relevance
+from belief.method.sampling import Sample, batches, quotas
+from belief.method.selection import Selection, first_pool, forward_selection
+from belief.method.settings import Settings
+
+Phase = Callable[[str, str], None]  # told the name of each phase as it begins, and a detail ("batch 2 of 4")
+
+
+@dataclass
+class Outcome:
+    """All that one run found, as the method names it."""
+
+    difference: Difference
+    priors: Array
+    sample_size: int
+    seed: int
+    tally: Tally
+    w: Array
+    relevance: Array  # w normalised
+    selection: Selection
+    watched: Array  # the last watch list used
+    redundancy: Redundancy | None
+    timings: dict[str, float] = field(default_factory=dict)
+
+
+def belief(engine: Engine, settings: Settings, check: Callable[[Summary], None], phase: Phase) -> Outcome:
+    """Run BELIEF on an engine.
+
+    Parameters
+    ----------
+    check : called with the summary, to refuse data that cannot be used by the names the caller knows
+    phase : called as each phase begins
+    """
+    timings: dict[str, float] = {}
+    clock = partial(_timed, timings, phase)
+    with clock("describe"):
+        summary = engine.describe()
+    check(summary)
+    difference = Difference.of(summary, engine.discrete, settings.scale)
+    P = summary.class_counts / summary.m
+    n_select = settings.select_of(engine.n_features)
+    seed = settings.draw_seed()
+
+    s = settings.sample_of(summary.m)
+    with clock("sample"):
+        sample = engine.sample(quotas(s, summary.class_counts) if settings.stratify else np.array([s]), seed)
+    with clock("neighbours"):
+        found = engine.nearest(sample, difference, search_of(settings, summary, seed))
+
+    tally = Tally.zero(engine.n_classes, engine.n_features)
+    cut = batches(len(sample.row), settings.batch_size)
+    pairs = [pairs_of(sample, found, part) for part in cut]
+    watch_lists: list[Array] = []  # after each batch
+    for t, batch in enumerate(pairs):
+        with clock("tally", f"batch {t + 1} of {len(pairs)}"):
+            tally = tally.merge(engine.tally(batch, difference, settings.kappa))
+        w = relevance(tally, P)
+        watch_lists.append(by_weight(w, difference.constant)[: settings.watch_of(n_select)])
+
+    with clock("redundancy"):
+        order = by_weight(w, difference.constant)
+        mcr = None
+        if settings.redundancy == "mcr":
+            # a batch is watched with the list made before it; a single batch with its own
+            used = zip(pairs[1:], watch_lists, strict=False) if len(pairs) > 1 else [(pairs[0], watch_lists[0])]
+            watches = [_watch(engine, batch, difference, settings.kappa, watched) for batch, watched in used]
+            mcr = Redundancy(tally, watches, first_pool(order, n_select))
+        normal = normalise(w, difference.constant)
+        selection = forward_selection(normal, order, n_select, mcr, settings.theta)
+        selection = constants_last(selection, difference.constant, n_select)
+    watched = watch_lists[-2] if len(pairs) > 1 else watch_lists[-1]
+    return Outcome(
+        difference, P, len(sample.row), seed, tally, w, normal, selection, watched, mcr, timings
+    )  # fmt: skip
+
+
+def _watch(engine: Engine, batch: Pairs, difference: Difference, kappa: float, watched: Array) -> Watch:
+    return Watch(
+        watched,
+        len(batch),
+        measure=partial(engine.collide, batch, difference, kappa),
+        floor=partial(engine.collide_floor, batch, difference, kappa),
+    )
+
+
+def search_of(settings: Settings, summary: Summary, seed: int) -> Search:
+    """K of every class, or K = k·|C| in all; a warning where there are fewer rows than that."""
+    k, n_classes = settings.n_neighbors, len(summary.class_counts)
+    per_class = settings.neighborhood == "per_class"
+    fewest = int(summary.class_counts.min()) if per_class else summary.m - 1
+    size = k if per_class else k * n_classes
+    if fewest < size:
+        warnings.warn(
+            f"n_neighbors={k} asks for {size} neighbours {'of each class' if per_class else 'in all'}, but there are"
+            f" only {fewest} {'rows of the smallest class' if per_class else 'other rows'}: all of them are taken.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return Search(min(size, summary.m), per_class, seed)
+
+
+def pairs_of(sample: Sample, found: Neighbours, part: slice) -> Pairs:
+    """The pairs (q, r) of one batch, in the order of the sample."""
+    row, label = found.row[part], found.label[part]
+    there = row >= 0
+    q = np.broadcast_to(sample.row[part, None, None], row.shape)[there]
+    c = np.broadcast_to(sample.label[part, None, None], row.shape)[there]
+    return Pairs(q, row[there], c, label[there] == c)
+
+
+def constants_last(selection: Selection, constant: Array, n_select: int) -> Selection:
+    """Constant features come after all others, in order, with a score of 0."""
+    rest = np.flatnonzero(constant)[: max(0, n_select - len(selection.selected))]
+    return Selection(
+        np.concatenate([selection.selected, rest]), np.concatenate([selection.scores, np.zeros(len(rest))])
+    )
+
+
+@contextmanager
+def _timed(timings: dict[str, float], phase: Phase, name: str, detail: str = "") -> Iterator[None]:
+    phase(name, detail)
+    start = time.perf_counter()
+    yield
+    timings[name] = timings.get(name, 0.0) + time.perf_counter() - start

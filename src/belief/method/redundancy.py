@@ -1,0 +1,136 @@
+"""Section 5 of the method: collisions and mCR, I_α (equations 6 and 8 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from belief.method.difference import Difference
+from belief.method.partials import Array, Joint, Tally
+
+CR_MAX = 6.0  # ↑CR: collision rates fall to 0 at six standard deviations
+
+
+def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
+    """Cr = 1 - slope·|a - b| where |a - b| <= reach, else 0: both per feature.
+
+    That is cr = 1 - min(|a - b|/σ, 6)/6, and 0 where cr < κ. The 1e-9 keeps rounding in σ from deciding a value that
+    lies on the threshold. A discrete feature has |a - b| in {0, 1} and collides at 0.
+    """
+    sigma = difference.sigma
+    plain = ~difference.discrete & ~difference.constant
+    slope = np.divide(1.0, CR_MAX * sigma, out=np.zeros_like(sigma), where=plain)
+    farthest = CR_MAX * sigma * min(1.0 - kappa + 1e-9, 1.0 - 1e-9)
+    return np.where(plain, farthest, 0.0), slope
+
+
+def joint_floor(products: Array, gap_i: Array, gap_j: Array) -> Array:
+    """A lower bound of joint[i, j] from Σh_i·h_j, with h = (cr + b)/2, and gap = Σ(b - h)².
+
+    cr_i·b_j + b_i·cr_j = 2·h_i·h_j - 2·(b_i - h_i)(b_j - h_j), and by Cauchy and Schwarz the sum of the last products
+    is at most √(gap_i·gap_j), which is small: b - h is at most (1 - κ)/2. So one product instead of two will do.
+    """
+    return np.maximum(products - np.sqrt(np.outer(gap_i, gap_j)), 0.0)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What one batch watched, and how to ask for joint collisions of watched features (lines) with others (columns)."""
+
+    watched: Array
+    n_pairs: int
+    measure: Callable[[Array, Array], Joint]
+    floor: Callable[[Array, Array], Array]  # a lower bound of the same
+
+
+class Redundancy:
+    """I_α between features, measured when asked for.
+
+    Only pairs of which one is watched are ever measured, and of those only the columns in `pool`: on wide data the
+    selection needs few of them (see selection.py).
+    """
+
+    def __init__(self, tally: Tally, watches: Sequence[Watch], pool: Array) -> None:
+        self.PC = tally.marginal / np.maximum(tally.pairs, 1)
+        self.watches = watches
+        self.pool = np.zeros(0, np.int64)
+        self.place = np.full(len(tally.marginal), -1)  # feature -> its column in the joints
+        self.joints: list[Joint] = [Joint.zero(len(x.watched), 0) for x in watches]
+        self.extend(np.unique(np.concatenate([pool, *(x.watched for x in watches)])))
+        self.low, self.high = self._extremes()
+
+    def extend(self, features: Array) -> None:
+        """Measure these features too."""
+        new = np.sort(features[self.place[features] < 0])
+        if not len(new):
+            return
+        self.place[new] = len(self.pool) + np.arange(len(new))
+        self.pool = np.concatenate([self.pool, new])
+        self.joints = [
+            Joint(np.hstack([old.joint, more.joint]), np.hstack([old.pairs, more.pairs]))
+            for old, more in zip(self.joints, (x.measure(x.watched, new) for x in self.watches), strict=True)
+        ]
+
+    def _measured(self, i: int) -> tuple[Array, Array]:
+        """Joint collisions of feature i with the pool, and the pairs they were counted in."""
+        joint, pairs = np.zeros(len(self.pool)), np.zeros(len(self.pool))
+        for watch, seen in zip(self.watches, self.joints, strict=True):
+            line = np.flatnonzero(watch.watched == i)
+            if len(line):
+                joint += seen.joint[line[0]]
+                pairs += seen.pairs[line[0]]
+            else:  # i was not watched, but some others were: the joint is symmetric
+                columns = self.place[watch.watched]
+                joint[columns] += seen.joint[:, self.place[i]]
+                pairs[columns] += seen.pairs[:, self.place[i]]
+        return joint, pairs
+
+    def I_alpha(self, i: int, PC_ij: Array, j: Array) -> Array:
+        """I_α(X_i; X_j) = PC(X_i)·log2(PC(X_i, X_j)/(PC(X_i)·PC(X_j))), and 0 where undefined."""
+        product = self.PC[i] * self.PC[j]
+        defined = (PC_ij > 0) & (product > 0)
+        return self.PC[i] * np.log2(np.divide(PC_ij, product, out=np.ones_like(PC_ij), where=defined))
+
+    def raw(self, i: int) -> tuple[Array, Array]:
+        """I_α of feature i with the pool, and which were measured."""
+        joint, pairs = self._measured(i)
+        return self.I_alpha(i, joint / np.maximum(pairs, 1), self.pool), pairs > 0
+
+    def _extremes(self) -> tuple[float, float]:
+        """The least and the largest I_α between two features of the last watch list."""
+        last = self.watches[-1].watched
+        low, high = np.inf, -np.inf
+        for i in last:
+            I, measured = self.raw(i)
+            others = self.place[last[last != i]]
+            others = others[measured[others]]
+            low, high = min(low, I[others].min(initial=np.inf)), max(high, I[others].max(initial=-np.inf))
+        return low, high
+
+    def _normalise(self, I: Array) -> Array:
+        """Min-max, clipped to [0, 1]; 0 where the extremes are equal, or there was no pair to have any."""
+        span = self.high - self.low
+        if not span > 1e-9 * max(abs(self.low), abs(self.high)):
+            return np.zeros_like(I)
+        return np.clip((I - self.low) / span, 0.0, 1.0)
+
+    def row(self, i: int) -> Array:
+        """I_α(X_i; X_j) normalised, for j in the pool; 0 for itself and what was never measured."""
+        I, measured = self.raw(i)
+        out = np.where(measured, self._normalise(I), 0.0)
+        out[self.place[i]] = 0.0
+        return out
+
+    def floor(self, features: Array, others: Array) -> Array:
+        """Lower bounds of the normalised I_α of some features (lines) with features outside the pool (columns)."""
+        joint, pairs = np.zeros((len(features), len(others))), np.zeros(len(features))
+        for watch in self.watches:
+            mine = np.isin(features, watch.watched)
+            joint[mine] += watch.floor(features[mine], others)
+            pairs[mine] += watch.n_pairs
+        for line, i, n in zip(joint, features, pairs, strict=True):
+            PC_ij = line / max(n, 1)
+            line[:] = np.where(PC_ij > 0, self._normalise(self.I_alpha(i, PC_ij, others)), 0.0)
+        return joint

@@ -1,0 +1,40 @@
+"""Section 4 of the method: relevance, w (equation 4 of the paper)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from belief.method.partials import Array, Tally
+
+NOISE = 1e-12  # a difference of two sums smaller than this share of them is rounding
+
+
+def _mean(total: Array, count: Array) -> Array:
+    """Return total/count, and 0 where nothing was counted."""
+    count = np.broadcast_to(count, total.shape)
+    return np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+
+
+def relevance(tally: Tally, P: Array) -> Array:
+    """w[j] = Σ_c P(c)·DD[c,j]/DC[c] - Σ_c P(c)·ED[c,j]/EC[c]."""
+    misses = P @ _mean(tally.DD, tally.DC)
+    hits = P @ _mean(tally.ED, tally.EC)
+    w = misses - hits
+    w[np.abs(w) <= NOISE * (misses + hits)] = 0.0
+    return w
+
+
+def normalise(w: Array, constant: Array) -> Array:
+    """Min-max over the non-constant features; 0 for the constant ones, and for all where all are equal."""
+    out = np.zeros_like(w)
+    live = w[~constant]
+    if len(live) and np.ptp(live) > 1e-9 * np.abs(live).max():
+        out[~constant] = (live - live.min()) / np.ptp(live)
+    return out
+
+
+def by_weight(w: Array, constant: Array) -> Array:
+    """The non-constant features, the largest w first, ties (to ten digits) to the smaller index."""
+    live = np.flatnonzero(~constant)
+    top = np.abs(w[live]).max(initial=0.0) or 1.0
+    return live[np.argsort(-np.round(w[live] / top, 10), kind="stable")]

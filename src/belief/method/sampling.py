@@ -1,0 +1,87 @@
+"""Which rows are sampled, and who wins a tie: by a 64-bit key of (seed, stream, row id) and nothing else.
+
+So the sample does not depend on partitions, engines or threads, and a tie never goes to file order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from belief.method.partials import Array
+
+SAMPLE, TIES = 0, 1  # the streams
+
+
+def mix(z: Array) -> Array:
+    """The finaliser of splitmix64, modulo 2^64."""
+    with np.errstate(over="ignore"):
+        z = z + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def key(seed: int, stream: int, rows: Array) -> Array:
+    """The key of each row id in a stream."""
+    start = mix(mix(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))
+    return mix(start ^ np.asarray(rows).astype(np.uint64))
+
+
+def quotas(s: int, class_counts: Array) -> Array:
+    """Share s rows out over the classes: largest remainder, and at least one row of every class."""
+    m = int(class_counts.sum())
+    shares = [divmod(s * int(n), m) for n in class_counts]
+    got = np.array([whole for whole, _ in shares])
+    by_remainder = sorted(range(len(shares)), key=lambda c: (-shares[c][1], c))
+    got[by_remainder[: s - int(got.sum())]] += 1
+    for c in np.flatnonzero((got == 0) & (class_counts > 0)):
+        richest = int(np.argmax(got))
+        if got[richest] > 1:
+            got[richest] -= 1
+            got[c] = 1
+    return got
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows with the smallest keys, in key order: `quota[g]` of each group (one group in all, or one per class)."""
+
+    key: Array
+    row: Array
+    label: Array
+
+    @classmethod
+    def of(cls, rows: Array, labels: Array, quota: Array, seed: int) -> Self:
+        return cls(key(seed, SAMPLE, rows), rows, labels)._cut(quota)
+
+    @classmethod
+    def zero(cls) -> Self:
+        return cls(np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+    def merge(self, other: Self, quota: Array) -> Self:
+        both = (
+            np.concatenate([a, b]) for a, b in ((self.key, other.key), (self.row, other.row), (self.label, other.label))
+        )
+        return type(self)(*both)._cut(quota)
+
+    def _cut(self, quota: Array) -> Self:
+        group = self.label if len(quota) > 1 else np.zeros(len(self.row), np.int32)
+        parts = []
+        for g, n in enumerate(quota):
+            members = np.flatnonzero(group == g)
+            if n < len(members):
+                members = members[np.argpartition(self.key[members], n)[:n]] if n else members[:0]
+            parts.append(members)
+        taken = np.concatenate(parts)
+        taken = taken[np.argsort(self.key[taken], kind="stable")]
+        return type(self)(self.key[taken], self.row[taken], self.label[taken])
+
+
+def batches(s: int, share: float) -> list[slice]:
+    """Cut the sample into batches of ⌈share·s⌉ (less a rounding error), the last one what is left."""
+    step = max(1, math.ceil(share * s - 1e-9))
+    return [slice(t, min(t + step, s)) for t in range(0, s, step)]

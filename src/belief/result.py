@@ -1,0 +1,212 @@
+"""What a run found, as plain arrays and numbers, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+import numpy as np
+
+from belief.method.algorithm import Outcome
+from belief.method.partials import Array
+
+FORMAT = 1  # of to_dict(); a newer one is refused
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of one run of BELIEF.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_features,)
+        w, the relevance of each feature as the method sums it.
+    selected : ndarray of int
+        The selected features, in order of selection.
+    scores : ndarray
+        J of each of them when it was selected: relevance less the redundancy it paid.
+    relevance : ndarray of shape (n_features,)
+        w normalised to [0, 1] over the features that are not constant.
+    marginal : ndarray of shape (n_features,)
+        Σ cr: how much the feature collides over all pairs of neighbours.
+    n_pairs : int
+        The pairs of neighbours looked at.
+    redundancy : ndarray of shape (n_selected, n_selected)
+        I_α normalised: [a, b] is what the b-th selected feature repeats of the a-th; zeros without mCR.
+    watched : ndarray of int
+        The features on the last watch list, whose redundancy was measured.
+    watched_redundancy : ndarray of shape (n_selected, n_watched)
+        The same between the selected and the watched features.
+    constant : ndarray of int
+        The constant features, which come last.
+    classes, priors : ndarray
+        The classes in order, and their shares of the rows.
+    n_rows, sample_size, seed : int
+        The rows of the data, how many of them were sampled, and the seed: the same seed gives the same result.
+    settings : dict
+        The settings of the run.
+    feature_names : list of str
+    timings : dict
+        Seconds by phase.
+    """
+
+    weights: Array
+    selected: Array
+    scores: Array
+    relevance: Array
+    marginal: Array
+    n_pairs: int
+    redundancy: Array
+    watched: Array
+    watched_redundancy: Array
+    constant: Array
+    classes: Array
+    priors: Array
+    n_rows: int
+    sample_size: int
+    seed: int
+    settings: dict[str, Any]
+    feature_names: list[str]
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def selected_names(self) -> list[str]:
+        """The names of the selected features, in order of selection."""
+        return [self.feature_names[j] for j in self.selected]
+
+    @property
+    def ranking(self) -> Array:
+        """The rank of every feature from 1: the selected in their order, then the others by falling weight."""
+        rest = np.setdiff1d(np.arange(len(self.weights)), self.selected)
+        rest = rest[np.lexsort((rest, -self.weights[rest], np.isin(rest, self.constant)))]
+        rank = np.empty(len(self.weights), np.int64)
+        rank[np.concatenate([self.selected, rest])] = np.arange(1, len(rank) + 1)
+        return rank
+
+    def explain(self) -> Explanation:
+        """Say of every selected and every watched feature why it was taken or left.
+
+        Returns
+        -------
+        Explanation
+            A list of dictionaries, one a feature, that prints as a table: `feature`, `index`, `rank` (None: left),
+            `relevance`, `paid` (the redundancy it paid when it was selected, or would pay now), `score` (their
+            difference), `repeats` (the selected feature it repeats most), `at` (how much), and `why`. Give it to
+            pandas.DataFrame or polars.DataFrame for one of those.
+        """
+        left = self.watched[~np.isin(self.watched, self.selected)]
+        return Explanation([self._taken(t) for t in range(len(self.selected))] + [self._left(j) for j in left])
+
+    def _line(self, j: int, rank: int | None, paid: float, repeated: Array, why: str) -> dict[str, Any]:
+        most = int(np.argmax(repeated)) if len(repeated) and repeated.max() > 0 else None
+        repeats = None if most is None else self.feature_names[self.selected[most]]
+        at = 0.0 if most is None else float(repeated[most])
+        return {
+            "feature": self.feature_names[j],
+            "index": int(j),
+            "rank": rank,
+            "relevance": float(self.relevance[j]),
+            "paid": float(paid),
+            "score": float(self.relevance[j] - paid),
+            "repeats": repeats,
+            "at": at,
+            "why": why.format(repeats=f"repeats {repeats!r} at {at:.2f}"),
+        }
+
+    def _taken(self, t: int) -> dict[str, Any]:
+        j = self.selected[t]
+        paid = self.relevance[j] - self.scores[t]
+        if j in self.constant:
+            why = "taken: constant, and nothing else was left"
+        elif t == 0:
+            why = "taken: the most relevant"
+        elif paid > 0:
+            why = "taken: the best left, though it {repeats}"
+        else:
+            why = "taken: the best left"
+        return self._line(j, t + 1, paid, self.redundancy[:t, t], why)
+
+    def _left(self, j: int) -> dict[str, Any]:
+        repeated = self.watched_redundancy[:, int(np.flatnonzero(self.watched == j)[0])]
+        theta = self.settings["theta"]
+        paid = float(repeated.mean() if theta == "mean" else theta * repeated.sum())
+        # more relevant than one that was taken: only what it repeats can have kept it out
+        repeats = paid > 0 and self.relevance[j] > self.relevance[self.selected].min()
+        return self._line(j, None, paid, repeated, "left: {repeats}" if repeats else "left: not relevant enough")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
+        return {"format": FORMAT, **plain}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        if given.get("format", FORMAT) > FORMAT:
+            raise ValueError(
+                f"This result has format {given['format']}, newer than this version of belief reads ({FORMAT}):"
+                " upgrade belief-fs."
+            )
+        missing = [f.name for f in fields(cls) if f.name not in given and f.name != "timings"]
+        if missing:
+            raise ValueError(f"This is not a result of belief: it has no {', '.join(missing)}.")
+        whole = {"selected", "watched", "constant"}
+        arrays = {f.name for f in fields(cls) if f.type == "Array"}
+        values = {f.name: given[f.name] for f in fields(cls) if f.name in given}
+        for name in arrays:
+            values[name] = np.array(values[name], np.int64) if name in whole else np.array(values[name])
+        n, w = len(values["selected"]), len(values["watched"])
+        values["redundancy"] = values["redundancy"].reshape(n, n)
+        values["watched_redundancy"] = values["watched_redundancy"].reshape(n, w)
+        return cls(**values)
+
+    def __repr__(self) -> str:
+        first = ", ".join(self.selected_names[:5]) + (", ..." if len(self.selected) > 5 else "")
+        return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {first}>"
+
+
+class Explanation(list[dict[str, Any]]):
+    """A table of a few lines, as a list of dictionaries that prints well."""
+
+    def __str__(self) -> str:
+        head = ["rank", "feature", "relevance", "paid", "score", "why"]
+        lines = [head] + [[_cell(line[name]) for name in head] for line in self]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+        return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def result_of(outcome: Outcome, classes: Array, n_rows: int, settings: dict[str, Any], names: list[str]) -> Result:
+    """Turn what the method found into a Result."""
+    selected, watched, mcr = outcome.selection.selected, outcome.watched, outcome.redundancy
+    known = selected[~outcome.difference.constant[selected]] if mcr is not None else selected[:0]
+    among, beside = np.zeros((len(selected), len(selected))), np.zeros((len(selected), len(watched)))
+    for a, j in enumerate(known):
+        row = mcr.row(j)  # type: ignore[union-attr]
+        among[a, : len(known)] = row[mcr.place[known]]  # type: ignore[union-attr]
+        beside[a] = row[mcr.place[watched]]  # type: ignore[union-attr]
+    return Result(
+        weights=outcome.w,
+        selected=selected,
+        scores=outcome.selection.scores,
+        relevance=outcome.relevance,
+        marginal=outcome.tally.marginal,
+        n_pairs=outcome.tally.n_pairs,
+        redundancy=among,
+        watched=watched,
+        watched_redundancy=beside,
+        constant=np.flatnonzero(outcome.difference.constant),
+        classes=classes,
+        priors=outcome.priors,
+        n_rows=n_rows,
+        sample_size=outcome.sample_size,
+        seed=outcome.seed,
+        settings=settings,
+        feature_names=names,
+        timings=outcome.timings,
+    )

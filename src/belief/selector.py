@@ -1,0 +1,181 @@
+"""The scikit-learn face: store, check, call `belief.select`, set what ends in an underscore."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from belief.api import select
+from belief.method.partials import Array
+from belief.method.settings import Settings
+from belief.progress import Callback
+
+
+class BeliefSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """Select features by BELIEF: relevance from neighbours, less redundancy from collisions (mCR).
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=10
+        How many features to select, or which share of them.
+    n_neighbors : int, default=10
+        k, the neighbours taken of every class.
+    sample_size : int, float or "auto", default="auto"
+        s, the rows that look for their neighbours: a number, a share of all, or "auto": all rows up to 2,000, then the
+        larger of 2,000 and 1 %. The neighbours are always searched among all rows.
+    batch_size : float, default=0.25
+        The share of the sample that makes one batch; the watch list is renewed after each.
+    neighborhood : {"per_class", "pooled"}, default="per_class"
+        The k nearest rows of every class, or the k·|C| nearest whatever their class.
+    scale : {"auto", "standard", "none"}, default="auto"
+        Divide differences by the standard deviation, or not; "auto" does unless the data is mostly zeros.
+    redundancy : {"mcr", None}, default="mcr"
+        Make features pay for repeating a selected one, or rank by relevance alone.
+    theta : float or "mean", default="mean"
+        θ, the weight of redundancy: "mean" takes the mean over the selected features, a number multiplies the sum.
+    eta : float, default=2.0
+        η, the length of the watch list as a multiple of the features to select.
+    kappa : float, default=0.8
+        κ, the lowest collision rate that counts.
+    discrete_features : "auto", mask, indices or names, default="auto"
+        The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
+    stratify : bool, default=False
+        Sample each class by its share, at least one row of each.
+    n_jobs : int, default=None
+        Threads; None or -1: as many as the process may use. The result does not depend on it.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed of the sample and of ties; None draws one and keeps it in `result_.seed`.
+    verbose : int, default=0
+        1 shows a bar on stderr.
+    working_memory : int, default=1024
+        MiB that may be used beside the data.
+    callback : callable, default=None
+        Called with a `belief.progress.Progress` as the fit goes on.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_features_in_,)
+        w, the relevance of each feature.
+    selected_ : ndarray of int
+        The selected features, in order of selection.
+    scores_ : ndarray
+        J of each of them when it was selected.
+    support_ : ndarray of bool of shape (n_features_in_,)
+        Which features were selected.
+    ranking_ : ndarray of int of shape (n_features_in_,)
+        The rank of every feature from 1: the selected in their order, then the others by falling weight.
+    classes_ : ndarray
+        The classes, sorted.
+    result_ : Result
+        All the above and more; `result_.explain()` says why each feature was taken or left.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only where X had column names, all of them strings.
+
+    Examples
+    --------
+    >>> from belief import BeliefSelector
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> selector = BeliefSelector(2, random_state=0).set_output(transform="pandas").fit(X, y)
+    >>> list(selector.transform(X).columns)
+    ['petal length (cm)', 'petal width (cm)']
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        n_neighbors: int = 10,
+        sample_size: int | float | str = "auto",
+        batch_size: float = 0.25,
+        neighborhood: str = "per_class",
+        scale: str = "auto",
+        redundancy: str | None = "mcr",
+        theta: float | str = "mean",
+        eta: float = 2.0,
+        kappa: float = 0.8,
+        discrete_features: Any = "auto",
+        stratify: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        working_memory: int = 1024,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_neighbors = n_neighbors
+        self.sample_size = sample_size
+        self.batch_size = batch_size
+        self.neighborhood = neighborhood
+        self.scale = scale
+        self.redundancy = redundancy
+        self.theta = theta
+        self.eta = eta
+        self.kappa = kappa
+        self.discrete_features = discrete_features
+        self.stratify = stratify
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.working_memory = working_memory
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the features.
+
+        Parameters
+        ----------
+        X : array, memory map or DataFrame of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+            The class of each row.
+
+        Returns
+        -------
+        self
+        """
+        validate_data(self, X, y, skip_check_array=True)  # sets n_features_in_ and feature_names_in_; reads no value
+        given = {f.name: getattr(self, f.name) for f in fields(Settings)}
+        others = ("discrete_features", "n_jobs", "verbose", "working_memory", "callback")
+        self.result_ = select(X, y, **given, **{name: getattr(self, name) for name in others})
+        self.weights_ = self.result_.weights
+        self.selected_ = self.result_.selected
+        self.scores_ = self.result_.scores
+        self.ranking_ = self.result_.ranking
+        self.classes_ = self.result_.classes
+        self.support_ = np.zeros(len(self.weights_), bool)
+        self.support_[self.selected_] = True
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Keep the selected columns, in the order they have in X.
+
+        A DataFrame that stays one (`set_output`) keeps the types of its columns.
+        """
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        wanted = _get_output_config("transform", self)["dense"]
+        if isinstance(frame, nw.DataFrame) and frame.implementation.value == wanted:
+            check_is_fitted(self)
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return frame[:, np.flatnonzero(self.support_).tolist()].to_native()
+        return super().transform(X)
+
+    def _get_support_mask(self) -> Array:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

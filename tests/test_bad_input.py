@@ -1,0 +1,134 @@
+"""Bad input gets one clear sentence that names the parameter or column, what came, and what to do."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+
+import belief
+from belief import BeliefSelector
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((40, 4))
+Y = np.repeat([0, 1], 20)
+DAYS = pd.date_range("2020", periods=40)
+FRAME = pd.DataFrame(X, columns=["age", "height", "weight", "pulse"])
+
+
+def with_value(value, column=1, X=X):
+    out = X.copy()
+    out[3, column] = value
+    return out
+
+
+REFUSED = {
+    "y missing": ((X, None), {}, "requires y to be passed"),
+    "y of another length": ((X, Y[:39]), {}, r"X has 40, y has 39"),
+    "y two-dimensional": ((X, np.column_stack([Y, Y])), {}, r"y should be a 1d array.*\(40, 2\)"),
+    "one class": ((X, np.zeros(40)), {}, "one class only, np.float64.0.0.: at least 2 classes"),
+    "regression target": ((X, rng.random(40)), {}, "regression target.*KBinsDiscretizer"),
+    "NaN in y": ((X, np.where(Y, 1.0, np.nan)), {}, r"Input y contains NaN \(first in row 0\)"),
+    "None in y": ((X, np.array(["a", None] * 20, object)), {}, r"missing value \(first in row 1\)"),
+    "y of mixed types": ((X, np.array(["a", 1] * 20, object)), {}, "cannot be compared .int, str."),
+    "infinity": ((with_value(np.inf), Y), {}, "contains infinity, in column 'x1'"),
+    "infinity in a frame": ((FRAME.replace(FRAME.iloc[0, 2], -np.inf), Y), {}, "infinity, in column 'weight'"),
+    "every feature constant": ((np.ones((40, 3)), Y), {}, "Every feature of X is constant"),
+    "everything missing": ((np.full((40, 3), np.nan), Y), {}, "Every value of X is missing"),
+    "no rows": ((X[:0], Y[:0]), {}, r"X has no rows.*\(0, 4\)"),
+    "no columns": ((X[:, :0], Y), {}, r"X has no columns.*\(40, 0\)"),
+    "one-dimensional X": ((X[:, 0], Y), {}, "Expected 2D array.*reshape"),
+    "ragged X": (([[1, 2], [3]], [0, 1]), {}, "rows have different lengths"),
+    "complex X": ((X + 1j, Y), {}, "Complex data not supported"),
+    "dates": ((pd.DataFrame({"when": DAYS}), Y), {}, "column 'when' has the type Datetime"),
+    "odd objects": ((pd.DataFrame({"a": X[:, 0], "odd": [object()] * 40}), Y), {}, "column 'odd' of X is neither"),
+    "strings and numbers": ((pd.DataFrame({"odd": ["a", 1] * 20}, dtype=object), Y), {}, "it holds int, str"),
+    "blocks of other widths": (([X[:20], X[20:, :3]], Y), {}, "block 0 has 4 columns, block 1 has 3"),
+    "blocks of other columns": (([FRAME[:20], FRAME[20:].rename(columns={"age": "agee"})], Y), {}, "block 1.*'agee'"),
+    "k too small": ((X, Y), {"n_neighbors": 0}, "n_neighbors must be an integer of at least 1; got 0"),
+    "k not whole": ((X, Y), {"n_neighbors": 2.5}, "n_neighbors must be .* got 2.5"),
+    "k a boolean": ((X, Y), {"n_neighbors": True}, "n_neighbors must be .* got True"),
+    "none to select": ((X, Y), {"n_features_to_select": 0}, "n_features_to_select must be .* got 0"),
+    "share to select": ((X, Y), {"n_features_to_select": 1.5}, r"share of the features in \(0, 1\]; got 1.5"),
+    "sample": ((X, Y), {"sample_size": 0.0}, "sample_size must be 'auto', an integer .* got 0.0"),
+    "sample by a wrong word": ((X, Y), {"sample_size": "all"}, "sample_size must be 'auto'.* got 'all'"),
+    "sample of fewer than the classes": ((X, Y), {"sample_size": 1, "stratify": True}, "fewer than the 2 classes"),
+    "batch": ((X, Y), {"batch_size": 1.01}, r"batch_size must be a share of the sample in \(0, 1\]; got 1.01"),
+    "kappa": ((X, Y), {"kappa": -0.1}, r"kappa must be a number in \[0, 1\]; got -0.1"),
+    "theta": ((X, Y), {"theta": "median"}, "theta must be 'mean' or a number of at least 0; got 'median'"),
+    "theta negative": ((X, Y), {"theta": -1.0}, "theta must be .* got -1.0"),
+    "eta": ((X, Y), {"eta": float("nan")}, "eta must be a number above 0; got nan"),
+    "neighborhood": ((X, Y), {"neighborhood": "all"}, "neighborhood must be 'per_class' or 'pooled'; got 'all'"),
+    "scale": ((X, Y), {"scale": None}, "scale must be 'auto', 'standard' or 'none'; got None"),
+    "redundancy": ((X, Y), {"redundancy": "mrmr"}, "redundancy must be 'mcr' or None; got 'mrmr'"),
+    "stratify": ((X, Y), {"stratify": 1}, "stratify must be True or False; got 1"),
+    "seed": ((X, Y), {"random_state": "x"}, "random_state must be None, an integer"),
+    "n_jobs": ((X, Y), {"n_jobs": 0}, "n_jobs must be None, -1 or an integer of at least 1; got 0"),
+    "working memory": ((X, Y), {"working_memory": 1}, "working_memory must be an integer of at least 16"),
+    "unknown discrete column": ((FRAME, Y), {"discrete_features": ["hight"]}, "'hight'.*did you mean 'height'"),
+    "discrete name without names": ((X, Y), {"discrete_features": ["a"]}, "X has no column names; use indices"),
+    "discrete index": ((X, Y), {"discrete_features": [4]}, "has the index 4, but X has 4 columns"),
+    "discrete mask": ((X, Y), {"discrete_features": [True]}, "a mask of 1 booleans, but X has 4 columns"),
+    "discrete nonsense": ((X, Y), {"discrete_features": 3.5}, "discrete_features must be 'auto'.*got 3.5"),
+    "discrete nonsense within": ((X, Y), {"discrete_features": [1.5]}, "got 1.5 in it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_a_clear_sentence(name):
+    (data, labels), settings, said = REFUSED[name]
+    with pytest.raises(ValueError, match=said) as error:
+        belief.select(data, labels, **{"n_features_to_select": 2, **settings})
+    assert "\n" not in str(error.value)
+    with pytest.raises(ValueError, match=said):  # the estimator says the same
+        BeliefSelector(**{"n_features_to_select": 2, **settings}).fit(data, labels)
+
+
+@pytest.mark.parametrize("name", ["y missing"])
+def test_the_estimator_without_y(name):
+    with pytest.raises(ValueError, match="y"):
+        BeliefSelector().fit(X)
+
+
+def test_unknown_setting_gets_the_nearest_name():
+    with pytest.raises(TypeError, match=r"no setting 'n_neighbours' .did you mean 'n_neighbors'"):
+        belief.select(X, Y, 2, n_neighbours=3)
+
+
+def test_sparse_input_is_refused_until_it_is_supported():
+    with pytest.raises(TypeError, match=r"sparse matrix.*toarray"):
+        belief.select(csr_array(X), Y, 2)
+
+
+def test_fewer_rows_than_neighbours_warns_and_goes_on():
+    with pytest.warns(UserWarning, match="only 20 rows of the smallest class: all of them are taken"):
+        assert len(belief.select(X, Y, 2, n_neighbors=25, random_state=0).selected) == 2
+    with pytest.warns(UserWarning, match="asks for 50 neighbours in all, but there are only 39 other rows"):
+        belief.select(X, Y, 2, n_neighbors=25, neighborhood="pooled", random_state=0)
+
+
+def test_more_features_than_there_are_warns_and_selects_all_in_order():
+    with pytest.warns(UserWarning, match="n_features_to_select=9 is more than the 4 features"):
+        result = belief.select(X, Y, 9, random_state=0)
+    assert sorted(result.selected) == [0, 1, 2, 3]
+
+
+def test_an_all_missing_column_warns_by_name_and_comes_last():
+    frame = FRAME.assign(weight=np.nan)
+    with pytest.warns(UserWarning, match="Column 'weight' has no value at all"):
+        result = belief.select(frame, Y, 4, random_state=0)
+    assert result.selected_names[-1] == "weight"
+
+
+def test_two_rows_are_enough():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert belief.select([[1.0, 2.0], [3.0, 4.0]], [0, 1], 2, random_state=0).selected.tolist() == [0, 1]
+
+
+def test_a_polars_date_is_refused_by_name():
+    frame = pl.DataFrame({"a": X[:, 0], "day": pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 9), eager=True)})
+    with pytest.raises(ValueError, match="column 'day' has the type Date"):
+        belief.select(frame, Y, 1)

@@ -1,0 +1,119 @@
+"""What must hold whatever the engine: docs/method.md, section 7, by name."""
+
+import numpy as np
+import pytest
+
+import belief
+
+rng = np.random.default_rng(11)
+M, F = 240, 12
+Y = rng.integers(0, 3, M)
+X = rng.standard_normal((M, F))
+X[:, 0] += Y
+X[:, 1] = X[:, 0] + 0.2 * rng.standard_normal(M)
+X[:, 2] = np.round(X[:, 2])
+X[:, 3] = 7.0
+X = np.concatenate([X, X[:40]])
+Y = np.concatenate([Y, Y[:40]])
+SETTINGS = {"n_features_to_select": 6, "sample_size": 150, "random_state": 3}
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return belief.select(X, Y, **SETTINGS)
+
+
+def same(a, b, rtol=1e-9):
+    np.testing.assert_array_equal(a.selected, b.selected)
+    np.testing.assert_allclose(a.weights, b.weights, rtol=rtol, atol=1e-12)
+    np.testing.assert_allclose(a.marginal, b.marginal, rtol=rtol)
+    np.testing.assert_allclose(a.scores, b.scores, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(a.redundancy, b.redundancy, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_any_number_of_threads(reference, n_jobs):
+    same(belief.select(X, Y, n_jobs=n_jobs, **SETTINGS), reference)
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 7, 280])
+def test_any_number_of_blocks(reference, n_blocks):
+    same(belief.select(np.array_split(X, n_blocks), Y, **SETTINGS), reference)
+
+
+@pytest.mark.parametrize("memory", [16, 100])
+def test_any_working_memory(reference, memory):
+    same(belief.select(X, Y, working_memory=memory, **SETTINGS), reference)
+
+
+def test_float32_and_float64_storage_of_the_same_values():
+    narrow = X.astype(np.float32)
+    same(belief.select(narrow, Y, **SETTINGS), belief.select(narrow.astype(np.float64), Y, **SETTINGS))
+
+
+def test_integers_and_floats_of_the_same_values():
+    whole = np.round(3 * X).astype(np.int8)
+    same(belief.select(whole, Y, **SETTINGS), belief.select(whole.astype(float), Y, **SETTINGS))
+
+
+def test_memory_order_and_memory_maps(reference, tmp_path):
+    same(belief.select(np.asfortranarray(X), Y, **SETTINGS), reference)
+    same(belief.select(X[:, ::-1][:, ::-1], Y, **SETTINGS), reference)
+    file = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=X.shape)
+    file[:] = X
+    file.flush()
+    same(belief.select(np.memmap(tmp_path / "X", dtype=np.float64, mode="r", shape=X.shape), Y, **SETTINGS), reference)
+
+
+def test_rescaled_and_shifted_features_under_standard_scale():
+    a = belief.select(X, Y, scale="standard", **SETTINGS)
+    b = belief.select(X * 1e3 ** rng.integers(-2, 3, F) + rng.integers(-5, 5, F), Y, scale="standard", **SETTINGS)
+    same(a, b, rtol=1e-6)
+
+
+def test_relabelled_classes(reference):
+    names = np.array(["zebra", "ape", "mole"])
+    result = belief.select(X, names[Y], **SETTINGS)
+    np.testing.assert_array_equal(result.selected, reference.selected)
+    np.testing.assert_allclose(result.weights, reference.weights, rtol=1e-9, atol=1e-12)
+
+
+def test_a_twin_has_the_same_weight_and_comes_later_with_redundancy_than_without():
+    twins = np.column_stack([X, X[:, 0]])
+    plain = belief.select(twins, Y, 13, sample_size=150, random_state=3, redundancy=None)
+    paying = belief.select(twins, Y, 13, sample_size=150, random_state=3)
+    assert plain.weights[0] == pytest.approx(plain.weights[F], rel=1e-12)
+    assert plain.selected.tolist().index(0) < plain.selected.tolist().index(F)
+    assert paying.selected.tolist().index(F) > plain.selected.tolist().index(F)
+
+
+def test_constant_features_come_last():
+    result = belief.select(X, Y, F, sample_size=150, random_state=3)
+    assert result.selected[-1] == 3
+    assert result.constant.tolist() == [3]
+
+
+def test_the_seed_alone_decides(reference):
+    same(belief.select(X, Y, **SETTINGS), reference)
+    other = belief.select(X, Y, **{**SETTINGS, "random_state": 4})
+    assert not np.allclose(other.weights, reference.weights, rtol=1e-6)
+    drawn = belief.select(X, Y, 6, sample_size=150)
+    same(belief.select(X, Y, 6, sample_size=150, random_state=drawn.seed), drawn)
+
+
+def test_ties_in_data_sorted_by_class_do_not_all_go_to_one_class():
+    """Five kinds of rows, each many times, sorted by class: pooled neighbours of a query are all ties."""
+    grid = np.tile(np.arange(5.0), 120)[:, None] * np.ones((1, 3))
+    y = np.repeat([0, 1, 2], 200)
+    from belief.data.source import ArraySource
+    from belief.engines.base import Search
+    from belief.engines.local import LocalEngine
+    from belief.method.difference import Difference
+
+    with LocalEngine(ArraySource(grid), y.astype(np.int32), 3, np.zeros(3, bool)) as engine:
+        sample = engine.sample(np.array([100]), 0)
+        difference = Difference.of(engine.describe(), engine.discrete, "standard")
+        found = engine.nearest(sample, difference, Search(30, False, 0))
+    share = np.bincount(found.label.ravel(), minlength=3) / found.label.size
+    assert found.d2.max() == 0.0
+    np.testing.assert_allclose(share, 1 / 3, atol=0.15)

@@ -1,0 +1,138 @@
+"""Every number of the method against a naive oracle that shares no code with it, on every engine."""
+
+import warnings
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from tables import Case, cases
+
+from belief.method.algorithm import belief, search_of
+from belief.method.difference import Difference
+from belief.method.settings import Settings
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-11}
+
+
+def run(engine, given_settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # few rows: tested elsewhere
+        with engine:
+            return belief(engine, Settings(**given_settings), lambda summary: None, lambda *told: None)
+
+
+def is_close_call(ref):
+    """Whether the oracle itself decided by rounding, so that another order of summation may decide otherwise."""
+    live = ref.w[~ref.constant]
+    return len(live) > 1 and np.ptp(live) < 1e-9 * np.abs(live).max()
+
+
+def few_ties():
+    rng = np.random.default_rng(5)
+    X = np.repeat(rng.integers(0, 2, (12, 6)).astype(float), 30, axis=0)
+    return Case(
+        X, np.sort(rng.integers(0, 3, len(X))).astype(np.int32), np.zeros(6, bool),
+        {
+            "n_features_to_select": 3, "n_neighbors": 5, "sample_size": 100, "batch_size": 0.25,
+            "neighborhood": "per_class", "scale": "standard", "redundancy": "mcr", "theta": "mean", "eta": 2.0,
+            "kappa": 0.8, "stratify": False, "random_state": 1,
+        },
+    )  # fmt: skip
+
+
+@given(case=cases())
+@example(case=few_ties())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_method_agrees_with_the_oracle(make_engine, case):
+    ref = naive.belief(case.X, case.labels, **case.oracle())
+    assume(not is_close_call(ref))
+    got = run(make_engine(case.X, case.labels, case.discrete), case.settings)
+    size = np.abs(ref.w).max(initial=0)
+    np.testing.assert_allclose(got.w, ref.w, rtol=1e-9, atol=1e-11 * max(size, 1e-300))
+    np.testing.assert_allclose(got.tally.DD, ref.DD, **CLOSE)
+    np.testing.assert_allclose(got.tally.ED, ref.ED, **CLOSE)
+    np.testing.assert_array_equal(np.broadcast_to(got.tally.DC, ref.DC.shape), ref.DC)
+    np.testing.assert_array_equal(np.broadcast_to(got.tally.EC, ref.EC.shape), ref.EC)
+    np.testing.assert_allclose(got.tally.marginal, ref.marginal, **CLOSE)
+    assert got.tally.n_pairs == ref.n_pairs
+    assert got.difference.scale == ref.scale
+    assert got.watched.tolist() == ref.watch_lists[-1]
+    assert got.selection.selected.tolist() == ref.selected
+    np.testing.assert_allclose(got.selection.scores, ref.scores, rtol=1e-7, atol=1e-9)
+
+
+@given(case=cases())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_joint_collisions_agree_with_the_oracle(make_engine, case):
+    ref = naive.belief(case.X, case.labels, **{**case.oracle(), "redundancy": "mcr"})
+    assume(not is_close_call(ref))
+    got = run(make_engine(case.X, case.labels, case.discrete), {**case.settings, "redundancy": "mcr"})
+    pool = got.redundancy.pool
+    for i in pool:
+        joint, pairs = got.redundancy._measured(i)
+        np.testing.assert_allclose(joint, ref.joint[i, pool], **CLOSE)
+        np.testing.assert_array_equal(pairs, ref.joint_pairs[i, pool])
+        np.testing.assert_allclose(got.redundancy.raw(i)[0], ref.I[i, pool], rtol=1e-7, atol=1e-9)
+
+
+@given(case=cases())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_neighbours_are_those_of_the_oracle_in_order(make_engine, case):
+    ref = naive.belief(case.X, case.labels, **case.oracle())
+    chosen = Settings(**case.settings)
+    with make_engine(case.X, case.labels, case.discrete) as engine, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        summary = engine.describe()
+        quota = np.array([case.settings["sample_size"]])
+        sample = engine.sample(quota, chosen.random_state)
+        difference = Difference.of(summary, case.discrete, chosen.scale)
+        found = engine.nearest(sample, difference, search_of(chosen, summary, chosen.random_state))
+    for q, rows in zip(sample.row.tolist(), found.row, strict=True):
+        if q in ref.neighbours:  # a stratified sample has other rows
+            assert rows[rows >= 0].tolist() == ref.neighbours[q]
+    if not chosen.stratify:
+        np.testing.assert_array_equal(sample.row, ref.sample)
+
+
+def test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monkeypatch):
+    """With a pool of a few features, the bounds must rule out exactly those that cannot win."""
+    from belief.method import selection
+
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 90)
+    X = rng.standard_normal((90, 150))
+    X[:, :6] += y[:, None]
+    X[:, 6:12] = X[:, :6] + 0.1 * rng.standard_normal((90, 6))
+    X[rng.random(X.shape) < 0.02] = np.nan
+    X[:, 12:20] = rng.integers(0, 3, (90, 8))
+    discrete = np.zeros(150, bool)
+    discrete[12:20] = True
+    for theta in ("mean", 0.3):
+        given_settings = {"n_features_to_select": 25, "random_state": 4, "eta": 0.3, "theta": theta}
+        ref = naive.belief(X, y, 25, discrete=discrete, seed=4, eta=0.3, theta=theta)
+        for few, many in ((1, 3), (5, 40)):
+            monkeypatch.setattr(selection, "FEW", few)
+            monkeypatch.setattr(selection, "MANY", many)
+            monkeypatch.setattr(selection, "first_pool", lambda order, n: order[:2])
+            monkeypatch.setattr("belief.method.algorithm.first_pool", lambda order, n: order[:2])
+            got = run(make_engine(X, y.astype(np.int32), discrete), given_settings)
+            assert got.selection.selected.tolist() == ref.selected
+            np.testing.assert_allclose(got.selection.scores, ref.scores, atol=1e-9)
+            assert len(got.redundancy.pool) < 150  # or the test would test nothing
+
+
+@pytest.mark.parametrize("scale", ["standard", "none"])
+def test_values_far_from_zero_and_far_apart_do_not_hide_neighbours(make_engine, scale):
+    """float32 products would lose these digits; the bounds must notice."""
+    rng = np.random.default_rng(0)
+    X = 1e8 + rng.standard_normal((200, 5)) * np.array([1e-3, 1, 1, 1e3, 1e6])
+    X[0] = 1e30
+    y = rng.integers(0, 2, 200)
+    ref = naive.belief(X, y, 3, scale=scale)
+    got = run(
+        make_engine(X, y.astype(np.int32), np.zeros(5, bool)),
+        {"n_features_to_select": 3, "random_state": 0, "scale": scale},
+    )
+    np.testing.assert_allclose(got.w, ref.w, rtol=1e-9)
+    assert got.selection.selected.tolist() == ref.selected

@@ -1,0 +1,101 @@
+"""The partials merge in any order and grouping; the keys and quotas are as the method says."""
+
+from functools import reduce
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from belief.data.source import ArraySource
+from belief.engines.local import LocalEngine
+from belief.method.partials import Joint, Levels, Neighbours, Summary, Tally
+from belief.method.sampling import Sample, batches, key, quotas
+
+
+def describe(X, labels, discrete):
+    with LocalEngine(ArraySource(X), labels, 3, discrete) as engine:
+        return engine.describe()
+
+
+def assert_same(a, b, rtol=1e-12):
+    for name in a.__dataclass_fields__:
+        x, y = getattr(a, name), getattr(b, name)
+        if isinstance(x, Levels):
+            assert_same(x, y)
+        else:
+            np.testing.assert_allclose(x, y, rtol=rtol, atol=1e-12)
+
+
+@given(seed=st.integers(0, 2**32 - 1), parts=st.integers(1, 6))
+@settings(max_examples=40, deadline=None)
+def test_summaries_merge_to_the_summary_of_the_whole(seed, parts):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([1e6 + rng.standard_normal(50), rng.integers(0, 4, 50), np.full(50, 0.1), np.full(50, np.nan)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    labels = rng.integers(0, 3, 50).astype(np.int32)
+    discrete = np.array([False, True, False, True])
+    cuts = np.sort(rng.choice(np.arange(1, 50), parts - 1, replace=False))
+    pieces = [describe(x, y, discrete) for x, y in zip(np.split(X, cuts), np.split(labels, cuts), strict=True)]
+    rng.shuffle(pieces)
+    merged = reduce(Summary.merge, pieces, Summary.zero(3, 4))
+    assert_same(merged, describe(X, labels, discrete), rtol=1e-10)  # a mean of 1e6 leaves ten digits
+    present = X[:, 0][~np.isnan(X[:, 0])]
+    assert merged.mean[0] == pytest.approx(present.mean(), rel=1e-14)
+    assert merged.m2[0] == pytest.approx(present.var() * len(present), rel=1e-8)
+
+
+def random_partial(kind, rng):
+    if kind is Neighbours:
+        d2 = np.sort(rng.integers(0, 5, (3, 2, 4)).astype(float), axis=2)
+        key_ = rng.integers(0, 2**63, (3, 2, 4)).astype(np.uint64)
+        order = np.lexsort((key_, d2), axis=2)
+        rows, labels = rng.integers(0, 99, (3, 2, 4)), rng.integers(0, 2, (3, 2, 4))
+        return Neighbours(*(np.take_along_axis(x, order, axis=2) for x in (d2, key_, rows, labels)))
+    if kind is Joint:
+        return Joint(rng.random((2, 3)), rng.integers(0, 9, (2, 3)).astype(float))
+    return Tally(*(rng.random(shape) for shape in [(2, 3)] * 2 + [(2, 1)] * 2 + [3, 1]), n_pairs=int(rng.integers(9)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"), [(Neighbours, (3, 2, 4)), (Tally, (2, 3)), (Joint, (2, 3))], ids=["neighbours", "tally", "joint"]
+)
+def test_merging_is_associative_commutative_and_has_a_zero(kind, shape):
+    rng = np.random.default_rng(0)
+    a, b, c = (random_partial(kind, rng) for _ in range(3))
+    assert_same(a.merge(b).merge(c), a.merge(b.merge(c)))
+    assert_same(a.merge(b), b.merge(a))
+    assert_same(a.merge(kind.zero(*shape)), a)
+
+
+@given(seed=st.integers(0, 2**64 - 1), stream=st.sampled_from([0, 1]), row=st.integers(0, 2**40))
+def test_keys_are_those_of_the_oracle(seed, stream, row):
+    assert int(key(seed, stream, np.array([row]))[0]) == naive.key(seed, stream, row)
+
+
+@given(sizes=st.lists(st.integers(1, 50), min_size=2, max_size=6), share=st.floats(0.01, 1))
+def test_quotas_add_up_and_give_every_class_a_row(sizes, share):
+    s = max(len(sizes), int(share * sum(sizes)))
+    got = quotas(s, np.array(sizes))
+    assert got.sum() == s
+    assert np.all(got >= 1)
+    assert np.all(got <= sizes)
+    assert got.tolist() == naive.allot(s, sizes)
+
+
+def test_a_sample_merged_from_parts_is_the_sample_of_the_whole():
+    rows, labels = np.arange(1000), np.random.default_rng(0).integers(0, 2, 1000)
+    for quota in (np.array([50]), np.array([20, 5])):
+        whole = Sample.of(rows, labels, quota, 7)
+        parts = [Sample.of(rows[a : a + 130], labels[a : a + 130], quota, 7) for a in range(0, 1000, 130)]
+        merged = reduce(lambda a, b: a.merge(b, quota), parts[::-1], Sample.zero())
+        np.testing.assert_array_equal(merged.row, whole.row)
+        assert len(whole.row) == quota.sum()
+
+
+def test_batches_lose_a_rounding_error_and_keep_what_is_left():
+    assert [b.stop - b.start for b in batches(10, 0.25)] == [3, 3, 3, 1]
+    assert [b.stop - b.start for b in batches(100, 0.07)] == [7] * 14 + [2]  # 0.07·100 = 7.000000000000001
+    assert [b.stop - b.start for b in batches(5, 1.0)] == [5]
+    assert [b.stop - b.start for b in batches(3, 0.01)] == [1, 1, 1]

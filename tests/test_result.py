@@ -1,0 +1,152 @@
+"""The result in numbers, words and JSON; progress; the package's door."""
+
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import belief
+from belief.progress import Bar, Progress
+
+rng = np.random.default_rng(2)
+Y = rng.integers(0, 2, 200)
+X = rng.standard_normal((200, 8))
+X[:, 0] += 2 * Y
+X[:, 1] = X[:, 0] + 0.01 * rng.standard_normal(200)  # repeats 0
+X[:, 2] += 1.2 * Y
+NAMES = ["age", "age in days", "height", "a", "b", "c", "d", "e"]
+
+
+@pytest.fixture(scope="module")
+def result():
+    import pandas as pd
+
+    return belief.select(pd.DataFrame(X, columns=NAMES), Y, 3, random_state=0, eta=2.0)
+
+
+def test_explain_says_why_each_feature_was_taken_or_left(result):
+    lines = {line["feature"]: line for line in result.explain()}
+    first, second = result.selected_names[:2]
+    twin = "age in days" if first == "age" else "age"
+    assert lines[first]["why"] == "taken: the most relevant"
+    assert second == "height"  # not the twin, although it is more relevant
+    assert lines[twin]["relevance"] > lines[second]["relevance"]
+    assert lines[twin]["repeats"] == first
+    assert lines[twin]["at"] > 0.9
+    if lines[twin]["rank"] is None:
+        assert lines[twin]["why"] == f"left: repeats {first!r} at {lines[twin]['at']:.2f}"
+    assert {line["feature"] for line in result.explain()} >= set(result.selected_names)
+    assert len(result.explain()) == 6  # the watched ones are explained too
+
+
+def test_paid_is_relevance_less_score(result):
+    for line in result.explain():
+        assert line["relevance"] - line["paid"] == pytest.approx(line["score"])
+    taken = [line for line in result.explain() if line["rank"]]
+    for t, line in enumerate(taken[1:], 1):
+        assert line["paid"] == pytest.approx(result.redundancy[:t, t].mean())
+
+
+def test_the_table_prints(result):
+    text = str(result.explain())
+    assert text.splitlines()[0].split() == ["rank", "feature", "relevance", "paid", "score", "why"]
+    assert "taken: the most relevant" in text
+
+
+def test_the_round_trip_through_json(result):
+    again = belief.Result.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert again.to_dict() == result.to_dict()
+    assert again.selected.dtype == np.int64
+    assert str(again.explain()) == str(result.explain())
+
+
+def test_the_round_trip_keeps_string_classes_and_empty_watch_lists():
+    plain = belief.select(X, np.array(["no", "yes"])[Y], 2, random_state=0, redundancy=None)
+    again = belief.Result.from_dict(json.loads(json.dumps(plain.to_dict())))
+    assert again.classes.tolist() == ["no", "yes"]
+    assert again.to_dict() == plain.to_dict()
+
+
+def test_what_is_not_a_result_is_refused():
+    with pytest.raises(ValueError, match="newer than this version"):
+        belief.Result.from_dict({"format": 99})
+    with pytest.raises(ValueError, match="not a result of belief: it has no weights"):
+        belief.Result.from_dict({})
+
+
+def test_what_the_result_knows(result):
+    assert result.n_rows == 200
+    assert result.sample_size == 200
+    assert result.n_pairs == 200 * 20
+    assert result.seed == 0
+    assert result.priors.sum() == pytest.approx(1)
+    assert result.relevance.max() == 1.0
+    assert result.relevance.min() == 0.0
+    assert result.redundancy.shape == (3, 3)
+    assert set(result.timings) == {"describe", "sample", "neighbours", "tally", "redundancy"}
+    assert "3 of 8 features selected" in repr(result)
+
+
+def test_the_callback_is_told_of_phases_batches_and_rows():
+    told = []
+    belief.select(X, Y, 2, random_state=0, callback=told.append)
+    phases = [p.phase for p in told]
+    assert list(dict.fromkeys(phases)) == ["describe", "sample", "neighbours", "tally", "redundancy", "finished"]
+    assert "batch 4 of 4" in {p.detail for p in told}
+    assert max(p.done for p in told) == 200 == max(p.total for p in told)
+
+
+def test_verbose_shows_a_bar_on_stderr_and_nothing_on_stdout(capsys):
+    belief.select(X, Y, 2, random_state=0, verbose=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "belief: searching" in err
+    assert "batch 2 of 4" in err
+
+
+def test_the_bar_on_a_terminal_is_one_line():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    bar = Bar(stream)
+    bar(Progress("neighbours", "", 0, 0, 0.0))
+    bar(Progress("neighbours", "", 500, 500, 2.0))
+    bar(Progress("finished", "", 0, 0, 0.0))
+    assert "[########################] 500 of 500 rows, 0 s left" in stream.getvalue()
+    assert "\n" not in stream.getvalue()
+
+
+def test_an_error_in_a_callback_stops_the_run_and_leaves_no_threads():
+    import threading
+
+    before = threading.active_count()
+
+    def stop(progress):
+        if progress.phase == "tally":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        belief.select(X, Y, 2, random_state=0, callback=stop)
+    assert threading.active_count() == before
+
+
+def test_importing_belief_imports_nothing_heavy():
+    code = "import sys, belief; print(sorted({'numpy', 'sklearn', 'numba', 'pandas', 'scipy'} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_select_does_not_need_scikit_learn():
+    code = "import sys, belief; belief.select; print('sklearn' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+def test_public_names():
+    assert set(dir(belief)) == set(belief.__all__)
+    assert belief.BeliefSelector.__name__ == "BeliefSelector"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        belief.nothing  # noqa: B018

@@ -1,0 +1,101 @@
+"""The scikit-learn face."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import belief
+from belief import BeliefSelector
+
+
+@pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
+@pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
+@parametrize_with_checks([BeliefSelector()], xfail_strict=True)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True, as_frame=True)
+
+
+def test_attributes_are_those_of_the_result(iris):
+    X, y = iris
+    selector = BeliefSelector(2, random_state=0).fit(X, y)
+    result = belief.select(X, y, 2, random_state=0)
+    np.testing.assert_array_equal(selector.weights_, result.weights)
+    np.testing.assert_array_equal(selector.selected_, result.selected)
+    np.testing.assert_array_equal(selector.scores_, result.scores)
+    np.testing.assert_array_equal(selector.get_support(indices=True), np.sort(result.selected))
+    np.testing.assert_array_equal(selector.classes_, [0, 1, 2])
+    assert selector.n_features_in_ == 4
+    assert selector.feature_names_in_.tolist() == X.columns.tolist()
+    assert sorted(selector.ranking_) == [1, 2, 3, 4]
+    assert selector.ranking_[selector.selected_].tolist() == [1, 2]
+    assert set(selector.get_feature_names_out()) == set(result.selected_names)
+
+
+def test_a_share_of_the_features(iris):
+    X, y = iris
+    assert BeliefSelector(0.5, random_state=0).fit(X, y).support_.sum() == 2
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_tables_in_and_out_keep_names_order_and_types(kind):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 80)
+    data = {
+        "noise": rng.random(80),
+        "colour": np.where(y ^ (rng.random(80) < 0.1), "red", "blue"),
+        "n": rng.integers(0, 9, 80),
+    }
+    data["good"] = rng.random(80) + y
+    frame = pd.DataFrame(data) if kind == "pandas" else pl.DataFrame(data)
+    selector = BeliefSelector(2, redundancy=None, random_state=0).set_output(transform=kind)
+    out = selector.fit_transform(frame, y)
+    assert type(out) is type(frame)
+    assert list(out.columns) == ["colour", "good"]
+    assert list(out.dtypes) == [frame[c].dtype for c in out.columns]
+    assert BeliefSelector(2, random_state=0).fit(frame, y).transform(frame).shape == (80, 2)
+
+
+def test_in_a_pipeline_and_a_search(iris):
+    X, y = iris
+    pipe = make_pipeline(StandardScaler(), BeliefSelector(2, random_state=0), LogisticRegression())
+    search = GridSearchCV(pipe, {"beliefselector__n_features_to_select": [1, 3]}, cv=3).fit(X, y)
+    assert search.best_params_["beliefselector__n_features_to_select"] == 3
+    assert search.best_score_ > 0.9
+
+
+def test_clone_and_pickle(iris):
+    X, y = iris
+    selector = BeliefSelector(2, random_state=0, theta=0.3)
+    assert clone(selector).get_params() == selector.get_params()
+    again = pickle.loads(pickle.dumps(selector.fit(X, y)))
+    np.testing.assert_array_equal(again.transform(X), selector.transform(X))
+
+
+def test_every_setting_of_the_method_is_a_parameter_with_the_same_default():
+    from belief.method.settings import Settings
+
+    parameters = BeliefSelector().get_params()
+    for f in Settings.each():
+        assert parameters[f.name] == f.default, f.name
+
+
+def test_transform_names_the_columns_that_are_missing(iris):
+    X, y = iris
+    selector = BeliefSelector(2, random_state=0).set_output(transform="pandas").fit(X, y)
+    with pytest.raises(ValueError, match="feature names"):
+        selector.transform(X.drop(columns=X.columns[0]))

@@ -1,0 +1,116 @@
+"""The same table gives the same answer, whatever it came as."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import belief
+
+rng = np.random.default_rng(1)
+M = 120
+Y = rng.integers(0, 2, M)
+COLOUR = np.array(["red", "green", "blue"])[(Y + (rng.random(M) < 0.3)) % 3]
+MIXED = pd.DataFrame(
+    {
+        "age": rng.integers(0, 90, M),
+        "height": (170 + 10 * rng.standard_normal(M) + 6 * Y).astype(np.float32),
+        "colour": COLOUR,
+        "smokes": rng.random(M) < 0.5,
+        "grade": pd.Categorical(rng.choice(["A", "B", "C"], M)),
+        "score": np.where(rng.random(M) < 0.1, np.nan, rng.standard_normal(M) + Y),
+    }
+)
+AS = {
+    "pandas": lambda: MIXED,
+    "pandas nullable": lambda: MIXED.convert_dtypes(),
+    "pandas objects": lambda: MIXED.astype(object),
+    "polars": lambda: pl.from_pandas(MIXED),
+    "arrow": lambda: pa.Table.from_pandas(MIXED),
+    "blocks": lambda: [MIXED[:50], MIXED[50:50], MIXED[50:]],
+    "polars blocks": lambda: [pl.from_pandas(MIXED[:1]), pl.from_pandas(MIXED[1:])],
+    "object array": lambda: MIXED.to_numpy(object),
+}
+
+
+def coded():
+    """The same by hand: codes, and which of them are discrete."""
+    out = MIXED.copy()
+    for name in ("colour", "grade"):
+        out[name] = np.unique(out[name].astype(str), return_inverse=True)[1]
+    return out.astype(float).to_numpy(), [2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", AS)
+def test_every_kind_of_table_gives_the_same(kind):
+    X, discrete = coded()
+    expected = belief.select(X, Y, 6, discrete_features=discrete, random_state=0)
+    extra = {"discrete_features": ["smokes"]} if kind == "pandas objects" else {}
+    extra = {"discrete_features": [3]} if kind == "object array" else extra  # True and False are numbers there
+    result = belief.select(AS[kind](), Y, 6, random_state=0, **extra)
+    np.testing.assert_array_equal(result.selected, expected.selected)
+    np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-9)
+    if kind != "object array":
+        assert result.feature_names == list(MIXED.columns)
+
+
+def test_discrete_features_by_mask_index_and_name_are_the_same():
+    X, discrete = coded()
+    frame = pd.DataFrame(X, columns=MIXED.columns)
+    mask = np.isin(np.arange(6), discrete)
+    by_index = belief.select(X, Y, 6, discrete_features=discrete, random_state=0)
+    by_mask = belief.select(X, Y, 6, discrete_features=mask, random_state=0)
+    by_name = belief.select(frame, Y, 6, discrete_features=["colour", "smokes", "grade"], random_state=0)
+    np.testing.assert_array_equal(by_index.weights, by_mask.weights)
+    np.testing.assert_allclose(by_index.weights, by_name.weights, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["no", "yes"])[Y],
+        pd.Series(np.array(["no", "yes"])[Y], dtype="category"),
+        pl.Series(np.array(["no", "yes"])[Y].tolist()),
+        Y.astype(bool),
+        Y.astype(float),
+        Y[:, None],
+        Y.tolist(),
+    ],
+    ids=["strings", "pandas category", "polars strings", "booleans", "whole floats", "one column", "list"],
+)
+def test_labels_of_every_kind(labels):
+    X, _ = coded()
+    np.testing.assert_array_equal(
+        belief.select(X, labels, 6, random_state=0).weights, belief.select(X, Y, 6, random_state=0).weights
+    )
+
+
+def test_the_data_is_not_copied():
+    """A float32 array in memory is read where it lies."""
+    from belief.data.table import open_table
+
+    X = rng.standard_normal((50, 3)).astype(np.float32)
+    seen, rows, a = open_table(X).source.rows(np.arange(10, 20), 1, 3)
+    assert np.shares_memory(seen, X)
+    assert seen.dtype == np.float32
+    assert (rows[0], a) == (10, 1)
+    frame = pd.DataFrame(X)
+    assert np.shares_memory(open_table(frame).source._X, frame.to_numpy())
+
+
+def test_memory_beside_the_data_is_bounded():
+    """The search and the tally use what they are given, whatever the number of rows."""
+    import tracemalloc
+
+    X = rng.standard_normal((30_000, 60)).astype(np.float32)
+    y = rng.integers(0, 2, len(X))
+    belief.select(X[:500], y[:500], 5, random_state=0)
+    peaks = []
+    for n in (15_000, 30_000):
+        tracemalloc.start()
+        belief.select(X[:n], y[:n], 5, sample_size=1000, working_memory=16, random_state=0, n_jobs=2)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 16 * 2**20
+    assert peaks[1] < peaks[0] * 1.5
