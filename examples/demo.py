@@ -1,4 +1,4 @@
-"""The bundled example: which columns tell the customers who leave, and which only repeat the others?"""
+"""The bundled example: which columns tell the customers who leave, and which only repeat others."""
 
 from pathlib import Path
 

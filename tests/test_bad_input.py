@@ -97,6 +97,12 @@ def test_unknown_setting_gets_the_nearest_name():
         belief.select(X, Y, 2, n_neighbours=3)
 
 
+def test_a_watch_list_that_does_not_fit_is_refused_before_anything_is_read():
+    wide = np.broadcast_to(np.float32(0), (10, 60_000))
+    with pytest.raises(ValueError, match="watches 40000 features, whose joint collisions take 24414 MiB"):
+        belief.select(wide, np.arange(10) % 2, 20_000)
+
+
 def test_sparse_input_is_refused_until_it_is_supported():
     with pytest.raises(TypeError, match=r"sparse matrix.*toarray"):
         belief.select(csr_array(X), Y, 2)

@@ -73,7 +73,7 @@ def select(
     table = open_table(X, discrete_features)
     classes, labels = encode_labels(y, table.source.n_rows)
     names = table.names or [f"x{j}" for j in range(table.source.n_features)]
-    _check_sizes(chosen, table, len(classes))
+    _check_sizes(chosen, table, len(classes), working_memory)
     reporter = Reporter(callback, bar=verbose > 0)
     engine = LocalEngine(
         table.source, labels, len(classes), table.discrete,
@@ -95,7 +95,7 @@ def _check_resources(n_jobs: Any, working_memory: Any) -> None:
         raise ValueError(f"working_memory must be an integer of at least 16 (MiB); got {working_memory!r}.")
 
 
-def _check_sizes(settings: Settings, table: Table, n_classes: int) -> None:
+def _check_sizes(settings: Settings, table: Table, n_classes: int, working_memory: int) -> None:
     """What can be said before the data is read."""
     m, F = table.source.n_rows, table.source.n_features
     if settings.select_of(F) > F:
@@ -105,10 +105,24 @@ def _check_sizes(settings: Settings, table: Table, n_classes: int) -> None:
             UserWarning,
             stacklevel=3,
         )
+    _check_joint(settings, F, working_memory)
     if settings.stratify and settings.sample_of(m) < n_classes:
         raise ValueError(
             f"sample_size={settings.sample_size!r} comes to {settings.sample_of(m)} of {m} rows, fewer than the"
             f" {n_classes} classes: with stratify=True at least one row of each is sampled; ask for more."
+        )
+
+
+def _check_joint(settings: Settings, F: int, working_memory: int) -> None:
+    """The joint collisions of the watched features are held all at once: two numbers for each pair of them."""
+    n = min(F, settings.select_of(F))
+    watched = min(F, settings.watch_of(n))
+    need = 16 * watched * max(watched, min(F, 2 * n)) / 2**20
+    if settings.redundancy is not None and need > working_memory:
+        raise ValueError(
+            f"n_features_to_select={settings.n_features_to_select} with eta={settings.eta} watches {watched} features,"
+            f" whose joint collisions take {need:.0f} MiB, more than working_memory={working_memory}: select fewer,"
+            " lower eta, raise working_memory, or set redundancy=None."
         )
 
 

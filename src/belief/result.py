@@ -132,8 +132,14 @@ class Result:
         theta = self.settings["theta"]
         paid = float(repeated.mean() if theta == "mean" else theta * repeated.sum())
         # more relevant than one that was taken: only what it repeats can have kept it out
-        repeats = paid > 0 and self.relevance[j] > self.relevance[self.selected].min()
-        return self._line(j, None, paid, repeated, "left: {repeats}" if repeats else "left: not relevant enough")
+        kept_out = paid > 0 and self.relevance[j] > self.relevance[self.selected].min()
+        if kept_out:
+            why = "left: {repeats}"
+        elif paid > 0:
+            why = "left: not relevant enough, and {repeats}"
+        else:
+            why = "left: not relevant enough"
+        return self._line(j, None, paid, repeated, why)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values."""

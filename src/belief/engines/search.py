@@ -9,7 +9,6 @@ tiles per thread, whatever the number of rows.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -48,28 +47,29 @@ class Nearest:
         self.embedding = Embedding(difference)
         self.n_groups = engine.n_classes if search.per_class else 1
         self.found = Neighbours.zero(len(sample.row), self.n_groups, search.size)
-        self.place = np.full(engine.m, -1, np.int64)  # row id -> which query it is
-        self.place[sample.row] = np.arange(len(sample.row))
+        self.by_row = np.argsort(sample.row)  # to find which query a row is
         self.own = threading.local()  # buffers of a thread
         self.lock = threading.Lock()
+        self.height = self._height()
 
     def run(self) -> Neighbours:
         """Search. Where all products fit, they are made first, and each query sees all rows at once."""
         m, s = self.engine.m, len(self.sample.row)
-        height = self._height()
-        small = 4 * s * m <= self.engine.working_memory // 4
-        tiles = list(self.engine._map(self._tile, [(0, m)] if small else spans(m, height)))
-        symmetric = s == m == sum(len(t.rows) for t in tiles)
-        queries = np.concatenate([t.rows for t in tiles]) if symmetric else self.sample.row
-        (self._all_at_once if small else self._tile_by_tile)(queries, tiles, symmetric, height)
+        if 4 * s * m <= self.engine.working_memory // 4:
+            self._all_at_once(self._tile((0, m)))
+        elif s == m:
+            self._every_row()
+        else:
+            self._tile_by_tile()
         label = np.where(self.found.row >= 0, self.engine.labels[self.found.row], -1)
         return Neighbours(self.found.d2, self.found.key, self.found.row, label.astype(np.int32))
 
-    def _all_at_once(self, queries: Array, tiles: list[Tile], symmetric: bool, height: int) -> None:
-        (tile,) = tiles
+    def _all_at_once(self, tile: Tile) -> None:
+        symmetric = len(self.sample.row) == self.engine.m == len(tile.rows)
+        queries = tile.rows if symmetric else self.sample.row
         whole = np.empty((len(queries), len(tile.rows)), np.float32)
         nq, nr = np.zeros(len(queries)), np.zeros(len(tile.rows))
-        across, down = spans(len(tile.rows), height), spans(len(queries), height)
+        across, down = spans(len(tile.rows), self.height), spans(len(queries), self.height)
 
         def multiply(meeting: tuple[tuple[int, int], tuple[int, int]]) -> None:
             i, j = (slice(*x) for x in meeting)
@@ -84,23 +84,42 @@ class Nearest:
             self._choose(self.lock, queries[i], tile, whole[i], nq[i], nr)
 
         self._work(multiply, [(i, j) for j in across for i in down if not symmetric or i <= j])
-        deque(self.engine._map(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs)))), maxlen=0)
+        self._work(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs))))
 
-    def _tile_by_tile(self, queries: Array, tiles: list[Tile], symmetric: bool, height: int) -> None:
-        parts = [t.rows for t in tiles] if symmetric else [queries[a:b] for a, b in spans(len(queries), height)]
+    def _tile_by_tile(self) -> None:
+        """Fewer queries than rows: each tile of rows meets all queries, and is forgotten."""
+        parts = [self.sample.row[a:b] for a, b in spans(len(self.sample.row), self.height)]
         locks = [threading.Lock() for _ in parts]
+
+        def meet(span: tuple[int, int]) -> None:
+            tile = self._tile(span)
+            for queries, lock in zip(parts, locks, strict=True):
+                product, nq, nr = self._product(
+                    queries, tile.rows, self._buffer("product", len(queries), len(tile.rows))
+                )
+                self._choose(lock, queries, tile, product, nq, nr)
+
+        self._work(meet, spans(self.engine.m, self.height))
+
+    def _every_row(self) -> None:
+        """Every row is a query: two tiles meet once, and serve both ways, unless copies of rows were left out."""
+        tiles = list(self.engine._map(self._tile, spans(self.engine.m, self.height)))
+        if sum(len(t.rows) for t in tiles) < self.engine.m:
+            self._tile_by_tile()
+            return
+        locks = [threading.Lock() for _ in tiles]
 
         def meet(meeting: tuple[int, int]) -> None:
             i, j = meeting
-            buffer = self._buffer("product", len(parts[i]), len(tiles[j].rows))
-            product, nq, nr = self._product(parts[i], tiles[j].rows, buffer)
-            self._choose(locks[i], parts[i], tiles[j], product, nq, nr)
-            if symmetric and i != j:
-                mirrored = self._buffer("more", len(nr), len(nq))
+            mine, others = tiles[i].rows, tiles[j].rows
+            product, nq, nr = self._product(mine, others, self._buffer("product", len(mine), len(others)))
+            self._choose(locks[i], mine, tiles[j], product, nq, nr)
+            if i != j:
+                mirrored = self._buffer("more", len(others), len(mine))
                 transpose(product, mirrored)
-                self._choose(locks[j], parts[j], tiles[i], mirrored, nr, nq)
+                self._choose(locks[j], others, tiles[i], mirrored, nr, nq)
 
-        self._work(meet, [(i, j) for j in range(len(tiles)) for i in range(len(parts)) if not symmetric or i <= j])
+        self._work(meet, [(i, j) for j in range(len(tiles)) for i in range(j + 1)])
 
     def _work(self, task: Callable[[Any], None], meetings: list[Any]) -> None:
         """Do all meetings of tiles, and say how far it has come, in rows."""
@@ -185,7 +204,7 @@ class Nearest:
     def _choose(self, lock: threading.Lock, queries: Array, tile: Tile, product: Array, nq: Array, nr: Array) -> None:
         """Put those rows of the tile that belong there among the neighbours of these queries."""
         error, square = self.embedding.error, self.embedding.scale**2
-        where = self.place[queries]
+        where = self.by_row[np.searchsorted(self.sample.row, queries, sorter=self.by_row)]
         low = (((1 - error) * nq), ((1 - error) * nr).astype(np.float32))
         gap = (2 * error * nq, 2 * error * nr)
         column = _column_of(queries, tile.rows)

@@ -1,4 +1,4 @@
-"""Section 5 of the method: collisions and mCR, I_α (equations 6 and 8 of the paper)."""
+"""Section 5 of the method: collisions and mCR, I_α (equations 7 and 9 of the paper)."""
 
 from __future__ import annotations
 
@@ -49,16 +49,21 @@ class Redundancy:
     """I_α between features, measured when asked for.
 
     Only pairs of which one is watched are ever measured, and of those only the columns in `pool`: on wide data the
-    selection needs few of them (see selection.py).
+    selection needs few of them (see selection.py). `joint` and `pairs` have a line for each feature that was ever
+    watched, and a column for each of the pool, which holds the watched ones first.
     """
 
     def __init__(self, tally: Tally, watches: Sequence[Watch], pool: Array) -> None:
+        n_features = len(tally.marginal)
         self.PC = tally.marginal / np.maximum(tally.pairs, 1)
         self.watches = watches
+        self.watched = np.unique(np.concatenate([x.watched for x in watches]))
+        self.line = np.full(n_features, -1, np.int32)  # feature -> its line
+        self.line[self.watched] = np.arange(len(self.watched))
+        self.place = np.full(n_features, -1, np.int32)  # feature -> its column
         self.pool = np.zeros(0, np.int64)
-        self.place = np.full(len(tally.marginal), -1)  # feature -> its column in the joints
-        self.joints: list[Joint] = [Joint.zero(len(x.watched), 0) for x in watches]
-        self.extend(np.unique(np.concatenate([pool, *(x.watched for x in watches)])))
+        self.joint, self.pairs = np.zeros((len(self.watched), 0)), np.zeros((len(self.watched), 0))
+        self.extend(np.union1d(self.watched, pool))
         self.low, self.high = self._extremes()
 
     def extend(self, features: Array) -> None:
@@ -68,23 +73,34 @@ class Redundancy:
             return
         self.place[new] = len(self.pool) + np.arange(len(new))
         self.pool = np.concatenate([self.pool, new])
-        self.joints = [
-            Joint(np.hstack([old.joint, more.joint]), np.hstack([old.pairs, more.pairs]))
-            for old, more in zip(self.joints, (x.measure(x.watched, new) for x in self.watches), strict=True)
-        ]
+        joint, pairs = np.zeros((len(self.watched), len(new))), np.zeros((len(self.watched), len(new)))
+        for watch in self.watches:
+            seen = watch.measure(watch.watched, new)
+            lines = self.line[watch.watched]
+            joint[lines] += seen.joint
+            pairs[lines] += seen.pairs
+            self._mirror(watch, new, seen, joint, pairs)
+        self.joint, self.pairs = np.hstack([self.joint, joint]), np.hstack([self.pairs, pairs])
+
+    def _mirror(self, watch: Watch, new: Array, seen: Joint, joint: Array, pairs: Array) -> None:
+        """The joint is symmetric: a feature watched in other batches was measured with those watched in this one."""
+        others = np.setdiff1d(self.watched, watch.watched)
+        at = np.searchsorted(new, others)
+        here = at < len(new)
+        here[here] = new[at[here]] == others[here]
+        others, at = others[here], at[here]
+        if len(others):
+            cells = np.ix_(self.line[others], np.searchsorted(new, watch.watched))
+            joint[cells] += seen.joint[:, at].T
+            pairs[cells] += seen.pairs[:, at].T
 
     def _measured(self, i: int) -> tuple[Array, Array]:
         """Joint collisions of feature i with the pool, and the pairs they were counted in."""
+        if self.line[i] >= 0:
+            return self.joint[self.line[i]], self.pairs[self.line[i]]
         joint, pairs = np.zeros(len(self.pool)), np.zeros(len(self.pool))
-        for watch, seen in zip(self.watches, self.joints, strict=True):
-            line = np.flatnonzero(watch.watched == i)
-            if len(line):
-                joint += seen.joint[line[0]]
-                pairs += seen.pairs[line[0]]
-            else:  # i was not watched, but some others were: the joint is symmetric
-                columns = self.place[watch.watched]
-                joint[columns] += seen.joint[:, self.place[i]]
-                pairs[columns] += seen.pairs[:, self.place[i]]
+        columns = self.place[self.watched]
+        joint[columns], pairs[columns] = self.joint[:, self.place[i]], self.pairs[:, self.place[i]]
         return joint, pairs
 
     def I_alpha(self, i: int, PC_ij: Array, j: Array) -> Array:

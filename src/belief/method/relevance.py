@@ -1,4 +1,4 @@
-"""Section 4 of the method: relevance, w (equation 4 of the paper)."""
+"""Section 4 of the method: relevance, w (equation 5 of the paper)."""
 
 from __future__ import annotations
 

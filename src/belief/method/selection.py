@@ -1,4 +1,4 @@
-"""Section 6 of the method: sequential forward selection by J (equation 7 of the paper).
+"""Section 6 of the method: sequential forward selection by J (equation 8 of the paper).
 
 All features take part, but on wide data the redundancy of most of them need never be known. Since 0 <= I_α <= 1 and
 θ >= 0, J(X_i) <= w(X_i): a feature whose w is below the best J found cannot win. Where that rules out too few, a lower

@@ -1,0 +1,45 @@
+"""The documentation says what is true: links, lines, examples, settings."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import belief
+from belief.method.settings import Settings
+
+HOME = Path(__file__).parents[1]
+PAGES = sorted([*HOME.glob("*.md"), *HOME.glob("docs/*.md")])
+CODE_LINKS = re.compile(r"\[`(\w+)`\]\(([^)#]+\.py)#L(\d+)\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_links_to_the_code_lead_to_the_right_line():
+    page = HOME / "docs" / "method.md"
+    wrong = []
+    for name, target, line in CODE_LINKS.findall(page.read_text()):
+        lines = (page.parent / target).read_text().splitlines()
+        right = [i for i, text in enumerate(lines, 1) if re.match(rf"\s*(def|class) {name}\b", text)]
+        assert right, f"{name} is not in {target}"
+        if int(line) not in right:
+            wrong.append(f"{name}: line {right[0]}, not {line}")
+    assert not wrong
+
+
+def test_the_readme_lists_every_setting_with_its_default():
+    text = (HOME / "README.md").read_text()
+    for f in Settings.each():
+        shown = f'"{f.default}"' if isinstance(f.default, str) else str(f.default)
+        assert re.search(rf"^\| `{f.name}` \| {re.escape(shown)} \|", text, re.M), f.name
+
+
+def test_the_readme_shows_what_the_example_prints(monkeypatch):
+    pd = pytest.importorskip("pandas")
+    table = pd.read_csv(HOME / "examples" / "churn.csv")
+    result = belief.select(table.drop(columns="left"), table["left"], 4, random_state=0)
+    assert str(result.explain()) in (HOME / "README.md").read_text()
