@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.sparse import csr_array
 
 import belief
 from belief import BeliefSelector
@@ -101,11 +100,6 @@ def test_a_watch_list_that_does_not_fit_is_refused_before_anything_is_read():
     wide = np.broadcast_to(np.float32(0), (10, 60_000))
     with pytest.raises(ValueError, match="watches 40000 features, whose joint collisions take 24414 MiB"):
         belief.select(wide, np.arange(10) % 2, 20_000)
-
-
-def test_sparse_input_is_refused_until_it_is_supported():
-    with pytest.raises(TypeError, match=r"sparse matrix.*toarray"):
-        belief.select(csr_array(X), Y, 2)
 
 
 def test_fewer_rows_than_neighbours_warns_and_goes_on():

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from belief.data.labels import encode_labels
+from belief.data.source import SparseSource
 from belief.data.table import Table, open_table
 from belief.engines.local import LocalEngine
+from belief.engines.sparse import SparseEngine
 from belief.method.algorithm import belief
-from belief.method.partials import Summary
+from belief.method.partials import Array, Summary
 from belief.method.settings import Settings, is_count, is_integer
 from belief.progress import Callback, Reporter
-from belief.result import Result, result_of
+from belief.result import Numbered, Result, result_of
 
 
 def select(
@@ -34,8 +37,8 @@ def select(
 
     Parameters
     ----------
-    X : array, memory map or DataFrame of shape (n_rows, n_features), or a list of those as blocks of rows
-        Missing values are NaN or null.
+    X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks of rows
+        Missing values are NaN or null; a sparse matrix can have none.
     y : array of shape (n_rows,)
         The class of each row: numbers, strings, categories.
     n_features_to_select : int or float, default=10
@@ -72,13 +75,11 @@ def select(
     _check_resources(n_jobs, working_memory)
     table = open_table(X, discrete_features)
     classes, labels = encode_labels(y, table.source.n_rows)
-    names = table.names or [f"x{j}" for j in range(table.source.n_features)]
+    names = table.names or Numbered(table.source.n_features)
     _check_sizes(chosen, table, len(classes), working_memory)
     reporter = Reporter(callback, bar=verbose > 0)
-    engine = LocalEngine(
-        table.source, labels, len(classes), table.discrete,
-        n_jobs=n_jobs, working_memory=working_memory * 2**20, report=reporter.rows,
-    )  # fmt: skip
+    options = {"n_jobs": n_jobs, "working_memory": working_memory * 2**20, "report": reporter.rows}
+    engine = engine_for(table, labels, len(classes), options)
     try:
         with engine:
             outcome = belief(engine, chosen, lambda summary: _check_values(summary, names, table), reporter.phase)
@@ -86,6 +87,13 @@ def select(
         reporter.finish()
     record = {f.name: getattr(chosen, f.name) for f in fields(chosen) if f.name != "random_state"}
     return result_of(outcome, classes, table.source.n_rows, record, names)
+
+
+def engine_for(table: Table, labels: Array, n_classes: int, options: dict[str, Any]) -> LocalEngine | SparseEngine:
+    """The engine for what the table holds."""
+    if isinstance(table.source, SparseSource):
+        return SparseEngine(table.source.blocks, labels, n_classes, table.discrete, **options)
+    return LocalEngine(table.source, labels, n_classes, table.discrete, **options)
 
 
 def _check_resources(n_jobs: Any, working_memory: Any) -> None:
@@ -126,7 +134,7 @@ def _check_joint(settings: Settings, F: int, working_memory: int) -> None:
         )
 
 
-def _check_values(summary: Summary, names: list[str], table: Table) -> None:
+def _check_values(summary: Summary, names: Sequence[str], table: Table) -> None:
     """Refuse, or warn of, values that cannot be used, by the name of the column."""
     infinite = np.flatnonzero(np.isinf(summary.minimum) | np.isinf(summary.maximum))
     if len(infinite):

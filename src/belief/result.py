@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
@@ -12,6 +12,29 @@ from belief.method.algorithm import Outcome
 from belief.method.partials import Array
 
 FORMAT = 1  # of to_dict(); a newer one is refused
+
+
+class Numbered(Sequence[str]):
+    """The names x0, x1, ... of features that came without: made when asked for, since there may be millions."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(self._n))]
+        if not -self._n <= i < self._n:
+            raise IndexError(i)
+        return f"x{int(i) % self._n}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __repr__(self) -> str:
+        return f"Numbered({self._n})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +69,8 @@ class Result:
         The rows of the data, how many of them were sampled, and the seed: the same seed gives the same result.
     settings : dict
         The settings of the run.
-    feature_names : list of str
+    feature_names : sequence of str
+        x0, x1, ... where the table had none.
     timings : dict
         Seconds by phase.
     """
@@ -67,7 +91,7 @@ class Result:
     sample_size: int
     seed: int
     settings: dict[str, Any]
-    feature_names: list[str]
+    feature_names: Sequence[str]
     timings: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -145,6 +169,8 @@ class Result:
         """Everything as plain JSON values."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
+        if isinstance(self.feature_names, Numbered):
+            plain["feature_names"] = None
         return {"format": FORMAT, **plain}
 
     @classmethod
@@ -163,6 +189,8 @@ class Result:
         values = {f.name: given[f.name] for f in fields(cls) if f.name in given}
         for name in arrays:
             values[name] = np.array(values[name], np.int64) if name in whole else np.array(values[name])
+        if values["feature_names"] is None:
+            values["feature_names"] = Numbered(len(values["weights"]))
         n, w = len(values["selected"]), len(values["watched"])
         values["redundancy"] = values["redundancy"].reshape(n, n)
         values["watched_redundancy"] = values["watched_redundancy"].reshape(n, w)
@@ -187,7 +215,7 @@ def _cell(value: Any) -> str:
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def result_of(outcome: Outcome, classes: Array, n_rows: int, settings: dict[str, Any], names: list[str]) -> Result:
+def result_of(outcome: Outcome, classes: Array, n_rows: int, settings: dict[str, Any], names: Sequence[str]) -> Result:
     """Turn what the method found into a Result."""
     selected, watched, mcr = outcome.selection.selected, outcome.watched, outcome.redundancy
     known = selected[~outcome.difference.constant[selected]] if mcr is not None else selected[:0]

@@ -134,7 +134,7 @@ class BeliefSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array, memory map or DataFrame of shape (n_rows, n_features)
+        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features)
         y : array of shape (n_rows,)
             The class of each row.
 
@@ -176,6 +176,7 @@ class BeliefSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags

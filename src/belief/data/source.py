@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from belief.kernels.dense import gather
 from belief.method.partials import Array
@@ -132,3 +133,12 @@ class ColumnSource(GatherSource):
         for t, j in enumerate(wanted):
             out[:, t] = self._columns[j][index]
         return out
+
+
+class SparseSource:
+    """Blocks of CSR rows, one after the other."""
+
+    def __init__(self, blocks: Sequence[csr_array]) -> None:
+        self.blocks = blocks
+        self.n_rows = sum(X.shape[0] for X in blocks)
+        self.n_features = blocks[0].shape[1]

@@ -12,8 +12,9 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
-from belief.data.source import ArraySource, BlockSource, ColumnSource, Source
+from belief.data.source import ArraySource, BlockSource, ColumnSource, Source, SparseSource
 from belief.method.partials import Array
 from belief.method.settings import did_you_mean, is_integer
 
@@ -22,7 +23,7 @@ from belief.method.settings import did_you_mean, is_integer
 class Table:
     """Rows, names (None where the table had none), and which features are discrete."""
 
-    source: Source
+    source: Source | SparseSource
     names: list[str] | None
     discrete: Array
 
@@ -31,8 +32,10 @@ def open_table(X: Any, discrete_features: Any = "auto") -> Table:
     """Open an array, a memory map, a DataFrame, or a sequence of those as blocks of rows."""
     blocks = X if isinstance(X, list | tuple) and len(X) and all(_is_block(x) for x in X) else [X]
     if len(blocks) > 1:
-        blocks = [block for block in blocks if len(block)] or blocks[:1]
+        blocks = [block for block in blocks if block.shape[0]] or blocks[:1]
     frames = [_frame(block) for block in blocks]
+    if any(issparse(block) for block in blocks):
+        return _open_sparse(blocks, discrete_features)
     if all(frame is not None for frame in frames):
         opened = _open_frames(frames)  # type: ignore[arg-type]
     else:
@@ -68,12 +71,39 @@ def refuse_shape(shape: tuple[int, ...]) -> None:
         )
 
 
+# --- sparse matrices ---
+
+
+def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
+    for i, X in enumerate(blocks):
+        if not issparse(X):
+            raise ValueError(
+                f"The blocks of X differ: some are sparse matrices, but block {i} is a {type(X).__name__}."
+            )
+        refuse_width(X.shape[1], blocks[0].shape[1], i)
+    F = blocks[0].shape[1]
+    refuse_shape((sum(X.shape[0] for X in blocks), F))
+    discrete = np.zeros(F, bool) if _is_auto(discrete_features) else _mask(discrete_features, None, F)
+    return Table(SparseSource([_canonical(X) for X in blocks]), None, discrete)
+
+
+def _canonical(X: Any) -> csr_array:
+    """CSR with sorted indices, no duplicates and floats; as it is where it is that already, and never changed."""
+    X = csr_array(X)  # of a CSR matrix: the same arrays
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X has the type {X.dtype}.")
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    return X
+
+
 # --- arrays ---
 
 
 def _array(X: Any) -> Array:
-    if hasattr(X, "toarray") or type(X).__module__.startswith("scipy.sparse"):
-        raise TypeError("X is a sparse matrix, which is not supported yet: pass X.toarray() if that fits into memory.")
     try:
         X = np.asarray(X) if not isinstance(X, np.memmap) else X
     except ValueError:
@@ -88,11 +118,16 @@ def _array(X: Any) -> Array:
     return X
 
 
+def refuse_width(width: int, first: int, i: int) -> None:
+    """Refuse a block with another number of columns than the first."""
+    if width != first:
+        raise ValueError(f"The blocks of X differ: block 0 has {first} columns, block {i} has {width}.")
+
+
 def _open_arrays(arrays: list[Array]) -> tuple[list[Source], list[str] | None, Array]:
     width = arrays[0].shape[1]
     for i, X in enumerate(arrays):
-        if X.shape[1] != width:
-            raise ValueError(f"The blocks of X differ: block 0 has {width} columns, block {i} has {X.shape[1]}.")
+        refuse_width(X.shape[1], width, i)
     if any(X.dtype.kind in "OUS" for X in arrays):
         coded = [_Column(f"column {j}", [_from_objects(X[:, j], f"column {j}") for X in arrays]) for j in range(width)]
         return _columns(coded, len(arrays)), None, np.array([c.discrete for c in coded])

@@ -6,20 +6,17 @@ that no number depends on how many threads there are. The search, the one long p
 
 from __future__ import annotations
 
-import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import pairwise
-from typing import Any, Self, TypeVar
+from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from belief.data.source import Source
 from belief.engines.base import Search, spans
 from belief.engines.search import TILE, Nearest
+from belief.engines.threads import ThreadedEngine
 from belief.kernels import dense
 from belief.kernels.embedding import reaches
 from belief.kernels.nearest import UNIT_ROUNDOFF
@@ -28,61 +25,17 @@ from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summ
 from belief.method.redundancy import joint_floor
 from belief.method.sampling import Sample
 
-T = TypeVar("T")
-Report = Callable[[int, int], None]  # rows done, of how many
-
 CHUNK = 128  # features a kernel works on at a time where it passes over many rows
 FLOOR_PAIRS = 2048  # pairs whose float32 products are added up at a time
 FEW_LEVELS = 64  # levels counted in a small table; a feature with more is sorted
 
 
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+class LocalEngine(ThreadedEngine):
+    """The Engine protocol over a Source of dense rows."""
 
-
-class LocalEngine:
-    """The Engine protocol over a Source.
-
-    Parameters
-    ----------
-    labels : the class of each row, as a number from 0
-    working_memory : bytes the search and the tally may use beside the data
-    report : told how many rows have been searched, and of how many
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        labels: Array,
-        n_classes: int,
-        discrete: Array,
-        *,
-        n_jobs: int | None = None,
-        working_memory: int = 2**30,
-        report: Report = lambda done, total: None,
-    ) -> None:
-        self.source, self.labels, self.discrete = source, labels, discrete
-        self.n_classes, self.n_features, self.m = n_classes, source.n_features, source.n_rows
-        self.n_jobs = cores() if n_jobs in (None, -1) else n_jobs
-        self.working_memory = working_memory
-        self.report = report
-
-    # --- threads ---
-
-    def __enter__(self) -> Self:
-        """Start threads of our own. Each makes its own BLAS calls: BLAS starts none beside them."""
-        self._limits = threadpool_limits(1, user_api="blas")
-        self._pool = ThreadPoolExecutor(self.n_jobs)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._pool.shutdown(cancel_futures=True)  # after Ctrl-C, what has not begun never will
-        self._limits.unregister()
-
-    def _map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
-        """Task over the arguments, the results in their order, so that sums do not depend on the threads."""
-        return self._pool.map(task, arguments)
+    def __init__(self, source: Source, labels: Array, n_classes: int, discrete: Array, **options: Any) -> None:
+        super().__init__(source.n_features, labels, n_classes, discrete, **options)
+        self.source = source
 
     # --- 1. the summary ---
 
@@ -110,12 +63,6 @@ class LocalEngine:
         every = Levels(*(np.concatenate([getattr(x, name) for x in levels]) for name in ("feature", "value", "count")))
         count, mean, m2, minimum, maximum, nonzero = out
         return Summary(counts, count, mean, m2, minimum, maximum, nonzero, every)
-
-    # --- 2. the sample ---
-
-    def sample(self, quota: Array, seed: int) -> Sample:
-        parts = (Sample.of(np.arange(a, b), self.labels[a:b], quota, seed) for a, b in spans(self.m, 2**20))
-        return reduce(lambda x, y: x.merge(y, quota), parts, Sample.zero())
 
     # --- 3. neighbours ---
 

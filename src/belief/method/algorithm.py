@@ -21,7 +21,7 @@ from belief.engines.base import Engine, Search
 from belief.method.difference import Difference
 from belief.method.partials import Array, Neighbours, Pairs, Summary, Tally
 from belief.method.redundancy import Redundancy, Watch
-from belief.method.relevance import by_weight, normalise, relevance
+from belief.method.relevance import by_weight, contenders, normalise, relevance
 from belief.method.sampling import Sample, batches, quotas
 from belief.method.selection import Selection, first_pool, forward_selection
 from belief.method.settings import Settings
@@ -62,6 +62,7 @@ def belief(engine: Engine, settings: Settings, check: Callable[[Summary], None],
     difference = Difference.of(summary, engine.discrete, settings.scale)
     P = summary.class_counts / summary.m
     n_select = settings.select_of(engine.n_features)
+    n_watch = settings.watch_of(n_select)
     seed = settings.draw_seed()
 
     s = settings.sample_of(summary.m)
@@ -78,10 +79,10 @@ def belief(engine: Engine, settings: Settings, check: Callable[[Summary], None],
         with clock("tally", f"batch {t + 1} of {len(pairs)}"):
             tally = tally.merge(engine.tally(batch, difference, settings.kappa))
         w = relevance(tally, P)
-        watch_lists.append(by_weight(w, difference.constant)[: settings.watch_of(n_select)])
+        watch_lists.append(by_weight(w, contenders(tally, difference.constant, n_watch))[:n_watch])
 
     with clock("redundancy"):
-        order = by_weight(w, difference.constant)
+        order = by_weight(w, contenders(tally, difference.constant, n_select + n_watch))
         mcr = None
         if settings.redundancy == "mcr":
             # a batch is watched with the list made before it; a single batch with its own

@@ -33,8 +33,20 @@ def normalise(w: Array, constant: Array) -> Array:
     return out
 
 
-def by_weight(w: Array, constant: Array) -> Array:
-    """The non-constant features, the largest w first, ties (to ten digits) to the smaller index."""
-    live = np.flatnonzero(~constant)
-    top = np.abs(w[live]).max(initial=0.0) or 1.0
-    return live[np.argsort(-np.round(w[live] / top, 10), kind="stable")]
+def contenders(tally: Tally, constant: Array, n: int) -> Array:
+    """The features that can be among the first n: the non-constant ones, without those that n others stand before.
+
+    Features in which no pair of neighbours differs are alike in everything, so of them the first n are enough. On
+    sparse data these are nearly all.
+    """
+    live = ~constant
+    if tally.pairs.size == 1:  # with missing values they may differ in their counts
+        alike = np.flatnonzero(live & (tally.marginal == tally.n_pairs))
+        live[alike[n:]] = False
+    return np.flatnonzero(live)
+
+
+def by_weight(w: Array, features: Array) -> Array:
+    """These features, the largest w first, ties (to ten digits) to the smaller index."""
+    top = np.abs(w[features]).max(initial=0.0) or 1.0
+    return features[np.argsort(-np.round(w[features] / top, 10), kind="stable")]

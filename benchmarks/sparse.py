@@ -1,0 +1,121 @@
+"""How fast sparse data is: against scipy's bare product, at full size, and how time grows.
+
+    python benchmarks/sparse.py [--only product,url,kddb,growth] [--share 1.0] [--json FILE]
+
+`product`: 200,000 x 1,000,000, 50 non-zeros a row, 500 queries: the whole fit against scipy's CSR product of the same
+queries and rows. `url` and `kddb`: data like the paper's two largest sets, at full size or a share of it, with peak
+memory and the share of the 20 strongest columns among the first 50 selected. `growth`: time by phase as rows, non-zeros
+and sample grow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from local import Peak, best
+
+import belief
+from belief.datasets import SparseProblem, kddb_like, url_like
+
+PHASES = ("describe", "sample", "neighbours", "tally", "redundancy")
+
+
+def fit(problem: SparseProblem, n: int, **settings: object) -> belief.Result:
+    return belief.select(problem.X, problem.y, n, random_state=0, **settings)
+
+
+def product(share: float) -> list[dict]:
+    rows, columns = int(200_000 * share), int(1_000_000 * share)
+    problem = kddb_like(rows, columns, 50, positive=0.5, block_rows=rows)
+    X = problem.X[0]
+    Q = X[np.sort(np.random.default_rng(0).choice(rows, 500, replace=False))]
+    ours = best(lambda: fit(problem, 10, sample_size=500))
+    transposed = X.T.tocsr()
+    scipy = best(lambda: Q @ transposed)
+    return [
+        {
+            "case": "product", "data": f"{rows:,} x {columns:,}, 50 a row, 500 queries", "seconds": ours,
+            "scipy_seconds": scipy, "ratio": ours / scipy, "wanted": "at most 0.8",
+        }
+    ]  # fmt: skip
+
+
+def large(name: str, make: object, rows: int, sample: int, share: float) -> list[dict]:
+    start = time.perf_counter()
+    problem = make(int(rows * share))  # type: ignore[operator]
+    made = time.perf_counter() - start
+    size = sum(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes for X in problem.X)
+    start = time.perf_counter()
+    with Peak() as peak:
+        result = fit(problem, 50, sample_size=sample)
+    took = time.perf_counter() - start
+    found = np.isin(problem.informative[:20], result.selected).mean()
+    m, F = result.n_rows, len(result.weights)
+    return [
+        {
+            "case": name, "data": f"{m:,} x {F:,}, sample {sample:,}", "made_in": made, "seconds": took,
+            "matrix_gb": size / 1e9, "peak_gb": peak.gb, "total_over_matrix": 1 + peak.gb * 1e9 / size,
+            "recall": found, **result.timings,
+        }
+    ]  # fmt: skip
+
+
+def growth(share: float) -> list[dict]:
+    base = {"rows": int(400_000 * share), "nnz": 60.0, "sample": 400}
+    rows = []
+    for what, values in {"rows": (0.25, 0.5, 1.0), "nnz": (0.25, 0.5, 1.0), "sample": (0.25, 0.5, 1.0)}.items():
+        for part in values:
+            size = {**base, what: base[what] * part}
+            problem = url_like(int(size["rows"]), 1_000_000, size["nnz"] + 20, n_real=20)
+            timings = min((fit(problem, 50, sample_size=int(size["sample"])).timings for _ in range(2)), key=total)
+            rows.append({"case": f"growth with {what}", "data": describe(size), "seconds": total(timings), **timings})
+    return rows
+
+
+def total(timings: dict) -> float:
+    return sum(timings.values())
+
+
+def describe(size: dict) -> str:
+    return f"{int(size['rows']):,} x 1,000,000, {size['nnz'] + 20:.0f} a row, sample {int(size['sample'])}"
+
+
+def markdown(rows: list[dict]) -> str:
+    names = ["case", "data", "seconds", "scipy_seconds", "ratio", "matrix_gb", "peak_gb", "total_over_matrix", "recall"]
+    names = [n for n in [*names, *PHASES] if any(n in r for r in rows)]
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    for r in rows:
+        cells = [f"{r[n]:.2f}" if isinstance(r.get(n), float) else str(r.get(n, "")) for n in names]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+CASES = {
+    "product": product,
+    "url": lambda share: large("url-like", url_like, 1_916_904, 1000, share),
+    "kddb": lambda share: large("kddb-like", kddb_like, 19_264_097, 200, share),
+    "growth": growth,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(CASES), help="cases, with commas between them")
+    parser.add_argument("--share", type=float, default=1.0, help="of the rows, to see that it runs")
+    parser.add_argument("--json", type=Path, default=Path(__file__).with_suffix(".json"))
+    options = parser.parse_args()
+    fit(kddb_like(2000, 5000, 10), 5)  # compiles, or loads what is compiled
+    rows: list[dict] = []
+    for name in options.only.split(","):
+        rows += CASES[name](options.share)
+        print(markdown(rows[-1:]), flush=True)
+    options.json.write_text(json.dumps({"belief": belief.__version__, "rows": rows}, indent=1))
+    print("\n" + markdown(rows))
+
+
+if __name__ == "__main__":
+    main()

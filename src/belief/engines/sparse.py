@@ -1,0 +1,171 @@
+"""One machine, sparse rows: nothing as large as rows x features, and per-feature arrays only where the method has them.
+
+The queries are indexed by feature, and the rows stream past them; a row that shares no feature with a query is its
+neighbour too, if it is short enough.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from belief.data.source import frozen
+from belief.engines.base import Search, spans
+from belief.engines.threads import ThreadedEngine
+from belief.kernels import sparse
+from belief.method.difference import Difference
+from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
+from belief.method.redundancy import reach
+from belief.method.sampling import TIES, Sample, key
+
+ROWS = 8192  # rows a thread takes at a time
+VECTOR_SHARE = 0.125  # a feature that more of the queries have is kept as a vector
+
+
+def as_rows(X: csr_array) -> sparse.Rows:
+    """The arrays of a CSR matrix as the kernels want them."""
+    return sparse.Rows(frozen(X.indptr), frozen(X.indices), frozen(X.data))
+
+
+class SparseEngine(ThreadedEngine):
+    """The Engine protocol over blocks of CSR rows with sorted indices and no duplicates."""
+
+    def __init__(
+        self, blocks: Sequence[csr_array], labels: Array, n_classes: int, discrete: Array, **options: Any
+    ) -> None:
+        super().__init__(blocks[0].shape[1], labels, n_classes, discrete, **options)
+        self.blocks = blocks
+        self.rows = [as_rows(X) for X in blocks]
+        self.starts = np.cumsum([0] + [X.shape[0] for X in blocks])
+
+    # --- 1. the summary ---
+
+    def describe(self) -> Summary:
+        F, m = self.n_features, self.m
+        nonzero, total, m2 = np.zeros(F, np.int64), np.zeros(F), np.zeros(F)
+        least, most = np.full(F, np.inf), np.full(F, -np.inf)
+        for rows, start in zip(self.rows, self.starts, strict=False):
+            bad = sparse.moments(rows, nonzero, total, least, most)
+            if bad >= 0:
+                i = int(start) + int(np.searchsorted(rows.start, bad, side="right")) - 1
+                raise ValueError(
+                    f"Input X contains NaN (row {i}, column {rows.column[bad]}): missing values in a sparse matrix are"
+                    " not supported; replace them, or pass a dense table."
+                )
+        some = nonzero < m  # then 0 is among the values
+        least[some], most[some] = np.minimum(least[some], 0.0), np.maximum(most[some], 0.0)
+        mean = total / m
+        for rows in self.rows:
+            sparse.squares(rows, mean, m2)
+        m2 += (m - nonzero) * mean**2
+        counts = np.bincount(self.labels, minlength=self.n_classes)
+        return Summary(counts, np.full(F, float(m)), mean, m2, least, most, nonzero.astype(float), Levels.zero())
+
+    # --- 3. neighbours ---
+
+    def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
+        scale = sparse.Scale(difference.per_unit, difference.discrete)
+        X = self._gather(sample.row)
+        queries, by, norm = as_rows(X), postings(X), np.zeros(X.shape[0])
+        sparse.norms(queries, scale, norm)
+        n_groups = self.n_classes if search.per_class else 1
+        own = threading.local()
+        held: list[Neighbours] = []
+
+        def task(span: tuple[int, int, int]) -> None:
+            if not hasattr(own, "found"):
+                own.found = Neighbours.zero(X.shape[0], n_groups, search.size)
+                held.append(own.found)
+            block, a, b = span
+            ids = np.arange(a, b) + self.starts[block]
+            group = self.labels[ids] if search.per_class else np.zeros(b - a, np.int32)
+            best = (own.found.d2, own.found.key, own.found.row)
+            sparse.nearest(
+                self.rows[block], (a, b), int(self.starts[block]), group, key(search.seed, TIES, ids),
+                queries, norm, sample.row, by, scale, best,
+            )  # fmt: skip
+
+        work = [(i, a, b) for i, Y in enumerate(self.blocks) for a, b in spans(Y.shape[0], ROWS)]
+        done = 0
+        for (_, a, b), _ in zip(work, self._map(task, work), strict=True):
+            done += b - a
+            self.report(done, self.m)
+        found = reduce(Neighbours.merge, held)
+        label = np.where(found.row >= 0, self.labels[found.row], -1)
+        return Neighbours(found.d2, found.key, found.row, label.astype(np.int32))
+
+    def _gather(self, ids: Array) -> csr_array:
+        """Some rows, in that order."""
+        home = np.searchsorted(self.starts, ids, side="right") - 1
+        order = np.argsort(home, kind="stable")
+        parts = [self.blocks[i][ids[home == i] - self.starts[i]] for i in np.unique(home)]
+        stacked = parts[0] if len(parts) == 1 else vstack(parts, format="csr")
+        return stacked if len(parts) == 1 else stacked[np.argsort(order)]
+
+    # --- 4. and 5. the tally ---
+
+    def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
+        kinds = 2 * self.n_classes
+        kind = (2 * pairs.c + pairs.hit).astype(np.int64)
+        total, e = np.zeros((kinds, self.n_features)), np.zeros(self.n_features)
+        limits = sparse.Reach(*reach(difference, kappa), difference.discrete)
+        for Q, queries, R, rows, mine in self._by_block(pairs):
+            sparse.tally(Q, queries, R, rows, kind[mine], limits, total, e)
+        total *= difference.per_unit
+        counts = np.bincount(kind, minlength=kinds)[:, None].astype(float)
+        return Tally(
+            DD=total[0::2], ED=total[1::2], DC=counts[0::2], EC=counts[1::2],
+            marginal=without_noise(len(pairs) - e, len(pairs)), pairs=counts.sum(axis=0), n_pairs=len(pairs),
+        )  # fmt: skip
+
+    def _by_block(self, pairs: Pairs) -> list[tuple[sparse.Rows, Array, sparse.Rows, Array, Array]]:
+        """The pairs by the block of the neighbour: (queries, which, block, which, which pairs)."""
+        ids, at = np.unique(pairs.query, return_inverse=True)
+        Q = as_rows(self._gather(ids))
+        home = np.searchsorted(self.starts, pairs.neighbour, side="right") - 1
+        mine = [(i, np.flatnonzero(home == i)) for i in np.unique(home)]
+        return [(Q, at[p], self.rows[i], pairs.neighbour[p] - self.starts[i], p) for i, p in mine]
+
+    def collide(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Joint:
+        line, place = np.full(self.n_features, -1, np.int32), np.full(self.n_features, -1, np.int32)
+        line[watched], place[columns] = np.arange(len(watched)), np.arange(len(columns))
+        lines, across = np.zeros((2, len(watched))), np.zeros((2, len(columns)))
+        cross = np.zeros((len(watched), len(columns)))
+        limits = sparse.Reach(*reach(difference, kappa), difference.discrete)
+        for Q, queries, R, rows, _ in self._by_block(pairs):
+            sparse.collisions(Q, queries, R, rows, limits, line, place, lines, across, cross)
+        cross += len(pairs) - lines.sum(axis=0)[:, None] / 2 - across.sum(axis=0) / 2
+        return Joint(without_noise(cross, len(pairs)), np.broadcast_to(float(len(pairs)), cross.shape))
+
+    def collide_floor(
+        self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array
+    ) -> Array:
+        return self.collide(pairs, difference, kappa, watched, columns).joint  # exact, and cheap enough
+
+
+def without_noise(left: Array, n_pairs: int) -> Array:
+    """What is left when a complement is taken from the number of pairs; what should be 0 is, not the rounding."""
+    left[left < 1e-11 * n_pairs] = 0.0
+    return left
+
+
+def postings(X: csr_array) -> sparse.Postings:
+    """Index the queries by feature."""
+    by_column = X.tocsc()
+    n = np.diff(by_column.indptr)
+    present = np.flatnonzero(n)
+    many = n[present] > VECTOR_SHARE * X.shape[0]
+    lists, vectors = present[~many], present[many]
+    slot = np.full(X.shape[1], -1, np.int32)
+    slot[lists] = np.arange(len(lists))
+    slot[vectors] = len(lists) + np.arange(len(vectors))
+    listed = by_column[:, lists]
+    vector = np.ascontiguousarray(by_column[:, vectors].toarray().T.astype(np.float64))
+    return sparse.Postings(
+        slot, listed.indptr.astype(np.int64), listed.indices.astype(np.int32), listed.data.astype(np.float64), vector
+    )

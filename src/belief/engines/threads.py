@@ -1,0 +1,72 @@
+"""What the engines of one machine share: threads, and the sample."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from belief.engines.base import spans
+from belief.method.partials import Array
+from belief.method.sampling import Sample
+
+T = TypeVar("T")
+Report = Callable[[int, int], None]  # rows done, of how many
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class ThreadedEngine:
+    """Threads over data in memory or memory-mapped, to be used as a context.
+
+    Parameters
+    ----------
+    labels : the class of each row, as a number from 0
+    n_jobs : threads, None or -1 for as many as there are cores
+    working_memory : bytes the search and the tally may use beside the data
+    report : told how many rows have been searched, and of how many
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        labels: Array,
+        n_classes: int,
+        discrete: Array,
+        *,
+        n_jobs: int | None = None,
+        working_memory: int = 2**30,
+        report: Report = lambda done, total: None,
+    ) -> None:
+        self.n_features, self.n_classes, self.m = n_features, n_classes, len(labels)
+        self.labels, self.discrete = labels, discrete
+        self.n_jobs = cores() if n_jobs in (None, -1) else n_jobs
+        self.working_memory = working_memory
+        self.report = report
+
+    def __enter__(self) -> Self:
+        """Start threads of our own. Each makes its own BLAS calls: BLAS starts none beside them."""
+        self._limits = threadpool_limits(1, user_api="blas")
+        self._pool = ThreadPoolExecutor(self.n_jobs)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown(cancel_futures=True)  # after Ctrl-C, what has not begun never will
+        self._limits.unregister()
+
+    def _map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
+        """Task over the arguments, the results in their order, so that sums do not depend on the threads."""
+        return self._pool.map(task, arguments)
+
+    def sample(self, quota: Array, seed: int) -> Sample:
+        """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
+        parts = (Sample.of(np.arange(a, b), self.labels[a:b], quota, seed) for a, b in spans(self.m, 2**20))
+        return reduce(lambda x, y: x.merge(y, quota), parts, Sample.zero())

@@ -1,0 +1,294 @@
+"""The kernels for sparse rows, at the cost of their non-zeros.
+
+Rows come as `Rows`, the three arrays of a CSR matrix with sorted indices and no duplicates; an explicit zero is a zero.
+What two rows do not have, they share: both are 0 there, the difference is 0 and the rate of collision 1. So sums of
+differences run over the union of the non-zeros, and sums of collisions count the complement, e = 1 - cr and z = 1 - b.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from belief.kernels.nearest import TIE_MARGIN, round9
+from belief.method.partials import Array
+
+_ERROR = 1e-12  # bound of the rounding error of a float64 product, relative to the squared norms
+_SAME = 4e-10  # a distance this little below a rounded one rounds to it, or above
+
+
+class Rows(NamedTuple):
+    """The arrays of a CSR matrix."""
+
+    start: Array
+    column: Array
+    value: Array
+
+
+class Postings(NamedTuple):
+    """The queries by feature. Features that many queries have are kept as vectors over all queries."""
+
+    slot: Array  # feature -> its list, or -1; from `n_lists` on: its vector
+    first: Array  # list p is first[p] to first[p + 1] of:
+    query: Array
+    value: Array
+    vector: Array  # (vectors, queries)
+
+
+class Scale(NamedTuple):
+    """1/u of each feature, 0 for a constant one; and which are discrete."""
+
+    per_unit: Array
+    discrete: Array
+
+
+class Reach(NamedTuple):
+    """When two values collide, as in the dense kernels."""
+
+    reach: Array
+    slope: Array
+    discrete: Array
+
+
+# --- 1. the summary --------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def moments(rows: Rows, nonzero: Array, total: Array, least: Array, most: Array) -> int:
+    """Add to the non-zeros, sums, minima and maxima of each feature; return the first entry that is NaN, or -1."""
+    for p in range(len(rows.value)):
+        x = np.float64(rows.value[p])
+        if x != x:
+            return p
+        if x == 0.0:
+            continue
+        j = rows.column[p]
+        nonzero[j] += 1
+        total[j] += x
+        least[j] = min(least[j], x)
+        most[j] = max(most[j], x)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def squares(rows: Rows, mean: Array, m2: Array) -> None:
+    """Add Σ(x - mean)² over the non-zeros of each feature."""
+    for p in range(len(rows.value)):
+        x = np.float64(rows.value[p])
+        if x != 0.0:
+            j = rows.column[p]
+            m2[j] += (x - mean[j]) ** 2
+
+
+# --- 3. neighbours ---------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _square(x: float, j: int, s: Scale) -> float:
+    """Δ² of a value and a zero."""
+    return (s.per_unit[j] if s.discrete[j] else x * s.per_unit[j]) ** 2 if x != 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def norms(rows: Rows, s: Scale, out: Array) -> None:
+    """d² of each row and an empty one."""
+    for i in range(len(out)):
+        total = 0.0
+        for p in range(rows.start[i], rows.start[i + 1]):
+            total += _square(np.float64(rows.value[p]), rows.column[p], s)
+        out[i] = total
+
+
+@njit(cache=True, nogil=True)
+def products(rows: Rows, i: int, s: Scale, by: Postings, product: Array) -> float:
+    """Write the products of row i with every query to `product`, so that d² = |q|² + |r|² - 2·product; return |r|²."""
+    product[:] = 0.0
+    n_lists = len(by.first) - 1
+    norm = 0.0
+    for p in range(rows.start[i], rows.start[i + 1]):
+        v, j = np.float64(rows.value[p]), rows.column[p]
+        norm += _square(v, j, s)
+        slot = by.slot[j]
+        if slot < 0 or v == 0.0 or s.per_unit[j] == 0.0:
+            continue
+        if s.discrete[j]:  # 2·½·(1 + equal) makes two different values 1 apart, and two equal ones 0
+            if slot >= n_lists:
+                x = by.vector[slot - n_lists]
+                for q in range(len(product)):
+                    product[q] += (1.0 if x[q] == v else 0.5) if x[q] != 0.0 else 0.0
+            else:
+                for e in range(by.first[slot], by.first[slot + 1]):
+                    product[by.query[e]] += 1.0 if by.value[e] == v else 0.5
+            continue
+        v *= s.per_unit[j] ** 2
+        if slot >= n_lists:
+            x = by.vector[slot - n_lists]
+            for q in range(len(product)):
+                product[q] += v * x[q]
+        else:
+            for e in range(by.first[slot], by.first[slot + 1]):
+                product[by.query[e]] += v * by.value[e]
+    return norm
+
+
+@njit(cache=True, nogil=True)
+def distance(a: Rows, i: int, b: Rows, k: int, s: Scale) -> float:
+    """The exact d² of row i of a and row k of b."""
+    p, p_end, r, r_end = a.start[i], a.start[i + 1], b.start[k], b.start[k + 1]
+    total = 0.0
+    while p < p_end or r < r_end:
+        left = a.column[p] if p < p_end else np.int64(2**62)
+        right = b.column[r] if r < r_end else np.int64(2**62)
+        x = np.float64(a.value[p]) if left <= right else 0.0
+        y = np.float64(b.value[r]) if right <= left else 0.0
+        j = min(left, right)
+        if s.discrete[j]:
+            total += s.per_unit[j] if x != y else 0.0
+        else:
+            total += ((x - y) * s.per_unit[j]) ** 2
+        p += left <= right
+        r += right <= left
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _within(norm: float, product: Array, limit: Array) -> int:
+    """How many queries the row may be of interest to (counting runs in vector lanes)."""
+    n = 0
+    for q in range(len(product)):
+        n += norm - 2.0 * product[q] <= limit[q]
+    return n
+
+
+@njit(cache=True, nogil=True)
+def nearest(
+    rows: Rows, span: tuple[int, int], first_id: int, group: Array, key: Array,
+    queries: Rows, norm: Array, ids: Array, by: Postings, s: Scale, best: tuple[Array, Array, Array],
+) -> None:  # fmt: skip
+    """Put those of the rows `span` that belong there into the sorted lists `best`, each (queries, groups, size).
+
+    The products find the candidates; their distances are computed again exactly, rounded, and ties go by key.
+    """
+    d2, keys, found = best
+    n, n_groups, size = d2.shape
+    product = np.empty(n)
+    limit = np.empty((n_groups, n))  # on |r|² - 2·product
+    for q in range(n):
+        for g in range(n_groups):
+            limit[g, q] = d2[q, g, size - 1] * (1.0 + TIE_MARGIN) - norm[q] * (1.0 - _ERROR)
+    for i in range(span[0], span[1]):
+        row_norm = products(rows, i, s, by, product)
+        g = group[i - span[0]]
+        low = row_norm * (1.0 - _ERROR)
+        if _within(low, product, limit[g]) == 0:
+            continue
+        for q in range(n):
+            if low - 2.0 * product[q] > limit[g, q] or ids[q] == first_id + i:
+                continue
+            worst = d2[q, g, size - 1]
+            about = row_norm + norm[q] - 2.0 * product[q]
+            surely_not_less = about >= worst * (1.0 - _SAME) and _ERROR * (row_norm + norm[q]) <= 1e-10 * worst
+            if surely_not_less and key[i - span[0]] > keys[q, g, size - 1]:
+                continue  # a tie at best, and the key decides
+            d = round9(distance(queries, q, rows, i, s))
+            _insert(d2[q, g], keys[q, g], found[q, g], d, key[i - span[0]], first_id + i)
+            limit[g, q] = d2[q, g, size - 1] * (1.0 + TIE_MARGIN) - norm[q] * (1.0 - _ERROR)
+
+
+@njit(cache=True, nogil=True)
+def _insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) -> None:
+    """Insert into a list sorted by distance and key, if it belongs there."""
+    i = len(ds)
+    while i > 0 and (d < ds[i - 1] or (d == ds[i - 1] and key < keys[i - 1])):
+        i -= 1
+    if i == len(ds):
+        return
+    for t in range(len(ds) - 1, i, -1):
+        ds[t], keys[t], rows[t] = ds[t - 1], keys[t - 1], rows[t - 1]
+    ds[i], keys[i], rows[i] = d, key, row
+
+
+# --- 4. and 5. the tally ---------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _apart(a: Rows, i: int, b: Rows, k: int, discrete: Array, column: Array, apart: Array) -> int:
+    """List the features in which two rows differ, and |a - b| (1 for discrete ones); return how many."""
+    p, p_end, r, r_end = a.start[i], a.start[i + 1], b.start[k], b.start[k + 1]
+    n = 0
+    while p < p_end or r < r_end:
+        left = a.column[p] if p < p_end else np.int64(2**62)
+        right = b.column[r] if r < r_end else np.int64(2**62)
+        x = np.float64(a.value[p]) if left <= right else 0.0
+        y = np.float64(b.value[r]) if right <= left else 0.0
+        if x != y:
+            column[n] = min(left, right)
+            apart[n] = 1.0 if discrete[column[n]] else abs(x - y)
+            n += 1
+        p += left <= right
+        r += right <= left
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _room(a: Rows, b: Rows) -> int:
+    """How many features two rows can have between them."""
+    most_a, most_b = 0, 0
+    for i in range(len(a.start) - 1):
+        most_a = max(most_a, a.start[i + 1] - a.start[i])
+    for i in range(len(b.start) - 1):
+        most_b = max(most_b, b.start[i + 1] - b.start[i])
+    return most_a + most_b
+
+
+@njit(cache=True, nogil=True)
+def tally(Q: Rows, queries: Array, R: Rows, rows: Array, kind: Array, r: Reach, total: Array, e: Array) -> None:
+    """Add Σ|a - b| over the pairs of each kind to `total` (kinds, features), and Σ(1 - cr) to `e` (features)."""
+    room = _room(Q, R)
+    column, apart = np.empty(room, np.int64), np.empty(room)
+    for p in range(len(kind)):
+        n = _apart(Q, queries[p], R, rows[p], r.discrete, column, apart)
+        for t in range(n):
+            j, d = column[t], apart[t]
+            total[kind[p], j] += d
+            e[j] += r.slope[j] * d if d <= r.reach[j] else 1.0
+
+
+@njit(cache=True, nogil=True)
+def collisions(
+    Q: Rows, queries: Array, R: Rows, rows: Array, r: Reach, line: Array, place: Array,
+    lines: Array, columns: Array, cross: Array,
+) -> None:  # fmt: skip
+    """Count the complement of the joint collisions of some features (lines) with others (columns).
+
+    Parameters
+    ----------
+    line, place : for each feature its line and its column, or -1
+    lines, columns : (2, n), Σe and Σz of each line and each column
+    cross : (lines, columns), Σ(e_i·z_j + z_i·e_j)/2
+    """
+    room = _room(Q, R)
+    column, apart = np.empty(room, np.int64), np.empty(room)
+    es, zs = np.empty(room), np.empty(room)
+    for p in range(len(queries)):
+        n = _apart(Q, queries[p], R, rows[p], r.discrete, column, apart)
+        for t in range(n):
+            j = column[t]
+            zs[t] = 0.0 if apart[t] <= r.reach[j] else 1.0
+            es[t] = 1.0 if zs[t] > 0.0 else r.slope[j] * apart[t]
+            if line[j] >= 0:
+                lines[0, line[j]] += es[t]
+                lines[1, line[j]] += zs[t]
+            if place[j] >= 0:
+                columns[0, place[j]] += es[t]
+                columns[1, place[j]] += zs[t]
+        for t in range(n):
+            i = line[column[t]]
+            if i < 0:
+                continue
+            for u in range(n):
+                j = place[column[u]]
+                if j >= 0:
+                    cross[i, j] += (es[t] * zs[u] + zs[t] * es[u]) / 2.0

@@ -1,0 +1,227 @@
+"""Sparse matrices: exactly the numbers of the same matrix dense, and of the oracle."""
+
+import naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+from test_oracle import is_close_call, run
+
+import belief
+from belief import BeliefSelector
+from belief.data.libsvm import load_libsvm
+from belief.datasets import kddb_like, url_like
+from belief.engines.sparse import SparseEngine
+
+
+@st.composite
+def sparse_cases(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    m, F, n_classes = draw(st.integers(4, 50)), draw(st.integers(1, 20)), draw(st.integers(2, 4))
+    density = draw(st.sampled_from([0.0, 0.05, 0.3, 1.0]))
+    values = rng.integers(-2, 4, (m, F)) if draw(st.booleans()) else rng.standard_normal((m, F))
+    X = np.where(rng.random((m, F)) < density, values, 0.0)
+    X = X[np.concatenate([np.arange(m), rng.integers(0, m, draw(st.integers(0, 40)))])]
+    X[:, rng.random(F) < 0.1] = draw(st.sampled_from([0.0, 2.0]))  # empty and constant columns
+    X[rng.random(len(X)) < 0.1] = 0.0  # empty rows
+    if draw(st.booleans()):
+        X = X.astype(np.float32).astype(np.float64)
+    labels = rng.integers(0, n_classes, len(X))
+    labels[:n_classes] = np.arange(n_classes)
+    discrete = rng.random(F) < draw(st.sampled_from([0.0, 0.0, 0.4]))
+    given_settings = {
+        "n_features_to_select": draw(st.integers(1, F)),
+        "n_neighbors": draw(st.integers(1, 6)),
+        "sample_size": draw(st.integers(1, len(X))),
+        "batch_size": draw(st.sampled_from([0.25, 1.0])),
+        "neighborhood": draw(st.sampled_from(["per_class", "pooled"])),
+        "scale": draw(st.sampled_from(["auto", "standard", "none"])),
+        "theta": draw(st.sampled_from(["mean", 0.3])),
+        "kappa": draw(st.sampled_from([0.0, 0.5, 0.8, 1.0])),
+        "random_state": draw(st.integers(0, 2**40)),
+    }
+    return X, labels.astype(np.int32), discrete, given_settings
+
+
+def oracle(X, labels, discrete, s):
+    return naive.belief(
+        X, labels, s["n_features_to_select"], discrete=discrete, k=s["n_neighbors"], s=s["sample_size"],
+        share=s["batch_size"], neighborhood=s["neighborhood"], scale=s["scale"], theta=s["theta"], kappa=s["kappa"],
+        seed=s["random_state"],
+    )  # fmt: skip
+
+
+def cut(X, blocks):
+    return [sp.csr_array(part) for part in np.array_split(X, blocks) if len(part)]
+
+
+@pytest.mark.parametrize(("blocks", "n_jobs", "dtype"), [(1, 1, np.float64), (3, 2, np.float64), (1, 3, np.float32)])
+@given(case=sparse_cases())
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+def test_sparse_agrees_with_the_oracle(blocks, n_jobs, dtype, case):
+    X, labels, discrete, given_settings = case
+    X = X.astype(dtype).astype(np.float64)
+    ref = oracle(X, labels, discrete, given_settings)
+    assume(not is_close_call(ref))
+    engine = SparseEngine(cut(X.astype(dtype), blocks), labels, int(labels.max()) + 1, discrete, n_jobs=n_jobs)
+    got = run(engine, given_settings)
+    size = max(np.abs(ref.w).max(initial=0), 1e-300)
+    np.testing.assert_allclose(got.w, ref.w, rtol=1e-9, atol=1e-11 * size)
+    np.testing.assert_allclose(got.tally.marginal, ref.marginal, rtol=1e-9, atol=1e-9)
+    assert got.difference.scale == ref.scale
+    assert got.watched.tolist() == ref.watch_lists[-1]
+    for i in got.redundancy.pool:
+        joint, pairs = got.redundancy._measured(i)
+        np.testing.assert_allclose(joint, ref.joint[i, got.redundancy.pool], rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(pairs, ref.joint_pairs[i, got.redundancy.pool])
+    assert got.selection.selected.tolist() == ref.selected
+    np.testing.assert_allclose(got.selection.scores, ref.scores, rtol=1e-7, atol=1e-9)
+
+
+rng = np.random.default_rng(4)
+Y = rng.integers(0, 2, 150)
+X = np.where(rng.random((150, 40)) < 0.1, rng.integers(1, 4, (150, 40)), 0).astype(float)
+X[:, :3] += (rng.random((150, 3)) < 0.6) * Y[:, None]
+SETTINGS = {"n_features_to_select": 8, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def dense():
+    return belief.select(X, Y, **SETTINGS)
+
+
+def same(a, b):
+    np.testing.assert_array_equal(a.selected, b.selected)
+    np.testing.assert_allclose(a.weights, b.weights, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(a.marginal, b.marginal, rtol=1e-9)
+    np.testing.assert_allclose(a.redundancy, b.redundancy, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr"])
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix], ids=["array", "matrix"])
+def test_every_format_gives_the_same_as_dense(dense, form, kind):
+    same(belief.select(kind(X).asformat(form), Y, **SETTINGS), dense)
+
+
+def messy():
+    """The same matrix with unsorted indices, duplicates that add up, and explicit zeros."""
+    clean = sp.coo_array(X)
+    order = rng.permutation(clean.nnz)
+    rows, columns, values = clean.row[order], clean.col[order], clean.data[order]
+    zeros = np.argwhere(X == 0)[:50]
+    rows, columns = np.r_[rows, rows[:20], zeros[:, 0]], np.r_[columns, columns[:20], zeros[:, 1]]
+    values = np.r_[values, np.full(20, 0.5), np.zeros(50)]
+    values[:20] -= 0.5
+    by_row = np.argsort(rows, kind="stable")
+    starts = np.searchsorted(rows[by_row], np.arange(151))
+    return sp.csr_array((values[by_row], columns[by_row], starts), shape=X.shape)
+
+
+def test_unsorted_indices_duplicates_and_explicit_zeros_are_tolerated_and_left_alone(dense):
+    X = messy()
+    before = X.indices.copy(), X.data.copy()
+    same(belief.select(X, Y, **SETTINGS), dense)
+    np.testing.assert_array_equal(X.indices, before[0])
+    np.testing.assert_array_equal(X.data, before[1])
+
+
+def test_64_bit_indices_integers_and_booleans(dense):
+    wide = sp.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    same(belief.select(wide, Y, **SETTINGS), dense)
+    same(belief.select(sp.csr_array(X.astype(np.int32)), Y, **SETTINGS), dense)
+    same(belief.select(sp.csr_array(X > 0), Y, **SETTINGS), belief.select((X > 0).astype(float), Y, **SETTINGS))
+
+
+@pytest.mark.parametrize("n_blocks", [2, 7, 150])
+def test_any_blocks_also_without_rows(dense, n_blocks):
+    blocks = cut(X, n_blocks)
+    same(belief.select([blocks[0], sp.csr_array((0, 40)), *blocks[1:]], Y, **SETTINGS), dense)
+
+
+def test_a_row_that_shares_no_feature_is_a_neighbour_when_it_is_short():
+    """Row 0 has one long feature of its own; the rows nearest to it are the short ones, though they share nothing."""
+    X = np.zeros((6, 6))
+    X[0, 0], X[1, 1], X[2, 2] = 1.0, 0.1, 5.0
+    X[3, [0, 3]] = 1.0, 9.0
+    y = np.array([0, 1, 1, 1, 0, 1])
+    from belief.engines.base import Search
+    from belief.method.difference import Difference
+
+    with SparseEngine([sp.csr_array(X)], y.astype(np.int32), 2, np.zeros(6, bool)) as engine:
+        sample = engine.sample(np.array([6]), 0)
+        difference = Difference.of(engine.describe(), engine.discrete, "none")
+        found = engine.nearest(sample, difference, Search(2, True, 0))
+    rows = found.row[np.flatnonzero(sample.row == 0)[0], 1]
+    assert rows.tolist() == [5, 1]  # the empty row, then the one of length 0.1
+
+
+def test_transform_keeps_csr(dense):
+    selector = BeliefSelector(8, random_state=0).fit(sp.csr_matrix(X), Y)
+    out = selector.transform(sp.csr_matrix(X))
+    assert out.format == "csr"
+    np.testing.assert_array_equal(out.toarray(), X[:, np.sort(dense.selected)])
+
+
+def test_bad_sparse_input():
+    holes = sp.csr_array(X)
+    holes.data[7] = np.nan
+    with pytest.raises(ValueError, match=r"contains NaN \(row 1, column \d+\): missing values in a sparse matrix"):
+        belief.select(holes, Y, 3)
+    holes.data[7] = np.inf
+    with pytest.raises(ValueError, match="contains infinity, in column 'x"):
+        belief.select(holes, Y, 3)
+    with pytest.raises(ValueError, match="block 0 has 40 columns, block 1 has 39"):
+        belief.select([sp.csr_array(X[:70]), sp.csr_array(X[70:, :39])], Y, 3)
+    with pytest.raises(ValueError, match="some are sparse matrices, but block 1 is a ndarray"):
+        belief.select([sp.csr_array(X[:70]), X[70:]], Y, 3)
+    with pytest.raises(ValueError, match="Every feature of X is constant"):
+        belief.select(sp.csr_array((150, 5)), Y, 3)
+    with pytest.raises(ValueError, match="Complex"):
+        belief.select(sp.csr_array(X + 1j), Y, 3)
+
+
+def test_nothing_as_large_as_rows_by_features_or_features_squared():
+    import tracemalloc
+
+    problem = kddb_like(2000, 200_000, 20)
+    belief.select(problem.X, problem.y, 5, sample_size=50, random_state=0)
+    tracemalloc.start()
+    belief.select(problem.X, problem.y, 5, sample_size=50, random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60 * 8 * 200_000  # some dozens of per-feature arrays; rows x features would be 3,200 MB
+
+
+@pytest.mark.parametrize(("make", "options"), [(url_like, {}), (kddb_like, {"positive": 0.5})])
+def test_the_informative_columns_are_found(make, options):
+    problem = make(20_000, 50_000, 60, **options)
+    result = belief.select(problem.X, problem.y, 50, sample_size=400, random_state=0)
+    assert np.isin(problem.informative[:20], result.selected).mean() >= 0.9
+
+
+def test_a9a_where_most_distances_tie(data_home):
+    blocks, y = load_libsvm(data_home / "sparse" / "a9a")
+    X = sp.vstack(blocks, format="csr")[:4000]
+    y = y[:4000]
+    a = belief.select(X, y, 20, sample_size=300, random_state=0)
+    b = belief.select(X.toarray(), y, 20, sample_size=300, random_state=0)
+    same(a, b)
+
+
+def test_ten_words_chosen_without_scaling_beat_ten_chosen_with(data_home):
+    """On word counts σ blows rare words up; "auto" knows."""
+    from scipy.io import loadmat
+
+    file = loadmat(data_home / "text" / "RELATHE.mat")
+    X, y = sp.csr_matrix(file["X"], dtype=float), file["Y"].ravel()
+    scores = {}
+    for scale in ("auto", "standard"):
+        model = make_pipeline(BeliefSelector(10, scale=scale, random_state=0), LinearSVC())
+        scores[scale] = cross_val_score(model, X, y, cv=3, scoring="f1_macro").mean()
+    assert BeliefSelector(10, random_state=0).fit(X, y).result_.n_rows == X.shape[0]
+    assert scores["auto"] > scores["standard"] + 0.05
