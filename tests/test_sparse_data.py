@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from belief.datasets import SparseProblem, kddb_like, url_like
 
-MAKERS = {"url-like": (url_like, 115, 1 / 3, 40), "kddb-like": (kddb_like, 29, 0.86, 20)}
+MAKERS = {"url-like": (url_like, 115, 1 / 3, 40), "kddb-like": (kddb_like, 29, 0.86, 40)}
 N_ROWS, N_FEATURES = 40_000, 200_003
 
 
@@ -126,7 +126,7 @@ def test_a_seed_makes_the_same_rows_in_blocks_of_any_size(make):
 
 
 def test_a_narrow_problem_ends():
-    problem = kddb_like(500, 130, 29)
+    problem = kddb_like(500, 140, 29)
     assert abs(problem.X[0].nnz / 500 - 29) < 2
 
 
@@ -136,8 +136,8 @@ REFUSED = {
     "none informative": ({"n_informative": 0}, "n_informative must be"),
     "negative": ({"n_real": -1}, "n_real must be an integer of at least 0"),
     "too wide": ({"n_features": 2**31}, "below 2..31"),
-    "too narrow": ({"n_features": 50}, "n_features=50 is too small.*at least 126"),
-    "too few non-zeros": ({"nnz_per_row": 3}, "nnz_per_row=3 is too small: 20 informative and 0 real-valued columns"),
+    "too narrow": ({"n_features": 50}, "n_features=50 is too small.*at least 136"),
+    "too few non-zeros": ({"nnz_per_row": 3}, "nnz_per_row=3 is too small: 40 informative and 0 real-valued columns"),
     "one class": ({"positive": 1.0}, "positive must be between 0 and 1"),
     "huge blocks": ({"n_rows": 10**8, "block_rows": 10**8}, "block_rows=100000000 is too large"),
 }

@@ -37,7 +37,7 @@ def select(
 
     Parameters
     ----------
-    X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks of rows
+    X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
         Missing values are NaN or null; a sparse matrix can have none.
     y : array of shape (n_rows,)
         The class of each row: numbers, strings, categories.
