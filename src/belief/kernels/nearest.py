@@ -136,24 +136,22 @@ def round9(x: float) -> float:
 
 
 @njit(cache=True, nogil=True)
+def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) -> None:
+    """Insert a row into a list sorted by distance and key, if it belongs there."""
+    i = len(ds)
+    while i > 0 and (d < ds[i - 1] or (d == ds[i - 1] and key < keys[i - 1])):
+        i -= 1
+    if i == len(ds):
+        return
+    for t in range(len(ds) - 1, i, -1):
+        ds[t], keys[t], rows[t] = ds[t - 1], keys[t - 1], rows[t - 1]
+    ds[i], keys[i], rows[i] = d, key, row
+
+
+@njit(cache=True, nogil=True)
 def push(best: tuple[Array, Array, Array], where: Array, group: Array, d2: Array, key: Array, row: Array) -> None:
     """Insert rows into the sorted lists `best` = (d2, key, row), each (queries, groups, size), in place."""
-    best_d2, best_key, best_row = best
-    size = best_d2.shape[2]
+    ds, keys, rows = best
     for p in range(len(d2)):
-        d = round9(d2[p])
-        ds = best_d2[where[p], group[p]]
-        keys = best_key[where[p], group[p]]
-        rows = best_row[where[p], group[p]]
-        i = size
-        while i > 0 and (d < ds[i - 1] or (d == ds[i - 1] and key[p] < keys[i - 1])):
-            i -= 1
-        if i == size:
-            continue
-        for t in range(size - 1, i, -1):
-            ds[t] = ds[t - 1]
-            keys[t] = keys[t - 1]
-            rows[t] = rows[t - 1]
-        ds[i] = d
-        keys[i] = key[p]
-        rows[i] = row[p]
+        q, g = where[p], group[p]
+        insert(ds[q, g], keys[q, g], rows[q, g], round9(d2[p]), key[p], row[p])

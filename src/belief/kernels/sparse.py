@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from belief.kernels.nearest import TIE_MARGIN, round9
+from belief.kernels.nearest import TIE_MARGIN, insert, round9
 from belief.method.partials import Array
 
 _ERROR = 1e-12  # bound of the rounding error of a float64 product, relative to the squared norms
@@ -134,23 +134,31 @@ def products(rows: Rows, i: int, s: Scale, by: Postings, product: Array) -> floa
 
 
 @njit(cache=True, nogil=True)
-def distance(a: Rows, i: int, b: Rows, k: int, s: Scale) -> float:
-    """The exact d² of row i of a and row k of b."""
+def _apart(a: Rows, i: int, b: Rows, k: int, discrete: Array, column: Array, apart: Array) -> int:
+    """List the features in which two rows differ, and |a - b| (1 for discrete ones); return how many."""
     p, p_end, r, r_end = a.start[i], a.start[i + 1], b.start[k], b.start[k + 1]
-    total = 0.0
+    n = 0
     while p < p_end or r < r_end:
         left = a.column[p] if p < p_end else np.int64(2**62)
         right = b.column[r] if r < r_end else np.int64(2**62)
         x = np.float64(a.value[p]) if left <= right else 0.0
         y = np.float64(b.value[r]) if right <= left else 0.0
-        j = min(left, right)
-        if s.discrete[j]:
-            total += s.per_unit[j] if x != y else 0.0
-        else:
-            total += ((x - y) * s.per_unit[j]) ** 2
+        if x != y:
+            column[n] = min(left, right)
+            apart[n] = 1.0 if discrete[column[n]] else abs(x - y)
+            n += 1
         p += left <= right
         r += right <= left
-    return total
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _longest(rows: Rows) -> int:
+    """The most entries a row has."""
+    most = 0
+    for i in range(len(rows.start) - 1):
+        most = max(most, rows.start[i + 1] - rows.start[i])
+    return most
 
 
 @njit(cache=True, nogil=True)
@@ -174,6 +182,8 @@ def nearest(
     d2, keys, found = best
     n, n_groups, size = d2.shape
     product = np.empty(n)
+    room = _longest(queries) + _longest(Rows(rows.start[span[0] : span[1] + 1], rows.column, rows.value))
+    column, apart = np.empty(room, np.int64), np.empty(room)
     limit = np.empty((n_groups, n))  # on |r|² - 2·product
     for q in range(n):
         for g in range(n_groups):
@@ -192,61 +202,20 @@ def nearest(
             surely_not_less = about >= worst * (1.0 - _SAME) and _ERROR * (row_norm + norm[q]) <= 1e-10 * worst
             if surely_not_less and key[i - span[0]] > keys[q, g, size - 1]:
                 continue  # a tie at best, and the key decides
-            d = round9(distance(queries, q, rows, i, s))
-            _insert(d2[q, g], keys[q, g], found[q, g], d, key[i - span[0]], first_id + i)
+            d = 0.0
+            for t in range(_apart(queries, q, rows, i, s.discrete, column, apart)):
+                d += (apart[t] * s.per_unit[column[t]]) ** 2
+            insert(d2[q, g], keys[q, g], found[q, g], round9(d), key[i - span[0]], first_id + i)
             limit[g, q] = d2[q, g, size - 1] * (1.0 + TIE_MARGIN) - norm[q] * (1.0 - _ERROR)
-
-
-@njit(cache=True, nogil=True)
-def _insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) -> None:
-    """Insert into a list sorted by distance and key, if it belongs there."""
-    i = len(ds)
-    while i > 0 and (d < ds[i - 1] or (d == ds[i - 1] and key < keys[i - 1])):
-        i -= 1
-    if i == len(ds):
-        return
-    for t in range(len(ds) - 1, i, -1):
-        ds[t], keys[t], rows[t] = ds[t - 1], keys[t - 1], rows[t - 1]
-    ds[i], keys[i], rows[i] = d, key, row
 
 
 # --- 4. and 5. the tally ---------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
-def _apart(a: Rows, i: int, b: Rows, k: int, discrete: Array, column: Array, apart: Array) -> int:
-    """List the features in which two rows differ, and |a - b| (1 for discrete ones); return how many."""
-    p, p_end, r, r_end = a.start[i], a.start[i + 1], b.start[k], b.start[k + 1]
-    n = 0
-    while p < p_end or r < r_end:
-        left = a.column[p] if p < p_end else np.int64(2**62)
-        right = b.column[r] if r < r_end else np.int64(2**62)
-        x = np.float64(a.value[p]) if left <= right else 0.0
-        y = np.float64(b.value[r]) if right <= left else 0.0
-        if x != y:
-            column[n] = min(left, right)
-            apart[n] = 1.0 if discrete[column[n]] else abs(x - y)
-            n += 1
-        p += left <= right
-        r += right <= left
-    return n
-
-
-@njit(cache=True, nogil=True)
-def _room(a: Rows, b: Rows) -> int:
-    """How many features two rows can have between them."""
-    most_a, most_b = 0, 0
-    for i in range(len(a.start) - 1):
-        most_a = max(most_a, a.start[i + 1] - a.start[i])
-    for i in range(len(b.start) - 1):
-        most_b = max(most_b, b.start[i + 1] - b.start[i])
-    return most_a + most_b
-
-
-@njit(cache=True, nogil=True)
 def tally(Q: Rows, queries: Array, R: Rows, rows: Array, kind: Array, r: Reach, total: Array, e: Array) -> None:
     """Add Σ|a - b| over the pairs of each kind to `total` (kinds, features), and Σ(1 - cr) to `e` (features)."""
-    room = _room(Q, R)
+    room = _longest(Q) + _longest(R)
     column, apart = np.empty(room, np.int64), np.empty(room)
     for p in range(len(kind)):
         n = _apart(Q, queries[p], R, rows[p], r.discrete, column, apart)
@@ -269,7 +238,7 @@ def collisions(
     lines, columns : (2, n), Σe and Σz of each line and each column
     cross : (lines, columns), Σ(e_i·z_j + z_i·e_j)/2
     """
-    room = _room(Q, R)
+    room = _longest(Q) + _longest(R)
     column, apart = np.empty(room, np.int64), np.empty(room)
     es, zs = np.empty(room), np.empty(room)
     for p in range(len(queries)):
