@@ -13,6 +13,8 @@ import argparse
 import json
 import os
 import platform
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -92,8 +94,7 @@ def tall(rows: list[dict], quick: bool) -> None:
 def wide(rows: list[dict], quick: bool) -> None:
     F = 23_000 if quick else 230_000
     X, y = table(2350, F, 3)
-    repeats = REPEATS if quick else 2
-    ours = best(lambda: fit(X, y, 50, sample_size=2350), repeats)
+    ours = best(lambda: fit(X, y, 50, sample_size=2350))
     with Peak() as peak:
         fit(X, y, 50, sample_size=2350)
     Y, out = X.copy(), np.empty((2350, 2350), np.float32)  # a copy: numpy computes half of X @ X.T only
@@ -184,7 +185,28 @@ def markdown(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
-CASES = {"tall": tall, "wide": wide, "peers": peers, "ties": ties}
+def startup(rows: list[dict], quick: bool) -> None:
+    """A new process, the second time: `import belief`, and up to the end of a first fit on a small table."""
+    data = "import numpy as np; rng = np.random.default_rng(0); X = rng.random((150, 5)); y = rng.integers(0, 3, 150); "
+    for what, code, limit in (
+        ("import belief", "import belief", "under 1"),
+        ("belief.select", data + "import belief; belief.select(X, y, 2)", "within 2"),
+        ("BeliefSelector.fit", data + "from belief import BeliefSelector; BeliefSelector(2).fit(X, y)", "within 2"),
+    ):
+        subprocess.run([sys.executable, "-c", code], check=True)
+        ours = best(partial(subprocess.run, [sys.executable, "-c", code], check=True))
+        bare = best(partial(subprocess.run, [sys.executable, "-c", "import numpy"], check=True))
+        rows.append(row("start", what, ours, "import numpy", bare, ours / bare, f"{limit} s"))
+
+
+CASES = {"tall": tall, "wide": wide, "peers": peers, "ties": ties, "startup": startup}
+
+
+def keep(file: Path, about: dict, rows: list[dict]) -> None:
+    """Write the rows, and leave those of other cases that are there already."""
+    old = json.loads(file.read_text())["rows"] if file.exists() else []
+    cases = {r["case"] for r in rows}
+    file.write_text(json.dumps({**about, "rows": [r for r in old if r["case"] not in cases] + rows}, indent=1))
 
 
 def main() -> None:
@@ -204,7 +226,7 @@ def main() -> None:
         "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
     }
-    options.json.write_text(json.dumps({**machine, "belief": belief.__version__, "rows": rows}, indent=1))
+    keep(options.json, {**machine, "belief": belief.__version__}, rows)
     print(markdown(rows))
 
 

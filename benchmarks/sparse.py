@@ -11,12 +11,11 @@ and sample grow.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 
 import numpy as np
-from local import Peak, best
+from local import Peak, best, keep
 
 import belief
 from belief.datasets import SparseProblem, kddb_like, url_like
@@ -113,7 +112,7 @@ def main() -> None:
     for name in options.only.split(","):
         rows += CASES[name](options.share)
         print(markdown(rows[-1:]), flush=True)
-    options.json.write_text(json.dumps({"belief": belief.__version__, "rows": rows}, indent=1))
+    keep(options.json, {"belief": belief.__version__}, rows)
     print("\n" + markdown(rows))
 
 

@@ -32,6 +32,15 @@ REFUSED = {
     "NaN in y": ((X, np.where(Y, 1.0, np.nan)), {}, r"Input y contains NaN \(first in row 0\)"),
     "None in y": ((X, np.array(["a", None] * 20, object)), {}, r"missing value \(first in row 1\)"),
     "y of mixed types": ((X, np.array(["a", 1] * 20, object)), {}, "cannot be compared .int, str."),
+    "values too large to square": ((with_value(1e200), Y), {}, r"too large to square, in column 'x1' .* to 1e\+200"),
+    "values too small to square": ((X * 1e-200, Y), {}, "Every feature of X is constant"),
+    "mostly unique numbers": ((np.tile(X, (5, 1)), np.arange(200)), {}, "it has 200 different numbers in 200 rows"),
+    "fractions as objects": ((X, np.array([0.5, 1.0] * 20, object)), {}, "it has fractions, such as 0.5"),
+    "NA in y": ((X, pd.Series(["a", pd.NA] * 20, dtype="string")), {}, r"missing value \(first in row 1\)"),
+    "two columns of one name": ((FRAME.set_axis([*"abac"], axis=1), Y), {}, "more than one column named 'a'"),
+    "lazy table": ((pl.LazyFrame({"a": X[:, 0]}), Y), {}, "lazy table: call its .collect"),
+    "codes beyond floats": ((np.full((40, 2), 2**60), Y), {"discrete_features": [1]}, "column 1 is .* make it strings"),
+    "verbose": ((X, Y), {"verbose": "yes"}, "verbose must be 0, 1 or more; got 'yes'"),
     "infinity": ((with_value(np.inf), Y), {}, "contains infinity, in column 'x1'"),
     "infinity in a frame": ((FRAME.replace(FRAME.iloc[0, 2], -np.inf), Y), {}, "infinity, in column 'weight'"),
     "every feature constant": ((np.ones((40, 3)), Y), {}, "Every feature of X is constant"),
@@ -85,8 +94,7 @@ def test_refused_with_a_clear_sentence(name):
         BeliefSelector(**{"n_features_to_select": 2, **settings}).fit(data, labels)
 
 
-@pytest.mark.parametrize("name", ["y missing"])
-def test_the_estimator_without_y(name):
+def test_the_estimator_without_y():
     with pytest.raises(ValueError, match="y"):
         BeliefSelector().fit(X)
 
@@ -94,6 +102,8 @@ def test_the_estimator_without_y(name):
 def test_unknown_setting_gets_the_nearest_name():
     with pytest.raises(TypeError, match=r"no setting 'n_neighbours' .did you mean 'n_neighbors'"):
         belief.select(X, Y, 2, n_neighbours=3)
+    with pytest.raises(TypeError, match=r"did you mean 'n_jobs'"):
+        belief.select(X, Y, 2, njobs=3)
 
 
 def test_a_watch_list_that_does_not_fit_is_refused_before_anything_is_read():
@@ -103,8 +113,9 @@ def test_a_watch_list_that_does_not_fit_is_refused_before_anything_is_read():
 
 
 def test_fewer_rows_than_neighbours_warns_and_goes_on():
-    with pytest.warns(UserWarning, match="only 20 rows of the smallest class: all of them are taken"):
+    with pytest.warns(UserWarning, match="only 20 rows of the smallest class: all of them are taken") as told:
         assert len(belief.select(X, Y, 2, n_neighbors=25, random_state=0).selected) == 2
+    assert told[0].filename == __file__  # it points at the user's line
     with pytest.warns(UserWarning, match="asks for 50 neighbours in all, but there are only 39 other rows"):
         belief.select(X, Y, 2, n_neighbors=25, neighborhood="pooled", random_state=0)
 

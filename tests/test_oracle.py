@@ -122,6 +122,19 @@ def test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monke
             assert len(got.redundancy.pool) < 150  # or the test would test nothing
 
 
+@pytest.mark.parametrize("size", [1e-155, 1e-100, 1e100])
+def test_very_small_and_very_large_values(make_engine, size):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)) * size, rng.integers(0, 2, 60)
+    got = run(
+        make_engine(X, y.astype(np.int32), np.zeros(3, bool)),
+        {"n_features_to_select": 3, "random_state": 0, "scale": "none", "n_neighbors": 5},
+    )
+    assert got.tally.n_pairs == 600
+    if size > 1e-150:
+        np.testing.assert_allclose(got.w, naive.belief(X, y, 3, k=5, scale="none").w, rtol=1e-9)
+
+
 @pytest.mark.parametrize("scale", ["standard", "none"])
 def test_values_far_from_zero_and_far_apart_do_not_hide_neighbours(make_engine, scale):
     """float32 products would lose these digits; the bounds must notice."""

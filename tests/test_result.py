@@ -70,6 +70,18 @@ def test_the_round_trip_keeps_string_classes_and_empty_watch_lists():
     assert again.to_dict() == plain.to_dict()
 
 
+def test_numpy_settings_and_odd_classes_are_plain_in_json():
+    days = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")[Y]
+    odd = belief.select(X, days, np.int64(2), n_neighbors=np.int32(3), theta=np.float32(0.5), random_state=np.int64(1))
+    again = belief.Result.from_dict(json.loads(json.dumps(odd.to_dict())))
+    assert again.classes.tolist() == ["2020-01-01", "2020-01-02"]
+
+
+def test_a_result_does_not_change(result):
+    with pytest.raises(ValueError, match="read-only"):
+        result.weights[0] = 1.0
+
+
 def test_what_is_not_a_result_is_refused():
     with pytest.raises(ValueError, match="newer than this version"):
         belief.Result.from_dict({"format": 99})
@@ -130,8 +142,10 @@ def test_an_error_in_a_callback_stops_the_run_and_leaves_no_threads():
         if progress.phase == "tally":
             raise KeyboardInterrupt
 
+    told = []
     with pytest.raises(KeyboardInterrupt):
-        belief.select(X, Y, 2, random_state=0, callback=stop)
+        belief.select(X, Y, 2, random_state=0, callback=lambda p: (told.append(p.phase), stop(p)))
+    assert told[-1] == "stopped"
     assert threading.active_count() == before
 
 

@@ -99,3 +99,10 @@ def test_transform_names_the_columns_that_are_missing(iris):
     selector = BeliefSelector(2, random_state=0).set_output(transform="pandas").fit(X, y)
     with pytest.raises(ValueError, match="feature names"):
         selector.transform(X.drop(columns=X.columns[0]))
+
+
+def test_blocks_of_rows_and_then_a_whole_table(iris):
+    X, y = iris
+    selector = BeliefSelector(2, random_state=0).fit([X[:50], X[50:]], y)
+    assert selector.n_features_in_ == 4
+    assert selector.transform(X).shape == (150, 2)

@@ -31,6 +31,7 @@ AS = {
     "blocks": lambda: [MIXED[:50], MIXED[50:50], MIXED[50:]],
     "polars blocks": lambda: [pl.from_pandas(MIXED[:1]), pl.from_pandas(MIXED[1:])],
     "object array": lambda: MIXED.to_numpy(object),
+    "list of rows": lambda: MIXED.to_numpy(object).tolist(),
 }
 
 
@@ -46,12 +47,10 @@ def coded():
 def test_every_kind_of_table_gives_the_same(kind):
     X, discrete = coded()
     expected = belief.select(X, Y, 6, discrete_features=discrete, random_state=0)
-    extra = {"discrete_features": ["smokes"]} if kind == "pandas objects" else {}
-    extra = {"discrete_features": [3]} if kind == "object array" else extra  # True and False are numbers there
-    result = belief.select(AS[kind](), Y, 6, random_state=0, **extra)
+    result = belief.select(AS[kind](), Y, 6, random_state=0)
     np.testing.assert_array_equal(result.selected, expected.selected)
     np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-9)
-    if kind != "object array":
+    if kind not in ("object array", "list of rows"):
         assert result.feature_names == list(MIXED.columns)
 
 
@@ -84,6 +83,60 @@ def test_labels_of_every_kind(labels):
     np.testing.assert_array_equal(
         belief.select(X, labels, 6, random_state=0).weights, belief.select(X, Y, 6, random_state=0).weights
     )
+
+
+def test_integer_column_names():
+    """As pandas gives them to a table without a header."""
+    frame = pd.DataFrame(coded()[0])
+    result = belief.select(frame, Y, 2, discrete_features=["2", 3], random_state=0)
+    assert result.feature_names == ["0", "1", "2", "3", "4", "5"]
+    assert "2 of 6 features selected" in repr(result)
+    expected = belief.select(coded()[0], Y, 2, discrete_features=[2, 3], random_state=0)
+    np.testing.assert_array_equal(result.weights, expected.weights)
+
+
+def test_masked_arrays_and_arrow_labels():
+    X, _ = coded()
+    holes = rng.random(X.shape) < 0.1
+    expected = belief.select(np.where(holes, np.nan, X), Y, 6, random_state=0)
+    result = belief.select(np.ma.masked_array(X, holes), pa.array(Y), 6, random_state=0)
+    np.testing.assert_array_equal(result.weights, expected.weights)
+
+
+def test_a_column_or_a_block_without_any_value():
+    empty = pl.DataFrame({"a": MIXED["age"].to_numpy(), "b": pl.Series([None] * M)})
+    with pytest.warns(UserWarning, match="Column 'b' has no value at all"):
+        belief.select(empty, Y, 1, random_state=0)
+    blocks = [MIXED[["colour", "age"]][:60], MIXED[["colour", "age"]][60:].assign(colour=np.nan)]
+    whole = pd.concat([blocks[0], blocks[1].astype({"colour": object})])
+    np.testing.assert_allclose(
+        belief.select(blocks, Y, 2, random_state=0).weights,
+        belief.select(whole, Y, 2, random_state=0).weights,
+        rtol=1e-9,
+    )
+
+
+def test_any_sequence_of_blocks():
+    from collections import deque
+
+    X, _ = coded()
+    np.testing.assert_allclose(
+        belief.select(deque([X[:30], X[30:]]), Y, 3, random_state=0).weights,
+        belief.select(X, Y, 3, random_state=0).weights,
+        rtol=1e-9,
+    )
+
+
+def test_opening_a_table_held_in_columns_copies_nothing():
+    import tracemalloc
+
+    from belief.data.table import open_table
+
+    frame = pl.DataFrame({f"c{j}": rng.standard_normal(200_000) for j in range(20)})
+    tracemalloc.start()
+    open_table(frame)
+    assert tracemalloc.get_traced_memory()[1] < frame.estimated_size() / 20
+    tracemalloc.stop()
 
 
 def test_the_data_is_not_copied():

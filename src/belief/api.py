@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from belief.method.partials import Array, Summary
 from belief.method.settings import Settings, is_count, is_integer
 from belief.progress import Callback, Reporter
 from belief.result import Numbered, Result, result_of
+from belief.warn import warn
 
 
 def select(
@@ -71,8 +70,9 @@ def select(
     >>> belief.select(X, y, 1, random_state=0).selected
     array([3])
     """
-    chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings})
-    _check_resources(n_jobs, working_memory)
+    others = ("discrete_features", "n_jobs", "verbose", "working_memory", "callback")
+    chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
+    _check_resources(n_jobs, working_memory, verbose)
     table = open_table(X, discrete_features)
     classes, labels = encode_labels(y, table.source.n_rows)
     names = table.names or Numbered(table.source.n_features)
@@ -80,13 +80,9 @@ def select(
     reporter = Reporter(callback, bar=verbose > 0)
     options = {"n_jobs": n_jobs, "working_memory": working_memory * 2**20, "report": reporter.rows}
     engine = engine_for(table, labels, len(classes), options)
-    try:
-        with engine:
-            outcome = belief(engine, chosen, lambda summary: _check_values(summary, names, table), reporter.phase)
-    finally:
-        reporter.finish()
-    record = {f.name: getattr(chosen, f.name) for f in fields(chosen) if f.name != "random_state"}
-    return result_of(outcome, classes, table.source.n_rows, record, names)
+    with reporter, engine:
+        outcome = belief(engine, chosen, lambda summary: _check_values(summary, names), reporter.phase)
+    return result_of(outcome, classes, table.source.n_rows, chosen.as_dict(), names)
 
 
 def engine_for(table: Table, labels: Array, n_classes: int, options: dict[str, Any]) -> LocalEngine | SparseEngine:
@@ -96,7 +92,9 @@ def engine_for(table: Table, labels: Array, n_classes: int, options: dict[str, A
     return LocalEngine(table.source, labels, n_classes, table.discrete, **options)
 
 
-def _check_resources(n_jobs: Any, working_memory: Any) -> None:
+def _check_resources(n_jobs: Any, working_memory: Any, verbose: Any) -> None:
+    if not isinstance(verbose, int) or verbose < 0:
+        raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
     if not (n_jobs is None or n_jobs == -1 or is_count(n_jobs)):
         raise ValueError(f"n_jobs must be None, -1 or an integer of at least 1; got {n_jobs!r}.")
     if not is_integer(working_memory) or working_memory < 16:
@@ -107,11 +105,9 @@ def _check_sizes(settings: Settings, table: Table, n_classes: int, working_memor
     """What can be said before the data is read."""
     m, F = table.source.n_rows, table.source.n_features
     if settings.select_of(F) > F:
-        warnings.warn(
+        warn(
             f"n_features_to_select={settings.n_features_to_select} is more than the {F} features there are: all are"
-            " selected, in order.",
-            UserWarning,
-            stacklevel=3,
+            " selected, in order."
         )
     _check_joint(settings, F, working_memory)
     if settings.stratify and settings.sample_of(m) < n_classes:
@@ -134,7 +130,7 @@ def _check_joint(settings: Settings, F: int, working_memory: int) -> None:
         )
 
 
-def _check_values(summary: Summary, names: Sequence[str], table: Table) -> None:
+def _check_values(summary: Summary, names: Sequence[str]) -> None:
     """Refuse, or warn of, values that cannot be used, by the name of the column."""
     infinite = np.flatnonzero(np.isinf(summary.minimum) | np.isinf(summary.maximum))
     if len(infinite):
@@ -142,17 +138,19 @@ def _check_values(summary: Summary, names: Sequence[str], table: Table) -> None:
             f"Input X contains infinity, in column {names[infinite[0]]!r}{_and_more(infinite)}: replace infinities by a"
             " number, or by NaN to have them count as missing."
         )
+    huge = np.flatnonzero(~np.isfinite(summary.m2))
+    if len(huge):
+        raise ValueError(
+            f"Input X has values too large to square, in column {names[huge[0]]!r}{_and_more(huge)} (from"
+            f" {summary.minimum[huge[0]]:g} to {summary.maximum[huge[0]]:g}): rescale it, or make such values NaN."
+        )
     empty = np.flatnonzero(summary.count == 0)
     if len(empty) == len(names):
         raise ValueError("Every value of X is missing: there is nothing to select from.")
-    if np.all(~(summary.maximum > summary.minimum)):
+    if not np.any((summary.maximum > summary.minimum) & (summary.m2 > 0)):
         raise ValueError("Every feature of X is constant: there is nothing to tell the classes apart by.")
     if len(empty):
-        warnings.warn(
-            f"Column {names[empty[0]]!r}{_and_more(empty)} has no value at all: it counts as constant.",
-            UserWarning,
-            stacklevel=5,
-        )
+        warn(f"Column {names[empty[0]]!r}{_and_more(empty)} has no value at all: it counts as constant.")
 
 
 def _and_more(columns: np.ndarray) -> str:

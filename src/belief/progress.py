@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Self, TextIO
 
 LABELS = {
     "describe": "reading",
@@ -19,7 +19,10 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: the phase, what of it ("batch 2 of 4"), and the rows searched so far, of how many."""
+    """What a callback is told: the phase, what of it ("batch 2 of 4"), and the rows searched so far, of how many.
+
+    The last phase is "finished", or "stopped" after an error.
+    """
 
     phase: str
     detail: str
@@ -48,8 +51,11 @@ class Reporter:
         for callback in self._callbacks:
             callback(Progress(self._phase, self._detail, done, total, time.perf_counter() - self._began))
 
-    def finish(self) -> None:
-        self.phase("finished")
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: object, *more: object) -> None:
+        self.phase("finished" if error is None else "stopped")
 
 
 class Bar:
@@ -61,7 +67,7 @@ class Bar:
         self._shown = 0.0
 
     def __call__(self, p: Progress) -> None:
-        if p.phase == "finished":
+        if p.phase in ("finished", "stopped"):
             self._write("", "\r" if self._live else "")
             return
         now = time.perf_counter()

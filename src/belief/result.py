@@ -94,6 +94,12 @@ class Result:
     feature_names: Sequence[str]
     timings: dict[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
     @property
     def selected_names(self) -> list[str]:
         """The names of the selected features, in order of selection."""
@@ -169,6 +175,7 @@ class Result:
         """Everything as plain JSON values."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
+        plain["classes"] = [c if isinstance(c, str | int | float) else str(c) for c in plain["classes"]]
         if isinstance(self.feature_names, Numbered):
             plain["feature_names"] = None
         return {"format": FORMAT, **plain}

@@ -14,6 +14,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from belief.api import select
+from belief.data.table import blocks_of
 from belief.method.partials import Array
 from belief.method.settings import Settings
 from belief.progress import Callback
@@ -134,7 +135,7 @@ class BeliefSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features)
+        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
         y : array of shape (n_rows,)
             The class of each row.
 
@@ -142,10 +143,11 @@ class BeliefSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        validate_data(self, X, y, skip_check_array=True)  # sets n_features_in_ and feature_names_in_; reads no value
         given = {f.name: getattr(self, f.name) for f in fields(Settings)}
         others = ("discrete_features", "n_jobs", "verbose", "working_memory", "callback")
         self.result_ = select(X, y, **given, **{name: getattr(self, name) for name in others})
+        # sets n_features_in_ and feature_names_in_, by the first block; reads no value
+        validate_data(self, blocks_of(X)[0], y, skip_check_array=True)
         self.weights_ = self.result_.weights
         self.selected_ = self.result_.selected
         self.scores_ = self.result_.scores

@@ -30,6 +30,9 @@ class Source(Protocol):
     def columns(self, ids: Array, columns: Array) -> Rows:
         """Some features of some rows, in that order."""
 
+    def longest_integer(self, j: int) -> int:
+        """The largest absolute value of a column of 64-bit integers, 0 for any other."""
+
 
 def as_float(x: Array) -> Array:
     """Floats of the least size that holds the values exactly, C-ordered; float32 and float64 stay what they are."""
@@ -43,6 +46,13 @@ def frozen(x: Array) -> Array:
     x = x.view(np.ndarray)
     x.flags.writeable = False
     return x
+
+
+def longest_integer(x: Array) -> int:
+    """The largest absolute value of 64-bit integers, 0 for anything else."""
+    if x.dtype.kind not in "iu" or x.dtype.itemsize < 8:
+        return 0
+    return max(abs(int(x.min())), abs(int(x.max())))
 
 
 def packed(x: Array) -> Rows:
@@ -88,6 +98,9 @@ class ArraySource(GatherSource):
     def rows(self, ids: Array, a: int, b: int) -> Rows:
         return (self._direct, ids, a) if self._direct is not None else super().rows(ids, a, b)
 
+    def longest_integer(self, j: int) -> int:
+        return longest_integer(self._X[:, j])
+
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
         if isinstance(columns, slice):
             return self._X[consecutive(ids), columns]
@@ -107,6 +120,9 @@ class BlockSource(GatherSource):
         self.n_rows = int(self._starts[-1])
         self.n_features = blocks[0].n_features
 
+    def longest_integer(self, j: int) -> int:
+        return max(block.longest_integer(j) for block in self._blocks)
+
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
         wanted = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else columns
         home = np.searchsorted(self._starts, ids, side="right") - 1
@@ -125,6 +141,9 @@ class ColumnSource(GatherSource):
     def __init__(self, columns: Sequence[Array]) -> None:
         self._columns = columns
         self.n_rows, self.n_features = len(columns[0]), len(columns)
+
+    def longest_integer(self, j: int) -> int:
+        return longest_integer(self._columns[j])
 
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
         wanted = range(columns.start, columns.stop) if isinstance(columns, slice) else columns

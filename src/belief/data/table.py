@@ -6,6 +6,7 @@ allows; strings, categories and booleans become codes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from belief.data.objects import is_missing
 from belief.data.source import ArraySource, BlockSource, ColumnSource, Source, SparseSource
 from belief.method.partials import Array
 from belief.method.settings import did_you_mean, is_integer
@@ -30,9 +32,7 @@ class Table:
 
 def open_table(X: Any, discrete_features: Any = "auto") -> Table:
     """Open an array, a memory map, a DataFrame, or a sequence of those as blocks of rows."""
-    blocks = X if isinstance(X, list | tuple) and len(X) and all(_is_block(x) for x in X) else [X]
-    if len(blocks) > 1:
-        blocks = [block for block in blocks if block.shape[0]] or blocks[:1]
+    blocks = blocks_of(X)
     frames = [_frame(block) for block in blocks]
     if any(issparse(block) for block in blocks):
         return _open_sparse(blocks, discrete_features)
@@ -42,7 +42,25 @@ def open_table(X: Any, discrete_features: Any = "auto") -> Table:
         opened = _open_arrays([_array(block) for block in blocks])
     sources, names, found = opened
     discrete = found if _is_auto(discrete_features) else found | _mask(discrete_features, names, len(found))
+    for source in sources:
+        _refuse_long_codes(source, discrete, names)
     return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete)
+
+
+def blocks_of(X: Any) -> Sequence[Any]:
+    """The blocks of rows X consists of, without empty ones; X itself where it is one."""
+    if not (isinstance(X, Sequence) and len(X) and all(_is_block(x) for x in X)):
+        return [X]
+    return [block for block in X if block.shape[0]] or X[:1]
+
+
+def _refuse_long_codes(source: Source, discrete: Array, names: Sequence[str] | None) -> None:
+    """Integers above 2^53 are not all different as floats, and a code must be."""
+    for j in np.flatnonzero(discrete).tolist():
+        longest = source.longest_integer(j)
+        if longest > 2**53:
+            name = f"column {names[j]!r}" if names is not None else f"column {j}"
+            raise ValueError(f"{name} is discrete and holds integers as large as {longest}: make it strings.")
 
 
 def _is_block(x: Any) -> bool:
@@ -50,7 +68,11 @@ def _is_block(x: Any) -> bool:
 
 
 def _frame(X: Any) -> nw.DataFrame[Any] | None:
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        twice = Counter(X.columns).most_common(1)[0][0]
+        raise ValueError(f"X has more than one column named {twice!r}; rename them, or drop one.") from None
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
@@ -104,10 +126,16 @@ def _canonical(X: Any) -> csr_array:
 
 
 def _array(X: Any) -> Array:
+    if hasattr(X, "collect") and not hasattr(X, "__array__"):
+        raise ValueError("X is a lazy table: call its .collect() first.")
+    if np.ma.isMaskedArray(X):
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
-        X = np.asarray(X) if not isinstance(X, np.memmap) else X
+        given, X = X, np.asarray(X) if not isinstance(X, np.memmap) else X
     except ValueError:
         raise ValueError("X is not a table: its rows have different lengths.") from None
+    if X.dtype.kind in "US" and not hasattr(given, "dtype"):
+        X = np.asarray(given, object)  # numbers in a list beside strings are still numbers
     refuse_shape(X.shape)
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has the type {X.dtype}.")
@@ -139,18 +167,19 @@ def _open_arrays(arrays: list[Array]) -> tuple[list[Source], list[str] | None, A
 
 
 def _open_frames(frames: list[nw.DataFrame[Any]]) -> tuple[list[Source], list[str] | None, Array]:
-    names = frames[0].columns
+    names = [str(name) for name in frames[0].columns]
     refuse_shape((sum(len(f) for f in frames), len(names)))
     for i, frame in enumerate(frames):
-        if frame.columns != names:
-            odd = next((n for n in frame.columns if n not in names), None) or next(
-                (n for n in names if n not in frame.columns), "their order"
-            )
+        mine = [str(name) for name in frame.columns]
+        if mine != names:
+            odd = next((n for n in [*mine, *names] if (n in mine) != (n in names)), "their order")
             raise ValueError(f"The blocks of X differ: block {i} and block 0 do not agree on the columns ({odd!r}).")
     whole = [_one_array(frame) for frame in frames]
     if all(X is not None for X in whole):
         return [ArraySource(X) for X in whole], names, np.zeros(len(names), bool)  # type: ignore[arg-type]
-    columns = [_Column(name, [_from_series(frame[:, j]) for frame in frames]) for j, name in enumerate(names)]
+    columns = [
+        _Column(f"column {name!r}", [_from_series(frame[:, j]) for frame in frames]) for j, name in enumerate(names)
+    ]
     return _columns(columns, len(frames)), names, np.array([c.discrete for c in columns])
 
 
@@ -159,9 +188,10 @@ def _one_array(frame: nw.DataFrame[Any]) -> Array | None:
     dtypes = set(frame.schema.values())
     if len(dtypes) > 1 or not dtypes <= {nw.Float32(), nw.Float64()}:
         return None
-    first = frame[:, 0].to_numpy()
-    X = frame.to_numpy()
-    return X if X.dtype.kind == "f" and np.shares_memory(X[:, 0], first) else None
+    few = frame[:2]  # to see whether it would be a copy, without making one
+    if not np.shares_memory(few.to_numpy()[:, 0], few[:, 0].to_numpy()):
+        return None
+    return frame.to_numpy()
 
 
 Coded = tuple[Array, list[Any] | None]  # codes (-1: missing) with their categories, or numbers (NaN: missing) and None
@@ -172,10 +202,19 @@ class _Column:
 
     def __init__(self, name: str, blocks: Sequence[Coded]) -> None:
         self.discrete = any(categories is not None for _, categories in blocks)
-        if self.discrete and any(categories is None for _, categories in blocks):
-            raise ValueError(f"{name} holds numbers in one block of X and categories in another; make them alike.")
+        if self.discrete:
+            blocks = [_nothing(x, known) for x, known in blocks]
+            if any(categories is None for _, categories in blocks):
+                raise ValueError(f"{name} holds numbers in one block of X and categories in another; make them alike.")
         book = {c: float(i) for i, c in enumerate(sorted({c for _, known in blocks for c in known or ()}, key=str))}
         self.blocks = [_recode(codes, categories, book) for codes, categories in blocks]
+
+
+def _nothing(values: Array, categories: list[Any] | None) -> Coded:
+    """A block of a discrete column in which everything is missing came as numbers, and is none."""
+    if categories is None and np.isnan(values).all():
+        return np.full(len(values), -1), []
+    return values, categories
 
 
 def _recode(values: Array, categories: list[Any] | None, book: dict[Any, float]) -> Array:
@@ -199,6 +238,8 @@ def _from_series(series: nw.Series[Any]) -> Coded:
         if not series.null_count() and not dtype.is_decimal():
             return series.to_numpy(), None
         return series.cast(nw.Float64).to_numpy(), None
+    if isinstance(dtype, nw.Unknown) and series.null_count() == len(series):
+        return np.full(len(series), np.nan), None
     if isinstance(dtype, nw.Object):
         return _from_objects(series.to_numpy(), name)
     raise ValueError(f"{name} has the type {dtype}, which is neither numbers nor strings; convert it, or drop it.")
@@ -220,8 +261,12 @@ def _factorise(series: nw.Series[Any]) -> Coded:
 
 def _from_objects(values: Array, name: str) -> Coded:
     """A column of Python objects: all numbers, or all strings; None and NaN are missing."""
-    missing = np.array([v is None or v != v for v in values], bool)
+    missing = is_missing(values)
     there = values[~missing]
+    if len(there) and all(isinstance(v, bool | np.bool_) for v in there):
+        codes = np.full(len(values), -1)
+        codes[~missing] = there.astype(int)
+        return codes, [False, True]
     if all(isinstance(v, str | bytes) for v in there):
         codes = np.full(len(values), -1)
         categories, codes[~missing] = np.unique(there.astype(str), return_inverse=True)

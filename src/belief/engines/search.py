@@ -84,7 +84,8 @@ class Nearest:
             self._choose(self.lock, queries[i], tile, whole[i], nq[i], nr)
 
         self._work(multiply, [(i, j) for j in across for i in down if not symmetric or i <= j])
-        self._work(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs))))
+        for _ in self.engine._map(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs)))):
+            pass
 
     def _tile_by_tile(self) -> None:
         """Fewer queries than rows: each tile of rows meets all queries, and is forgotten."""
@@ -139,11 +140,11 @@ class Nearest:
     def _tile(self, span: tuple[int, int]) -> Tile:
         """The rows of a span by group, without those of which too many copies have a smaller key to ever be wanted."""
         ids = np.arange(*span)
-        group = self.engine.labels[ids] if self.search.per_class else np.zeros(len(ids), np.int32)
-        ids = ids[np.argsort(group, kind="stable")]
-        ids = self._drop_copies(ids)
-        group = self.engine.labels[ids] if self.search.per_class else np.zeros(len(ids), np.int32)
-        return Tile(ids, np.searchsorted(group, np.arange(self.n_groups + 1)))
+        ids = self._drop_copies(ids[np.argsort(self._group(ids), kind="stable")])
+        return Tile(ids, np.searchsorted(self._group(ids), np.arange(self.n_groups + 1)))
+
+    def _group(self, ids: Array) -> Array:
+        return self.engine.labels[ids] if self.search.per_class else np.zeros(len(ids), np.int32)
 
     def _drop_copies(self, ids: Array) -> Array:
         """Of identical rows of a group, the size + 1 with the smallest keys are enough: + 1 for the query itself."""
@@ -152,7 +153,7 @@ class Nearest:
             X, rows, a = self.source.rows(ids, part.a, part.b)
             multiplier = key(0, 2, np.arange(part.a, part.b)).view(np.int64) | 1
             dense.hashes(_bits(X), rows, a, multiplier, h)
-        group = self.engine.labels[ids] if self.search.per_class else np.zeros(len(ids), np.int32)
+        group = self._group(ids)
         keys = key(self.search.seed, TIES, ids)
         order = np.lexsort((keys, h, group))
         new = np.r_[True, (h[order][1:] != h[order][:-1]) | (group[order][1:] != group[order][:-1])]
@@ -210,12 +211,12 @@ class Nearest:
         column = _column_of(queries, tile.rows)
         keys = key(self.search.seed, TIES, tile.rows)
         group_of = np.repeat(np.arange(self.n_groups), np.diff(tile.groups))
-        room = max(8 * self.search.size * self.n_groups * len(queries), len(tile.rows))
+        room = max(min(8 * self.search.size * self.n_groups * len(queries), 2**20), len(tile.rows))
         found_query, found_row = np.empty(room, np.int64), np.empty(room, np.int64)
         start = 0
         while start < len(queries):
             with lock:
-                limit = self.found.d2[where, :, -1] * ((1 + TIE_MARGIN) / square)
+                limit = self.found.d2[where, :, -1] / square * (1 + TIE_MARGIN)
             n, start = scan(
                 product, (low[0], gap[0]), (low[1], gap[1]), tile.groups, column, limit, self.search.size, start,
                 found_query, found_row,

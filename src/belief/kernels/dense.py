@@ -305,7 +305,7 @@ def _alike(queries: Array, kind: Array, p: int) -> bool:
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _rate(d: float, slope: float, reach: float) -> float:
-    """The collision rate of a difference d."""
+    """The collision rate of a difference d; 0 where d is NaN, since a missing value is never near."""
     return 1.0 - slope * d if d <= reach else 0.0
 
 
@@ -322,7 +322,7 @@ def collisions(
         for j in range(n):
             d = abs(np.float64(x[j]) - np.float64(y[j]))
             d = (1.0 if d > 0.0 else d) if r.discrete[j] else d
-            rate[j] = 1.0 - r.slope[j] * d if d <= r.reach[j] else 0.0  # a missing value is never near
+            rate[j] = _rate(d, r.slope[j], r.reach[j])
         hit = B[p]
         for j in range(n):
             hit[j] = 1.0 if rate[j] > 0.0 else 0.0
@@ -346,11 +346,11 @@ def halfway(
             for j in range(n):
                 d = abs(np.float64(x[j]) - np.float64(y[j]))
                 d = (1.0 if d > 0.0 else d) if r.discrete[j] else d
-                half[j] = 1.0 - 0.5 * r.slope[j] * d if d <= r.reach[j] else 0.0
+                half[j] = _rate(d, 0.5 * r.slope[j], r.reach[j])
         else:
             for j in range(n):
                 d = abs(np.float64(x[j]) - np.float64(y[j]))
-                half[j] = 1.0 - 0.5 * r.slope[j] * d if d <= r.reach[j] else 0.0
+                half[j] = _rate(d, 0.5 * r.slope[j], r.reach[j])
         for j in range(n):
             g = 1.0 - np.float64(half[j]) if half[j] > 0.0 else 0.0
             gap[j] += g * g

@@ -126,9 +126,9 @@ def round9(x: float) -> float:
     """Round to 9 significant digits, so that equal distances summed in another order compare equal."""
     if x <= 0.0:
         return 0.0
-    digits = 8 - int(np.floor(np.log10(x)))
+    digits = min(8 - int(np.floor(np.log10(x))), 300)  # 10^300 is a number, what is left of x below that is not
     if digits >= 0:
-        # a quotient of exact powers of ten is rounded correctly, whichever side of a power of ten x is on
+        # a quotient is rounded correctly, so x just below and just above a power of ten round to the same
         power = 10.0**digits
         return np.round(x * power) / power
     power = 10.0**-digits

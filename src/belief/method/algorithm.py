@@ -9,7 +9,6 @@ The neighbours of all batches are searched in one pass; only the tally needs the
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from belief.method.relevance import by_weight, contenders, normalise, relevance
 from belief.method.sampling import Sample, batches, quotas
 from belief.method.selection import Selection, first_pool, forward_selection
 from belief.method.settings import Settings
+from belief.warn import warn
 
 Phase = Callable[[str, str], None]  # told the name of each phase as it begins, and a detail ("batch 2 of 4")
 
@@ -114,13 +114,12 @@ def search_of(settings: Settings, summary: Summary, seed: int) -> Search:
     fewest = int(summary.class_counts.min()) if per_class else summary.m - 1
     size = k if per_class else k * n_classes
     if fewest < size:
-        warnings.warn(
+        warn(
             f"n_neighbors={k} asks for {size} neighbours {'of each class' if per_class else 'in all'}, but there are"
-            f" only {fewest} {'rows of the smallest class' if per_class else 'other rows'}: all of them are taken.",
-            UserWarning,
-            stacklevel=2,
+            f" only {fewest} {'rows of the smallest class' if per_class else 'other rows'}: all of them are taken."
         )
-    return Search(min(size, summary.m), per_class, seed)
+    most = int(summary.class_counts.max()) if per_class else summary.m
+    return Search(min(size, most), per_class, seed)
 
 
 def pairs_of(sample: Sample, found: Neighbours, part: slice) -> Pairs:

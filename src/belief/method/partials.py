@@ -67,7 +67,7 @@ class Summary:
         """Chan's formula: the moments of the union, without sums of squares."""
         count = self.count + other.count
         share = np.divide(other.count, count, out=np.zeros_like(count), where=count > 0)
-        with np.errstate(invalid="ignore"):  # infinities are refused when all is read, by name
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities are refused when all is read, by name
             step = other.mean - self.mean
             mean = self.mean + step * share
             m2 = self.m2 + other.m2 + step**2 * self.count * share

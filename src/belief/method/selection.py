@@ -56,10 +56,11 @@ class _Race:
     def __init__(self, w: Array, order: Array, redundancy: Redundancy) -> None:
         self.w, self.redundancy = w, redundancy
         self.selected: list[int] = []
-        self.inside = np.setdiff1d(redundancy.pool, np.setdiff1d(redundancy.pool, order))
+        self.inside = np.intersect1d(redundancy.pool, order)
         self.outside = np.setdiff1d(order, redundancy.pool)
         self.paid = np.zeros(len(w))  # Σ_{X_j in S} I_α(X_j; X_i): exact inside, a lower bound outside
-        self.floors: dict[int, Array] = {}  # feature -> lower bounds of its I_α with self.outside
+        self.bounded: set[int] = set()  # the selected features whose lower bounds are in `paid`
+        self.floors: dict[int, Array] = {}  # feature that may be next -> lower bounds of its I_α with self.outside
 
     def best(self, weight: float, n_select: int) -> int:
         """The feature with the largest J; ties go to the smaller index, to which both lists are sorted."""
@@ -69,8 +70,9 @@ class _Race:
             rivals = self.outside[ceiling >= J.max(initial=-np.inf)]
             if not len(rivals):
                 return int(self.inside[np.argmax(J)])
-            if len(rivals) > FEW and set(self.selected) - set(self.floors):
-                self._bound(self.inside[np.argsort(-J, kind="stable")][: n_select - len(self.selected)])
+            if len(rivals) > FEW and set(self.selected) - self.bounded:
+                left = min(n_select - len(self.selected), FEW)
+                self._bound(self.inside[np.argsort(-J, kind="stable")][:left])
             else:  # a few more than the rivals, which will soon be rivals too
                 by_ceiling = self.outside[np.argsort(-ceiling, kind="stable")]
                 self._admit(by_ceiling[: min(max(len(rivals), FEW), MANY)])
@@ -79,7 +81,8 @@ class _Race:
         self.selected.append(feature)
         self.paid[self.redundancy.pool] += self.redundancy.row(feature)
         if feature in self.floors:
-            self.paid[self.outside] += self.floors[feature]
+            self.paid[self.outside] += self.floors.pop(feature)
+            self.bounded.add(feature)
         self.inside = self.inside[self.inside != feature]
 
     def _admit(self, features: Array) -> None:
@@ -96,8 +99,11 @@ class _Race:
 
     def _bound(self, likely: Array) -> None:
         """Bound the redundancy of the outside with the selected features, and with those likely to be next."""
-        new = np.array(sorted((set(self.selected) | set(likely.tolist())) - set(self.floors)), np.int64)
+        wanted = (set(self.selected) - self.bounded) | set(likely.tolist())
+        new = np.array(sorted(wanted - set(self.floors)), np.int64)
         for j, line in zip(new.tolist(), self.redundancy.floor(new, self.outside), strict=True):
             self.floors[j] = line
-            if j in self.selected:
-                self.paid[self.outside] += line
+        for j in self.selected:
+            if j in self.floors:
+                self.paid[self.outside] += self.floors.pop(j)
+                self.bounded.add(j)

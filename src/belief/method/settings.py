@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -109,13 +109,18 @@ class Settings:
                 raise ValueError(f"{f.name} must be {f.metadata['allowed']}; got {value!r}.")
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, Any]) -> Self:
-        """Settings by name; an unknown name is refused, with the nearest one that exists."""
+    def from_mapping(cls, given: Mapping[str, Any], also: Sequence[str] = ()) -> Self:
+        """Settings by name; an unknown name is refused, with the nearest one there is, here or in `also`."""
         known = [f.name for f in fields(cls)]
         for name in given:
             if name not in known:
-                raise TypeError(f"There is no setting {name!r}{did_you_mean(name, known)}.")
+                raise TypeError(f"There is no setting {name!r}{did_you_mean(name, [*known, *also])}.")
         return cls(**given)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain values, without the source of the seed."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "random_state"}
+        return {name: v.item() if isinstance(v, np.generic) else v for name, v in values.items()}
 
     @classmethod
     def each(cls) -> tuple[Field[Any], ...]:
@@ -138,7 +143,7 @@ class Settings:
 
     def watch_of(self, n_select: int) -> int:
         """The length of the watch list, ⌈|S|·η⌉."""
-        return math.ceil(n_select * self.eta - 1e-9)
+        return math.ceil(min(n_select * self.eta, 2.0**53) - 1e-9)
 
     def draw_seed(self) -> int:
         """The seed itself, or one drawn from `random_state`."""
