@@ -3,8 +3,7 @@
     python benchmarks/local.py [--quick] [--only tall,wide,...] [--json FILE]
 
 Prints a markdown table and writes the same as JSON. Peers that are not installed are left out, and said so.
-scikit-rebate is slow: it gets a part of the rows, and its time is scaled up by the square of the part; --whole gives it
-all rows.
+scikit-rebate, which takes minutes, is timed once.
 """
 
 from __future__ import annotations
@@ -104,14 +103,14 @@ def wide(rows: list[dict], quick: bool) -> None:
     )
 
 
-def peers(rows: list[dict], quick: bool, whole: bool = False) -> None:
+def peers(rows: list[dict], quick: bool) -> None:
     for m, F in ((5_000, 500), (20_000, 200)):
         m = m // 5 if quick else m
         X, y = table(m, F, 2)
         ours = best(partial(fit, X, y, 10, sample_size=m))
         name = f"{m:,} x {F}, all rows"
         fast_select(rows, name, X, y, ours)
-        rebate(rows, name, X, y, ours, 1 if whole else 10 if m > 5_000 else 5)
+        rebate(rows, name, X, y, ours)
 
 
 def fast_select(rows: list[dict], name: str, X: np.ndarray, y: np.ndarray, ours: float) -> None:
@@ -126,17 +125,16 @@ def fast_select(rows: list[dict], name: str, X: np.ndarray, y: np.ndarray, ours:
     rows.append(row("peers", name, ours, "fast-select ReliefF", theirs, theirs / ours, "at least 4 times as fast"))
 
 
-def rebate(rows: list[dict], name: str, X: np.ndarray, y: np.ndarray, ours: float, part: int) -> None:
+def rebate(rows: list[dict], name: str, X: np.ndarray, y: np.ndarray, ours: float) -> None:
     try:
         from skrebate import ReliefF
     except ImportError:
         rows.append(absent("peers", name, "scikit-rebate"))
         return
-    n = len(X) // part
     model = ReliefF(n_features_to_select=10, n_neighbors=10, n_jobs=-1)
-    theirs = best(lambda: model.fit(X[:n].astype(float), y[:n]), 1) * part**2
-    said = "scikit-rebate ReliefF" + (f" (1/{part} of the rows, scaled up)" if part > 1 else "")
-    rows.append(row("peers", name, ours, said, theirs, theirs / ours, "at least 150 times as fast"))
+    theirs = best(lambda: model.fit(X.astype(float), y), 1)
+    said = "at least 150 times as fast"
+    rows.append(row("peers", name, ours, "scikit-rebate ReliefF", theirs, theirs / ours, said))
 
 
 def ties(rows: list[dict], quick: bool) -> None:
@@ -213,14 +211,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that it runs")
     parser.add_argument("--only", default=",".join(CASES), help="cases, with commas between them")
-    parser.add_argument("--whole", action="store_true", help="give scikit-rebate all rows (minutes)")
     parser.add_argument("--json", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     fit(*table(300, 20, 2), 5)  # compiles, or loads what is compiled
     rows: list[dict] = []
     for name in options.only.split(","):
-        more = {"whole": options.whole} if name == "peers" else {}
-        CASES[name](rows, options.quick, **more)
+        CASES[name](rows, options.quick)
     machine = {
         "machine": platform.machine(),
         "cores": len(os.sched_getaffinity(0)),

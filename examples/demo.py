@@ -1,12 +1,11 @@
 """The bundled example: which columns tell the customers who leave, and which only repeat others."""
 
-from pathlib import Path
-
 import pandas as pd
 
 import belief
+from belief.datasets import CHURN
 
-table = pd.read_csv(Path(__file__).with_name("churn.csv"))
+table = pd.read_csv(CHURN)
 left = table.pop("left")
 result = belief.select(table, left, 4, random_state=0)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import belief
+from belief.datasets import CHURN
 from belief.method.settings import Settings
 
 HOME = Path(__file__).parents[1]
@@ -40,6 +41,6 @@ def test_the_readme_lists_every_setting_with_its_default():
 
 def test_the_readme_shows_what_the_example_prints(monkeypatch):
     pd = pytest.importorskip("pandas")
-    table = pd.read_csv(HOME / "examples" / "churn.csv")
+    table = pd.read_csv(CHURN)
     result = belief.select(table.drop(columns="left"), table["left"], 4, random_state=0)
     assert str(result.explain()) in (HOME / "README.md").read_text()
