@@ -52,7 +52,7 @@ def libsvm(share: float) -> list[dict]:
     problem = url_like(int(60_000 * share), 1_000_000, 60, n_real=20, n_informative=20)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.svm"
-        dump_svmlight_file(vstack(problem.X, format="csr"), problem.y, file)
+        dump_svmlight_file(vstack(problem.X, format="csr"), problem.y, str(file))
         load_libsvm(file)  # compiles, or loads what is compiled
         ours, theirs = best(lambda: load_libsvm(file)), best(lambda: load_svmlight_file(str(file)))
         size = file.stat().st_size / 1e6
