@@ -27,7 +27,7 @@ REFUSED = {
     "y missing": ((X, None), {}, "requires y to be passed"),
     "y of another length": ((X, Y[:39]), {}, r"X has 40, y has 39"),
     "y two-dimensional": ((X, np.column_stack([Y, Y])), {}, r"y should be a 1d array.*\(40, 2\)"),
-    "one class": ((X, np.zeros(40)), {}, "one class only, np.float64.0.0.: at least 2 classes"),
+    "one class": ((X, np.zeros(40)), {}, "one class only, 0.0: at least 2 classes"),
     "regression target": ((X, rng.random(40)), {}, "regression target.*KBinsDiscretizer"),
     "NaN in y": ((X, np.where(Y, 1.0, np.nan)), {}, r"Input y contains NaN \(first in row 0\)"),
     "None in y": ((X, np.array(["a", None] * 20, object)), {}, r"missing value \(first in row 1\)"),

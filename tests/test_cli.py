@@ -67,6 +67,15 @@ def test_several_files_are_one_table(tmp_path, expected):
     np.testing.assert_allclose(result_in(out).weights, expected.weights, rtol=1e-9)
 
 
+def test_a_folder_of_csv_and_integer_labels(tmp_path):
+    (tmp_path / "data").mkdir()
+    numbered = TABLE.assign(left=(TABLE["left"] == "yes").astype(int))
+    numbered[:300].to_csv(tmp_path / "data" / "a.csv", index=False)
+    numbered[300:].to_csv(tmp_path / "data" / "b.csv", index=False)
+    run("select", tmp_path / "data", "--label", "left", "--seed", 0, "--out", tmp_path / "r.json", "--quiet")
+    assert json.loads((tmp_path / "r.json").read_text())["classes"] == [0, 1]
+
+
 def test_a_folder_of_parquet(tmp_path, expected):
     (tmp_path / "data").mkdir()
     for i, part in enumerate((TABLE[:200], TABLE[200:])):
@@ -146,6 +155,11 @@ BAD = {
     "output exists": (["a.csv", "--label", "left", "--out", "b.csv"], 1, "b.csv exists already.*--force"),
     "output nowhere": (["a.csv", "--label", "left", "--out", "no/r.json"], 1, "the folder no does not exist"),
     "output ending": (["a.csv", "--label", "left", "--out", "r.txt"], 1, "ending must be one of .json, .csv, .parquet"),
+    "same output twice": (["a.csv", "--label", "left", "--out", "r.csv", "--write-data", "r.csv"], 1, "two names"),
+    "output is a folder": (["a.csv", "--label", "left", "--out", "d.csv", "--force"], 1, "d.csv is a folder"),
+    "two columns of one name": (["twice.csv", "--label", "y"], 1, "more than one column named 'a'"),
+    "broken npz": (["cut.npz"], 1, "cut.npz: is not a whole NPZ file"),
+    "no data to write": (["a.npz", "--write-data", "w.csv"], 1, "--write-data needs columns with names"),
     "truncated parquet": (["cut.parquet", "--label", "left"], 1, "cut.parquet: "),
     "bad option": (["a.csv", "--lable", "left"], 2, "unrecognized arguments|ambiguous"),
 }
@@ -161,6 +175,10 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(tmp_path, name, monkeyp
     (tmp_path / "ragged.csv").write_text("a,b,c\n1,2,x\n3,4\n5,6,y\n")
     (tmp_path / "one.csv").write_text("a,y\n1,0\n2,0\n3,0\n")
     (tmp_path / "cut.parquet").write_bytes(write(tmp_path / "whole.parquet").read_bytes()[:500])
+    (tmp_path / "d.csv").mkdir()
+    (tmp_path / "twice.csv").write_text("a,a,y\n1,2,0\n2,3,1\n")
+    np.savez(tmp_path / "a.npz", X=np.eye(4), y=[0, 1, 0, 1])
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:99])
     before = sorted(tmp_path.rglob("*"))
     monkeypatch.chdir(tmp_path)
     done = run("select", *arguments, "--quiet", check=False)
@@ -178,5 +196,8 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(tmp_path, name, monkeyp
 def test_a_broken_result_is_said_to_be_one(tmp_path, expected):
     (tmp_path / "r.json").write_text(json.dumps(expected.to_dict())[:200])
     assert "is not whole JSON" in run("explain", tmp_path / "r.json", check=False).stderr
+    (tmp_path / "r.json").write_text("[]")
+    assert "not a result of belief, but a list" in run("explain", tmp_path / "r.json", check=False).stderr
+    assert "cannot be read (No such file" in run("explain", tmp_path / "no.json", check=False).stderr
     (tmp_path / "r.json").write_text(json.dumps({"format": 99}))
     assert "upgrade belief-fs" in run("explain", tmp_path / "r.json", check=False).stderr

@@ -134,7 +134,7 @@ def test_64_bit_indices_integers_and_booleans(dense):
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     same(belief.select(wide, Y, **SETTINGS), dense)
     same(belief.select(sp.csr_array(X.astype(np.int32)), Y, **SETTINGS), dense)
-    same(belief.select(sp.csr_array(X > 0), Y, **SETTINGS), belief.select((X > 0).astype(float), Y, **SETTINGS))
+    same(belief.select(sp.csr_array(X > 0), Y, **SETTINGS), belief.select(X > 0, Y, **SETTINGS))
 
 
 @pytest.mark.parametrize("n_blocks", [2, 7, 150])
@@ -160,6 +160,33 @@ def test_a_row_that_shares_no_feature_is_a_neighbour_when_it_is_short():
     assert rows.tolist() == [5, 1]  # the empty row, then the one of length 0.1
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_an_outlier_does_not_make_a_good_column_look_like_those_that_never_differ(kind):
+    """With 1e20 in it σ is so large that its collision rate is 1 to the last digit; it still tells the classes."""
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    X = np.zeros((400, 12))
+    X[:, 10], X[:, 11] = y, rng.random(400)
+    sampled = belief.select(X, y, 1, sample_size=20, random_state=0, n_neighbors=5)
+    assert sampled.sample_size == 20
+    X[399, :11] = 1e20
+    s = {"scale": "none", "sample_size": 20, "n_neighbors": 5}
+    ref = naive.belief(X, y, 2, scale="none", s=20, k=5)
+    result = belief.select(kind(X), y, 2, random_state=0, **s)
+    assert result.selected.tolist() == ref.selected
+
+
+def test_very_small_values_scaled():
+    X = np.zeros((60, 3))
+    rng = np.random.default_rng(0)
+    X[:, 0] = 1e-155 * rng.integers(-3, 4, 60)
+    X[:, 1] = rng.integers(0, 3, 60)
+    y = rng.integers(0, 2, 60)
+    a = belief.select(sp.csr_array(X), y, 2, scale="standard", random_state=0)
+    b = belief.select(X, y, 2, scale="standard", random_state=0)
+    same(a, b)
+
+
 def test_transform_keeps_csr(dense):
     selector = BeliefSelector(8, random_state=0).fit(sp.csr_matrix(X), Y)
     out = selector.transform(sp.csr_matrix(X))
@@ -181,6 +208,16 @@ def test_bad_sparse_input():
         belief.select([sp.csr_array(X[:70]), X[70:]], Y, 3)
     with pytest.raises(ValueError, match="Every feature of X is constant"):
         belief.select(sp.csr_array((150, 5)), Y, 3)
+    wrong = sp.csr_array(X)
+    wrong.indices[:2] = 99, 100
+    with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
+        belief.select(wrong, Y, 3)
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
+        belief.select(sp.coo_array(np.ones(150)), Y, 3)
+    with pytest.raises(ValueError, match="y is a sparse matrix"):
+        belief.select(sp.csr_array(X), sp.csr_array(Y[:, None]), 3)
+    with pytest.raises(ValueError, match="X has 3,000,000,000,000 features, for which the sums alone"):
+        belief.select(sp.coo_array((150, 3 * 10**12)), Y, 3)
     with pytest.raises(ValueError, match="Complex"):
         belief.select(sp.csr_array(X + 1j), Y, 3)
 

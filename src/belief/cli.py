@@ -103,7 +103,11 @@ def run_select(options: argparse.Namespace) -> None:
     Settings(**settings)  # a wrong one is said before anything is read
     for path, endings in ((options.out, WRITERS), (options.write_data, (".csv", ".parquet"))):
         _check_output(path, endings, options.force)
+    if options.out and options.write_data and options.out.resolve() == options.write_data.resolve():
+        raise ValueError(f"--out and --write-data are both {options.out}: give them two names.")
     table = read_files(options.files, options.label, header=not options.no_header)
+    if options.write_data and table.label is None:
+        raise ValueError("--write-data needs columns with names: CSV, Parquet or Arrow.")
     if options.drop or options.keep:
         table = table.keep(_chosen(table.X[0], options))
     result = belief.select(
@@ -147,6 +151,8 @@ def run_explain(options: argparse.Namespace) -> None:
         result = belief.Result.from_dict(json.loads(options.result.read_text()))
     except json.JSONDecodeError as error:
         raise ValueError(f"{options.result}: is not whole JSON (line {error.lineno}): {error.msg}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{options.result}: cannot be read ({getattr(error, 'strerror', 'not text')}).") from None
     table = result.explain()
     if options.feature is None:
         print(table)
@@ -167,6 +173,8 @@ def _check_output(path: Path | None, endings: Any, force: bool) -> None:
         return
     if path.suffix not in endings:
         raise ValueError(f"{path}: the ending must be one of {', '.join(endings)}.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the name of a file.")
     if path.exists() and not force:
         raise ValueError(f"{path} exists already: choose another name, or say --force.")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
@@ -235,8 +243,6 @@ def _write_data(path: Path, table: Any, result: belief.Result) -> None:
     """The input with only the selected columns, in the order they had, and the label."""
     import pyarrow as pa
 
-    if table.label is None:
-        raise ValueError("--write-data needs columns with names: CSV, Parquet or Arrow.")
     wanted = [name for name in table.X[0].column_names if name in set(result.selected_names)]
     reduced = pa.concat_tables([block.select(wanted) for block in table.X])
     with beside(path) as file:

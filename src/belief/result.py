@@ -183,6 +183,8 @@ class Result:
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
+        if not isinstance(given, Mapping):
+            raise ValueError(f"This is not a result of belief, but a {type(given).__name__}.")
         if given.get("format", FORMAT) > FORMAT:
             raise ValueError(
                 f"This result has format {given['format']}, newer than this version of belief reads ({FORMAT}):"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -23,7 +24,7 @@ FORMATS = {
     "libsvm": ("libsvm", "svm", "svmlight"),
     "npz": ("npz",),
 }
-PACKED = {".gz", ".bz2", ".xz", ".zst"}
+PACKED = {".gz", ".bz2", ".xz", ".zst"}  # .xz for LIBSVM only
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
 
@@ -40,13 +41,22 @@ class FileTable:
         return replace(self, X=[block.select(list(names)) for block in self.X])
 
 
+def _files_in(path: Path) -> list[Path]:
+    """A file itself; of a folder what is in it, by name. A partitioned Parquet folder is one file to its reader."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder.")
+    if not path.is_dir():
+        return [path]
+    found = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
+    if not found:
+        raise ValueError(f"{path}: the folder has no data in it.")
+    return [path] if format_of(found[0]) == "parquet" else found
+
+
 def format_of(path: Path) -> str:
-    """The format of a file by its ending, or of a folder by what is in it."""
+    """The format of a file by its ending; a folder is Parquet."""
     if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
-        if not found:
-            raise ValueError(f"{path}: the folder has no data in it.")
-        return format_of(found[0])
+        return "parquet"
     endings = [e for e in path.suffixes if e.lower() not in PACKED]
     ending = endings[-1][1:].lower() if endings else ""
     for name, known in FORMATS.items():
@@ -64,9 +74,7 @@ def read_files(paths: Sequence[Path], label: str | None, *, header: bool = True)
     label : the column that holds the class; for LIBSVM it is the first number of a line, for NPZ the array y if None
     header : whether the first line of a CSV file names its columns; if not they are c0, c1, ...
     """
-    for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: there is no such file or folder.")
+    paths = [file for path in paths for file in _files_in(path)]
     kinds = {path: format_of(path) for path in paths}
     if len(set(kinds.values())) > 1:
         raise ValueError(f"Files of one format at a time: {', '.join(f'{p} is {k}' for p, k in kinds.items())}.")
@@ -82,13 +90,22 @@ def read_files(paths: Sequence[Path], label: str | None, *, header: bool = True)
     _check_columns(paths, tables)
     names = tables[0].column_names
     if label not in names:
-        raise ValueError(f"There is no column {label!r} in {paths[0]}{did_you_mean(label, names)}.")
-    y = np.concatenate([np.array(t.column(label).to_pylist(), object) for t in tables])
+        hint = did_you_mean(label, names) or f"; it has {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+        raise ValueError(f"There is no column {label!r} in {paths[0]}{hint}.")
+    y = np.concatenate([_labels(t.column(label)) for t in tables])
     return FileTable([t.drop_columns([label]) for t in tables], y, label)
+
+
+def _labels(column: Any) -> Any:
+    """Integers stay integers; a missing label is None."""
+    return np.array(column.to_pylist(), object) if column.null_count else column.to_numpy()
 
 
 def _check_columns(paths: Sequence[Path], tables: Sequence[Any]) -> None:
     first = tables[0].column_names
+    twice = next((name for name in first if first.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{paths[0]} has more than one column named {twice!r}; rename them, or drop one.")
     for path, table in zip(paths, tables, strict=True):
         if table.column_names != first:
             odd = next((n for n in [*table.column_names, *first] if (n in first) != (n in table.column_names)), "order")
@@ -143,13 +160,20 @@ def _line_of(path: Path, header: bool) -> str | None:
 def _read_npz(paths: Sequence[Path], label: str) -> FileTable:
     X, y = [], []
     for path in paths:
-        with np.load(path, allow_pickle=False) as file:
+        with _load(path) as file:
             for name in ("X", label):
                 if name not in file.files:
                     raise ValueError(f"{path}: has no array {name!r} (it has {', '.join(file.files)}).")
             X.append(file["X"])
             y.append(file[label])
     return FileTable(X, np.concatenate(y))
+
+
+def _load(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError, BadZipFile):
+        raise ValueError(f"{path}: is not a whole NPZ file of plain arrays.") from None
 
 
 def _pyarrow() -> Any:

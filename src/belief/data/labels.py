@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from belief.data.objects import is_missing
 from belief.method.partials import Array
@@ -15,6 +16,8 @@ def encode_labels(y: Any, n_rows: int) -> tuple[Array, Array]:
     """Return the classes, sorted, and the number of each row's class; a y of no use raises a ValueError."""
     if y is None:
         raise ValueError("BELIEF requires y to be passed, but the target y is None: give the class of every row.")
+    if issparse(y):
+        raise ValueError("y is a sparse matrix: pass y.toarray().ravel().")
     y = as_array(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -31,7 +34,7 @@ def encode_labels(y: Any, n_rows: int) -> tuple[Array, Array]:
             f"y mixes values that cannot be compared ({', '.join(kinds)}); make them all strings."
         ) from None
     if len(classes) < 2:
-        only = f", {classes[0]!r}" if len(classes) else ""
+        only = f", {classes.tolist()[0]!r}" if len(classes) else ""
         raise ValueError(f"y has one class only{only}: at least 2 classes are needed to tell features apart.")
     refuse_numbers(y, classes)
     return classes, labels.astype(np.int32)

@@ -451,10 +451,12 @@ def _what_is_wrong(line: bytes, rule: _Rule) -> str:
             return f"{_quoted(entry)} is not index:value"
         if wrong := _wrong_index(int(index[:4000]), rule) or _wrong_value(value, rule):
             return f"{_quoted(entry)} {wrong}"
+        if index.startswith(b"-") or len(index) > 18:
+            return f"{_quoted(entry)} has an index that is not a number of up to 18 digits"
         if int(index) in seen:
             return f"index {int(index)} occurs twice; it may occur once in a line"
         seen.add(int(index))
-    raise AssertionError(line)
+    return f"{_quoted(line)} is not a label and index:value entries"
 
 
 def _wrong_index(index: int, rule: _Rule) -> str | None:

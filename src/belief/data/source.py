@@ -50,7 +50,7 @@ def frozen(x: Array) -> Array:
 
 def longest_integer(x: Array) -> int:
     """The largest absolute value of 64-bit integers, 0 for anything else."""
-    if x.dtype.kind not in "iu" or x.dtype.itemsize < 8:
+    if x.dtype.kind not in "iu" or x.dtype.itemsize < 8 or not x.size:
         return 0
     return max(abs(int(x.min())), abs(int(x.max())))
 

@@ -6,6 +6,7 @@ allows; strings, categories and booleans become codes.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from belief.data.objects import is_missing
-from belief.data.source import ArraySource, BlockSource, ColumnSource, Source, SparseSource
+from belief.data.source import ArraySource, BlockSource, ColumnSource, Source, SparseSource, longest_integer
 from belief.method.partials import Array
 from belief.method.settings import did_you_mean, is_integer
 
@@ -71,7 +72,8 @@ def _frame(X: Any) -> nw.DataFrame[Any] | None:
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError:
-        twice = Counter(X.columns).most_common(1)[0][0]
+        names = getattr(X, "column_names", None) or X.columns
+        twice = Counter(names).most_common(1)[0][0]
         raise ValueError(f"X has more than one column named {twice!r}; rename them, or drop one.") from None
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -102,11 +104,28 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
             raise ValueError(
                 f"The blocks of X differ: some are sparse matrices, but block {i} is a {type(X).__name__}."
             )
+        refuse_shape((1, *X.shape[1:]))
         refuse_width(X.shape[1], blocks[0].shape[1], i)
     F = blocks[0].shape[1]
+    _refuse_too_wide(F)
     refuse_shape((sum(X.shape[0] for X in blocks), F))
-    discrete = np.zeros(F, bool) if _is_auto(discrete_features) else _mask(discrete_features, None, F)
+    discrete = np.full(F, all(X.dtype.kind == "b" for X in blocks))
+    if not _is_auto(discrete_features):
+        discrete |= _mask(discrete_features, None, F)
+    if discrete.any() and max(longest_integer(X.data) for X in map(csr_array, blocks)) > 2**53:
+        raise ValueError("X has discrete columns and integers above 2^53, which floats cannot tell apart.")
     return Table(SparseSource([_canonical(X) for X in blocks]), None, discrete)
+
+
+def _refuse_too_wide(F: int) -> None:
+    """Refuse more features than the sums for them could be held of: a slip in an index can make billions."""
+    need = 8 * F * 16  # for two classes
+    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if need > have:
+        raise ValueError(
+            f"X has {F:,} features, for which the sums alone would take {need / 1e9:.0f} GB, more than the"
+            f" {have / 1e9:.0f} GB of this machine: is there an index by mistake?"
+        )
 
 
 def _canonical(X: Any) -> csr_array:
@@ -114,6 +133,10 @@ def _canonical(X: Any) -> csr_array:
     X = csr_array(X)  # of a CSR matrix: the same arrays
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has the type {X.dtype}.")
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X is not a valid sparse matrix: {error}.") from None
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -71,7 +71,7 @@ class SparseEngine(ThreadedEngine):
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
         scale = sparse.Scale(difference.per_unit, difference.discrete)
         X = self._gather(sample.row)
-        queries, by, norm = as_rows(X), postings(X), np.zeros(X.shape[0])
+        queries, by, norm = as_rows(X), postings(X, scale), np.zeros(X.shape[0])
         sparse.norms(queries, scale, norm)
         n_groups = self.n_classes if search.per_class else 1
         own = threading.local()
@@ -154,9 +154,11 @@ def without_noise(left: Array, n_pairs: int) -> Array:
     return left
 
 
-def postings(X: csr_array) -> sparse.Postings:
+def postings(X: csr_array, scale: sparse.Scale) -> sparse.Postings:
     """Index the queries by feature."""
-    by_column = X.tocsc()
+    by_column = X.astype(np.float64).tocsc()
+    column = np.repeat(np.arange(X.shape[1]), np.diff(by_column.indptr))
+    by_column.data *= np.where(scale.discrete[column], 1.0, scale.per_unit[column])
     n = np.diff(by_column.indptr)
     present = np.flatnonzero(n)
     many = n[present] > VECTOR_SHARE * X.shape[0]

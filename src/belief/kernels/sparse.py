@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """The queries by feature. Features that many queries have are kept as vectors over all queries."""
+    """The queries by feature, values times 1/u. Features that many queries have are vectors over all queries."""
 
     slot: Array  # feature -> its list, or -1; from `n_lists` on: its vector
     first: Array  # list p is first[p] to first[p + 1] of:
@@ -122,7 +122,7 @@ def products(rows: Rows, i: int, s: Scale, by: Postings, product: Array) -> floa
                 for e in range(by.first[slot], by.first[slot + 1]):
                     product[by.query[e]] += 1.0 if by.value[e] == v else 0.5
             continue
-        v *= s.per_unit[j] ** 2
+        v *= s.per_unit[j]
         if slot >= n_lists:
             x = by.vector[slot - n_lists]
             for q in range(len(product)):

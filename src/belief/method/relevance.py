@@ -41,7 +41,8 @@ def contenders(tally: Tally, constant: Array, n: int) -> Array:
     """
     live = ~constant
     if tally.pairs.size == 1:  # with missing values they may differ in their counts
-        alike = np.flatnonzero(live & (tally.marginal == tally.n_pairs))
+        apart = tally.DD.any(axis=0) | tally.ED.any(axis=0)
+        alike = np.flatnonzero(live & ~apart & (tally.marginal == tally.n_pairs))
         live[alike[n:]] = False
     return np.flatnonzero(live)
 

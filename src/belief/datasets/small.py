@@ -1,0 +1,217 @@
+"""The small published problems, made anew, with the truth attached.
+
+They are those of V. Bolón-Canedo, N. Sánchez-Maroño and A. Alonso-Betanzos, *A review of feature selection methods on
+synthetic data*, Knowledge and Information Systems 34 (2013): few rows, many features, and it is known which matter,
+which repeat them and which are noise. The features that matter come first. The same seed makes the same data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from belief.method.partials import Array
+from belief.method.settings import is_integer, is_real
+
+_SEGMENTS = (  # top, upper left, upper right, middle, lower left, lower right, bottom; one row for each digit
+    (1, 1, 1, 0, 1, 1, 1),
+    (0, 0, 1, 0, 0, 1, 0),
+    (1, 0, 1, 1, 1, 0, 1),
+    (1, 0, 1, 1, 0, 1, 1),
+    (0, 1, 1, 1, 0, 1, 0),
+    (1, 1, 0, 1, 0, 1, 1),
+    (1, 1, 0, 1, 1, 1, 1),
+    (1, 0, 1, 0, 0, 1, 0),
+    (1, 1, 1, 1, 1, 1, 1),
+    (1, 1, 1, 1, 0, 1, 1),
+)
+_SD_MEANS = {  # for each group the means of the three classes, about those of the published files
+    2: ((4.5, 1.5, 1.0), (1.0, 3.5, 0.0)),
+    4: ((0.5, 4.0, 1.5), (2.5, -1.5, -1.0), (-2.5, 0.5, -2.5), (-1.5, -1.0, 1.5)),
+    6: ((-2, 1, 2), (1.5, -1.5, -1.5), (-2.5, 1, -1.5), (1, -1, 1), (-1.5, -1, 1), (1.5, 0, -1.5)),
+}
+_SD_SPREAD = 2.7  # the standard deviation of a group's signal within a class
+_SD_BLUR = 0.1  # and of what tells the features of a group apart
+_SD_GROUP = 10
+_MADELON_REACH = 2.0  # half an edge of the hypercube: neighbours tell the classes as well as in the published data
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem whose answer is known.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+        The table, in float64.
+    y : array of shape (n_rows,)
+        The class of each row, from 0.
+    relevant : tuple of tuples of int
+        Groups of features: one feature of each group is needed.
+    redundant : array
+        The features that repeat a relevant one.
+    discrete : array of bool
+        Which features are nominal.
+    name : str
+        What it is called in the literature.
+    """
+
+    X: Array
+    y: Array
+    relevant: tuple[tuple[int, ...], ...]
+    redundant: Array
+    discrete: Array
+    name: str
+
+
+def corral100(n_rows: int = 32, seed: int = 0) -> Problem:
+    """Corral-100: 99 binary features, and the class is (x0 and x1) or (x2 and x3).
+
+    Parameters
+    ----------
+    n_rows : int, default=32
+        How many rows.
+    seed : int, default=0
+        The seed.
+
+    Returns
+    -------
+    Problem
+    """
+    bits = _bits(n_rows, 99, seed)
+    y = (bits[:, 0] & bits[:, 1]) | (bits[:, 2] & bits[:, 3])
+    return _binary("Corral-100", bits, y, _alone(4))
+
+
+def xor100(n_rows: int = 50, seed: int = 0) -> Problem:
+    """XOR-100: 99 binary features, and the class is x0 xor x1, so neither says anything without the other.
+
+    The parameters are those of `corral100`, with 50 rows.
+    """
+    bits = _bits(n_rows, 99, seed)
+    return _binary("XOR-100", bits, bits[:, 0] ^ bits[:, 1], _alone(2))
+
+
+def parity3plus3(n_rows: int = 64, seed: int = 0) -> Problem:
+    """Parity3+3: 12 binary features, and the class is 1 if an odd number of x0, x1 and x2 are.
+
+    x3, x4 and x5 repeat x0, x1 and x2; the last six are noise. The parameters are those of `corral100`, with 64 rows.
+    """
+    bits = _bits(n_rows, 12, seed)
+    bits[:, 3:6] = bits[:, :3]
+    pairs = tuple((j, j + 3) for j in range(3))
+    return _binary("Parity3+3", bits, bits[:, :3].sum(axis=1) % 2, pairs)
+
+
+def sd(n_groups: int = 2, n_rows: int = 75, n_noise: int = 4000, seed: int = 0) -> Problem:
+    """SD1, SD2 or SD3: like gene expression, three classes, few rows and thousands of features.
+
+    Each group is ten near copies of one signal, whose class means differ, and differ in another way for each group.
+
+    Parameters
+    ----------
+    n_groups : {2, 4, 6}, default=2
+        The groups: 2 make SD1, 4 make SD2 and 6 make SD3.
+    n_rows : int, default=75
+        How many rows, a third of each class.
+    n_noise : int, default=4000
+        How many features of noise, N(0, 1), follow the groups. (Half of the published ones are uniform, from -1 to 1.)
+    seed : int, default=0
+        The seed.
+
+    Returns
+    -------
+    Problem
+    """
+    if n_groups not in _SD_MEANS:
+        raise ValueError(f"n_groups must be 2, 4 or 6; got {n_groups!r}.")
+    _check(n_rows=n_rows)
+    _check(least=0, n_noise=n_noise, seed=seed)
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n_rows) % 3)
+    signals = np.array(_SD_MEANS[n_groups]).T[y] + _SD_SPREAD * rng.standard_normal((n_rows, n_groups))
+    copies = np.repeat(signals, _SD_GROUP, axis=1)
+    copies += _SD_BLUR * rng.standard_normal(copies.shape)
+    X = np.hstack([copies, rng.standard_normal((n_rows, n_noise))])
+    groups = tuple(tuple(range(a, a + _SD_GROUP)) for a in range(0, n_groups * _SD_GROUP, _SD_GROUP))
+    return Problem(X, y, groups, _repeats(groups), np.zeros(X.shape[1], bool), f"SD{n_groups // 2}")
+
+
+def madelon(n_rows: int = 2000, seed: int = 0) -> Problem:
+    """Madelon: 500 features, of which 5 place the rows around the corners of a hypercube, 16 for each class.
+
+    The next 15 are linear combinations of the five, and count as redundant; the other 480 are probes: noise. One row
+    in a hundred has a random class. The parameters are those of `corral100`, with 2,000 rows.
+    """
+    from sklearn.datasets import make_classification
+
+    _check(n_rows=n_rows)
+    _check(least=0, seed=seed)
+    X, corner = make_classification(  # given two classes and all corners, it makes the class one of the coordinates
+        n_rows, 500, n_informative=5, n_redundant=15, n_classes=32, n_clusters_per_class=1, flip_y=0.01,
+        class_sep=_MADELON_REACH, shuffle=False, random_state=seed,
+    )  # fmt: skip
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(32) % 2)[corner]
+    order = rng.permutation(n_rows)  # the rows come corner by corner
+    return Problem(X[order], y[order], _alone(5), np.arange(5, 20), np.zeros(500, bool), "Madelon")
+
+
+def led(n_irrelevant: int = 17, noise: float = 0.0, n_rows: int = 50, seed: int = 0) -> Problem:
+    """LED-25 or LED-100: the seven segments of a digit on a display, and the class is the digit.
+
+    Parameters
+    ----------
+    n_irrelevant : {17, 92}, default=17
+        How many features of noise follow the segments: 17 make LED-25 and 92 make LED-100.
+    noise : float, default=0.0
+        The chance of each segment to show the wrong thing.
+    n_rows : int, default=50
+        How many rows, each a random digit.
+    seed : int, default=0
+        The seed.
+
+    Returns
+    -------
+    Problem
+    """
+    if n_irrelevant not in (17, 92):
+        raise ValueError(f"n_irrelevant must be 17 or 92; got {n_irrelevant!r}.")
+    if not (is_real(noise) and 0 <= noise <= 1):
+        raise ValueError(f"noise must be from 0 to 1; got {noise!r}.")
+    _check(n_rows=n_rows)
+    _check(least=0, seed=seed)
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 10, n_rows)
+    segments = np.array(_SEGMENTS)[y] ^ (rng.random((n_rows, 7)) < noise)
+    bits = np.hstack([segments, rng.integers(0, 2, (n_rows, n_irrelevant))])
+    return _binary(f"LED-{n_irrelevant + 8}", bits, y, _alone(7))
+
+
+def _binary(name: str, bits: Array, y: Array, relevant: tuple[tuple[int, ...], ...]) -> Problem:
+    """A problem of nominal features."""
+    return Problem(bits.astype(float), y, relevant, _repeats(relevant), np.ones(bits.shape[1], bool), name)
+
+
+def _bits(n_rows: int, n_features: int, seed: int) -> Array:
+    """Random zeros and ones."""
+    _check(n_rows=n_rows)
+    _check(least=0, seed=seed)
+    return np.random.default_rng(seed).integers(0, 2, (n_rows, n_features))
+
+
+def _alone(n: int) -> tuple[tuple[int, ...], ...]:
+    """The first n features, each its own group."""
+    return tuple((j,) for j in range(n))
+
+
+def _repeats(groups: tuple[tuple[int, ...], ...]) -> Array:
+    """All but the first feature of each group."""
+    return np.array([j for group in groups for j in group[1:]], int)
+
+
+def _check(least: int = 1, **counts: int) -> None:
+    for name, count in counts.items():
+        if not (is_integer(count) and count >= least):
+            raise ValueError(f"{name} must be an integer of at least {least}; got {count!r}.")
