@@ -19,16 +19,15 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.sparse import csr_array
 
+from belief.kernels.libsvm import INDEX_DIGITS, parse_lines
 from belief.method.partials import Array
 from belief.method.settings import is_integer
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_INDEX_DIGITS = 18  # an index of so many digits fits 64 bits whatever they are
 _INT32_MAX = 2**31 - 1
 
 
@@ -141,7 +140,7 @@ class _Rule(NamedTuple):
     @classmethod
     def of(cls, n_features: int | None, zero_based: bool | str, dtype: np.dtype[Any]) -> _Rule:
         low = int(zero_based is False)
-        last = 10**_INDEX_DIGITS - 1 if n_features is None else n_features - (zero_based is True)
+        last = 10**INDEX_DIGITS - 1 if n_features is None else n_features - (zero_based is True)
         return cls(low, last, n_features, dtype)
 
 
@@ -178,7 +177,7 @@ def _read(
 
 def _scan(files: list[Path], size: int, rule: _Rule) -> tuple[int, int]:
     """The least and the largest index; where the width is known, only as far as it takes to see an index 0."""
-    low, high = 10**_INDEX_DIGITS, -1
+    low, high = 10**INDEX_DIGITS, -1
     for file in files:
         for block in _parsed(file, size, rule):
             low, high = min(low, block.low), max(high, block.high)
@@ -246,7 +245,7 @@ def _parse(text: bytes, rule: _Rule) -> _Block | int:
     indptr = np.empty(most_rows + 1, np.int32 if most <= _INT32_MAX else np.int64)
     indices, values = np.empty(most, np.int64), np.empty(most)
     slow = np.empty((most + most_rows, 3), np.int64)  # rarely used; memory not written to is not taken
-    n_rows, n, n_slow, low, high, ascending, bad = _parse_lines(
+    n_rows, n, n_slow, low, high, ascending, bad = parse_lines(
         np.frombuffer(text, np.uint8), labels, starts, indptr, indices, values, slow
     )
     if bad >= 0:
@@ -275,160 +274,6 @@ def _in_order(indptr: Array, indices: Array, values: Array, high: int) -> tuple[
     X.sort_indices()
     again = np.flatnonzero(X.indices[1:] == X.indices[:-1]) + 1
     return X.indices, X.data, again[~np.isin(again, indptr)]
-
-
-# --- the compiled parser ---------------------------------------------------------------------------------------------
-
-_TENS = 10.0 ** np.arange(23)  # all exact
-
-
-@njit(cache=True, nogil=True)
-def _is_space(c: int) -> bool:
-    return c == 32 or 9 <= c <= 13  # newline among them
-
-
-@njit(cache=True, nogil=True)
-def _is_digit(c: int) -> bool:
-    return 48 <= c <= 57
-
-
-@njit(cache=True, nogil=True)
-def _scaled(mantissa: int, scale: int) -> tuple[float, bool]:
-    """Return mantissa * 10**scale, and whether that is surely the nearest float64.
-
-    At most 2**53, times or divided by an exact power of ten, is rounded once, so correctly. Up to 10**18 the result
-    is found to twice the digits, q + r; if a change of r by more than its error does not change q + r, it is right.
-    """
-    if scale < -22 or scale > 22:
-        return 0.0, False
-    ten = _TENS[abs(scale)]
-    if mantissa <= 2**53:
-        return (mantissa * ten if scale >= 0 else mantissa / ten), True
-    m = float(mantissa)
-    rest = float(mantissa - int(m))
-    q = m * ten if scale >= 0 else m / ten
-    product, error = _times(m if scale >= 0 else q, ten)
-    r = error + rest * ten if scale >= 0 else ((m - product) - error + rest) / ten
-    doubt = q * 2.0**-90
-    return q + r, q + (r - doubt) == q + (r + doubt)
-
-
-@njit(cache=True, nogil=True)
-def _times(a: float, b: float) -> tuple[float, float]:
-    """Return a * b, and by how much more the product is (Dekker's method)."""
-    p = a * b
-    a1, b1 = a * 134217729.0, b * 134217729.0  # 2**27 + 1: halves of 26 digits
-    a1, b1 = a1 - (a1 - a), b1 - (b1 - b)
-    a2, b2 = a - a1, b - b1
-    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
-
-
-@njit(cache=True, nogil=True)
-def _number(text: Array, i: int) -> tuple[float, bool, int]:
-    """Read the number at i: its value, whether that is surely right, and where it ends (-1: it is no number)."""
-    negative = text[i] == 45
-    if negative or text[i] == 43:
-        i += 1
-    mantissa, scale, digits, exact = 0, 0, 0, True
-    while _is_digit(text[i]):
-        if mantissa < 10**17:
-            mantissa = 10 * mantissa + (text[i] - 48)
-        else:
-            exact = False
-        digits += 1
-        i += 1
-    if text[i] == 46:
-        i += 1
-        while _is_digit(text[i]):
-            if mantissa < 10**17:
-                mantissa = 10 * mantissa + (text[i] - 48)
-                scale -= 1
-            else:
-                exact = False
-            digits += 1
-            i += 1
-    if digits == 0:
-        return 0.0, False, -1
-    if text[i] == 101 or text[i] == 69:
-        i += 1
-        down = text[i] == 45
-        if down or text[i] == 43:
-            i += 1
-        if not _is_digit(text[i]):
-            return 0.0, False, -1
-        power = 0
-        while _is_digit(text[i]):
-            if power < 10000:
-                power = 10 * power + (text[i] - 48)
-            i += 1
-        scale += -power if down else power
-    if not (_is_space(text[i]) or text[i] == 35):
-        return 0.0, False, -1
-    value, sure = _scaled(mantissa, scale)
-    return -value if negative else value, exact and sure, i
-
-
-@njit(cache=True, nogil=True)
-def _parse_lines(
-    text: Array, labels: Array, starts: Array, indptr: Array, indices: Array, values: Array, slow: Array
-) -> tuple[int, int, int, int, int, bool, int]:
-    """Read lines, each of which ends in a newline, into the arrays.
-
-    Numbers that need more care than this takes go to `slow` as (entry or -1 - row, from, to). Returned are the numbers
-    of rows, entries, and slow numbers; the least and the largest index; whether the indices ascend in each row; and
-    where the first malformed line begins, or -1.
-    """
-    n_rows, n, n_slow = 0, 0, 0
-    low, high, ascending = 10**_INDEX_DIGITS, -1, True
-    indptr[0] = 0
-    i, end = 0, len(text)
-    while i < end:
-        start = i
-        while _is_space(text[i]) and text[i] != 10:
-            i += 1
-        if text[i] != 10 and text[i] != 35:
-            begin = i
-            value, exact, i = _number(text, i)
-            if i < 0:
-                return n_rows, n, n_slow, low, high, ascending, start
-            if not exact:
-                slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2] = -1 - n_rows, begin, i
-                n_slow += 1
-            labels[n_rows], starts[n_rows] = value, start
-            n_rows += 1
-            last = -1
-            while True:
-                while _is_space(text[i]) and text[i] != 10:
-                    i += 1
-                if text[i] == 10 or text[i] == 35:
-                    break
-                begin, index = i, 0
-                while _is_digit(text[i]) and i - begin < _INDEX_DIGITS:
-                    index = 10 * index + (text[i] - 48)
-                    i += 1
-                if i == begin and text[i] == 113 and text[i + 1] == 105 and text[i + 2] == 100 and text[i + 3] == 58:
-                    while not _is_space(text[i]) and text[i] != 35:  # qid:...
-                        i += 1
-                    continue
-                if i == begin or text[i] != 58:
-                    return n_rows, n, n_slow, low, high, ascending, start
-                begin = i + 1
-                value, exact, i = _number(text, begin)
-                if i < 0:
-                    return n_rows, n, n_slow, low, high, ascending, start
-                if not exact:
-                    slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2] = n, begin, i
-                    n_slow += 1
-                indices[n], values[n] = index, value
-                n += 1
-                low, high = min(low, index), max(high, index)
-                ascending &= index > last
-                last = index
-            indptr[n_rows] = n
-        while text[i] != 10:
-            i += 1
-        i += 1
-    return n_rows, n, n_slow, low, high, ascending, -1
 
 
 # --- what is wrong ---------------------------------------------------------------------------------------------------
