@@ -109,6 +109,9 @@ def levels(X: Array, lo: int, hi: int, columns: Array, value: Array, count: Arra
 @njit(cache=True, nogil=True)
 def _find(level: Array, lo: int, hi: int, x: float) -> int:
     """The position of x among the sorted levels lo to hi."""
+    guess = lo + int(x - level[lo])  # codes that follow one another need no search
+    if lo <= guess < hi and level[guess] == x:
+        return guess
     while lo < hi:
         mid = (lo + hi) // 2
         if level[mid] < x:
@@ -127,48 +130,44 @@ def embed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Arr
     spread to the norm. Everything is multiplied by `per_scale`, to stay within float32.
     """
     n_features = len(g.mean)
-    plain = True
-    for j in range(n_features):
-        plain = plain and not g.discrete[j]
+    mean, per_unit, spread, discrete = g.mean, g.per_unit, g.spread, g.discrete
     square = per_scale * per_scale
+    mixed = np.any(discrete)
     for i in range(len(rows)):
         x = X[rows[i], a : a + n_features]
         total = 0.0
-        if plain:
+        if not mixed:
             for j in range(n_features):
-                z = (np.float64(x[j]) - g.mean[j]) * g.per_unit[j] * per_scale
+                z = (np.float64(x[j]) - mean[j]) * per_unit[j] * per_scale
                 there = z == z
                 z = z if there else 0.0
-                total += z * z + (0.0 if there else g.spread[j] * square)
+                total += z * z + (0.0 if there else spread[j] * square)
                 out[i, j] = z
-        else:
-            for j in range(n_features):
-                total += _embed_one(np.float64(x[j]), j, g, per_scale, out[i])
+            norm[i] += total
+            continue
+        for j in range(n_features):
+            v, at = np.float64(x[j]), g.embedded[j]
+            if not discrete[j]:
+                z = (v - mean[j]) * per_unit[j] * per_scale
+                out[i, at] = z if z == z else 0.0
+                total += z * z if z == z else spread[j] * square
+                continue
+            if at < 0:
+                total += 0.5 * square  # as one-hot/√2 would have it; `match` adds the products
+                continue
+            first = g.first[j]
+            width = g.first[j + 1] - first - 1
+            if v != v:
+                total += spread[j] * square
+                for t in range(width):
+                    out[i, at + t] = 0.0
+                continue
+            base = g.point[j] + (_find(g.level, first, first + width + 1, v) - first) * width
+            for t in range(width):
+                z = g.points[base + t] * per_scale
+                out[i, at + t] = z
+                total += z * z
         norm[i] += total
-
-
-@njit(cache=True, nogil=True)
-def _embed_one(x: float, j: int, g: Geometry, per_scale: float, out: Array) -> float:
-    """Embed the value x of feature j into `out`; return what it adds to the squared norm."""
-    at = g.embedded[j]
-    square = per_scale * per_scale
-    if not g.discrete[j]:
-        z = (x - g.mean[j]) * g.per_unit[j] * per_scale
-        out[at] = z if z == z else 0.0
-        return z * z if z == z else g.spread[j] * square
-    if at < 0:
-        return 0.5 * square  # as one-hot/√2 would have it; `match` adds the products
-    width = g.first[j + 1] - g.first[j] - 1
-    if x != x:
-        out[at : at + width] = 0.0
-        return g.spread[j] * square
-    base = g.point[j] + (_find(g.level, g.first[j], g.first[j + 1], x) - g.first[j]) * width
-    total = 0.0
-    for t in range(width):
-        z = g.points[base + t] * per_scale
-        out[at + t] = z
-        total += z * z
-    return total
 
 
 @njit(cache=True, nogil=True)
@@ -192,14 +191,25 @@ def match(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, square: float, product: Array
 ) -> None:
     """Add the products of the discrete features with too many levels to embed: ½·(1 - cost) each."""
+    y, share = np.empty(len(rows)), np.empty(len(rows))  # the values of the rows, and how frequent each is
+    half = np.float32(0.5 * square)
     for j in range(len(g.mean)):
         if g.embedded[j] >= 0 or not g.discrete[j]:
             continue
+        lo, hi = g.first[j], g.first[j + 1]
+        for r in range(len(rows)):
+            y[r] = np.float64(Xr[rows[r], ar + j])
+            share[r] = g.share[_find(g.level, lo, hi, y[r])] if y[r] == y[r] else 1.0 - 2.0 * g.spread[j]
         for q in range(len(queries)):
             x = np.float64(Xq[queries[q], aq + j])
-            for r in range(len(rows)):
-                cost = _cost(x, np.float64(Xr[rows[r], ar + j]), j, g)
-                product[q, r] += np.float32(0.5 * (1.0 - cost) * square)
+            line = product[q]
+            if x == x:
+                expected = np.float32(half * g.share[_find(g.level, lo, hi, x)])
+                for r in range(len(rows)):
+                    line[r] += half if y[r] == x else (np.float32(0.0) if y[r] == y[r] else expected)
+            else:
+                for r in range(len(rows)):
+                    line[r] += np.float32(half * share[r])
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -211,11 +221,19 @@ def distances(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: in
         x = Xq[queries[p], aq : aq + n]
         y = Xr[rows[p], ar : ar + n]
         total = 0.0
-        if not mixed:
+        if mixed:
+            lost = 0
+            for j in range(n):
+                d = np.float64(x[j]) - np.float64(y[j])
+                lost += d != d
+                d = (1.0 if d != 0.0 else 0.0) if g.discrete[j] else d
+                total += (d * g.per_unit[j]) ** 2
+            total = np.nan if lost > 0 else total
+        else:
             for j in range(n):
                 d = (np.float64(x[j]) - np.float64(y[j])) * g.per_unit[j]
                 total += d * d
-        if mixed or total != total:  # a missing value makes the whole sum NaN: then the long way
+        if total != total:  # a missing value makes the whole sum NaN: then the long way
             total = 0.0
             for j in range(n):
                 total += _cost(np.float64(x[j]), np.float64(y[j]), j, g)
