@@ -180,5 +180,5 @@ def _pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise ValueError("Reading tables from files needs pyarrow: pip install 'belief-fs[files]'.") from None
+        raise ValueError("Reading tables from files needs pyarrow, the extra 'files': pip install pyarrow.") from None
     return pyarrow
