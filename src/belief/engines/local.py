@@ -22,7 +22,7 @@ from belief.kernels.embedding import reaches
 from belief.kernels.nearest import UNIT_ROUNDOFF
 from belief.method.difference import Difference
 from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
-from belief.method.redundancy import joint_floor
+from belief.method.redundancy import joint_floor, joint_of
 from belief.method.sampling import Sample
 
 CHUNK = 128  # features a kernel works on at a time where it passes over many rows
@@ -116,7 +116,7 @@ class LocalEngine(ThreadedEngine):
                 cut, n = slice(part.start + a, part.start + b), b - a
                 Q, N = self.source.columns(pairs.query[cut], every), self.source.columns(pairs.neighbour[cut], every)
                 dense.collisions(*Q, *N, reach, R, B, P)
-                total.joint[...] += (R[:n, w].T @ _pick(B[:n], j) + B[:n, w].T @ _pick(R[:n], j)) / 2
+                total.joint[...] += joint_of(R[:n, w], B[:n, w], _pick(R[:n], j), _pick(B[:n], j))
                 total.pairs[...] += P[:n, w].T @ _pick(P[:n], j) if difference.missing else n
             return total
 

@@ -20,7 +20,7 @@ from belief.engines.threads import ThreadedEngine
 from belief.kernels import sparse
 from belief.method.difference import Difference
 from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
-from belief.method.redundancy import reach
+from belief.method.redundancy import joint_from_complement, reach, without_noise
 from belief.method.sampling import TIES, Sample, key
 
 ROWS = 8192  # rows a thread takes at a time
@@ -139,19 +139,13 @@ class SparseEngine(ThreadedEngine):
         limits = sparse.Reach(*reach(difference, kappa), difference.discrete)
         for Q, queries, R, rows, _ in self._by_block(pairs):
             sparse.collisions(Q, queries, R, rows, limits, line, place, lines, across, cross)
-        cross += len(pairs) - lines.sum(axis=0)[:, None] / 2 - across.sum(axis=0) / 2
-        return Joint(without_noise(cross, len(pairs)), np.broadcast_to(float(len(pairs)), cross.shape))
+        joint = joint_from_complement(len(pairs), lines, across, cross)
+        return Joint(joint, np.broadcast_to(float(len(pairs)), joint.shape))
 
     def collide_floor(
         self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array
     ) -> Array:
         return self.collide(pairs, difference, kappa, watched, columns).joint  # exact, and cheap enough
-
-
-def without_noise(left: Array, n_pairs: int) -> Array:
-    """What is left when a complement is taken from the number of pairs; what should be 0 is, not the rounding."""
-    left[left < 1e-11 * n_pairs] = 0.0
-    return left
 
 
 def postings(X: csr_array, scale: sparse.Scale) -> sparse.Postings:

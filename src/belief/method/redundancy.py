@@ -26,6 +26,25 @@ def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
     return np.where(plain, farthest, 0.0), slope
 
 
+def joint_of(R_i: Array, B_i: Array, R_j: Array, B_j: Array) -> Array:
+    """joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2, with R and B the cr and b of each pair (lines) and feature (columns)."""
+    return (R_i.T @ B_j + B_i.T @ R_j) / 2
+
+
+def joint_from_complement(n_pairs: int, i: Array, j: Array, cross: Array) -> Array:
+    """The same from e = 1 - cr and z = 1 - b, which are 0 where both rows are.
+
+    Σcr_i·b_j = pairs - Σe_i - Σz_j + Σe_i·z_j; `i` and `j` hold Σe and Σz of each feature in two lines, and `cross`
+    Σ(e_i·z_j + z_i·e_j)/2.
+    """
+    return without_noise(n_pairs - i.sum(axis=0)[:, None] / 2 - j.sum(axis=0) / 2 + cross, n_pairs)
+
+
+def without_noise(left: Array, n_pairs: int) -> Array:
+    """What is left when a complement is taken from the number of pairs; what should be 0 is, not the rounding."""
+    return np.where(left < 1e-11 * n_pairs, 0.0, left)
+
+
 def joint_floor(products: Array, gap_i: Array, gap_j: Array) -> Array:
     """A lower bound of joint[i, j] from Σh_i·h_j, with h = (cr + b)/2, and gap = Σ(b - h)².
 
