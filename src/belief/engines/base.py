@@ -25,7 +25,7 @@ class Search:
 
 
 class Engine(Protocol):
-    """Data in rows, each with a global id and a class, on which the method's five questions can be asked.
+    """Data in rows, each with a global id and a class, on which the method's questions can be asked.
 
     Each is answered block by block, and the blocks' answers are merged.
     """

@@ -41,10 +41,8 @@ class LocalEngine(ThreadedEngine):
 
     def describe(self) -> Summary:
         height = max(TILE, TILE * CHUNK // self.n_features)
-        return reduce(Summary.merge, self._map(self._describe, spans(self.m, height)), self._nothing())
-
-    def _nothing(self) -> Summary:
-        return Summary.zero(self.n_classes, self.n_features)
+        nothing = Summary.zero(self.n_classes, self.n_features)
+        return reduce(Summary.merge, self._map(self._describe, spans(self.m, height)), nothing)
 
     def _describe(self, span: tuple[int, int]) -> Summary:
         ids = np.arange(*span)
@@ -60,9 +58,8 @@ class LocalEngine(ThreadedEngine):
             if len(columns):
                 levels.append(_levels(X[lo:hi], columns + at, columns + a))
         counts = np.bincount(self.labels[slice(*span)], minlength=self.n_classes)
-        every = Levels(*(np.concatenate([getattr(x, name) for x in levels]) for name in ("feature", "value", "count")))
         count, mean, m2, minimum, maximum, nonzero = out
-        return Summary(counts, count, mean, m2, minimum, maximum, nonzero, every)
+        return Summary(counts, count, mean, m2, minimum, maximum, nonzero, Levels.concat(levels))
 
     # --- 3. neighbours ---
 
@@ -73,7 +70,7 @@ class LocalEngine(ThreadedEngine):
 
     def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
         kinds, F = 2 * self.n_classes, self.n_features
-        kind = (2 * pairs.c + pairs.hit).astype(np.int64)
+        kind = pairs.kind
         reach = reaches(difference, kappa, slice(None))
 
         def task(span: tuple[int, int]) -> tuple[Array, Array, Array]:
@@ -90,12 +87,7 @@ class LocalEngine(ThreadedEngine):
         parts = self._map(task, spans(F, CHUNK))
         total, absent, marginal = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
         total *= difference.per_unit
-        counts = np.bincount(kind, minlength=kinds)[:, None].astype(float)
-        present = counts - absent if difference.missing else counts
-        return Tally(
-            DD=total[0::2], ED=total[1::2], DC=present[0::2], EC=present[1::2],
-            marginal=marginal, pairs=present.sum(axis=0), n_pairs=len(pairs),
-        )  # fmt: skip
+        return Tally.of(pairs, total, marginal, absent if difference.missing else None)
 
     def _parts(self, pairs: Pairs) -> list[slice]:
         """Cut the pairs so that the rows gathered for a part stay within the working memory."""
@@ -173,4 +165,4 @@ def _levels(X: Array, at: Array, features: Array) -> Levels:
     for t in np.flatnonzero(found < 0):
         values, counts = np.unique(X[:, at[t]][~np.isnan(X[:, at[t]])], return_counts=True)
         parts.append(Levels(np.full(len(values), features[t]), values.astype(float), counts))
-    return Levels(*(np.concatenate([getattr(x, name) for x in parts]) for name in ("feature", "value", "count")))
+    return Levels.concat(parts)

@@ -18,9 +18,10 @@ from belief.data.source import frozen
 from belief.engines.base import Search, spans
 from belief.engines.threads import ThreadedEngine
 from belief.kernels import sparse
+from belief.kernels.embedding import reaches
 from belief.method.difference import Difference
 from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
-from belief.method.redundancy import joint_from_complement, reach, without_noise
+from belief.method.redundancy import joint_from_complement, without_noise
 from belief.method.sampling import TIES, Sample, key
 
 ROWS = 8192  # rows a thread takes at a time
@@ -110,18 +111,13 @@ class SparseEngine(ThreadedEngine):
     # --- 4. and 5. the tally ---
 
     def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
-        kinds = 2 * self.n_classes
-        kind = (2 * pairs.c + pairs.hit).astype(np.int64)
-        total, e = np.zeros((kinds, self.n_features)), np.zeros(self.n_features)
-        limits = sparse.Reach(*reach(difference, kappa), difference.discrete)
+        kind = pairs.kind
+        total, e = np.zeros((2 * self.n_classes, self.n_features)), np.zeros(self.n_features)
+        limits = reaches(difference, kappa, slice(None))
         for Q, queries, R, rows, mine in self._by_block(pairs):
             sparse.tally(Q, queries, R, rows, kind[mine], limits, total, e)
         total *= difference.per_unit
-        counts = np.bincount(kind, minlength=kinds)[:, None].astype(float)
-        return Tally(
-            DD=total[0::2], ED=total[1::2], DC=counts[0::2], EC=counts[1::2],
-            marginal=without_noise(len(pairs) - e, len(pairs)), pairs=counts.sum(axis=0), n_pairs=len(pairs),
-        )  # fmt: skip
+        return Tally.of(pairs, total, without_noise(len(pairs) - e, len(pairs)))
 
     def _by_block(self, pairs: Pairs) -> list[tuple[sparse.Rows, Array, sparse.Rows, Array, Array]]:
         """The pairs by the block of the neighbour: (queries, which, block, which, which pairs)."""
@@ -136,7 +132,7 @@ class SparseEngine(ThreadedEngine):
         line[watched], place[columns] = np.arange(len(watched)), np.arange(len(columns))
         lines, across = np.zeros((2, len(watched))), np.zeros((2, len(columns)))
         cross = np.zeros((len(watched), len(columns)))
-        limits = sparse.Reach(*reach(difference, kappa), difference.discrete)
+        limits = reaches(difference, kappa, slice(None))
         for Q, queries, R, rows, _ in self._by_block(pairs):
             sparse.collisions(Q, queries, R, rows, limits, line, place, lines, across, cross)
         joint = joint_from_complement(len(pairs), lines, across, cross)

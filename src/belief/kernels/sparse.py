@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from belief.kernels.dense import Reach
 from belief.kernels.nearest import TIE_MARGIN, insert, round9
 from belief.method.partials import Array
 
@@ -41,14 +42,6 @@ class Scale(NamedTuple):
     """1/u of each feature, 0 for a constant one; and which are discrete."""
 
     per_unit: Array
-    discrete: Array
-
-
-class Reach(NamedTuple):
-    """When two values collide, as in the dense kernels."""
-
-    reach: Array
-    slope: Array
     discrete: Array
 
 

@@ -8,6 +8,7 @@ may come in any number and order, from threads, partitions or files:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -29,10 +30,14 @@ class Levels:
     def zero(cls) -> Self:
         return cls(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
 
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """The lines of tables of different features, one table after the other."""
+        return cls(*(np.concatenate([getattr(x, f.name) for x in parts]) for f in fields(cls)))
+
     def merge(self, other: Self) -> Self:
-        feature = np.concatenate([self.feature, other.feature])
-        value = np.concatenate([self.value, other.value])
-        count = np.concatenate([self.count, other.count])
+        both = self.concat([self, other])
+        feature, value, count = both.feature, both.value, both.count
         if not len(feature):
             return self
         order = np.lexsort((value, feature))
@@ -133,6 +138,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.query)
 
+    @property
+    def kind(self) -> Array:
+        """Under which sum a pair is filed: 2·c for a miss, 2·c + 1 for a hit."""
+        return (2 * self.c + self.hit).astype(np.int64)
+
 
 @dataclass(frozen=True)
 class Tally:
@@ -154,6 +164,16 @@ class Tally:
         return cls(
             np.zeros((n_classes, n_features)), np.zeros((n_classes, n_features)), np.zeros((n_classes, 1)),
             np.zeros((n_classes, 1)), np.zeros(n_features), np.zeros(1), 0,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, pairs: Pairs, total: Array, marginal: Array, absent: Array | None = None) -> Self:
+        """From the sums of each kind of pair (2·|C|, F), and how many pairs of each kind lacked a value."""
+        counts = np.bincount(pairs.kind, minlength=len(total))[:, None].astype(float)
+        present = counts if absent is None else counts - absent
+        return cls(
+            DD=total[0::2], ED=total[1::2], DC=present[0::2], EC=present[1::2],
+            marginal=marginal, pairs=present.sum(axis=0), n_pairs=len(pairs),
         )  # fmt: skip
 
     def merge(self, other: Self) -> Self:
