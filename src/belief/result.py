@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
@@ -61,6 +62,8 @@ class Result:
         The features on the last watch list, whose redundancy was measured.
     watched_redundancy : ndarray of shape (n_selected, n_watched)
         The same between the selected and the watched features.
+    history : ndarray of int of shape (n_batches, n_watched)
+        The features of the largest weights after each batch, best first: how the ranking settled. -1: no more.
     constant : ndarray of int
         The constant features, which come last.
     classes, priors : ndarray
@@ -84,6 +87,7 @@ class Result:
     redundancy: Array
     watched: Array
     watched_redundancy: Array
+    history: Array
     constant: Array
     classes: Array
     priors: Array
@@ -193,7 +197,7 @@ class Result:
         missing = [f.name for f in fields(cls) if f.name not in given and f.name != "timings"]
         if missing:
             raise ValueError(f"This is not a result of belief: it has no {', '.join(missing)}.")
-        whole = {"selected", "watched", "constant"}
+        whole = {"selected", "watched", "history", "constant"}
         arrays = {f.name for f in fields(cls) if f.type == "Array"}
         values = {f.name: given[f.name] for f in fields(cls) if f.name in given}
         for name in arrays:
@@ -203,6 +207,7 @@ class Result:
         n, w = len(values["selected"]), len(values["watched"])
         values["redundancy"] = values["redundancy"].reshape(n, n)
         values["watched_redundancy"] = values["watched_redundancy"].reshape(n, w)
+        values["history"] = values["history"].reshape(len(values["history"]), -1)
         return cls(**values)
 
     def __repr__(self) -> str:
@@ -243,6 +248,7 @@ def result_of(outcome: Outcome, classes: Array, n_rows: int, settings: dict[str,
         redundancy=among,
         watched=watched,
         watched_redundancy=beside,
+        history=np.array(list(zip_longest(*outcome.history, fillvalue=-1)), np.int64).T,
         constant=np.flatnonzero(outcome.difference.constant),
         classes=classes,
         priors=outcome.priors,

@@ -9,7 +9,7 @@ The neighbours of all batches are searched in one pass; only the tally needs the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,6 +42,7 @@ class Outcome:
     relevance: Array  # w normalised
     selection: Selection
     watched: Array  # the last watch list used
+    history: Sequence[Array]  # the watch list made after each batch
     redundancy: Redundancy | None
     timings: dict[str, float] = field(default_factory=dict)
 
@@ -94,7 +95,7 @@ def belief(engine: Engine, settings: Settings, check: Callable[[Summary], None],
         selection = constants_last(selection, difference.constant, n_select)
     watched = watch_lists[-2] if len(pairs) > 1 else watch_lists[-1]
     return Outcome(
-        difference, P, len(sample.row), seed, tally, w, normal, selection, watched, mcr, timings
+        difference, P, len(sample.row), seed, tally, w, normal, selection, watched, watch_lists, mcr, timings
     )  # fmt: skip
 
 
