@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from belief.data.source import ArraySource, BlockSource, ColumnSource
+from belief.data.source import ArraySource, BlockSource, ColumnSource, frozen
 from belief.engines.local import LocalEngine
+from belief.engines.stream import StreamEngine
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +38,27 @@ def in_columns(X):
     return ColumnSource(list(X.T))
 
 
+class Blocks:
+    """A stream of an array in small blocks: what a file larger than memory is to the engine."""
+
+    names = None
+
+    def __init__(self, X, labels, discrete, height):
+        self.X, self.labels, self.discrete, self.height = X, labels, discrete, height
+
+    def again(self):
+        for a in range(0, len(self.X), self.height):
+            yield frozen(self.X[a : a + self.height].copy())
+
+    def first(self, labels):
+        labels.add(self.labels)
+        return self.again()
+
+
+def streamed(X, labels, discrete):
+    return StreamEngine(Blocks(X, labels, discrete, 1 + len(X) // 4), "y", working_memory=64)
+
+
 ENGINES = {
     "one thread": (in_memory, {"n_jobs": 1}),
     "three threads": (in_memory, {"n_jobs": 3}),
@@ -47,9 +69,11 @@ ENGINES = {
 }
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*ENGINES, "streamed"])
 def make_engine(request):
     """Make an engine from an array, labels and a mask of discrete features, in one of the ways there are."""
+    if request.param == "streamed":
+        return streamed
     source, options = ENGINES[request.param]
 
     def make(X, labels, discrete):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from belief.checkpoint import NO_CHECKPOINT, Checkpoint
+from belief.data.files import Wanted, open_files
 from belief.data.labels import encode_labels
 from belief.data.source import SparseSource
-from belief.data.table import Table, open_table
+from belief.data.stream import LibsvmStream, TableStream
+from belief.data.table import Table, open_table, split_label
 from belief.engines.local import LocalEngine
 from belief.engines.sparse import SparseEngine
+from belief.engines.stream import StreamEngine
 from belief.method.algorithm import belief
 from belief.method.partials import Array, Summary
 from belief.method.settings import Settings, is_count, is_integer
@@ -25,11 +31,13 @@ def select(
     y: Any = None,
     n_features_to_select: int | float = 10,
     *,
+    label: str | None = None,
     discrete_features: Any = "auto",
     n_jobs: int | None = None,
     verbose: int = 0,
     working_memory: int = 1024,
     callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     **settings: Any,
 ) -> Result:
     """Select features with BELIEF.
@@ -37,11 +45,15 @@ def select(
     Parameters
     ----------
     X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
-        Missing values are NaN or null; a sparse matrix can have none.
+        Missing values are NaN or null; a sparse matrix can have none. Or the path of a file (CSV, Parquet, Arrow,
+        LIBSVM), a list of paths, or a stream of `belief.data.files.open_files`: files are never read whole. Or a Spark
+        DataFrame, which is searched where it is.
     y : array of shape (n_rows,)
         The class of each row: numbers, strings, categories.
     n_features_to_select : int or float, default=10
         How many features to select, or which share of them.
+    label : str, default=None
+        Instead of y: the column of X that holds the class.
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
     n_jobs : int, default=None
@@ -52,6 +64,8 @@ def select(
         MiB that may be used beside the data.
     callback : callable, default=None
         Called with a `belief.progress.Progress` as the run goes on.
+    checkpoint : path, default=None
+        A folder in which neighbours and sums are noted after each batch: the same call continues from there.
     **settings
         The other settings of :class:`BeliefSelector`, by the same names: `n_neighbors`, `sample_size`, `batch_size`,
         `neighborhood`, `scale`, `redundancy`, `theta`, `eta`, `kappa`, `stratify`, `random_state`.
@@ -70,19 +84,57 @@ def select(
     >>> belief.select(X, y, 1, random_state=0).selected
     array([3])
     """
-    others = ("discrete_features", "n_jobs", "verbose", "working_memory", "callback")
+    others = ("label", "discrete_features", "n_jobs", "verbose", "working_memory", "callback", "checkpoint")
     chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
     _check_resources(n_jobs, working_memory, verbose)
-    table = open_table(X, discrete_features)
-    classes, labels = encode_labels(y, table.source.n_rows)
-    names = table.names or Numbered(table.source.n_features)
-    _check_sizes(chosen, table, len(classes), working_memory)
+    notes = Checkpoint(checkpoint)
     reporter = Reporter(callback, bar=verbose > 0)
     options = {"n_jobs": n_jobs, "working_memory": working_memory * 2**20, "report": reporter.rows}
-    engine = engine_for(table, labels, len(classes), options)
+    X, y = take_label(X, y, label, discrete_features)
+    if isinstance(X, TableStream | LibsvmStream):
+        name = f"column {X.label!r}" if isinstance(X, TableStream) else "The first column"
+        engine: AnyEngine = StreamEngine(X, name, notes, **options)
+        names = X.names
+    else:
+        table = open_table(X, discrete_features)
+        classes, labels = encode_labels(y, table.source.n_rows)
+        engine = engine_for(table, labels, len(classes), options)
+        engine.classes, names = classes, table.names
     with reporter, engine:
-        outcome = belief(engine, chosen, lambda summary: _check_values(summary, names), reporter.phase)
-    return result_of(outcome, classes, table.source.n_rows, chosen.as_dict(), names)
+        return run(engine, chosen, names, working_memory, reporter, notes)
+
+
+AnyEngine = LocalEngine | SparseEngine | StreamEngine
+
+
+def run(
+    engine: Any, settings: Settings, names: Sequence[str] | None, working_memory: int, reporter: Reporter,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
+) -> Result:  # fmt: skip
+    """Run the method on an engine that, once it has described its data, knows its classes too."""
+
+    def check(summary: Summary) -> None:
+        known = names or Numbered(engine.n_features)
+        _check_sizes(settings, summary, engine.n_features, working_memory)
+        _check_values(summary, known)
+
+    outcome = belief(engine, settings, check, reporter.phase, checkpoint)
+    known = names or Numbered(engine.n_features)
+    return result_of(outcome, engine.classes, settings.as_dict(), known)
+
+
+def take_label(X: Any, y: Any, label: str | None, discrete_features: Any) -> tuple[Any, Any]:
+    """Split the column `label` off a table, and open files."""
+    paths = [X] if isinstance(X, str | os.PathLike) else X
+    if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
+        discrete = () if isinstance(discrete_features, str) else discrete_features
+        opened = open_files([Path(p) for p in paths], Wanted(label, discrete=discrete))
+        return opened if isinstance(opened, tuple) else (opened, None)
+    if label is None:
+        return X, y
+    if y is not None:
+        raise ValueError(f"Both y and label={label!r} are given: give one of them.")
+    return split_label(X, label)
 
 
 def engine_for(table: Table, labels: Array, n_classes: int, options: dict[str, Any]) -> LocalEngine | SparseEngine:
@@ -101,9 +153,9 @@ def _check_resources(n_jobs: Any, working_memory: Any, verbose: Any) -> None:
         raise ValueError(f"working_memory must be an integer of at least 16 (MiB); got {working_memory!r}.")
 
 
-def _check_sizes(settings: Settings, table: Table, n_classes: int, working_memory: int) -> None:
-    """What can be said before the data is read."""
-    m, F = table.source.n_rows, table.source.n_features
+def _check_sizes(settings: Settings, summary: Summary, F: int, working_memory: int) -> None:
+    """Refuse, or warn of, settings that do not go with the size of the data."""
+    m, n_classes = summary.m, len(summary.class_counts)
     if settings.select_of(F) > F:
         warn(
             f"n_features_to_select={settings.n_features_to_select} is more than the {F} features there are: all are"

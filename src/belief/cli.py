@@ -54,6 +54,10 @@ def parser() -> argparse.ArgumentParser:
     explain = _command(commands, "explain", run_explain, "say why features were taken or left")
     explain.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
     explain.add_argument("feature", nargs="?", help="one feature only")
+    report = _command(commands, "report", run_report, "make a page to look at from a result")
+    report.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
+    report.add_argument("--out", type=Path, metavar="FILE", help="the page (RESULT.html)")
+    report.add_argument("--force", action="store_true", help="write over a file that exists")
     return top
 
 
@@ -73,6 +77,10 @@ def _select_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--discrete", nargs="+", default=[], metavar="COL", help="columns of numbers that are names")
     command.add_argument("--out", type=Path, metavar="FILE", help="write the result: .json, .csv or .parquet")
     command.add_argument("--write-data", type=Path, metavar="FILE", help="write the selected columns: .csv or .parquet")
+    command.add_argument("--report", type=Path, metavar="FILE", help="write a page to look at: .html")
+    command.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="note what is done, and go on from there when run again"
+    )
     command.add_argument("--force", action="store_true", help="write over files that exist")
     command.add_argument("--n-jobs", type=int, metavar="N", help="threads (as many as there are cores)")
     command.add_argument("--working-memory", type=int, default=1024, metavar="MIB", help="beside the data (1024)")
@@ -97,22 +105,19 @@ def _value(text: str) -> Any:
 
 def run_select(options: argparse.Namespace) -> None:
     """Carry out `belief select`."""
-    from belief.data.files import read_files
+    from belief.data.files import Wanted, open_files
 
     settings = {f.name: getattr(options, f.name) for f in Settings.each()}
     Settings(**settings)  # a wrong one is said before anything is read
-    for path, endings in ((options.out, WRITERS), (options.write_data, (".csv", ".parquet"))):
-        _check_output(path, endings, options.force)
-    if options.out and options.write_data and options.out.resolve() == options.write_data.resolve():
-        raise ValueError(f"--out and --write-data are both {options.out}: give them two names.")
-    table = read_files(options.files, options.label, header=not options.no_header)
-    if options.write_data and table.label is None:
+    _check_outputs(options)
+    wanted = Wanted(options.label, options.drop, options.keep, options.discrete, not options.no_header)
+    opened = open_files(options.files, wanted)
+    X, y = opened if isinstance(opened, tuple) else (opened, None)
+    if options.write_data and not hasattr(X, "files"):
         raise ValueError("--write-data needs columns with names: CSV, Parquet or Arrow.")
-    if options.drop or options.keep:
-        table = table.keep(_chosen(table.X[0], options))
     result = belief.select(
-        list(table.X), table.y, **settings, discrete_features=options.discrete or "auto", n_jobs=options.n_jobs,
-        working_memory=options.working_memory, verbose=0 if options.quiet else 1,
+        X, y, **settings, n_jobs=options.n_jobs, working_memory=options.working_memory,
+        verbose=0 if options.quiet else 1, checkpoint=options.checkpoint,
     )  # fmt: skip
     sizes = f"{result.n_rows:,} rows, {len(result.weights):,} features, {len(result.classes)} classes"
     print(f"{sizes}; seed {result.seed}\n")
@@ -120,19 +125,23 @@ def run_select(options: argparse.Namespace) -> None:
     if options.out:
         with beside(options.out) as path:
             WRITERS[options.out.suffix](result, path)
+    if options.report:
+        _write_report(result, options.report, " ".join(file.name for file in options.files))
     if options.write_data:
-        _write_data(options.write_data, table, result)
+        _write_data(options.write_data, X, result)
 
 
-def _chosen(block: Any, options: argparse.Namespace) -> list[str]:
-    if not hasattr(block, "column_names"):
-        raise ValueError("--drop and --keep need columns with names.")
-    names = list(block.column_names)
-    for option in ("drop", "keep"):
-        for name in getattr(options, option):
-            if name not in names:
-                raise ValueError(f"--{option}: there is no column {name!r}{did_you_mean(name, names)}.")
-    return [n for n in names if n not in options.drop and (not options.keep or n in options.keep)]
+def _check_outputs(options: argparse.Namespace) -> None:
+    outputs = {"--out": (options.out, WRITERS), "--report": (options.report, (".html",))}
+    outputs["--write-data"] = (options.write_data, (".csv", ".parquet"))
+    taken: dict[Path, str] = {}
+    for name, (path, endings) in outputs.items():
+        if path is None:
+            continue
+        _check_output(path, endings, options.force)
+        if path.resolve() in taken:
+            raise ValueError(f"{taken[path.resolve()]} and {name} are both {path}: give them two names.")
+        taken[path.resolve()] = name
 
 
 def run_demo(options: argparse.Namespace) -> None:
@@ -147,13 +156,7 @@ def run_demo(options: argparse.Namespace) -> None:
 
 def run_explain(options: argparse.Namespace) -> None:
     """Carry out `belief explain`."""
-    try:
-        result = belief.Result.from_dict(json.loads(options.result.read_text()))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{options.result}: is not whole JSON (line {error.lineno}): {error.msg}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{options.result}: cannot be read ({getattr(error, 'strerror', 'not text')}).") from None
-    table = result.explain()
+    table = _read_result(options.result).explain()
     if options.feature is None:
         print(table)
         return
@@ -163,6 +166,25 @@ def run_explain(options: argparse.Namespace) -> None:
         raise ValueError(f"{options.feature!r} is not among the selected and watched features{near}.")
     for name, value in table[known.index(options.feature)].items():
         print(f"{name:10} {'-' if value is None else value}")
+
+
+def run_report(options: argparse.Namespace) -> None:
+    """Carry out `belief report`."""
+    out = options.out or options.result.with_suffix(".html")
+    _check_output(out, (".html",), options.force)
+    _write_report(_read_result(options.result), out, options.result.stem)
+    print(out)
+
+
+def _read_result(path: Path) -> belief.Result:
+    try:
+        return belief.Result.from_dict(json.loads(path.read_text()))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: is not whole JSON (line {error.lineno}): {error.msg}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: cannot be read ({getattr(error, 'strerror', 'not text')}).") from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 # --- writing: beside, then renamed, so that nothing half-written is ever left ---
@@ -239,14 +261,27 @@ WRITERS: dict[str, Callable[[belief.Result, Path], None]] = {
 }
 
 
-def _write_data(path: Path, table: Any, result: belief.Result) -> None:
-    """The input with only the selected columns, in the order they had, and the label."""
-    import pyarrow as pa
+def _write_report(result: belief.Result, path: Path, title: str) -> None:
+    from belief.report import render
 
-    wanted = [name for name in table.X[0].column_names if name in set(result.selected_names)]
-    reduced = pa.concat_tables([block.select(wanted) for block in table.X])
+    page = render(result, title)
     with beside(path) as file:
-        _write_table(reduced.append_column(table.label, pa.array(table.y.tolist())), file)
+        file.write_text(page, encoding="utf-8")
+
+
+def _write_data(path: Path, stream: Any, result: belief.Result) -> None:
+    """The input with only the selected columns, in the order they had, and the label; read once more, in batches."""
+    from pyarrow import csv, parquet, schema
+
+    chosen = set(result.selected_names)
+    wanted = [name for name in stream.names if name in chosen] + [stream.label]
+    kinds = schema([stream.files.schema.field(name) for name in wanted])
+    if path.suffix == ".csv":
+        kinds = schema([(f.name, getattr(f.type, "value_type", f.type)) for f in kinds])
+    writer = csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
+    with beside(path) as file, writer(str(file), kinds) as out:
+        for batch in stream.files.batches(wanted):
+            out.write(batch.cast(kinds))
 
 
 if __name__ == "__main__":

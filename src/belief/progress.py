@@ -47,7 +47,9 @@ class Reporter:
         self._began = time.perf_counter()
         self.rows(0, 0)
 
-    def rows(self, done: int, total: int) -> None:
+    def rows(self, done: int, total: int, detail: str | None = None) -> None:
+        if detail is not None and detail != self._detail:
+            self._detail, self._began = detail, time.perf_counter()
         for callback in self._callbacks:
             callback(Progress(self._phase, self._detail, done, total, time.perf_counter() - self._began))
 

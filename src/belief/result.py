@@ -214,6 +214,11 @@ class Result:
         first = ", ".join(self.selected_names[:5]) + (", ..." if len(self.selected) > 5 else "")
         return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {first}>"
 
+    def _repr_html_(self) -> str:
+        from belief.report.compact import compact
+
+        return compact(self)
+
 
 class Explanation(list[dict[str, Any]]):
     """A table of a few lines, as a list of dictionaries that prints well."""
@@ -229,7 +234,7 @@ def _cell(value: Any) -> str:
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def result_of(outcome: Outcome, classes: Array, n_rows: int, settings: dict[str, Any], names: Sequence[str]) -> Result:
+def result_of(outcome: Outcome, classes: Array, settings: dict[str, Any], names: Sequence[str]) -> Result:
     """Turn what the method found into a Result."""
     selected, watched, mcr = outcome.selection.selected, outcome.watched, outcome.redundancy
     known = selected[~outcome.difference.constant[selected]] if mcr is not None else selected[:0]
@@ -252,7 +257,7 @@ def result_of(outcome: Outcome, classes: Array, n_rows: int, settings: dict[str,
         constant=np.flatnonzero(outcome.difference.constant),
         classes=classes,
         priors=outcome.priors,
-        n_rows=n_rows,
+        n_rows=outcome.n_rows,
         sample_size=outcome.sample_size,
         seed=outcome.seed,
         settings=settings,

@@ -1,21 +1,23 @@
-"""Files as tables: CSV and TSV, Parquet, Arrow/Feather, LIBSVM and NPZ, one file or several of the same columns.
+"""Files as streams of rows: CSV and TSV, Parquet, Arrow/Feather, LIBSVM; and NPZ, whose arrays are read whole.
 
-The rows of several files follow one another, in the order the files are named. For now a file is read whole.
+The rows of several files follow one another, in the order the files are named.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
-from belief.data.libsvm import load_libsvm
-from belief.method.settings import did_you_mean
+from belief.data.arrow import pyarrow
+from belief.data.stream import LibsvmStream, TableStream, position
+from belief.data.table import discrete_mask
+from belief.data.tabular import CsvFiles, DatasetFiles, Tabular
+from belief.method.partials import Array
 
 FORMATS = {
     "csv": ("csv", "tsv", "txt", "data"),
@@ -25,24 +27,76 @@ FORMATS = {
     "npz": ("npz",),
 }
 PACKED = {".gz", ".bz2", ".xz", ".zst"}  # .xz for LIBSVM only
-MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
 
 @dataclass(frozen=True)
-class FileTable:
-    """Blocks of rows, the class of each, and the name of the label where it has one."""
+class Wanted:
+    """What is wanted of files: the label, which columns, and which of them are names.
 
-    X: Sequence[Any]
-    y: Any
+    Parameters
+    ----------
+    label : the column that holds the class; for LIBSVM it is the first number of a line, for NPZ the array y if None
+    drop, keep : columns to leave out; columns to choose from, and no others
+    discrete : columns of numbers that are only names
+    header : whether the first line of a CSV file names its columns; if not they are c0, c1, ...
+    """
+
     label: str | None = None
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    discrete: Any = ()
+    header: bool = True
 
-    def keep(self, names: Sequence[str]) -> FileTable:
-        """Only these columns, in their order."""
-        return replace(self, X=[block.select(list(names)) for block in self.X])
+
+def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStream | tuple[list[Array], Array]:
+    """Open files of one format and the same columns; of NPZ files, the arrays."""
+    kind, files = find_files(paths)
+    if kind in ("libsvm", "npz"):
+        if wanted.drop or wanted.keep:
+            raise ValueError("--drop and --keep need columns with names: CSV, Parquet or Arrow.")
+        return LibsvmStream(files, wanted.discrete) if kind == "libsvm" else _read_npz(files, wanted.label or "y")
+    if wanted.label is None:
+        raise ValueError("Say which column holds the class, with --label NAME.")
+    pyarrow()
+    if kind == "csv":
+        table: Tabular = CsvFiles(files, wanted.header, wanted.label, _names(wanted.discrete))
+    else:
+        table = DatasetFiles(files, kind)
+    return TableStream(table, wanted.label, names := _chosen(table, wanted), _declared(wanted, names))
+
+
+def _names(discrete: Any) -> list[str]:
+    return [x for x in discrete if isinstance(x, str)] if not isinstance(discrete, str) else []
+
+
+def _declared(wanted: Wanted, names: list[str]) -> Array:
+    return discrete_mask(wanted.discrete, names, len(names))
+
+
+def _chosen(table: Tabular, wanted: Wanted) -> list[str]:
+    """The features: all columns but the label, less those dropped, or of those kept."""
+    names = table.schema.names
+    position(wanted.label or "", names, str(table.first))
+    for option, given in (("--drop", wanted.drop), ("--keep", wanted.keep)):
+        for name in given:
+            position(name, names, option)
+    chosen = [n for n in names if n != wanted.label and n not in wanted.drop and (not wanted.keep or n in wanted.keep)]
+    if not chosen:
+        raise ValueError(f"{table.first}: no column is left to choose from.")
+    return chosen
+
+
+def find_files(paths: Sequence[Path]) -> tuple[str, list[Path]]:
+    """The format of some files and folders, and the files; a folder of Parquet files is one to its reader."""
+    files = [file for path in paths for file in _files_in(path)]
+    kinds = {path: format_of(path) for path in files}
+    if len(set(kinds.values())) > 1:
+        raise ValueError(f"Files of one format at a time: {', '.join(f'{p} is {k}' for p, k in kinds.items())}.")
+    return kinds[files[0]], files
 
 
 def _files_in(path: Path) -> list[Path]:
-    """A file itself; of a folder what is in it, by name. A partitioned Parquet folder is one file to its reader."""
+    """A file itself; of a folder what is in it, by name."""
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder.")
     if not path.is_dir():
@@ -66,98 +120,7 @@ def format_of(path: Path) -> str:
     raise ValueError(f"{path}: the ending .{ending} is not one of {allowed}; rename it, or convert it.")
 
 
-def read_files(paths: Sequence[Path], label: str | None, *, header: bool = True) -> FileTable:
-    """Read files of one format and the same columns.
-
-    Parameters
-    ----------
-    label : the column that holds the class; for LIBSVM it is the first number of a line, for NPZ the array y if None
-    header : whether the first line of a CSV file names its columns; if not they are c0, c1, ...
-    """
-    paths = [file for path in paths for file in _files_in(path)]
-    kinds = {path: format_of(path) for path in paths}
-    if len(set(kinds.values())) > 1:
-        raise ValueError(f"Files of one format at a time: {', '.join(f'{p} is {k}' for p, k in kinds.items())}.")
-    kind = kinds[paths[0]]
-    if kind == "libsvm":
-        X, y = load_libsvm(list(paths))
-        return FileTable(X, y)
-    if kind == "npz":
-        return _read_npz(paths, label or "y")
-    if label is None:
-        raise ValueError("Say which column holds the class, with --label NAME.")
-    tables = [_read_columns(path, kind, header) for path in paths]
-    _check_columns(paths, tables)
-    names = tables[0].column_names
-    if label not in names:
-        hint = did_you_mean(label, names) or f"; it has {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
-        raise ValueError(f"There is no column {label!r} in {paths[0]}{hint}.")
-    y = np.concatenate([_labels(t.column(label)) for t in tables])
-    return FileTable([t.drop_columns([label]) for t in tables], y, label)
-
-
-def _labels(column: Any) -> Any:
-    """Integers stay integers; a missing label is None."""
-    return np.array(column.to_pylist(), object) if column.null_count else column.to_numpy()
-
-
-def _check_columns(paths: Sequence[Path], tables: Sequence[Any]) -> None:
-    first = tables[0].column_names
-    twice = next((name for name in first if first.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{paths[0]} has more than one column named {twice!r}; rename them, or drop one.")
-    for path, table in zip(paths, tables, strict=True):
-        if table.column_names != first:
-            odd = next((n for n in [*table.column_names, *first] if (n in first) != (n in table.column_names)), "order")
-            raise ValueError(f"{path} and {paths[0]} do not have the same columns ({odd!r}).")
-
-
-def _read_columns(path: Path, kind: str, header: bool) -> Any:
-    """An Arrow table."""
-    pa = _pyarrow()
-    try:
-        if kind == "csv":
-            return _read_csv(path, header)
-        if kind == "parquet":
-            from pyarrow import parquet
-
-            return parquet.read_table(path)
-        from pyarrow import feather
-
-        return feather.read_table(path)
-    except pa.ArrowInvalid as error:
-        where = _line_of(path, header) if kind == "csv" else None
-        raise ValueError(f"{path}: {where or str(error).splitlines()[0]}") from None
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path}: cannot be read as {kind}: {str(error).splitlines()[0]}") from None
-
-
-def _read_csv(path: Path, header: bool, threads: bool = True) -> Any:
-    from pyarrow import csv
-
-    names = [e.lower() for e in path.suffixes]
-    delimiter = "\t" if ".tsv" in names else ","
-    table = csv.read_csv(
-        path,
-        read_options=csv.ReadOptions(autogenerate_column_names=not header, use_threads=threads),
-        parse_options=csv.ParseOptions(delimiter=delimiter),
-        convert_options=csv.ConvertOptions(null_values=MISSING, strings_can_be_null=True),
-    )
-    return table if header else table.rename_columns([f"c{j}" for j in range(table.num_columns)])
-
-
-def _line_of(path: Path, header: bool) -> str | None:
-    """Which line of a CSV file has too many or too few columns: Arrow knows when it reads without threads."""
-    try:
-        _read_csv(path, header, threads=False)
-    except _pyarrow().ArrowInvalid as error:
-        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
-        if ragged:
-            return f"line {ragged[1]} has {ragged[3]} columns, the lines before it {ragged[2]}."
-    return None
-
-
-def _read_npz(paths: Sequence[Path], label: str) -> FileTable:
+def _read_npz(paths: Sequence[Path], label: str) -> tuple[list[Array], Array]:
     X, y = [], []
     for path in paths:
         with _load(path) as file:
@@ -166,7 +129,7 @@ def _read_npz(paths: Sequence[Path], label: str) -> FileTable:
                     raise ValueError(f"{path}: has no array {name!r} (it has {', '.join(file.files)}).")
             X.append(file["X"])
             y.append(file[label])
-    return FileTable(X, np.concatenate(y))
+    return X, np.concatenate(y)
 
 
 def _load(path: Path) -> Any:
@@ -174,11 +137,3 @@ def _load(path: Path) -> Any:
         return np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError, BadZipFile):
         raise ValueError(f"{path}: is not a whole NPZ file of plain arrays.") from None
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise ValueError("Reading tables from files needs pyarrow, the extra 'files': pip install pyarrow.") from None
-    return pyarrow

@@ -12,32 +12,61 @@ from belief.method.partials import Array
 from belief.method.settings import is_real
 
 
+class Labels:
+    """The classes of rows that come in blocks; in the end one number per row, from 0, in the order of the classes."""
+
+    def __init__(self, name: str = "y") -> None:
+        self.name, self.n_rows = name, 0
+        self._blocks: list[tuple[Array, Array]] = []  # the distinct values, and which of them each row has
+
+    def add(self, y: Any) -> None:
+        """Take the classes of the next rows."""
+        y = as_array(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = y[:, 0]
+        if y.ndim != 1:
+            raise ValueError(
+                f"{self.name} should be a 1d array, one class per row; got an array of shape {y.shape} instead."
+            )
+        refuse_missing(y, self.name, self.n_rows)
+        try:
+            values, codes = np.unique(y, return_inverse=True)
+        except TypeError:
+            kinds = sorted({type(v).__name__ for v in y})
+            raise ValueError(
+                f"{self.name} mixes values that cannot be compared ({', '.join(kinds)}); make them all strings."
+            ) from None
+        self.add_coded(values, codes)
+
+    def add_coded(self, values: Array, codes: Array) -> None:
+        """Take the classes of the next rows, as distinct values, and which of them each row has."""
+        self._blocks.append((values, codes.astype(np.int32)))
+        self.n_rows += len(codes)
+
+    def finish(self) -> tuple[Array, Array]:
+        """Return the classes, sorted, and the number of each row's class; of no use, they raise a ValueError."""
+        classes = np.unique(np.concatenate([values for values, _ in self._blocks]))
+        if len(classes) < 2:
+            only = f", {classes.tolist()[0]!r}" if len(classes) else ""
+            raise ValueError(
+                f"{self.name} has one class only{only}: at least 2 classes are needed to tell features apart."
+            )
+        refuse_numbers(classes, self.name, self.n_rows)
+        place = [np.searchsorted(classes, values).astype(np.int32) for values, _ in self._blocks]
+        return classes, np.concatenate([p[codes] for p, (_, codes) in zip(place, self._blocks, strict=True)])
+
+
 def encode_labels(y: Any, n_rows: int) -> tuple[Array, Array]:
     """Return the classes, sorted, and the number of each row's class; a y of no use raises a ValueError."""
     if y is None:
         raise ValueError("BELIEF requires y to be passed, but the target y is None: give the class of every row.")
     if issparse(y):
         raise ValueError("y is a sparse matrix: pass y.toarray().ravel().")
-    y = as_array(y)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
-        raise ValueError(f"y should be a 1d array, one class per row; got an array of shape {y.shape} instead.")
-    if len(y) != n_rows:
-        raise ValueError(f"X and y must have as many rows as each other; X has {n_rows}, y has {len(y)}.")
-    refuse_missing(y)
-    try:
-        classes, labels = np.unique(y, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(v).__name__ for v in y})
-        raise ValueError(
-            f"y mixes values that cannot be compared ({', '.join(kinds)}); make them all strings."
-        ) from None
-    if len(classes) < 2:
-        only = f", {classes.tolist()[0]!r}" if len(classes) else ""
-        raise ValueError(f"y has one class only{only}: at least 2 classes are needed to tell features apart.")
-    refuse_numbers(y, classes)
-    return classes, labels.astype(np.int32)
+    labels = Labels()
+    labels.add(y)
+    if labels.n_rows != n_rows:
+        raise ValueError(f"X and y must have as many rows as each other; X has {n_rows}, y has {labels.n_rows}.")
+    return labels.finish()
 
 
 def as_array(y: Any) -> Array:
@@ -52,7 +81,7 @@ def as_array(y: Any) -> Array:
     return y
 
 
-def refuse_missing(y: Array) -> None:
+def refuse_missing(y: Array, name: str, first: int) -> None:
     """Refuse a missing class; the words are those scikit-learn's users know."""
     if y.dtype.kind == "f":
         bad, what = ~np.isfinite(y), "NaN" if np.isnan(y).any() else "infinity"
@@ -61,20 +90,20 @@ def refuse_missing(y: Array) -> None:
     else:
         return
     if bad.any():
-        i = int(np.flatnonzero(bad)[0])
-        raise ValueError(f"Input y contains {what} (first in row {i}): every row needs a class; drop such rows.")
+        i = first + int(np.flatnonzero(bad)[0])
+        raise ValueError(f"Input {name} contains {what} (first in row {i}): every row needs a class; drop such rows.")
 
 
-def refuse_numbers(y: Array, classes: Array) -> None:
+def refuse_numbers(classes: Array, name: str, n_rows: int) -> None:
     """Refuse a regression target: fractions, or numbers of which most occur once or twice."""
-    fractions = y[y != np.floor(y)] if y.dtype.kind == "f" else y[:0]
+    fractions = classes[classes != np.floor(classes)] if classes.dtype.kind == "f" else classes[:0]
     if len(fractions):
         seen = f"it has fractions, such as {float(fractions[0])!r}"
-    elif y.dtype.kind in "iuf" and len(classes) > max(50, len(y) // 2):
-        seen = f"it has {len(classes)} different numbers in {len(y)} rows"
+    elif classes.dtype.kind in "iuf" and len(classes) > max(50, n_rows // 2):
+        seen = f"it has {len(classes)} different numbers in {n_rows} rows"
     else:
         return
     raise ValueError(
-        f"y looks like a regression target ({seen}; unknown label type: continuous). BELIEF needs classes: cut y into a"
-        " few ranges first, with sklearn.preprocessing.KBinsDiscretizer for example, or make it strings."
+        f"{name} looks like a regression target ({seen}; unknown label type: continuous). BELIEF needs classes: cut it"
+        " into a few ranges first, with sklearn.preprocessing.KBinsDiscretizer for example, or make it strings."
     )

@@ -101,6 +101,14 @@ def load_libsvm(
     return [block.csr(base, width) for block in blocks], np.concatenate([block.labels for block in blocks])
 
 
+def shape_of_libsvm(paths: Paths, block_bytes: int = 2**25) -> tuple[int, bool]:
+    """Read LIBSVM files to see how many columns they have, and whether the first has index 0."""
+    files = _files(paths)
+    low, high = _scan(files, block_bytes, _Rule.of(None, "auto", np.dtype(np.float64)))
+    base = _base("auto", low)
+    return _width(None, high, base, files), base == 0
+
+
 # --- arguments -------------------------------------------------------------------------------------------------------
 
 

@@ -42,10 +42,24 @@ def open_table(X: Any, discrete_features: Any = "auto") -> Table:
     else:
         opened = _open_arrays([_array(block) for block in blocks])
     sources, names, found = opened
-    discrete = found if _is_auto(discrete_features) else found | _mask(discrete_features, names, len(found))
+    discrete = found | discrete_mask(discrete_features, names, len(found))
     for source in sources:
         _refuse_long_codes(source, discrete, names)
     return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete)
+
+
+def split_label(X: Any, label: str) -> tuple[Any, Any]:
+    """The other columns of a DataFrame, or of blocks of one, and the column `label`."""
+    frames = [_frame(block) for block in blocks_of(X)]
+    if any(frame is None for frame in frames):
+        raise ValueError(f"label={label!r} names a column, but X has no names: pass the classes as y.")
+    for frame in frames:
+        if label not in frame.columns:  # type: ignore[union-attr]
+            known = [str(c) for c in frame.columns]  # type: ignore[union-attr]
+            raise ValueError(f"label: there is no column {label!r} in X{did_you_mean(label, known)}.")
+    rest = [frame.drop(label).to_native() for frame in frames]  # type: ignore[union-attr]
+    y = np.concatenate([np.asarray(frame[label].to_numpy()) for frame in frames])  # type: ignore[index]
+    return rest if len(rest) > 1 else rest[0], y
 
 
 def blocks_of(X: Any) -> Sequence[Any]:
@@ -110,8 +124,7 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
     _refuse_too_wide(F)
     refuse_shape((sum(X.shape[0] for X in blocks), F))
     discrete = np.full(F, all(X.dtype.kind == "b" for X in blocks))
-    if not _is_auto(discrete_features):
-        discrete |= _mask(discrete_features, None, F)
+    discrete |= discrete_mask(discrete_features, None, F)
     if discrete.any() and max(longest_integer(X.data) for X in map(csr_array, blocks)) > 2**53:
         raise ValueError("X has discrete columns and integers above 2^53, which floats cannot tell apart.")
     return Table(SparseSource([_canonical(X) for X in blocks]), None, discrete)
@@ -311,12 +324,10 @@ def _from_objects(values: Array, name: str) -> Coded:
 # --- which features are discrete ---
 
 
-def _is_auto(given: Any) -> bool:
-    return given is None or (isinstance(given, str) and given == "auto")
-
-
-def _mask(given: Any, names: list[str] | None, n_features: int) -> Array:
-    """A mask from a mask, indices or names."""
+def discrete_mask(given: Any, names: list[str] | None, n_features: int) -> Array:
+    """Which features are declared discrete, from a mask, indices or names; none from "auto"."""
+    if given is None or (isinstance(given, str) and given == "auto"):
+        return np.zeros(n_features, bool)
     allowed = f"'auto', a mask of {n_features} booleans, indices, or names of columns"
     if isinstance(given, str):
         given = [given]

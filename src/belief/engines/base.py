@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from belief.method.difference import Difference
 from belief.method.partials import Array, Joint, Neighbours, Pairs, Summary, Tally
@@ -24,6 +24,19 @@ class Search:
     seed: int
 
 
+@dataclass(frozen=True)
+class Visit:
+    """Queries that come to a block of the data from elsewhere, when the block is not all there is.
+
+    `queries` holds the sampled rows in the order of the sample, as a Source or a CSR matrix; `first` is the global id
+    of the block's first row; `found` the nearest rows of the blocks before.
+    """
+
+    queries: Any
+    first: int
+    found: Neighbours
+
+
 class Engine(Protocol):
     """Data in rows, each with a global id and a class, on which the method's questions can be asked.
 
@@ -37,11 +50,17 @@ class Engine(Protocol):
     def describe(self) -> Summary:
         """One pass: moments, levels, class counts."""
 
+    def fingerprint(self) -> bytes:
+        """What the summary does not tell of the data, such as the order of its rows."""
+
     def sample(self, quota: Array, seed: int) -> Sample:
         """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
         """The nearest rows of each sampled row, exact, ties by key."""
+
+    def expect(self, rows: Array) -> None:
+        """Be told, before the first tally, which rows the pairs of all tallies consist of."""
 
     def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
         """The sums of differences and collisions over the pairs."""

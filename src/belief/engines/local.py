@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from belief.data.source import Source
-from belief.engines.base import Search, spans
+from belief.engines.base import Search, Visit, spans
 from belief.engines.search import TILE, Nearest
 from belief.engines.threads import ThreadedEngine
 from belief.kernels import dense
@@ -63,8 +63,8 @@ class LocalEngine(ThreadedEngine):
 
     # --- 3. neighbours ---
 
-    def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        return Nearest(self, sample, difference, search).run()
+    def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
+        return Nearest(self, sample, difference, search, visit).run()
 
     # --- 4. and 5. the tally ---
 

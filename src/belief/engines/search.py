@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belief.data.source import Rows
-from belief.engines.base import Search, spans
+from belief.engines.base import Search, Visit, spans
 from belief.kernels import dense
 from belief.kernels.embedding import Embedding, Slice
 from belief.kernels.nearest import TIE_MARGIN, push, scan, transpose
@@ -39,15 +39,24 @@ class Tile:
 
 
 class Nearest:
-    """One search: tiles of queries meet tiles of rows."""
+    """One search: tiles of queries meet tiles of rows.
 
-    def __init__(self, engine: LocalEngine, sample: Sample, difference: Difference, search: Search) -> None:
+    A query is known by its place in the sample, a row by its place in the engine's data.
+    """
+
+    def __init__(
+        self, engine: LocalEngine, sample: Sample, difference: Difference, search: Search, visit: Visit | None
+    ) -> None:
         self.engine, self.source, self.search = engine, engine.source, search
-        self.sample = sample
+        self.sample, self.visit = sample, visit
         self.embedding = Embedding(difference)
         self.n_groups = engine.n_classes if search.per_class else 1
-        self.found = Neighbours.zero(len(sample.row), self.n_groups, search.size)
-        self.by_row = np.argsort(sample.row)  # to find which query a row is
+        if visit is None:
+            self.queries, self.place, self.first = engine.source, sample.row, 0
+            self.found = Neighbours.zero(len(sample.row), self.n_groups, search.size)
+        else:
+            self.queries, self.place, self.first = visit.queries, np.arange(len(sample.row)), visit.first
+            self.found = visit.found.copy()
         self.own = threading.local()  # buffers of a thread
         self.lock = threading.Lock()
         self.height = self._height()
@@ -57,25 +66,30 @@ class Nearest:
         m, s = self.engine.m, len(self.sample.row)
         if 4 * s * m <= self.engine.working_memory // 4:
             self._all_at_once(self._tile((0, m)))
-        elif s == m:
+        elif self._symmetric(m):
             self._every_row()
         else:
             self._tile_by_tile()
-        label = np.where(self.found.row >= 0, self.engine.labels[self.found.row], -1)
-        return Neighbours(self.found.d2, self.found.key, self.found.row, label.astype(np.int32))
+        return self.found.labelled(self.first, self.engine.labels, self.visit and self.visit.found)
+
+    def _symmetric(self, n_rows: int) -> bool:
+        """Whether every row is a query too, and none was left out."""
+        return self.visit is None and len(self.sample.row) == self.engine.m == n_rows
+
+    def _queries_at(self, rows: Array) -> Array:
+        """Which queries these rows are, where every row is one."""
+        return np.argsort(self.sample.row)[rows]
 
     def _all_at_once(self, tile: Tile) -> None:
-        symmetric = len(self.sample.row) == self.engine.m == len(tile.rows)
-        queries = tile.rows if symmetric else self.sample.row
+        symmetric = self._symmetric(len(tile.rows))
+        queries = self._queries_at(tile.rows) if symmetric else np.arange(len(self.sample.row))
         whole = np.empty((len(queries), len(tile.rows)), np.float32)
         nq, nr = np.zeros(len(queries)), np.zeros(len(tile.rows))
         across, down = spans(len(tile.rows), self.height), spans(len(queries), self.height)
 
         def multiply(meeting: tuple[tuple[int, int], tuple[int, int]]) -> None:
             i, j = (slice(*x) for x in meeting)
-            mine = queries[i]
-            others = mine if symmetric and i == j else tile.rows[j]
-            product, nq[i], nr[j] = self._product(mine, others, whole[i, j])
+            product, nq[i], nr[j] = self._product(queries[i], tile.rows[j], whole[i, j], same=symmetric and i == j)
             if symmetric and i != j:
                 transpose(product, whole[j, i])
 
@@ -89,7 +103,7 @@ class Nearest:
 
     def _tile_by_tile(self) -> None:
         """Fewer queries than rows: each tile of rows meets all queries, and is forgotten."""
-        parts = [self.sample.row[a:b] for a, b in spans(len(self.sample.row), self.height)]
+        parts = [np.arange(a, b) for a, b in spans(len(self.sample.row), self.height)]
         locks = [threading.Lock() for _ in parts]
 
         def meet(span: tuple[int, int]) -> None:
@@ -105,20 +119,21 @@ class Nearest:
     def _every_row(self) -> None:
         """Every row is a query: two tiles meet once, and serve both ways, unless copies of rows were left out."""
         tiles = list(self.engine._map(self._tile, spans(self.engine.m, self.height)))
-        if sum(len(t.rows) for t in tiles) < self.engine.m:
+        if not self._symmetric(sum(len(t.rows) for t in tiles)):
             self._tile_by_tile()
             return
+        queries = [self._queries_at(tile.rows) for tile in tiles]
         locks = [threading.Lock() for _ in tiles]
 
         def meet(meeting: tuple[int, int]) -> None:
             i, j = meeting
-            mine, others = tiles[i].rows, tiles[j].rows
-            product, nq, nr = self._product(mine, others, self._buffer("product", len(mine), len(others)))
-            self._choose(locks[i], mine, tiles[j], product, nq, nr)
+            n, others = len(queries[i]), tiles[j].rows
+            product, nq, nr = self._product(queries[i], others, self._buffer("product", n, len(others)), same=i == j)
+            self._choose(locks[i], queries[i], tiles[j], product, nq, nr)
             if i != j:
-                mirrored = self._buffer("more", len(others), len(mine))
+                mirrored = self._buffer("more", len(others), n)
                 transpose(product, mirrored)
-                self._choose(locks[j], others, tiles[i], mirrored, nr, nq)
+                self._choose(locks[j], queries[j], tiles[i], mirrored, nr, nq)
 
         self._work(meet, [(i, j) for j in range(len(tiles)) for i in range(j + 1)])
 
@@ -154,7 +169,7 @@ class Nearest:
             multiplier = key(0, 2, np.arange(part.a, part.b)).view(np.int64) | 1
             dense.hashes(_bits(X), rows, a, multiplier, h)
         group = self._group(ids)
-        keys = key(self.search.seed, TIES, ids)
+        keys = key(self.search.seed, TIES, ids + self.first)
         order = np.lexsort((keys, h, group))
         new = np.r_[True, (h[order][1:] != h[order][:-1]) | (group[order][1:] != group[order][:-1])]
         start = np.maximum.accumulate(np.where(new, np.arange(len(ids)), 0))
@@ -173,12 +188,15 @@ class Nearest:
             same &= np.all(_bits(X)[rows, a : a + n] == _bits(Y)[at, b : b + n], axis=1)
         return same
 
-    def _product(self, queries: Array, rows: Array, product: Array) -> tuple[Array, Array, Array]:
-        """The inner products of the embedded rows of two tiles, and their squared norms."""
-        same = queries is rows  # then BLAS computes half of the product
+    def _product(self, queries: Array, rows: Array, product: Array, same: bool = False) -> tuple[Array, Array, Array]:
+        """The inner products of the embedded rows of two tiles, and their squared norms.
+
+        Where both are the same rows, BLAS computes half of the product.
+        """
         nq, nr = np.zeros(len(queries)), np.zeros(len(rows))
         for t, part in enumerate(self.embedding.slices):
-            Q, R = self.source.rows(queries, part.a, part.b), self.source.rows(rows, part.a, part.b)
+            Q = self.queries.rows(self.place[queries], part.a, part.b)
+            R = self.source.rows(rows, part.a, part.b)
             q = self._embed("queries", Q, part, nq)
             r = q if same else self._embed("rows", R, part, nr)
             if t == 0:
@@ -205,18 +223,18 @@ class Nearest:
     def _choose(self, lock: threading.Lock, queries: Array, tile: Tile, product: Array, nq: Array, nr: Array) -> None:
         """Put those rows of the tile that belong there among the neighbours of these queries."""
         error, square = self.embedding.error, self.embedding.scale**2
-        where = self.by_row[np.searchsorted(self.sample.row, queries, sorter=self.by_row)]
         low = (((1 - error) * nq), ((1 - error) * nr).astype(np.float32))
         gap = (2 * error * nq, 2 * error * nr)
-        column = _column_of(queries, tile.rows)
-        keys = key(self.search.seed, TIES, tile.rows)
+        ids = tile.rows + self.first
+        column = _column_of(self.sample.row[queries], ids)
+        keys = key(self.search.seed, TIES, ids)
         group_of = np.repeat(np.arange(self.n_groups), np.diff(tile.groups))
         room = max(min(8 * self.search.size * self.n_groups * len(queries), 2**20), len(tile.rows))
         found_query, found_row = np.empty(room, np.int64), np.empty(room, np.int64)
         start = 0
         while start < len(queries):
             with lock:
-                limit = self.found.d2[where, :, -1] / square * (1 + TIE_MARGIN)
+                limit = self.found.d2[queries, :, -1] / square * (1 + TIE_MARGIN)
             n, start = scan(
                 product, (low[0], gap[0]), (low[1], gap[1]), tile.groups, column, limit, self.search.size, start,
                 found_query, found_row,
@@ -225,13 +243,13 @@ class Nearest:
             d2 = self._distances(queries, q, tile.rows, r)
             with lock:
                 best = (self.found.d2, self.found.key, self.found.row)
-                push(best, where[q], group_of[r], d2, keys[r], tile.rows[r])
+                push(best, queries[q], group_of[r], d2, keys[r], ids[r])
 
     def _distances(self, queries: Array, q: Array, rows: Array, r: Array) -> Array:
         """The exact d² of the pairs (queries[q], rows[r])."""
         d2 = np.zeros(len(q))
         for part in self.embedding.slices if len(q) else ():
-            X, at, a = self.source.rows(queries, part.a, part.b)
+            X, at, a = self.queries.rows(self.place[queries], part.a, part.b)
             Y, to, b = self.source.rows(rows, part.a, part.b)
             dense.distances(X, at[q], a, Y, to[r], b, part.geometry, d2)
         return d2

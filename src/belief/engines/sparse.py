@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from belief.data.source import frozen
-from belief.engines.base import Search, spans
+from belief.engines.base import Search, Visit, spans
 from belief.engines.threads import ThreadedEngine
 from belief.kernels import sparse
 from belief.kernels.embedding import reaches
@@ -33,6 +33,37 @@ def as_rows(X: csr_array) -> sparse.Rows:
     return sparse.Rows(frozen(X.indptr), frozen(X.indices), frozen(X.data))
 
 
+class NonZeros:
+    """The moments of the non-zeros of blocks that come one after the other, and of all values in the end."""
+
+    def __init__(self, n_features: int) -> None:
+        self.m = 0
+        self.nonzero = np.zeros(n_features, np.int64)
+        self.mean, self.m2 = np.zeros(n_features), np.zeros(n_features)
+        self.least, self.most = np.full(n_features, np.inf), np.full(n_features, -np.inf)
+
+    def add(self, rows: sparse.Rows) -> None:
+        bad = sparse.moments(rows, self.nonzero, self.mean, self.m2, self.least, self.most)
+        if bad >= 0:
+            i = self.m + int(np.searchsorted(rows.start, bad, side="right")) - 1
+            raise ValueError(
+                f"Input X contains NaN (row {i}, column {rows.column[bad]}): missing values in a sparse matrix are"
+                " not supported; replace them, or pass a dense table."
+            )
+        self.m += len(rows.start) - 1
+
+    def summary(self, class_counts: Array) -> Summary:
+        F, m, n = len(self.mean), self.m, self.nonzero
+        some = n < m  # then 0 is among the values
+        least, most = self.least.copy(), self.most.copy()
+        least[some], most[some] = np.minimum(least[some], 0.0), np.maximum(most[some], 0.0)
+        with np.errstate(over="ignore"):  # values too large to square are refused when all is read, by name
+            m2 = self.m2 + self.mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
+        return Summary(
+            class_counts, np.full(F, float(m)), self.mean * (n / m), m2, least, most, n.astype(float), Levels.zero()
+        )
+
+
 class SparseEngine(ThreadedEngine):
     """The Engine protocol over blocks of CSR rows with sorted indices and no duplicates."""
 
@@ -47,48 +78,34 @@ class SparseEngine(ThreadedEngine):
     # --- 1. the summary ---
 
     def describe(self) -> Summary:
-        F, m = self.n_features, self.m
-        nonzero, total, m2 = np.zeros(F, np.int64), np.zeros(F), np.zeros(F)
-        least, most = np.full(F, np.inf), np.full(F, -np.inf)
-        for rows, start in zip(self.rows, self.starts, strict=False):
-            bad = sparse.moments(rows, nonzero, total, least, most)
-            if bad >= 0:
-                i = int(start) + int(np.searchsorted(rows.start, bad, side="right")) - 1
-                raise ValueError(
-                    f"Input X contains NaN (row {i}, column {rows.column[bad]}): missing values in a sparse matrix are"
-                    " not supported; replace them, or pass a dense table."
-                )
-        some = nonzero < m  # then 0 is among the values
-        least[some], most[some] = np.minimum(least[some], 0.0), np.maximum(most[some], 0.0)
-        mean = total / m
+        found = NonZeros(self.n_features)
         for rows in self.rows:
-            sparse.squares(rows, mean, m2)
-        m2 += (m - nonzero) * mean**2
-        counts = np.bincount(self.labels, minlength=self.n_classes)
-        return Summary(counts, np.full(F, float(m)), mean, m2, least, most, nonzero.astype(float), Levels.zero())
+            found.add(rows)
+        return found.summary(np.bincount(self.labels, minlength=self.n_classes))
 
     # --- 3. neighbours ---
 
-    def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
+    def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
         scale = sparse.Scale(difference.per_unit, difference.discrete)
-        X = self._gather(sample.row)
+        X = self._gather(sample.row) if visit is None else visit.queries
+        first = 0 if visit is None else visit.first
         queries, by, norm = as_rows(X), postings(X, scale), np.zeros(X.shape[0])
         sparse.norms(queries, scale, norm)
         n_groups = self.n_classes if search.per_class else 1
         own = threading.local()
-        held: list[Neighbours] = []
+        held = [] if visit is None else [visit.found]
 
         def task(span: tuple[int, int, int]) -> None:
             if not hasattr(own, "found"):
                 own.found = Neighbours.zero(X.shape[0], n_groups, search.size)
                 held.append(own.found)
             block, a, b = span
-            ids = np.arange(a, b) + self.starts[block]
-            group = self.labels[ids] if search.per_class else np.zeros(b - a, np.int32)
+            start = int(self.starts[block])
+            group = self.labels[start + a : start + b] if search.per_class else np.zeros(b - a, np.int32)
             best = (own.found.d2, own.found.key, own.found.row)
             sparse.nearest(
-                self.rows[block], (a, b), int(self.starts[block]), group, key(search.seed, TIES, ids),
-                queries, norm, sample.row, by, scale, best,
+                self.rows[block], (a, b), first + start, group,
+                key(search.seed, TIES, np.arange(a, b) + first + start), queries, norm, sample.row, by, scale, best,
             )  # fmt: skip
 
         work = [(i, a, b) for i, Y in enumerate(self.blocks) for a, b in spans(Y.shape[0], ROWS)]
@@ -96,9 +113,7 @@ class SparseEngine(ThreadedEngine):
         for (_, a, b), _ in zip(work, self._map(task, work), strict=True):
             done += b - a
             self.report(done, self.m)
-        found = reduce(Neighbours.merge, held)
-        label = np.where(found.row >= 0, self.labels[found.row], -1)
-        return Neighbours(found.d2, found.key, found.row, label.astype(np.int32))
+        return reduce(Neighbours.merge, held).labelled(first, self.labels, visit and visit.found)
 
     def _gather(self, ids: Array) -> csr_array:
         """Some rows, in that order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from belief.method.partials import Array
 from belief.method.sampling import Sample
 
 T = TypeVar("T")
-Report = Callable[[int, int], None]  # rows done, of how many
+Report = Callable[..., None]  # rows done, of how many (0: not known), and in what ("comparing")
 
 
 def cores() -> int:
@@ -35,6 +36,8 @@ class ThreadedEngine:
     report : told how many rows have been searched, and of how many
     """
 
+    classes: Array  # what the labels stand for; set by whoever knows
+
     def __init__(
         self,
         n_features: int,
@@ -44,7 +47,7 @@ class ThreadedEngine:
         *,
         n_jobs: int | None = None,
         working_memory: int = 2**30,
-        report: Report = lambda done, total: None,
+        report: Report = lambda *how_far: None,
     ) -> None:
         self.n_features, self.n_classes, self.m = n_features, n_classes, len(labels)
         self.labels, self.discrete = labels, discrete
@@ -65,6 +68,13 @@ class ThreadedEngine:
     def _map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
         """Task over the arguments, the results in their order, so that sums do not depend on the threads."""
         return self._pool.map(task, arguments)
+
+    def fingerprint(self) -> bytes:
+        """What the summary does not tell of the data: the order of its rows, here by their classes."""
+        return hashlib.sha256(self.labels.tobytes()).digest()
+
+    def expect(self, rows: Array) -> None:
+        """Be told which rows the tally will be about: they are at hand already."""
 
     def sample(self, quota: Array, seed: int) -> Sample:
         """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""

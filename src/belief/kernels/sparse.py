@@ -49,8 +49,8 @@ class Scale(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def moments(rows: Rows, nonzero: Array, total: Array, least: Array, most: Array) -> int:
-    """Add to the non-zeros, sums, minima and maxima of each feature; return the first entry that is NaN, or -1."""
+def moments(rows: Rows, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array) -> int:
+    """Add to the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1."""
     for p in range(len(rows.value)):
         x = np.float64(rows.value[p])
         if x != x:
@@ -59,20 +59,12 @@ def moments(rows: Rows, nonzero: Array, total: Array, least: Array, most: Array)
             continue
         j = rows.column[p]
         nonzero[j] += 1
-        total[j] += x
+        step = x - mean[j]
+        mean[j] += step / nonzero[j]
+        m2[j] += step * (x - mean[j])
         least[j] = min(least[j], x)
         most[j] = max(most[j], x)
     return -1
-
-
-@njit(cache=True, nogil=True)
-def squares(rows: Rows, mean: Array, m2: Array) -> None:
-    """Add Σ(x - mean)² over the non-zeros of each feature."""
-    for p in range(len(rows.value)):
-        x = np.float64(rows.value[p])
-        if x != 0.0:
-            j = rows.column[p]
-            m2[j] += (x - mean[j]) ** 2
 
 
 # --- 3. neighbours ---------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from functools import partial
 
 import numpy as np
 
+from belief.checkpoint import NO_CHECKPOINT, Checkpoint
 from belief.engines.base import Engine, Search
 from belief.method.difference import Difference
 from belief.method.partials import Array, Neighbours, Pairs, Summary, Tally
@@ -35,6 +36,7 @@ class Outcome:
 
     difference: Difference
     priors: Array
+    n_rows: int
     sample_size: int
     seed: int
     tally: Tally
@@ -47,13 +49,20 @@ class Outcome:
     timings: dict[str, float] = field(default_factory=dict)
 
 
-def belief(engine: Engine, settings: Settings, check: Callable[[Summary], None], phase: Phase) -> Outcome:
+def belief(
+    engine: Engine,
+    settings: Settings,
+    check: Callable[[Summary], None],
+    phase: Phase,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
+) -> Outcome:
     """Run BELIEF on an engine.
 
     Parameters
     ----------
     check : called with the summary, to refuse data that cannot be used by the names the caller knows
     phase : called as each phase begins
+    checkpoint : where the neighbours, and the sums after each batch, are noted, and found again by the next run
     """
     timings: dict[str, float] = {}
     clock = partial(_timed, timings, phase)
@@ -64,23 +73,28 @@ def belief(engine: Engine, settings: Settings, check: Callable[[Summary], None],
     P = summary.class_counts / summary.m
     n_select = settings.select_of(engine.n_features)
     n_watch = settings.watch_of(n_select)
-    seed = settings.draw_seed()
+    seed = checkpoint.begin(settings, summary, engine.fingerprint())
 
     s = settings.sample_of(summary.m)
     with clock("sample"):
         sample = engine.sample(quotas(s, summary.class_counts) if settings.stratify else np.array([s]), seed)
     with clock("neighbours"):
-        found = engine.nearest(sample, difference, search_of(settings, summary, seed))
+        search = search_of(settings, summary, seed)
+        found = checkpoint.neighbours() or engine.nearest(sample, difference, search)
+        checkpoint.keep_neighbours(found)
+        engine.expect(np.union1d(sample.row, found.row[found.row >= 0]))
 
-    tally = Tally.zero(engine.n_classes, engine.n_features)
     cut = batches(len(sample.row), settings.batch_size)
     pairs = [pairs_of(sample, found, part) for part in cut]
-    watch_lists: list[Array] = []  # after each batch
-    for t, batch in enumerate(pairs):
+    # the sums so far, and the watch list made after each batch
+    tally, watch_lists = checkpoint.sums() or (Tally.zero(engine.n_classes, engine.n_features), [])
+    for t, batch in enumerate(pairs[len(watch_lists) :], len(watch_lists)):
         with clock("tally", f"batch {t + 1} of {len(pairs)}"):
             tally = tally.merge(engine.tally(batch, difference, settings.kappa))
         w = relevance(tally, P)
         watch_lists.append(by_weight(w, contenders(tally, difference.constant, n_watch))[:n_watch])
+        checkpoint.keep_sums(tally, watch_lists)
+    w = relevance(tally, P)
 
     with clock("redundancy"):
         order = by_weight(w, contenders(tally, difference.constant, n_select + n_watch))
@@ -95,7 +109,7 @@ def belief(engine: Engine, settings: Settings, check: Callable[[Summary], None],
         selection = constants_last(selection, difference.constant, n_select)
     watched = watch_lists[-2] if len(pairs) > 1 else watch_lists[-1]
     return Outcome(
-        difference, P, len(sample.row), seed, tally, w, normal, selection, watched, watch_lists, mcr, timings
+        difference, P, summary.m, len(sample.row), seed, tally, w, normal, selection, watched, watch_lists, mcr, timings
     )  # fmt: skip
 
 

@@ -119,6 +119,19 @@ class Neighbours:
             np.full(shape, -1, np.int32),
         )
 
+    def copy(self) -> Self:
+        return type(self)(*(getattr(self, f.name).copy() for f in fields(self)))
+
+    def labelled(self, first: int, labels: Array, before: Self | None = None) -> Self:
+        """With the classes: of the rows from `first` on these are the labels, the others were there before."""
+        label = np.full_like(self.label, -1)
+        mine = (self.row >= first) & (self.row < first + len(labels))
+        label[mine] = labels[self.row[mine] - first]
+        if before is not None:
+            at = (self.row[..., :, None] == before.row[..., None, :]).argmax(axis=-1)
+            label = np.where(mine, label, np.take_along_axis(before.label, at, axis=-1))
+        return type(self)(self.d2, self.key, self.row, label)
+
     def merge(self, other: Self) -> Self:
         """Keep the best of both: by distance, ties by key."""
         both = [np.concatenate([getattr(self, f.name), getattr(other, f.name)], axis=2) for f in fields(self)]

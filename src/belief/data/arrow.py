@@ -1,0 +1,179 @@
+"""Arrow columns as numbers: what a batch of a file becomes a block of rows through.
+
+A category gets its code the first time it is seen, and keeps it for as long as the file is read, and read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from belief.data.labels import refuse_missing
+from belief.data.source import as_float, frozen
+from belief.method.partials import Array
+
+MOST_CATEGORIES = 2**24  # codes are exact in float32 below it
+
+
+def pyarrow() -> Any:
+    """The library, or a word on how to get it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ValueError("Reading tables from files needs pyarrow, the extra 'files': pip install pyarrow.") from None
+    return pyarrow
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a type is strings, as such or as a dictionary."""
+    types = pyarrow().types
+    if types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+
+
+class Columns:
+    """The features of a file: which are discrete, and a block of numbers from each batch."""
+
+    def __init__(self, columns: Sequence[Any], source: str) -> None:
+        self._coders = [_coder(column, source) for column in columns]
+        self.discrete = np.array([coder.discrete for coder in self._coders], bool)
+        self._plain = all(type(coder) is Numbers for coder in self._coders)
+        kinds = [coder.dtype for coder in self._coders]
+        self._dtype = np.result_type(np.float32, *kinds) if kinds else np.dtype(np.float32)
+
+    def declare(self, discrete: Array) -> None:
+        """Take these features as discrete too."""
+        self.discrete = self.discrete | discrete
+        for coder, declared in zip(self._coders, discrete, strict=True):
+            coder.named |= bool(declared)
+
+    def block(self, batch: Any) -> Array:
+        """The rows of a batch: floats in C order, NaN where a value is missing."""
+        if self._plain and len(batch):
+            # the longest integers are looked for before they become floats
+            for coder, column in zip(self._coders, batch.columns, strict=True):
+                if coder.named:
+                    coder(column)
+            return frozen(as_float(batch.to_tensor(null_to_nan=True, row_major=True).to_numpy()))
+        out = np.empty((len(batch), len(self._coders)), self._dtype)
+        for j, coder in enumerate(self._coders):
+            out[:, j] = coder(batch.column(j))
+        return frozen(out)
+
+
+class Numbers:
+    """A column of numbers; `named` where they are only names."""
+
+    discrete = False
+
+    def __init__(self, name: str, dtype: Any) -> None:
+        self.name, self.named = name, False
+        self.dtype = as_float(np.empty(0, dtype)).dtype
+
+    def __call__(self, column: Any) -> Array:
+        pa = pyarrow()
+        if self.named and pa.types.is_integer(column.type):
+            longest = max(abs(x or 0) for x in pa.compute.min_max(column).as_py().values())
+            if longest > 2**53:
+                raise ValueError(
+                    f"column {self.name!r} is discrete and holds integers as large as {longest}: make it strings."
+                )
+        if column.null_count or pa.types.is_decimal(column.type):
+            column = column.cast(pa.from_numpy_dtype(self.dtype), safe=False)
+        return as_float(column.to_numpy(zero_copy_only=False))
+
+
+class Booleans:
+    """A column of yes and no."""
+
+    discrete, dtype = True, np.dtype(np.float32)
+
+    def __init__(self, name: str) -> None:
+        self.named = True
+
+    def __call__(self, column: Any) -> Array:
+        return column.cast(pyarrow().float32()).to_numpy(zero_copy_only=False)
+
+
+class Categories:
+    """A column of strings: each gets a number when it is first seen."""
+
+    discrete, dtype = True, np.dtype(np.float32)
+
+    def __init__(self, name: str) -> None:
+        self.name, self.named = name, True
+        self._book: dict[Any, float] = {}
+
+    def __call__(self, column: Any) -> Array:
+        values, codes = coded(column)
+        known = [np.nan if v is None else self._book.setdefault(v, float(len(self._book))) for v in values]
+        if len(self._book) > MOST_CATEGORIES:
+            raise ValueError(
+                f"column {self.name!r} has more than {MOST_CATEGORIES:,} different values, as names of rows have:"
+                " drop it."
+            )
+        return np.array([*known, np.nan], np.float32)[codes]  # -1 is the last: missing
+
+
+class Nothing:
+    """A column without a value."""
+
+    discrete, dtype = False, np.dtype(np.float32)
+
+    def __init__(self, name: str) -> None:
+        self.named = False
+
+    def __call__(self, column: Any) -> Array:
+        return np.full(len(column), np.nan, np.float32)
+
+
+Coder = Numbers | Booleans | Categories | Nothing
+
+
+def _coder(field: Any, source: str) -> Coder:
+    types, kind = pyarrow().types, field.type
+    if is_text(kind):
+        return Categories(field.name)
+    if types.is_boolean(kind):
+        return Booleans(field.name)
+    if types.is_null(kind):
+        return Nothing(field.name)
+    if types.is_integer(kind) or types.is_floating(kind):
+        return Numbers(field.name, kind.to_pandas_dtype())
+    if types.is_decimal(kind):
+        return Numbers(field.name, np.float64)
+    raise ValueError(
+        f"{source}: column {field.name!r} has the type {kind}, which is neither numbers nor strings; convert it, or"
+        " drop it."
+    )
+
+
+def coded(column: Any) -> tuple[list[Any], Array]:
+    """The distinct values of a column, and which of them each row has; -1 where it has none."""
+    pa = pyarrow()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return column.dictionary.to_pylist(), codes
+
+
+def label_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
+    """The distinct values of a label column, and which of them each row has; a missing one is refused by its row."""
+    values, codes = coded(column)
+    missing = np.flatnonzero(codes < 0)
+    if len(missing):
+        raise ValueError(
+            f"Column {name!r} has no value in row {first + int(missing[0])} (counted from 0): every row needs a class;"
+            " drop such rows, or fill them in."
+        )
+    array = np.array(values)
+    refuse_missing(array, f"column {name!r}", first)
+    order = np.argsort(array, kind="stable")
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order))
+    return array[order], place[codes]

@@ -1,0 +1,102 @@
+"""Files as blocks of rows that can be gone through again and again, never held whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from belief.data.arrow import Columns, label_values
+from belief.data.labels import Labels
+from belief.data.libsvm import read_libsvm, shape_of_libsvm
+from belief.data.table import discrete_mask
+from belief.data.tabular import CsvFiles, Tabular
+from belief.method.partials import Array
+from belief.method.settings import did_you_mean
+
+T = TypeVar("T")
+
+
+class Stream(Protocol):
+    """Blocks of rows: float arrays in C order, or CSR matrices, all of the same width after the first time."""
+
+    @property
+    def names(self) -> list[str] | None:
+        """The features, None where they have no names."""
+
+    @property
+    def discrete(self) -> Array:
+        """Which features are discrete; known when the first block is."""
+
+    def first(self, labels: Labels) -> Iterator[Any]:
+        """The blocks, the first time: the classes of the rows go to `labels`."""
+
+    def again(self) -> Iterator[Any]:
+        """The blocks, once more."""
+
+
+class TableStream:
+    """The features of tables in files, but for the label."""
+
+    def __init__(self, files: Tabular, label: str, names: Sequence[str], declared: Array) -> None:
+        self.files, self.label, self.names = files, label, list(names)
+        if isinstance(files, CsvFiles):
+            files.refuse_mixed([n for n, is_name in zip(names, declared, strict=True) if not is_name])
+        schema = files.schema
+        self._columns = Columns([schema.field(name) for name in self.names], str(files.first))
+        self._columns.declare(declared)
+        self.discrete = self._columns.discrete
+
+    def first(self, labels: Labels) -> Iterator[Any]:
+        for batch in ahead(self.files.batches([*self.names, self.label])):
+            if len(batch):
+                labels.add_coded(*label_values(batch.column(self.label), self.label, labels.n_rows))
+                yield self._columns.block(batch.select(self.names))
+
+    def again(self) -> Iterator[Any]:
+        for batch in ahead(self.files.batches(self.names)):
+            if len(batch):
+                yield self._columns.block(batch)
+
+
+class LibsvmStream:
+    """LIBSVM files. How wide they are is known when they have been read once more than the others."""
+
+    names: list[str] | None = None
+
+    def __init__(self, paths: Sequence[Path], discrete_features: Any) -> None:
+        self._paths, self._declared = list(paths), discrete_features
+        self._shape: dict[str, Any] = {}
+        self.discrete = np.zeros(0, bool)
+
+    def first(self, labels: Labels) -> Iterator[csr_array]:
+        n_features, zero_based = shape_of_libsvm(self._paths)
+        self._shape = {"n_features": n_features, "zero_based": zero_based}
+        self.discrete = discrete_mask(self._declared, None, n_features)
+        for X, y in ahead(read_libsvm(self._paths, **self._shape)):
+            labels.add(y)
+            yield X
+
+    def again(self) -> Iterator[csr_array]:
+        return (X for X, _ in ahead(read_libsvm(self._paths, **self._shape)))
+
+
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """The same, each made while the one before is used."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
+
+
+def position(name: str, names: Sequence[str], what: str) -> int:
+    """Where a column is; where it is not, the nearest name is suggested."""
+    if name not in names:
+        some = f"; it has {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+        raise ValueError(f"{what}: there is no column {name!r}{did_you_mean(name, list(names)) or some}.")
+    return list(names).index(name)
