@@ -1,18 +1,27 @@
-"""Data sets made to measure: what there is to find in them is known."""
+"""Data sets made to measure, whose truth is known, and loaders for the real ones where a user has them."""
 
 from pathlib import Path
 
+from belief.datasets.dense import DenseProblem, epsilon_like
+from belief.datasets.ecbdl14 import ecbdl14_like
+from belief.datasets.loaders import Dataset, load, names
 from belief.datasets.small import Problem, corral100, led, madelon, parity3plus3, sd, xor100
 from belief.datasets.sparse import SparseProblem, kddb_like, url_like
 
 __all__ = [
     "CHURN",
+    "Dataset",
+    "DenseProblem",
     "Problem",
     "SparseProblem",
     "corral100",
+    "ecbdl14_like",
+    "epsilon_like",
     "kddb_like",
     "led",
+    "load",
     "madelon",
+    "names",
     "parity3plus3",
     "sd",
     "url_like",

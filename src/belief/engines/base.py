@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from belief.method.difference import Difference
 from belief.method.partials import Array, Joint, Neighbours, Pairs, Summary, Tally
+from belief.method.redundancy import Watch
 from belief.method.sampling import Sample
 
 
@@ -59,16 +61,16 @@ class Engine(Protocol):
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
         """The nearest rows of each sampled row, exact, ties by key."""
 
-    def expect(self, rows: Array) -> None:
-        """Be told, before the first tally, which rows the pairs of all tallies consist of."""
+    def expect(self, batches: Sequence[Pairs]) -> None:
+        """Be told, before the first tally, the pairs of all tallies to come."""
 
     def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
         """The sums of differences and collisions over the pairs."""
 
-    def collide(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Joint:
-        """The joint collisions of the watched features with the features `columns` over the pairs."""
+    def collide(self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array) -> list[Joint]:
+        """Of each watch: the joint collisions of the watched features with the features `columns` over the pairs."""
 
     def collide_floor(
-        self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array
-    ) -> Array:
+        self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array
+    ) -> list[Array]:
         """Numbers not above those joint collisions, nor far below: cheaper, for what will hardly matter."""

@@ -7,6 +7,7 @@ that no number depends on how many threads there are. The search, the one long p
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -22,7 +23,7 @@ from belief.kernels.embedding import reaches
 from belief.kernels.nearest import UNIT_ROUNDOFF
 from belief.method.difference import Difference
 from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
-from belief.method.redundancy import joint_floor, joint_of
+from belief.method.redundancy import Watch, joint_floor, joint_of
 from belief.method.sampling import Sample
 
 CHUNK = 128  # features a kernel works on at a time where it passes over many rows
@@ -94,7 +95,10 @@ class LocalEngine(ThreadedEngine):
         row_bytes = 3 * 8 * CHUNK * 2 * self.n_jobs
         return [slice(a, b) for a, b in spans(len(pairs), max(1024, self.working_memory // (2 * row_bytes)))]
 
-    def collide(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Joint:
+    def collide(self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array) -> list[Joint]:
+        return [self._collide(pairs, difference, kappa, watched, columns) for pairs, watched in watches]
+
+    def _collide(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Joint:
         every = np.union1d(watched, columns)
         w, j = np.searchsorted(every, watched), np.searchsorted(every, columns)
         reach = reaches(difference, kappa, every)
@@ -117,8 +121,11 @@ class LocalEngine(ThreadedEngine):
         return reduce(Joint.merge, parts, Joint.zero(len(watched), len(columns)))
 
     def collide_floor(
-        self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array
-    ) -> Array:
+        self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array
+    ) -> list[Array]:
+        return [self._floor(pairs, difference, kappa, watched, columns) for pairs, watched in watches]
+
+    def _floor(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Array:
         total, gap = np.zeros((len(watched), len(columns))), np.zeros(len(columns))
         lines, line_gap = np.empty((len(pairs), len(watched)), np.float32), np.zeros(len(watched))
         self._halfway(pairs, slice(0, len(pairs)), watched, reaches(difference, kappa, watched), lines, line_gap)

@@ -70,7 +70,7 @@ class Nearest:
             self._every_row()
         else:
             self._tile_by_tile()
-        return self.found.labelled(self.first, self.engine.labels, self.visit and self.visit.found)
+        return self.found.labelled(self.first, self.engine.labels, self.visit.found if self.visit else None)
 
     def _symmetric(self, n_rows: int) -> bool:
         """Whether every row is a query too, and none was left out."""

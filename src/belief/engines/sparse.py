@@ -21,7 +21,7 @@ from belief.kernels import sparse
 from belief.kernels.embedding import reaches
 from belief.method.difference import Difference
 from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
-from belief.method.redundancy import joint_from_complement, without_noise
+from belief.method.redundancy import Watch, joint_from_complement, without_noise
 from belief.method.sampling import TIES, Sample, key
 
 ROWS = 8192  # rows a thread takes at a time
@@ -113,7 +113,7 @@ class SparseEngine(ThreadedEngine):
         for (_, a, b), _ in zip(work, self._map(task, work), strict=True):
             done += b - a
             self.report(done, self.m)
-        return reduce(Neighbours.merge, held).labelled(first, self.labels, visit and visit.found)
+        return reduce(Neighbours.merge, held).labelled(first, self.labels, visit.found if visit else None)
 
     def _gather(self, ids: Array) -> csr_array:
         """Some rows, in that order."""
@@ -142,7 +142,10 @@ class SparseEngine(ThreadedEngine):
         mine = [(i, np.flatnonzero(home == i)) for i in np.unique(home)]
         return [(Q, at[p], self.rows[i], pairs.neighbour[p] - self.starts[i], p) for i, p in mine]
 
-    def collide(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Joint:
+    def collide(self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array) -> list[Joint]:
+        return [self._collide(pairs, difference, kappa, watched, columns) for pairs, watched in watches]
+
+    def _collide(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Joint:
         line, place = np.full(self.n_features, -1, np.int32), np.full(self.n_features, -1, np.int32)
         line[watched], place[columns] = np.arange(len(watched)), np.arange(len(columns))
         lines, across = np.zeros((2, len(watched))), np.zeros((2, len(columns)))
@@ -154,9 +157,9 @@ class SparseEngine(ThreadedEngine):
         return Joint(joint, np.broadcast_to(float(len(pairs)), joint.shape))
 
     def collide_floor(
-        self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array
-    ) -> Array:
-        return self.collide(pairs, difference, kappa, watched, columns).joint  # exact, and cheap enough
+        self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array
+    ) -> list[Array]:
+        return [seen.joint for seen in self.collide(difference, kappa, watches, columns)]  # exact, and cheap enough
 
 
 def postings(X: csr_array, scale: sparse.Scale) -> sparse.Postings:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from belief.engines.sparse import NonZeros, SparseEngine, as_rows
 from belief.engines.threads import ThreadedEngine
 from belief.method.difference import Difference
 from belief.method.partials import Array, Joint, Neighbours, Pairs, Summary, Tally
+from belief.method.redundancy import Watch
 from belief.method.sampling import Sample
 
 Block = Any  # a float array in C order, or a CSR matrix
@@ -131,34 +132,35 @@ class StreamEngine(ThreadedEngine):
                 began = time.monotonic()
         return found
 
-    def expect(self, rows: Array) -> None:
+    def expect(self, batches: Sequence[Pairs]) -> None:
         """Fetch the rows that the tally will be about."""
         if self._kept is None:
-            self._ids = rows
-            self._kept = self._engine(self._fetch(rows, "fetching the neighbours"), self.labels[rows])
+            self._ids = np.unique(np.concatenate([ids for x in batches for ids in (x.query, x.neighbour)]))
+            rows = self._fetch(self._ids, "fetching the neighbours")
+            self._kept = self._engine(rows, self.labels[self._ids])
 
     # --- 4. and 5. the tally, of what has been fetched ---
 
-    def _here(self, pairs: Pairs) -> tuple[LocalEngine | SparseEngine, Pairs]:
-        assert self._kept is not None
+    def _here(self, pairs: Pairs) -> Pairs:
+        """The pairs, by where their rows are kept."""
         if self._ids is None:
-            return self._kept, pairs
+            return pairs
         query, neighbour = np.searchsorted(self._ids, pairs.query), np.searchsorted(self._ids, pairs.neighbour)
-        return self._kept, replace(pairs, query=query, neighbour=neighbour)
+        return replace(pairs, query=query, neighbour=neighbour)
 
     def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
-        engine, mine = self._here(pairs)
-        return engine.tally(mine, difference, kappa)
+        assert self._kept is not None
+        return self._kept.tally(self._here(pairs), difference, kappa)
 
-    def collide(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Joint:
-        engine, mine = self._here(pairs)
-        return engine.collide(mine, difference, kappa, watched, columns)
+    def collide(self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array) -> list[Joint]:
+        assert self._kept is not None
+        return self._kept.collide(difference, kappa, [(self._here(p), w) for p, w in watches], columns)
 
     def collide_floor(
-        self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array
-    ) -> Array:
-        engine, mine = self._here(pairs)
-        return engine.collide_floor(mine, difference, kappa, watched, columns)
+        self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array
+    ) -> list[Array]:
+        assert self._kept is not None
+        return self._kept.collide_floor(difference, kappa, [(self._here(p), w) for p, w in watches], columns)
 
 
 class _Moments:

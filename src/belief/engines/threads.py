@@ -13,7 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from belief.engines.base import spans
-from belief.method.partials import Array
+from belief.method.partials import Array, Pairs
 from belief.method.sampling import Sample
 
 T = TypeVar("T")
@@ -73,8 +73,8 @@ class ThreadedEngine:
         """What the summary does not tell of the data: the order of its rows, here by their classes."""
         return hashlib.sha256(self.labels.tobytes()).digest()
 
-    def expect(self, rows: Array) -> None:
-        """Be told which rows the tally will be about: they are at hand already."""
+    def expect(self, batches: Sequence[Pairs]) -> None:
+        """Be told the pairs to come: their rows are at hand already."""
 
     def sample(self, quota: Array, seed: int) -> Sample:
         """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""

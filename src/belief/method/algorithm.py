@@ -20,7 +20,7 @@ from belief.checkpoint import NO_CHECKPOINT, Checkpoint
 from belief.engines.base import Engine, Search
 from belief.method.difference import Difference
 from belief.method.partials import Array, Neighbours, Pairs, Summary, Tally
-from belief.method.redundancy import Redundancy, Watch
+from belief.method.redundancy import Collide, Redundancy
 from belief.method.relevance import by_weight, contenders, normalise, relevance
 from belief.method.sampling import Sample, batches, quotas
 from belief.method.selection import Selection, first_pool, forward_selection
@@ -82,10 +82,9 @@ def belief(
         search = search_of(settings, summary, seed)
         found = checkpoint.neighbours() or engine.nearest(sample, difference, search)
         checkpoint.keep_neighbours(found)
-        engine.expect(np.union1d(sample.row, found.row[found.row >= 0]))
+        pairs = [pairs_of(sample, found, part) for part in batches(len(sample.row), settings.batch_size)]
+        engine.expect(pairs)
 
-    cut = batches(len(sample.row), settings.batch_size)
-    pairs = [pairs_of(sample, found, part) for part in cut]
     # the sums so far, and the watch list made after each batch
     tally, watch_lists = checkpoint.sums() or (Tally.zero(engine.n_classes, engine.n_features), [])
     for t, batch in enumerate(pairs[len(watch_lists) :], len(watch_lists)):
@@ -101,9 +100,10 @@ def belief(
         mcr = None
         if settings.redundancy == "mcr":
             # a batch is watched with the list made before it; a single batch with its own
-            used = zip(pairs[1:], watch_lists, strict=False) if len(pairs) > 1 else [(pairs[0], watch_lists[0])]
-            watches = [_watch(engine, batch, difference, settings.kappa, watched) for batch, watched in used]
-            mcr = Redundancy(tally, watches, first_pool(order, n_select))
+            watches = list(zip(pairs[1:] or pairs, watch_lists, strict=False))
+            how = difference, settings.kappa
+            collide = Collide(partial(engine.collide, *how), partial(engine.collide_floor, *how))
+            mcr = Redundancy(tally, watches, first_pool(order, n_select), collide)
         normal = normalise(w, difference.constant)
         selection = forward_selection(normal, order, n_select, mcr, settings.theta)
         selection = constants_last(selection, difference.constant, n_select)
@@ -111,15 +111,6 @@ def belief(
     return Outcome(
         difference, P, summary.m, len(sample.row), seed, tally, w, normal, selection, watched, watch_lists, mcr, timings
     )  # fmt: skip
-
-
-def _watch(engine: Engine, batch: Pairs, difference: Difference, kappa: float, watched: Array) -> Watch:
-    return Watch(
-        watched,
-        len(batch),
-        measure=partial(engine.collide, batch, difference, kappa),
-        floor=partial(engine.collide_floor, batch, difference, kappa),
-    )
 
 
 def search_of(settings: Settings, summary: Summary, seed: int) -> Search:

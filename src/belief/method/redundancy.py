@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from belief.method.difference import Difference
-from belief.method.partials import Array, Joint, Tally
+from belief.method.partials import Array, Joint, Pairs, Tally
 
 CR_MAX = 6.0  # ↑CR: collision rates fall to 0 at six standard deviations
 
@@ -54,14 +54,15 @@ def joint_floor(products: Array, gap_i: Array, gap_j: Array) -> Array:
     return np.maximum(products - np.sqrt(np.outer(gap_i, gap_j)), 0.0)
 
 
-@dataclass(frozen=True)
-class Watch:
-    """What one batch watched, and how to ask for joint collisions of watched features (lines) with others (columns)."""
+Watch = tuple[Pairs, Array]  # the pairs of a batch, and the features watched in it
 
-    watched: Array
-    n_pairs: int
-    measure: Callable[[Array, Array], Joint]
-    floor: Callable[[Array, Array], Array]  # a lower bound of the same
+
+@dataclass(frozen=True)
+class Collide:
+    """How to ask, of several watches at once, for the joint collisions of the watched features with other features."""
+
+    measure: Callable[[Sequence[Watch], Array], list[Joint]]
+    floor: Callable[[Sequence[Watch], Array], list[Array]]  # lower bounds of the same
 
 
 class Redundancy:
@@ -72,11 +73,11 @@ class Redundancy:
     watched, and a column for each of the pool, which holds the watched ones first.
     """
 
-    def __init__(self, tally: Tally, watches: Sequence[Watch], pool: Array) -> None:
+    def __init__(self, tally: Tally, watches: Sequence[Watch], pool: Array, collide: Collide) -> None:
         n_features = len(tally.marginal)
         self.PC = tally.marginal / np.maximum(tally.pairs, 1)
-        self.watches = watches
-        self.watched = np.unique(np.concatenate([x.watched for x in watches]))
+        self.watches, self.collide = watches, collide
+        self.watched = np.unique(np.concatenate([watched for _, watched in watches]))
         self.line = np.full(n_features, -1, np.int32)  # feature -> its line
         self.line[self.watched] = np.arange(len(self.watched))
         self.place = np.full(n_features, -1, np.int32)  # feature -> its column
@@ -93,23 +94,22 @@ class Redundancy:
         self.place[new] = len(self.pool) + np.arange(len(new))
         self.pool = np.concatenate([self.pool, new])
         joint, pairs = np.zeros((len(self.watched), len(new))), np.zeros((len(self.watched), len(new)))
-        for watch in self.watches:
-            seen = watch.measure(watch.watched, new)
-            lines = self.line[watch.watched]
+        for (_, watched), seen in zip(self.watches, self.collide.measure(self.watches, new), strict=True):
+            lines = self.line[watched]
             joint[lines] += seen.joint
             pairs[lines] += seen.pairs
-            self._mirror(watch, new, seen, joint, pairs)
+            self._mirror(watched, new, seen, joint, pairs)
         self.joint, self.pairs = np.hstack([self.joint, joint]), np.hstack([self.pairs, pairs])
 
-    def _mirror(self, watch: Watch, new: Array, seen: Joint, joint: Array, pairs: Array) -> None:
+    def _mirror(self, watched: Array, new: Array, seen: Joint, joint: Array, pairs: Array) -> None:
         """The joint is symmetric: a feature watched in other batches was measured with those watched in this one."""
-        others = np.setdiff1d(self.watched, watch.watched)
+        others = np.setdiff1d(self.watched, watched)
         at = np.searchsorted(new, others)
         here = at < len(new)
         here[here] = new[at[here]] == others[here]
         others, at = others[here], at[here]
         if len(others):
-            cells = np.ix_(self.line[others], np.searchsorted(new, watch.watched))
+            cells = np.ix_(self.line[others], np.searchsorted(new, watched))
             joint[cells] += seen.joint[:, at].T
             pairs[cells] += seen.pairs[:, at].T
 
@@ -135,7 +135,7 @@ class Redundancy:
 
     def _extremes(self) -> tuple[float, float]:
         """The least and the largest I_α between two features of the last watch list."""
-        last = self.watches[-1].watched
+        _, last = self.watches[-1]
         low, high = np.inf, -np.inf
         for i in last:
             I, measured = self.raw(i)
@@ -161,10 +161,11 @@ class Redundancy:
     def floor(self, features: Array, others: Array) -> Array:
         """Lower bounds of the normalised I_α of some features (lines) with features outside the pool (columns)."""
         joint, pairs = np.zeros((len(features), len(others))), np.zeros(len(features))
-        for watch in self.watches:
-            mine = np.isin(features, watch.watched)
-            joint[mine] += watch.floor(features[mine], others)
-            pairs[mine] += watch.n_pairs
+        mine = [np.isin(features, watched) for _, watched in self.watches]
+        asked = [(batch, features[here]) for (batch, _), here in zip(self.watches, mine, strict=True)]
+        for here, (batch, _), least in zip(mine, asked, self.collide.floor(asked, others), strict=True):
+            joint[here] += least
+            pairs[here] += len(batch)
         for line, i, n in zip(joint, features, pairs, strict=True):
             PC_ij = line / max(n, 1)
             line[:] = np.where(PC_ij > 0, self._normalise(self.I_alpha(i, PC_ij, others)), 0.0)
