@@ -1,0 +1,84 @@
+"""What the experiments share: answers kept as they come, tables, and pages with marks to put them between."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+HOME = Path(__file__).parents[1]
+
+
+class Answers:
+    """Answers in a JSON file, each saved as soon as it is there; all anew where the configuration is another.
+
+    Parameters
+    ----------
+    file : Path
+        The file; it is made where there is none.
+    configuration : dict
+        All that the answers depend on, as plain JSON.
+    """
+
+    def __init__(self, file: Path, configuration: dict[str, Any]) -> None:
+        self.file = file
+        self.configuration = json.loads(json.dumps(configuration))
+        kept = json.loads(file.read_text()) if file.exists() else {}
+        same = kept.get("configuration") == self.configuration
+        self.commits: list[str] = kept["commits"] if same else []
+        self.answers: dict[str, Any] = kept["answers"] if same else {}
+
+    def get(self, key: str, compute: Callable[[], Any]) -> Any:
+        """The answer kept under this name, or else the one computed now."""
+        if key not in self.answers:
+            print(key, file=sys.stderr)
+            self.answers[key] = compute()
+            self.commits = sorted({*self.commits, commit()})
+            self._save()
+        return self.answers[key]
+
+    def _save(self) -> None:
+        kept = {"configuration": self.configuration, "commits": self.commits, "answers": self.answers}
+        new = self.file.with_suffix(".new")
+        new.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+        new.replace(self.file)  # a run stopped here loses nothing
+
+
+def commit() -> str:
+    """The commit that is checked out, in short; "-dirty" where the code is not what was committed."""
+    changed = _git("status", "--porcelain", "--untracked-files=all", "--", "src/*.py", "experiments/*.py")
+    return (_git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
+
+
+def _git(*words: str) -> str:
+    asked = subprocess.run(["git", "--no-optional-locks", *words], cwd=HOME, capture_output=True, text=True)
+    return asked.stdout.strip()
+
+
+def data_home() -> Path | None:
+    """The folder with the public data sets, where the environment names one."""
+    named = os.environ.get("BELIEF_DATA")
+    if named and not Path(named).is_dir():
+        raise SystemExit(f"BELIEF_DATA is {named!r}, which is not a folder.")
+    return Path(named) if named else None
+
+
+def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """A table in markdown."""
+    head = list(head)
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def publish(page: Path, mark: str, text: str) -> None:
+    """Put a text into a page, between <!-- mark --> and <!-- /mark -->."""
+    marks = re.compile(rf"(<!-- {mark} -->\n).*(<!-- /{mark} -->)", re.S)
+    old = page.read_text()
+    if not marks.search(old):
+        raise SystemExit(f"{page} has no marks <!-- {mark} --> and <!-- /{mark} --> to put the tables between.")
+    page.write_text(marks.sub(lambda m: f"{m[1]}{text}\n{m[2]}", old))

@@ -1,0 +1,125 @@
+"""The small problems of experiments/small.py: their rows, the folds, and what there is to find in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from common import data_home
+from numpy.typing import NDArray
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
+
+from belief.datasets import Problem, corral100, led, madelon, parity3plus3, sd, xor100
+
+SEED, FOLDS, REPEATS, BINS = 0, 10, 3, 5
+SLOW = {"Madelon": 1}  # repetitions, where three would take long and 2,000 rows need none
+APART = 0.3  # a singular value of standardised columns, per √rows, that counts as a direction of its own
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A problem, its published file, and how many features are asked for."""
+
+    file: str
+    make: Callable[[], Problem]
+    sizes: tuple[int, int]
+
+
+TASKS = {
+    "Corral-100": Task("Corral100", corral100, (4, 10)),
+    "XOR-100": Task("XOR100", xor100, (2, 10)),
+    "Parity3+3": Task("Parity3+3", parity3plus3, (3, 5)),
+    "SD1": Task("SD1", lambda: sd(2), (2, 20)),
+    "SD2": Task("SD2", lambda: sd(4), (4, 20)),
+    "SD3": Task("SD3", lambda: sd(6), (6, 20)),
+    "Madelon": Task("Madelon-UCI", madelon, (5, 20)),
+    "LED-25": Task("Led25n0", led, (7, 10)),
+    "LED-100, 10 % noise": Task("Led100n10", lambda: led(92, 0.1), (7, 10)),
+}
+
+
+# --- the data ---
+
+
+@cache
+def problem(name: str) -> Problem:
+    """The published rows where there are any, with the truth of the problem made anew."""
+    known, home = TASKS[name].make(), data_home()
+    if home is None:
+        return known
+    rows = np.loadtxt(home / "kais" / f"{TASKS[name].file}.csv", delimiter=",")
+    X, y = rows[:, :-1], rows[:, -1].astype(int)
+    return replace(known, X=X, y=y, discrete=np.full(X.shape[1], known.discrete[0]))
+
+
+@cache
+def informative(name: str) -> frozenset[int]:
+    """The columns of Madelon that the others explain; where they are in the published file is not said with it."""
+    X = problem(name).X
+    inverse = np.linalg.inv(np.corrcoef(X, rowvar=False) + 1e-9 * np.eye(X.shape[1]))
+    return frozenset(np.flatnonzero(1 - 1 / np.diag(inverse) > 0.9).tolist())
+
+
+@cache
+def split(name: str, starred: bool, fold: int) -> tuple[Array, Array, Array, Array, bool]:
+    """The rows to learn from, their classes, the rows to judge by, theirs, and whether the columns are nominal.
+
+    The fold -1 is no fold: all rows for both. Starred problems are cut into bins, by the rows to learn from.
+    """
+    p = problem(name)
+    learn, judge = folds(name)[fold] if fold >= 0 else (np.arange(len(p.y)),) * 2
+    X, Z = p.X[learn], p.X[judge]
+    if starred:
+        edges = np.quantile(X, np.arange(1, BINS) / BINS, axis=0, method="inverted_cdf")[:, None]
+        X, Z = ((edges < x).sum(axis=0, dtype=float) for x in (X, Z))
+    return X, p.y[learn], Z, p.y[judge], starred or bool(p.discrete[0])
+
+
+@cache
+def folds(name: str) -> list[tuple[Array, Array]]:
+    """Ten folds, with the classes in their shares where some class has ten rows, several times over."""
+    p = problem(name)
+    kind = RepeatedStratifiedKFold if np.unique(p.y, return_counts=True)[1].max() >= FOLDS else RepeatedKFold
+    cut = kind(n_splits=FOLDS, n_repeats=SLOW.get(name, REPEATS), random_state=SEED)
+    return list(cut.split(p.X, p.y))
+
+
+# --- what was found ---
+
+
+def counts(name: str, selected: Array) -> list[int]:
+    """Relevant, redundant and irrelevant features: the first of a group is relevant, the others of it redundant.
+
+    The twenty informative columns of Madelon lie near five directions: relevant is how many of these are selected.
+    """
+    p = problem(name)
+    if name == "Madelon":
+        inside = [j for j in selected.tolist() if j in informative(name)]
+        relevant = directions(p.X[:, inside])
+    else:
+        group = {j: g for g, features in enumerate(p.relevant) for j in features}
+        inside = [j for j in selected.tolist() if j in group]
+        relevant = len({group[j] for j in inside})
+    return [relevant, len(inside) - relevant, len(selected) - len(inside)]
+
+
+def directions(X: Array) -> int:
+    """How many directions some columns really have."""
+    Z = (X - X.mean(axis=0)) / X.std(axis=0) / np.sqrt(len(X))
+    return int((np.linalg.svd(Z, compute_uv=False) > APART).sum()) if X.shape[1] else 0
+
+
+def success(name: str, found: list[int]) -> float:
+    """The score of Bolón-Canedo et al.: the share of the relevant found, less α times that of all others.
+
+    α = min(1/2, relevant/others). The paper prints it for redundant features only, but its figures come out this way.
+    """
+    p = problem(name)
+    relevant = len(p.relevant)
+    others = p.X.shape[1] - relevant
+    return found[0] / relevant - min(0.5, relevant / others) * (found[1] + found[2]) / others

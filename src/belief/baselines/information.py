@@ -1,0 +1,61 @@
+"""Mutual information between columns of codes, exactly, from their contingency tables."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from belief.method.partials import Array
+
+TABLE = 2**16  # cells of a contingency table that is counted directly; a larger one is sorted
+
+
+@njit(cache=True, nogil=True)
+def information(codes: Array, levels: Array, target: Array, n_target: int, out: Array) -> None:
+    """The mutual information, in nats, of each line of `codes` with `target`, into `out`.
+
+    With n the counts of a table of m rows, H = log m - Σ n·log n / m, and I(X; Y) = H(X) + H(Y) - H(X, Y).
+
+    Parameters
+    ----------
+    codes : (features, rows): the level of each row, from 0
+    levels : how many levels each feature has
+    """
+    m = len(target)
+    nlogn = np.zeros(m + 1)
+    for n in range(2, m + 1):
+        nlogn[n] = n * np.log(n)
+    of_target = np.zeros(n_target, np.int64)
+    for r in range(m):
+        of_target[target[r]] += 1
+    total_target = nlogn[of_target].sum()
+    for j in range(len(codes)):
+        size = levels[j] * n_target
+        total, joint = 0.0, 0.0
+        if size <= max(TABLE, m):
+            table = np.zeros((levels[j], n_target), np.int64)
+            for r in range(m):
+                table[codes[j, r], target[r]] += 1
+            for v in range(levels[j]):
+                total += nlogn[table[v].sum()]
+                for t in range(n_target):
+                    joint += nlogn[table[v, t]]
+        else:
+            cells = np.empty(m, np.int64)
+            for r in range(m):
+                cells[r] = np.int64(codes[j, r]) * n_target + target[r]
+            cells.sort()
+            joint = _runs(cells, nlogn)
+            total = _runs(cells // n_target, nlogn)
+        out[j] = max(0.0, np.log(m) + (joint - total - total_target) / m)
+
+
+@njit(cache=True, nogil=True)
+def _runs(values: Array, nlogn: Array) -> float:
+    """Σ n·log n over the runs of equal values."""
+    total, start = 0.0, 0
+    for r in range(1, len(values) + 1):
+        if r == len(values) or values[r] != values[start]:
+            total += nlogn[r - start]
+            start = r
+    return total

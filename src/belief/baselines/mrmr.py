@@ -1,0 +1,261 @@
+"""mRMR: relevance to the class, less redundancy among the selected, both as mutual information of discretised columns.
+
+    columns ─► codes ─► I(X_j; class) ─► the largest; then, for each one selected: I(it; X_j) ─► the best of those left
+
+The selection knows no data: `mrmr` asks for one column of redundancy at a time, of whoever can compute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from belief.api import _check_resources
+from belief.baselines.base import Baseline, checks
+from belief.baselines.information import information
+from belief.data.labels import encode_labels
+from belief.data.source import Source, SparseSource
+from belief.data.table import Table, open_table
+from belief.engines.base import spans
+from belief.engines.local import LocalEngine
+from belief.method.partials import Array
+from belief.method.selection import Selection
+from belief.method.settings import Settings, is_count, one_of
+
+CHUNK = 64  # columns read, or measured, at a time
+
+
+def mrmr(relevance: Array, redundancy_of: Callable[[int], Array], n: int, form: str = "difference") -> Selection:
+    """Select n features by minimal redundancy and maximal relevance (Peng, Long and Ding 2005).
+
+    The first has the largest relevance; then, each time, the largest relevance less ("difference", MID) or over
+    ("quotient", MIQ) the mean redundancy with the features selected so far. Scores are compared to ten decimals; a tie
+    goes to the more relevant feature, then to the smaller index.
+
+    Parameters
+    ----------
+    relevance : array of shape (n_features,)
+        I(X_j; class). A feature with -inf takes no part.
+    redundancy_of : callable
+        Given a feature that has been selected, I of it with every feature; asked once for each but the last.
+    n : int
+        How many features to select.
+    form : {"difference", "quotient"}, default="difference"
+        A quotient by a redundancy of 0 is infinite, but 0 where the relevance is 0 too.
+
+    Returns
+    -------
+    Selection
+        The features in order of selection, and the score of each when it was selected.
+    """
+    left = np.isfinite(relevance)
+    total = np.zeros(len(relevance))
+    selected: list[int] = []
+    scores: list[float] = []
+    for _ in range(min(n, int(left.sum()))):
+        if selected:
+            total += redundancy_of(selected[-1])
+        score = _score(relevance, total / len(selected), form) if selected else relevance
+        best = _best(score, relevance, left)
+        selected.append(best)
+        scores.append(float(score[best]))
+        left[best] = False
+    return Selection(np.array(selected, np.int64), np.array(scores))
+
+
+def _score(relevance: Array, redundancy: Array, form: str) -> Array:
+    if form == "difference":
+        return relevance - redundancy
+    unknown = np.where(relevance > 0, np.inf, 0.0)
+    return np.divide(relevance, redundancy, out=unknown, where=redundancy > 0)
+
+
+def _best(score: Array, relevance: Array, left: Array) -> int:
+    features = np.flatnonzero(left)
+    rounded = np.round(score[features], 10)
+    ties = features[rounded == rounded.max()]
+    return int(ties[np.argmax(np.round(relevance[ties], 10))])
+
+
+class MRMR(Baseline):
+    """Select features by mRMR (Peng, Long and Ding 2005), exactly.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=10
+        How many features to select, or which share of them.
+    form : {"difference", "quotient"}, default="difference"
+        Relevance less redundancy (MID), or divided by it (MIQ).
+    bins : int or None, default=10
+        Into how many bins a continuous feature is cut; one with no more values than that keeps them as its levels.
+        None: every value is a level, for columns that are codes already.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins of equal frequency, or of equal width.
+    discrete_features : "auto", mask, indices or names, default="auto"
+        The nominal features, whose values are their levels. "auto": string, category and boolean columns.
+    n_jobs : int, default=None
+        Threads; None or -1: as many as the process may use. The result does not depend on it.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_features_in_,)
+        The relevance of each feature: its mutual information with the class, in nats.
+    selected_ : ndarray of int
+        The selected features, in order of selection.
+    scores_ : ndarray
+        Relevance less, or over, mean redundancy of each of them when it was selected; of the first, its relevance.
+    support_ : ndarray of bool of shape (n_features_in_,)
+        Which features were selected.
+    ranking_ : ndarray of int of shape (n_features_in_,)
+        The rank of every feature from 1: the selected in their order, then the others by falling relevance.
+    classes_ : ndarray
+        The classes, sorted.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only where X had column names, all of them strings.
+
+    Notes
+    -----
+    A missing value is a level of its own. A constant feature is selected after all others. The codes of all columns are
+    held at once, with a byte for each cell, or four where a feature has more than 256 levels. Sparse matrices are
+    refused.
+
+    References
+    ----------
+    H. Peng, F. Long, C. Ding, *Feature selection based on mutual information: criteria of max-dependency,
+    max-relevance, and min-redundancy*, IEEE TPAMI 27 (2005).
+
+    Examples
+    --------
+    >>> from belief.baselines import MRMR
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> selector = MRMR(2, bins=5).fit(X, y)
+    >>> X.columns[selector.selected_].tolist()
+    ['petal width (cm)', 'petal length (cm)']
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        form: str = "difference",
+        bins: int | None = 10,
+        strategy: str = "quantile",
+        discrete_features: Any = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.form = form
+        self.bins = bins
+        self.strategy = strategy
+        self.discrete_features = discrete_features
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the features.
+
+        Parameters
+        ----------
+        X : array, memory map or DataFrame of shape (n_rows, n_features), or a list of those as blocks
+        y : array of shape (n_rows,)
+            The class of each row.
+
+        Returns
+        -------
+        self
+        """
+        settings = self._checked()
+        table = open_table(X, self.discrete_features)
+        source = _dense(table)
+        self.classes_, labels = encode_labels(y, source.n_rows)
+        with LocalEngine(source, labels, len(self.classes_), table.discrete, n_jobs=self.n_jobs) as engine:
+            checks(settings, table.names)(engine.describe())
+            columns = _Codes(engine, self.bins, self.strategy)
+            relevance = columns.information_with(labels, len(self.classes_))
+            constant = columns.levels < 2
+            n = settings.select_of(len(relevance))
+            contest = np.where(constant, -np.inf, relevance)
+            found = mrmr(contest, columns.redundancy_of, n, self.form)
+        self._keep(X, y, relevance, found, constant, n)
+        return self
+
+    def _checked(self) -> Settings:
+        if not one_of("difference", "quotient")(self.form):
+            raise ValueError(f"form must be 'difference' or 'quotient'; got {self.form!r}.")
+        if not one_of("quantile", "uniform")(self.strategy):
+            raise ValueError(f"strategy must be 'quantile' or 'uniform'; got {self.strategy!r}.")
+        if not (self.bins is None or (is_count(self.bins) and self.bins > 1)):
+            raise ValueError(f"bins must be None or an integer of at least 2; got {self.bins!r}.")
+        _check_resources(self.n_jobs, 16, 0)
+        return Settings(n_features_to_select=self.n_features_to_select, redundancy=None)
+
+
+def _dense(table: Table) -> Source:
+    if isinstance(table.source, SparseSource):
+        raise ValueError(
+            "Sparse data was passed for X, but MRMR needs a dense table: pass X.toarray(), or select with"
+            " belief.BeliefSelector, which takes sparse matrices."
+        )
+    return table.source
+
+
+class _Codes:
+    """The columns of a table as codes, and the mutual information between them."""
+
+    def __init__(self, engine: LocalEngine, bins: int | None, strategy: str) -> None:
+        self.engine = engine
+        rows = np.arange(engine.m)
+
+        def read(span: tuple[int, int]) -> list[Array]:
+            X, at, a = engine.source.rows(rows, *span)
+            columns = X[at, a : a + span[1] - span[0]].T
+            discrete = engine.discrete[slice(*span)]
+            return [as_codes(x, None if d else bins, strategy) for x, d in zip(columns, discrete, strict=True)]
+
+        parts = [code for part in engine._map(read, spans(engine.n_features, CHUNK)) for code in part]
+        self.levels = np.array([int(x.max()) + 1 for x in parts])
+        self.codes = np.array(parts, np.uint8 if self.levels.max() <= 256 else np.int32)
+
+    def information_with(self, target: Array, n_target: int) -> Array:
+        """I of every column with a column of codes."""
+        out = np.empty(len(self.codes))
+
+        def measure(span: tuple[int, int]) -> None:
+            mine = slice(*span)
+            information(self.codes[mine], self.levels[mine], target, n_target, out[mine])
+
+        list(self.engine._map(measure, spans(len(out), CHUNK)))
+        return out
+
+    def redundancy_of(self, j: int) -> Array:
+        """I of every column with the j-th."""
+        return self.information_with(self.codes[j], int(self.levels[j]))
+
+
+def as_codes(x: Array, bins: int | None, strategy: str = "quantile") -> Array:
+    """The level of each value, from 0; missing values are a level of their own, the last.
+
+    Parameters
+    ----------
+    bins : int or None
+        Into how many bins the values are cut, where there are more values than that; None: they never are.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins of equal frequency (equal values are never parted), or of equal width.
+    """
+    missing = np.isnan(x)
+    ordered = np.sort(x)[: len(x) - missing.sum()]  # NaN is the last
+    values = ordered[np.r_[True, ordered[1:] != ordered[:-1]]] if len(ordered) else ordered
+    if bins is None or len(values) <= bins:
+        upto = values
+    elif strategy == "quantile":
+        upto = ordered[-(-np.arange(1, bins) * len(ordered) // bins) - 1]
+    else:
+        upto = np.linspace(values[0], values[-1], bins + 1)[1:-1]
+    codes = np.searchsorted(upto, x)  # a value on an edge belongs below it
+    codes[missing] += 1
+    used = np.bincount(codes) > 0
+    level = np.cumsum(used) - 1
+    return level.astype(np.uint8 if level[-1] < 256 else np.int32)[codes]

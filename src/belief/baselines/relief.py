@@ -1,0 +1,274 @@
+"""Relief and ReliefF, on the engines that BELIEF runs on.
+
+    describe ─► sample ─► nearest, k of every class ─► for each class of neighbours: tally ─► W
+
+Both measure a difference as diff(A, a, b) = |a - b|/(max - min) for a continuous feature and 0 or 1 for a discrete one,
+and take neighbours by the Euclidean distance √Σdiff², as Kira and Rendell do. Kononenko, and scikit-rebate after him,
+add up the differences instead (Manhattan). The two agree on the order of neighbours where every difference is 0 or 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import ClassifierTags, Tags
+
+from belief.api import _check_resources, engine_for
+from belief.baselines.base import Baseline, checks
+from belief.data.labels import encode_labels
+from belief.data.table import Table, open_table
+from belief.engines.base import Engine
+from belief.method.algorithm import pairs_of, search_of
+from belief.method.difference import Difference
+from belief.method.partials import Array, Pairs, Summary
+from belief.method.relevance import by_weight, relevance
+from belief.method.selection import Selection
+from belief.method.settings import Settings
+
+
+def by_range(summary: Summary, discrete: Array) -> Difference:
+    """Differences as shares of a feature's range."""
+    plain = Difference.of(summary, discrete, "none")
+    unit = np.where(discrete | plain.constant, 1.0, summary.maximum - summary.minimum)
+    spread = np.where(discrete, plain.spread, plain.spread / unit**2)
+    return replace(plain, scale="range", unit=unit, spread=spread)
+
+
+def relieff(
+    engine: Engine, labels: Array, settings: Settings, check: Callable[[Summary], None] = lambda summary: None
+) -> tuple[Array, Array]:
+    """The weights of ReliefF, and which features are constant.
+
+    W[A] = Σ_q (Σ_{c ≠ class(q)} P(c)/(1 - P(class(q))) · mean diff to its misses of c - mean diff to its hits) / s
+
+    Parameters
+    ----------
+    labels : the class of each row, as a number from 0
+    check : called with the summary, to refuse data that cannot be used
+    """
+    summary = engine.describe()
+    check(summary)
+    difference = by_range(summary, engine.discrete)
+    seed = settings.draw_seed()
+    sample = engine.sample(np.array([settings.sample_of(summary.m)]), seed)
+    found = engine.nearest(sample, difference, search_of(settings, summary, seed))
+    pairs = pairs_of(sample, found, slice(None))
+    queries = np.bincount(sample.label, minlength=engine.n_classes) / len(sample.row)
+    P = summary.class_counts / summary.m
+    W = np.zeros(engine.n_features)
+    for c, mine in enumerate(_by_class(pairs, labels, engine.n_classes)):
+        share = queries * P[c] / (1.0 - P)  # of the queries of each class: their misses of class c
+        share[c] = queries[c]  # their hits
+        W += relevance(engine.tally(mine, difference, settings.kappa), share)
+    return W, difference.constant
+
+
+def _by_class(pairs: Pairs, labels: Array, n_classes: int) -> list[Pairs]:
+    """The pairs by the class of the neighbour."""
+    of = labels[pairs.neighbour]
+    cuts = [of == c for c in range(n_classes)]
+    return [Pairs(pairs.query[x], pairs.neighbour[x], pairs.c[x], pairs.hit[x]) for x in cuts]
+
+
+class _Neighbourhood(Baseline):
+    """Relief and ReliefF as selectors."""
+
+    def _fit(self, X: Any, y: Any, n_neighbors: int) -> Self:
+        _check_resources(self.n_jobs, self.working_memory, 0)
+        settings = Settings(
+            n_features_to_select=self.n_features_to_select, n_neighbors=n_neighbors, sample_size=self.sample_size,
+            random_state=self.random_state, redundancy=None,
+        )  # fmt: skip
+        table = open_table(X, self.discrete_features)
+        self.classes_, labels = encode_labels(y, table.source.n_rows)
+        self._check_classes()
+        W, constant = self._weights(table, labels, settings)
+        n = settings.select_of(len(W))
+        best = by_weight(W, np.flatnonzero(~constant))[:n]
+        self._keep(X, y, W, Selection(best, W[best]), constant, n)
+        return self
+
+    def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
+        options = {"n_jobs": self.n_jobs, "working_memory": self.working_memory * 2**20}
+        with engine_for(table, labels, len(self.classes_), options) as engine:
+            return relieff(engine, labels, settings, checks(settings, table.names))
+
+    def _check_classes(self) -> None:
+        """Refuse what the method is not for."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class ReliefF(_Neighbourhood):
+    """Select features by ReliefF (Kononenko 1994).
+
+    A feature's weight falls by its mean difference to a row's k nearest hits, and rises by that to its k nearest misses
+    of each other class c, which count P(c)/(1 - P(class of the row)). The neighbours are taken by Euclidean distance;
+    Kononenko adds the differences up (Manhattan), which gives the same neighbours where all features are discrete.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=10
+        How many features to select, or which share of them.
+    n_neighbors : int, default=10
+        k, the neighbours taken of every class.
+    sample_size : int, float or "auto", default=1.0
+        The rows that look for their neighbours, among all rows: a number, a share, or "auto" as in
+        :class:`belief.BeliefSelector`. With a small fixed number, such as 100, it computes what DiReliefF does
+        (Palma-Mendoza, Rodriguez and de-Marcos 2018).
+    discrete_features : "auto", mask, indices or names, default="auto"
+        The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
+    n_jobs : int, default=None
+        Threads; None or -1: as many as the process may use. The result does not depend on it.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed of the sample and of ties.
+    working_memory : int, default=1024
+        MiB that may be used beside the data.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_features_in_,)
+        W of each feature, from -1 to 1.
+    selected_ : ndarray of int
+        The selected features, the largest weight first.
+    scores_ : ndarray
+        Their weights.
+    support_ : ndarray of bool of shape (n_features_in_,)
+        Which features were selected.
+    ranking_ : ndarray of int of shape (n_features_in_,)
+        The rank of every feature from 1, by falling weight; constant features come last.
+    classes_ : ndarray
+        The classes, sorted.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only where X had column names, all of them strings.
+
+    Notes
+    -----
+    Missing values cost in the search what they are expected to, and a pair with one is left out of the feature's means,
+    as in BELIEF.
+
+    References
+    ----------
+    I. Kononenko, *Estimating attributes: analysis and extensions of RELIEF*, ECML 1994.
+    R. J. Palma-Mendoza, D. Rodriguez, L. de-Marcos, *Distributed ReliefF-based feature selection in Spark*, Knowledge
+    and Information Systems 57 (2018).
+
+    Examples
+    --------
+    >>> from belief.baselines import ReliefF
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> selector = ReliefF(2, random_state=0).fit(X, y)
+    >>> list(selector.get_feature_names_out())
+    ['petal length (cm)', 'petal width (cm)']
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        n_neighbors: int = 10,
+        sample_size: int | float | str = 1.0,
+        discrete_features: Any = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        working_memory: int = 1024,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_neighbors = n_neighbors
+        self.sample_size = sample_size
+        self.discrete_features = discrete_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.working_memory = working_memory
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the features.
+
+        Parameters
+        ----------
+        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
+        y : array of shape (n_rows,)
+            The class of each row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, self.n_neighbors)
+
+
+class Relief(_Neighbourhood):
+    """Select features by Relief (Kira and Rendell 1992), for two classes.
+
+    A feature's weight falls by its difference to a row's nearest hit, and rises by that to its nearest miss, by
+    Euclidean distance. Kira and Rendell add up the squares of the differences. Here they are added up as they are, as
+    Kononenko (1994) writes Relief: then it is ReliefF with one neighbour, on the same kernels. For discrete features,
+    whose differences are their own squares, the weights are the same either way.
+
+    The parameters and attributes are those of :class:`ReliefF`, without `n_neighbors`; `sample_size` is the m of Kira
+    and Rendell.
+
+    References
+    ----------
+    K. Kira, L. A. Rendell, *A practical approach to feature selection*, ML 1992.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from belief.baselines import Relief
+    >>> X = np.array([[0, 5], [1, 5.5], [9, 5.1], [10, 5.6]])
+    >>> Relief(1).fit(X, ["a", "a", "b", "b"]).weights_.round(2)
+    array([ 0.8 , -0.67])
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        sample_size: int | float | str = 1.0,
+        discrete_features: Any = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        working_memory: int = 1024,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.sample_size = sample_size
+        self.discrete_features = discrete_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.working_memory = working_memory
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the features.
+
+        Parameters
+        ----------
+        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
+        y : array of shape (n_rows,)
+            The class of each row, of two.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, n_neighbors=1)
+
+    def _check_classes(self) -> None:
+        if len(self.classes_) > 2:
+            raise ValueError(
+                f"Only binary classification is supported: Relief is for two classes, and y has {len(self.classes_)};"
+                " use ReliefF."
+            )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags

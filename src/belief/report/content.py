@@ -1,0 +1,114 @@
+"""All that the page says of a result, as one plain dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import belief
+from belief.method.settings import Settings
+from belief.progress import LABELS
+from belief.report.groups import LEVEL, groups_of
+from belief.report.words import clean
+from belief.result import Result
+
+ROWS = 1_000  # of a table; a page with more is no page
+CLASSES = 20
+
+
+def content_of(result: Result, title: str | None = None) -> dict[str, Any]:
+    """Gather what the page shows: names are clean but not escaped, numbers are numbers."""
+    lines = [_line(line) for line in result.explain()]
+    taken, left = lines[: len(result.selected)], lines[len(result.selected) :]
+    said = {
+        "title": clean(title) if title else "Features selected with BELIEF",
+        "version": belief.__version__,
+        "run": _run(result),
+        "classes": _classes(result),
+        "settings": _settings(result.settings),
+        "redundancy": result.settings["redundancy"] is not None,
+        "taken": taken[:ROWS],
+        "n_taken": len(taken),
+        "first_negative": next((line["rank"] for line in taken if line["score"] < 0), None),
+        "left": left[:ROWS],
+        "n_left": len(left),
+        "kept_out": [line for line in left if line["why"].startswith("left: repeats")],
+        "level": LEVEL,
+        "groups": _groups(result),
+        "settled": _settled(result),
+        "timings": [(LABELS.get(phase, phase), float(s)) for phase, s in result.timings.items()],
+    }
+    return {**said, "pictures": _pictures(said)}
+
+
+def _pictures(said: dict[str, Any]) -> list[str]:
+    """The pictures there is something to see in."""
+    there = {
+        "ranking": True,
+        "relevance_redundancy": said["redundancy"],
+        "redundancy": said["redundancy"] and said["n_taken"] > 1,
+        "settling": said["settled"] is not None,
+        "timings": bool(said["timings"]),
+    }
+    return [name for name, yes in there.items() if yes]
+
+
+def _line(line: dict[str, Any]) -> dict[str, Any]:
+    return {key: clean(value) if isinstance(value, str) else value for key, value in line.items()}
+
+
+def _run(result: Result) -> dict[str, int]:
+    return {
+        "rows": result.n_rows,
+        "features": len(result.weights),
+        "constant": len(result.constant),
+        "classes": len(result.classes),
+        "sample": result.sample_size,
+        "batches": len(result.history),
+        "pairs": int(result.n_pairs),
+        "seed": result.seed,
+    }
+
+
+def _classes(result: Result) -> list[dict[str, Any]]:
+    """The largest classes."""
+    shares = zip(result.classes, result.priors.tolist(), strict=True)
+    counted = [{"name": clean(c), "share": P, "rows": round(P * result.n_rows)} for c, P in shares]
+    return sorted(counted, key=lambda c: -c["share"])[:CLASSES]
+
+
+def _settings(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    known = {f.name: f for f in Settings.each()}
+    return [
+        {
+            "name": name,
+            "value": clean(value),
+            "default": name in known and known[name].default == value,
+            "doc": known[name].metadata["doc"] if name in known else "",
+        }
+        for name, value in settings.items()
+    ]
+
+
+def _groups(result: Result) -> list[list[str]]:
+    """The groups of two and more, by the rank of their first; each by rank."""
+    if result.settings["redundancy"] is None:
+        return []
+    groups = sorted(sorted(group) for group in groups_of(result.redundancy) if len(group) > 1)
+    return [_names(result, result.selected[group]) for group in groups]
+
+
+def _settled(result: Result) -> dict[str, int] | None:
+    """From which batch on the features of the largest weights, as many as were selected, stayed the same."""
+    if len(result.history) < 2:
+        return None
+    n = min(len(result.selected), result.history.shape[1])
+    best = [set(batch[:n].tolist()) for batch in result.history]
+    batch = len(best)
+    while batch > 1 and best[batch - 2] == best[-1]:
+        batch -= 1
+    return {"n": n, "batch": batch, "changed": len(best[-1] - best[-2]), "listed": result.history.shape[1]}
+
+
+def _names(result: Result, features: Iterable[int]) -> list[str]:
+    return [clean(result.feature_names[j]) for j in features]

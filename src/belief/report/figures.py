@@ -1,0 +1,140 @@
+"""The pictures of belief.plot as SVG in a page: twice, for a wide and a narrow screen, in the page's colours."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree import ElementTree
+
+from belief import plot
+from belief.report import canvas
+from belief.result import Result
+
+# what matplotlib draws in these colours takes the page's, which differ by light and dark
+INK, GRID, PAPER = "#1d2329", "#c9d0d7", "#ffffff"
+COLOURS = {
+    INK: "ink",
+    GRID: "line",
+    PAPER: "paper",
+    canvas.RELEVANCE: "relevance",
+    canvas.PAID: "paid",
+    canvas.SCORE: "score",
+    canvas.LEFT: "left",
+    canvas.HEAT: "heat",
+}
+STYLE = {
+    **canvas.SAFE,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.titlecolor": INK,
+    "grid.color": GRID,
+    "axes.facecolor": "none",
+    "figure.facecolor": PAPER,
+}
+
+
+@dataclass(frozen=True)
+class Width:
+    """How a picture is drawn for a kind of screen."""
+
+    name: str
+    inches: float
+    font: float
+    top: int
+    letters: int
+
+
+WIDTHS = (Width("wide", 7.2, 9, plot.TOP, 30), Width("narrow", 3.7, 8.5, 16, 15))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One function of belief.plot, how high it is, and which of the options it takes."""
+
+    draw: Callable[..., Any]
+    height: Callable[[int], float]  # of the number of features shown
+    options: tuple[str, ...] = field(default=("top", "letters"))
+
+
+PICTURES = {
+    "ranking": Picture(plot.ranking, canvas.height),
+    "relevance_redundancy": Picture(plot.relevance_redundancy, lambda n: 4.2, ("top",)),
+    "redundancy": Picture(plot.redundancy, lambda n: canvas.height(n, 0.22)),
+    "settling": Picture(plot.settling, canvas.height),
+    "timings": Picture(plot.timings, lambda n: canvas.height(5, 0.2), ()),
+}
+
+
+def pictures_of(result: Result, names: list[str]) -> dict[str, dict[str, str]]:
+    """Draw these pictures: name -> width -> SVG."""
+    return {name: {width.name: _svg(result, name, width) for width in WIDTHS} for name in names}
+
+
+def _svg(result: Result, name: str, width: Width) -> str:
+    canvas.matplotlib()
+    from matplotlib import style
+    from matplotlib.figure import Figure
+
+    picture, file = PICTURES[name], io.BytesIO()
+    shown = min(width.top, len(result.selected))
+    salt = {"font.size": width.font, "svg.hashsalt": name}
+    with style.context(["default", STYLE, salt]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # the browser has letters that matplotlib lacks
+        figure = Figure(figsize=(width.inches, picture.height(shown)), layout="constrained")
+        picture.draw(result, figure.add_subplot(), **{option: getattr(width, option) for option in picture.options})
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return _inline(file.getvalue(), f"{name}-{width.name}")
+
+
+def _inline(svg: bytes, prefix: str) -> str:
+    """SVG as part of a page: no namespaces, ids of its own, colours by name, nothing that does not show."""
+    root = ElementTree.fromstring(svg)
+    used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg.decode()))
+    for node in root.iter():
+        node.tag = node.tag.rpartition("}")[2]
+        node.attrib = {
+            key.rpartition("}")[2]: _attribute(key, value, prefix)
+            for key, value in node.attrib.items()
+            if key != "id" or value in used
+        }
+        if node.tag != "text":  # only there do blanks count
+            node.text = (node.text or "").strip()
+        node.tail = None
+    _prune(root)
+    root.attrib = {"viewBox": root.attrib["viewBox"], "aria-hidden": "true"}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _attribute(key: str, value: str, prefix: str) -> str:
+    if key == "id":
+        return f"{prefix}-{value}"
+    if key.endswith("href") and value.startswith("#"):
+        return f"#{prefix}-{value[1:]}"
+    value = value.replace("url(#", f"url(#{prefix}-")
+    if key == "style":
+        value = re.sub(r"#[0-9a-f]{6}", lambda found: _colour(found[0]), value)
+        value = re.sub(r"font-family:[^;]+; ", "", value)  # it is the page's
+    if key == "d":
+        value = re.sub(r"\s*([A-Za-z])\s*", r"\1", value)
+    return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value)
+
+
+def _colour(value: str) -> str:
+    return f"var(--{COLOURS[value]})" if value in COLOURS else value
+
+
+def _prune(node: ElementTree.Element) -> None:
+    """Take out metadata, styles for the whole page, and what is drawn with nothing."""
+    for child in list(node):
+        _prune(child)
+        empty = child.tag in ("g", "defs") and not len(child)
+        if empty or child.tag in ("metadata", "style") or child.get("style") == "fill: none":
+            node.remove(child)
+    if node.get("transform", "").startswith("rotate(-0 "):
+        del node.attrib["transform"]

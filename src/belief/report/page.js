@@ -1,0 +1,52 @@
+"use strict";
+// Tables that can be sorted and searched. Without this script they are plain tables.
+for (const table of document.querySelectorAll("table.live")) {
+  const body = table.tBodies[0];
+  const rows = Array.from(body.rows);
+  const heads = Array.from(table.tHead.rows[0].cells);
+  const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+  const value = (row, column) => row.cells[column].dataset.value;
+
+  const sort = (column) => {
+    const head = heads[column];
+    const first = head.dataset.first;
+    const other = first === "ascending" ? "descending" : "ascending";
+    const order = head.getAttribute("aria-sort") === first ? other : first;
+    heads.forEach((h) => h.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", order);
+    const sign = order === "ascending" ? 1 : -1;
+    const compare = head.classList.contains("n") ? (a, b) => a - b : words.compare;
+    rows.sort((a, b) => sign * compare(value(a, column), value(b, column)));
+    body.append(...rows);
+  };
+
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    button.addEventListener("click", () => sort(column));
+    head.replaceChildren(button);
+  });
+
+  const form = document.createElement("div");
+  const label = document.createElement("label");
+  const input = document.createElement("input");
+  const found = document.createElement("output");
+  form.className = "search";
+  label.textContent = "Search";
+  input.type = "search";
+  input.id = label.htmlFor = table.id + "-search";
+  input.autocomplete = "off";
+  found.htmlFor = input.id;
+  form.append(label, input, found);
+  table.parentElement.before(form);
+  input.addEventListener("input", () => {
+    const wanted = input.value.trim().toLowerCase();
+    let shown = 0;
+    for (const row of rows) {
+      row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      shown += row.hidden ? 0 : 1;
+    }
+    found.textContent = wanted ? shown + " of " + rows.length : "";
+  });
+}

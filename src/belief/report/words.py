@@ -1,0 +1,51 @@
+"""Names and numbers as the pictures and the page show them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+UNSHOWN = ("Cc", "Cs", "Zl", "Zp")  # control, surrogate, line and paragraph separators, as Unicode names them
+
+NO_REDUNDANCY = "This run ranked by relevance alone (redundancy=None): no redundancy was measured."
+ONE_BATCH = "The sample was taken in one batch, so there is no way to see the ranking settle."
+ONE_FEATURE = "Only one feature was selected: there is no other for it to repeat."
+NO_TIMINGS = "This result has no timings."
+
+
+def clean(name: object) -> str:
+    """A name on one line: what no page can hold (line breaks, control characters, halves of characters) is a space."""
+    return "".join(" " if c in "\ufffe\uffff" or unicodedata.category(c) in UNSHOWN else c for c in str(name))
+
+
+def short(name: object, length: int) -> str:
+    """A name cut to `length` characters in its middle, since names that are long often differ at the end."""
+    name = clean(name)
+    if len(name) <= length:
+        return name
+    tail = (length - 1) // 2
+    return f"{name[: length - 1 - tail]}…{name[len(name) - tail :]}"
+
+
+def count(n: int, one: str, many: str | None = None) -> str:
+    """1 row, 2 rows, 12,000 rows."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def share(x: float) -> str:
+    """A share in per cent, with as many digits as tell it from 0 and from all."""
+    if x in (0, 1):
+        return f"{x:.0%}".replace("%", " %")
+    return f"{100 * x:.1f} %" if 0.0005 <= x < 0.9995 else ("< 0.1 %" if x < 0.5 else "> 99.9 %")
+
+
+def seconds(s: float) -> str:
+    """A time in the unit that suits it."""
+    if s < 0.9995:
+        return f"{1000 * s:.1f} ms" if s < 0.00995 else f"{1000 * s:.0f} ms"
+    return f"{s:.1f} s" if s < 99.95 else f"{s:,.0f} s"
+
+
+def listed(items: Sequence[str]) -> str:
+    """One, two and three."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

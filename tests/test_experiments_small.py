@@ -1,0 +1,140 @@
+"""experiments/small.py: the scores are the paper's, nothing leaks, and the page says what the answers say."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HOME = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def small():
+    sys.path.insert(0, str(HOME / "experiments"))
+    yield importlib.import_module("small")
+    sys.path.remove(str(HOME / "experiments"))
+
+
+@pytest.fixture(scope="module")
+def tasks(small):
+    return importlib.import_module("small_tasks")
+
+
+@pytest.fixture(autouse=True)
+def nothing_cached(tasks):
+    for cached in (tasks.problem, tasks.informative, tasks.split, tasks.folds):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def made_anew(nothing_cached, monkeypatch):
+    monkeypatch.delenv("BELIEF_DATA", raising=False)
+
+
+@pytest.fixture
+def published(nothing_cached, data_home, monkeypatch):
+    monkeypatch.setenv("BELIEF_DATA", str(data_home))
+
+
+@pytest.fixture(scope="module")
+def kept(small):
+    file = HOME / "experiments" / "small.json"
+    return small.Answers(file, json.loads(file.read_text())["configuration"])
+
+
+def test_the_success_score_is_the_one_the_paper_prints(small, tasks, made_anew):
+    for name, rows in small.PAPER.items():
+        for figures in rows.values():
+            found = [x or 0 for x in figures[:3]]
+            assert tasks.success(name, found) == pytest.approx(figures[3], abs=0.0051), (name, figures)
+
+
+def test_the_second_of_a_group_is_redundant(tasks, made_anew):
+    assert tasks.counts("Parity3+3", np.array([0, 3, 1, 11])) == [2, 1, 1]
+    assert tasks.counts("SD2", np.array([0, 1, 39, 4000])) == [2, 1, 1]
+    assert tasks.counts("XOR-100", np.array([5, 1])) == [1, 0, 1]
+
+
+def test_madelon_has_twenty_informative_columns_in_five_directions(tasks, made_anew):
+    assert tasks.informative("Madelon") == frozenset(range(20))
+    assert tasks.counts("Madelon", np.arange(25)) == [5, 15, 5]
+    assert tasks.counts("Madelon", np.array([0, 1, 30])) == [2, 0, 1]
+    assert tasks.counts("Madelon", np.array([30, 31])) == [0, 0, 2]
+
+
+def test_the_published_madelon_too_but_elsewhere(tasks, published):
+    found = tasks.informative("Madelon")
+    assert len(found) == 20
+    assert min(found) >= 20  # so the paper's features 1-20 are noise
+    assert tasks.counts("Madelon", np.array(sorted(found))) == [5, 15, 0]
+
+
+@pytest.mark.parametrize("starred", [False, True])
+def test_a_fold_is_selected_and_cut_into_bins_without_the_rows_it_is_judged_by(small, tasks, made_anew, starred):
+    X, y, Z, truth, discrete = tasks.split("SD1", starred, 0)
+    learn, judge = tasks.folds("SD1")[0]
+    assert not set(learn) & set(judge)
+    assert len(X) == len(y) == len(learn)
+    assert len(Z) == len(truth) == len(judge)
+    assert discrete == starred
+    if starred:
+        assert np.ptp(np.apply_along_axis(np.bincount, 0, X[:, :50].astype(int), None, 5), axis=0).max() <= 1
+    seen = []
+    small.accuracy("Corral-100", False, lambda X, y: seen.append(X) or [0, 1])
+    for (learn, _), X in zip(tasks.folds("Corral-100"), seen, strict=True):
+        assert np.array_equal(X, tasks.problem("Corral-100").X[learn])
+
+
+def test_only_missing_answers_are_computed(small, made_anew, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(small, "TASKS", {name: small.TASKS[name] for name in ("Corral-100", "SD1")})
+    monkeypatch.setattr(small, "answer", lambda *cell: asked.append(cell) or len(asked))
+    file = tmp_path / "small.json"
+    small.compute(small.Answers(file, small.configuration()))
+    assert len(asked) == len(set(asked)) == 8 + 16
+    kept = json.loads(file.read_text())
+    del kept["answers"]["SD1 | mRMR * | 2"]
+    file.write_text(json.dumps(kept))
+    small.compute(small.Answers(file, small.configuration()))
+    assert asked[24:] == [("SD1", True, "mRMR", 2)]
+    monkeypatch.setattr(small, "BINS", 7)  # another configuration: all anew
+    small.compute(small.Answers(file, small.configuration()))
+    assert len(asked) == 25 + 24
+
+
+def test_the_page_shows_the_answers_that_are_kept(small, kept, made_anew):
+    page = (HOME / "docs" / "experiments" / "small.md").read_text()
+    for name in small.TASKS:
+        assert small.results(kept, name) in page, name
+    assert ", ".join(kept.commits) in page
+
+
+def test_what_the_page_says_in_words(small, kept, made_anew):
+    answers = kept.answers
+    assert [answers["XOR-100 | BELIEF | 2"][way]["DT"] for way in small.WAYS] == pytest.approx([0.55, 1.0], abs=0.005)
+    assert sum(answers["Madelon | BELIEF | 20"]["counts"][:2]) == 19
+    assert max(max(x["inside"].values()) for key, x in answers.items() if key.startswith("SD2")) < 0.42
+    assert max(max(x["inside"].values()) for key, x in answers.items() if key.startswith("SD3")) < 0.555
+    assert max(small.gains(kept).items(), key=lambda x: x[1][0])[0] == "Parity3+3, 3"
+    for name in ("Corral-100", "XOR-100", "Parity3+3"):
+        for n in small.TASKS[name].sizes:
+            same = [answers[small.key_of(name, False, method, n)] for method in ("BELIEF", "ReliefF")]
+            assert same[0] == same[1]
+
+
+def test_some_answers_come_out_again(small, kept, published):
+    for name, method, n in (("Parity3+3", "BELIEF + mCR", 3), ("Corral-100", "mRMR", 4), ("XOR-100", "ReliefF", 2)):
+        again = small.answer(name, False, method, n)
+        old = kept.answers[small.key_of(name, False, method, n)]
+        assert again["selected"] == old["selected"]
+        assert again["inside"] == pytest.approx(old["inside"], abs=0.02)
+
+
+def test_the_papers_figure_of_what_mcr_gains_follows_from_its_tables(small, kept, made_anew):
+    printed = [gain[2] for gain in small.gains(kept).values() if gain[2] is not None]
+    assert len(printed) == 10
+    assert sum(g >= 0 for g in printed) == 9  # as it says
+    assert max(printed) > 0.5

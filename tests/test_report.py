@@ -1,0 +1,329 @@
+"""The page: what it says, that it loads nothing, and how a browser shows it."""
+
+import dataclasses
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import belief
+from belief.report import render
+from belief.report.content import content_of
+from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, clean
+
+matplotlib = pytest.importorskip("matplotlib")
+
+NASTY = '</script><b>$x$&"'
+SECTIONS = ["ranking", "relevance", "redundancy", "left", "settling", "run", "timings"]
+
+
+def select(n=6, n_features=12, names=(), classes=("no", "yes"), **settings):
+    rng = np.random.default_rng(2)
+    label = rng.integers(0, len(classes), 200)
+    X = rng.standard_normal((200, n_features))
+    X[:, 0] += 2 * label
+    X[:, 1] = X[:, 0] + 0.01 * rng.standard_normal(200)  # repeats 0
+    X[:, 2] += 1.2 * label
+    table = pd.DataFrame(X, columns=[*names, *(f"f{j}" for j in range(len(names), n_features))])
+    y = np.empty(200, object)
+    y[:] = [classes[c] for c in label]
+    return belief.select(table, y, n, random_state=0, **settings)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return select(names=(NASTY, "twin", "北京", "line\nbreak\uffff\x00"), classes=("<i>no</i>", "yes"))
+
+
+class Reader(HTMLParser):
+    """What a browser would see: elements, ids, and the text outside of style and script."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.ids, self.links, self.words, self.within = [], [], [], [], None
+        self.feed(page)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.tags.append(tag)
+        self.ids += [given["id"]] if "id" in given else []
+        self.links += [v for k, v in given.items() if k in ("href", "src", "xlink:href", "action", "data", "srcset")]
+        self.links += [f"#{i}" for v in given.values() for i in re.findall(r"url\(#([^)]+)\)", v or "")]
+        self.within = tag
+
+    def handle_endtag(self, tag):
+        self.within = None
+
+    def handle_data(self, data):
+        self.words += [data] if self.within not in ("style", "script") else []
+
+
+def sections(page):
+    return re.findall(r'<section id="(\w+)"', page)
+
+
+# --- what it says ---
+
+
+def test_it_says_what_was_run_on_what_and_what_came_out(result):
+    page = render(result, "A <title>")
+    seen = Reader(page).text
+    assert sections(page) == SECTIONS
+    assert "A <title>" in seen
+    assert "6 of 12 features selected, from 200 rows in 2 classes." in seen
+    assert belief.__version__ in seen
+    for line in result.explain():
+        assert f"{line['relevance']:.3f}" in seen
+        assert f"{line['score']:.3f}" in seen
+    for c, P in zip(result.classes, result.priors, strict=True):
+        assert f"{c} {round(200 * P)} {100 * P:.1f} %" in seen
+    for name, value in result.settings.items():
+        assert f"{name} {value} " in seen
+
+
+def test_the_groups_and_what_was_kept_out_are_named(result):
+    said = content_of(result)
+    (group,) = [group for group in said["groups"] if NASTY in group]
+    assert "twin" in group
+    few = select(2, names=(NASTY, "twin"), theta="mean")
+    (kept,) = content_of(few)["kept_out"]
+    assert {kept["feature"], kept["repeats"]} == {NASTY, "twin"}
+    assert f"for {kept['repeats']} : {kept['feature']}" in Reader(render(few)).text
+
+
+def test_what_it_says_is_plain_data(result):
+    said = content_of(result)
+    assert json.loads(json.dumps(said)) == json.loads(json.dumps(content_of(result)))
+    assert [line["score"] for line in said["taken"]] == pytest.approx(result.scores)
+
+
+def test_names_are_text_everywhere(result):
+    seen = Reader(render(result))
+    assert seen.text.count(NASTY) >= 5  # in the table, the words and the pictures
+    assert not {"b", "i"} & set(seen.tags)
+    assert seen.tags.count("script") == 1
+    assert "line break" in seen.text
+    assert "北京" in seen.text
+
+
+def test_nothing_is_loaded_and_every_link_leads_somewhere(result):
+    page = render(result)
+    seen = Reader(page)
+    assert len(seen.ids) == len(set(seen.ids))
+    assert {link for link in seen.links if not link.startswith("#")} == {"data:,"}
+    assert {link[1:] for link in seen.links if link.startswith("#")} <= set(seen.ids)
+    assert "://" not in page
+    assert "@import" not in page
+
+
+def test_the_same_result_gives_the_same_page(result):
+    assert render(result) == render(belief.Result.from_dict(json.loads(json.dumps(result.to_dict()))))
+
+
+def test_matplotlib_is_left_as_it_was(result):
+    before = dict(matplotlib.rcParams)
+    with matplotlib.rc_context({"text.color": "red", "font.size": 40}):
+        odd = render(result)
+    assert odd == render(result)  # nor does the user's style reach the page
+    assert dict(matplotlib.rcParams) == before
+
+
+# --- every kind of result ---
+
+
+def test_without_redundancy_its_sections_are_left_out_and_the_page_says_why():
+    page = render(select(redundancy=None))
+    assert sections(page) == [s for s in SECTIONS if s not in ("relevance", "redundancy")]
+    assert NO_REDUNDANCY in Reader(page).text
+    assert "would pay" not in page
+
+
+def test_one_batch_and_one_feature():
+    seen = Reader(render(select(1, batch_size=1.0))).text
+    assert ONE_BATCH in seen
+    assert ONE_FEATURE in seen
+
+
+@pytest.mark.parametrize("classes", [(True, False), (0.5, 1e9), (np.datetime64("2026-01-02"), np.datetime64("NaT"))])
+def test_classes_of_any_kind_have_their_names(classes):
+    odd = dataclasses.replace(select(2), classes=np.array(classes))
+    seen = Reader(render(odd)).text
+    for c, P in zip(odd.classes, odd.priors, strict=True):
+        assert f"{c} {round(200 * P)} {100 * P:.1f} %" in seen
+
+
+def test_constant_features_and_features_all_alike():
+    table, y = pd.DataFrame({"a": np.tile([0.0, 1], 20), "k": 1.0}), np.tile([0, 1], 20)
+    assert "constant, and nothing else was left" in Reader(render(belief.select(table, y, 2, random_state=0))).text
+    alike = belief.select(table.assign(k=table["a"]), y, 2, random_state=0)
+    assert "All features that are not constant are equally relevant." in Reader(render(alike)).text
+
+
+def test_a_large_result_makes_a_small_page():
+    large = select(300, 1200, batch_size=0.5)
+    page = render(large)
+    assert len(page.encode()) < 1_000_000
+    assert "(the first 30 of 300 selected features)" in page
+    assert set(large.selected_names) <= set(Reader(page).text.split())
+
+
+def test_a_result_without_timings(result):
+    given = {k: v for k, v in result.to_dict().items() if k != "timings"}
+    assert NO_TIMINGS in Reader(render(belief.Result.from_dict(given))).text
+
+
+def test_without_matplotlib_the_error_names_the_extra_and_notebooks_still_have_a_table(tmp_path, result):
+    (tmp_path / "result.json").write_text(json.dumps(result.to_dict()))
+    program = (
+        "import sys, json; sys.modules['matplotlib'] = None\n"
+        "import belief, belief.plot, belief.report\n"
+        f"result = belief.Result.from_dict(json.load(open({str(tmp_path / 'result.json')!r})))\n"
+        "print(result._repr_html_())\n"
+        "for draw in (belief.report.render, belief.plot.ranking):\n"
+        "    try: draw(result)\n"
+        "    except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.count("pip install 'belief-fs[report]'") == 2
+    assert "&lt;/script&gt;&lt;b&gt;$x$&amp;" in done.stdout
+    assert "<b>$x$" not in done.stdout
+
+
+def test_the_table_for_notebooks_is_short():
+    seen = Reader(select(30, 40)._repr_html_())
+    assert seen.tags.count("tr") == 21
+    assert "and 10 more features" in seen.text
+
+
+# --- in a browser ---
+
+QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+QUIET += ["--disable-component-update", "--disable-sync"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright to see the page in a browser")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("needs Chromium or Chrome to see the page in a browser")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory, result):
+    path = tmp_path_factory.mktemp("report") / "page.html"
+    path.write_text(render(result), "utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Open the page with some settings of the browser; nothing may be complained of or asked for on the way."""
+    contexts, complaints, requests = [], [], []
+
+    def visit(**settings):
+        contexts.append(browser.new_context(**settings))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(address)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert set(requests) == {address}
+
+
+def column(page, n, table="taken-table"):
+    return page.locator(f"#{table} tbody tr:visible td:nth-child({n})").all_inner_texts()
+
+
+@pytest.mark.parametrize("width", [375, 1200])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_and_its_pictures_take_its_colours(visit, width, scheme):
+    page = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    shown = page.locator("figure svg:visible")
+    assert shown.count() == 5
+    ink, paper = page.evaluate(
+        "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+    )
+    assert (sum(map(int, re.findall(r"\d+", paper)[:3])) > 380) == (scheme == "light")
+    fills = shown.first.locator("text").evaluate_all("all => all.map(t => getComputedStyle(t).fill)")
+    assert set(fills) == {ink}
+    sizes = shown.locator("text").evaluate_all("all => all.map(t => t.getBoundingClientRect().height)")
+    assert min(sizes) > 8  # letters that can be read
+
+
+def test_print_is_light(visit):
+    page = visit(color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator("input[type=search]").first.is_visible()
+
+
+def test_a_click_on_a_heading_sorts_and_a_second_turns_it_round(visit, result):
+    page = visit()
+    heading = page.locator("#taken-table th", has_text="relevance")
+    heading.get_by_role("button").click()
+    falling = [f"{w:.3f}" for w in sorted(result.relevance[result.selected], reverse=True)]
+    assert column(page, 3) == falling
+    assert heading.get_attribute("aria-sort") == "descending"
+    heading.get_by_role("button").click()
+    assert column(page, 3) == falling[::-1]
+    assert heading.get_attribute("aria-sort") == "ascending"
+
+
+def test_the_keyboard_sorts_too(visit, result):
+    page = visit()
+    page.get_by_role("button", name="feature").first.focus()
+    page.keyboard.press("Enter")
+    names = [text.split("\n")[0] for text in column(page, 2)]
+    assert set(names) == {clean(name).strip() for name in result.selected_names}
+    numbered = [name for name in names if re.fullmatch(r"f\d+", name)]
+    assert numbered == sorted(numbered, key=lambda name: int(name[1:]))
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    assert page.locator("#taken-table th[aria-sort]").inner_text() == "relevance"
+
+
+def test_the_search_finds_names_by_their_parts(visit):
+    page = visit()
+    page.get_by_label("Search").first.fill("</SCRIPT><b>$x")
+    found = column(page, 2)
+    assert found
+    assert all(NASTY in text for text in found)
+    assert page.locator(".search output").first.inner_text() == f"{len(found)} of 6"
+    page.get_by_label("Search").first.fill("nothing is called this")
+    assert column(page, 2) == []
+    page.get_by_label("Search").first.fill("")
+    assert len(column(page, 2)) == 6
+
+
+def test_a_name_like_markup_shows_as_text(visit):
+    page = visit()
+    assert page.locator("#taken-table .name", has_text=NASTY).first.is_visible()
+    assert page.locator("figure svg:visible text", has_text=NASTY).count() >= 3
+    assert page.locator("main b").count() == 0
+
+
+def test_without_scripts_all_can_be_read(visit):
+    page = visit(java_script_enabled=False)
+    assert len(column(page, 2)) == 6
+    assert page.locator("figure svg:visible").count() == 5
+    assert page.locator("input").count() == 0
