@@ -47,7 +47,7 @@ def select(
     X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
         Missing values are NaN or null; a sparse matrix can have none. Or the path of a file (CSV, Parquet, Arrow,
         LIBSVM), a list of paths, or a stream of `belief.data.files.open_files`: files are never read whole. Or a Spark
-        DataFrame, which is searched where it is.
+        DataFrame, which is searched where it is: the vectors in its column `features`, or all columns but the label.
     y : array of shape (n_rows,)
         The class of each row: numbers, strings, categories.
     n_features_to_select : int or float, default=10
@@ -86,7 +86,11 @@ def select(
     """
     others = ("label", "discrete_features", "n_jobs", "verbose", "working_memory", "callback", "checkpoint")
     chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
-    _check_resources(n_jobs, working_memory, verbose)
+    check_resources(n_jobs, working_memory, verbose)
+    if is_spark(X):
+        if checkpoint is not None:
+            raise ValueError("checkpoint is for files and tables on one machine; on Spark the staged blocks are kept.")
+        return _select_spark(X, y if label is None else label, chosen, discrete_features, verbose, callback)
     notes = Checkpoint(checkpoint)
     reporter = Reporter(callback, bar=verbose > 0)
     options = {"n_jobs": n_jobs, "working_memory": working_memory * 2**20, "report": reporter.rows}
@@ -115,12 +119,32 @@ def run(
 
     def check(summary: Summary) -> None:
         known = names or Numbered(engine.n_features)
-        _check_sizes(settings, summary, engine.n_features, working_memory)
-        _check_values(summary, known)
+        check_sizes(settings, summary, engine.n_features, working_memory)
+        check_values(summary, known)
 
     outcome = belief(engine, settings, check, reporter.phase, checkpoint)
     known = names or Numbered(engine.n_features)
     return result_of(outcome, engine.classes, settings.as_dict(), known)
+
+
+def is_spark(X: Any) -> bool:
+    """Whether X is a Spark DataFrame, without importing Spark."""
+    return type(X).__module__.startswith("pyspark.sql.") and hasattr(X, "sparkSession")
+
+
+def _select_spark(
+    df: Any, label: Any, settings: Settings, discrete_features: Any, verbose: int, callback: Callback | None
+) -> Result:
+    """On Spark, a column named features is the vectors; if there is none, all columns but the label are features."""
+    from belief.engines.spark import select_frame
+
+    if not isinstance(label, str):
+        raise ValueError("Of a Spark DataFrame, say which column holds the class, with label='name'.")
+    features = "features" if "features" in df.columns else [name for name in df.columns if name != label]
+    return select_frame(
+        df, features=features, label=label, settings=settings, discrete_features=discrete_features, verbose=verbose,
+        callback=callback,
+    )  # fmt: skip
 
 
 def take_label(X: Any, y: Any, label: str | None, discrete_features: Any) -> tuple[Any, Any]:
@@ -144,7 +168,8 @@ def engine_for(table: Table, labels: Array, n_classes: int, options: dict[str, A
     return LocalEngine(table.source, labels, n_classes, table.discrete, **options)
 
 
-def _check_resources(n_jobs: Any, working_memory: Any, verbose: Any) -> None:
+def check_resources(n_jobs: Any, working_memory: Any, verbose: Any) -> None:
+    """Refuse what is not a number of threads, of MiB, or a loudness."""
     if not isinstance(verbose, int) or verbose < 0:
         raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
     if not (n_jobs is None or n_jobs == -1 or is_count(n_jobs)):
@@ -153,7 +178,7 @@ def _check_resources(n_jobs: Any, working_memory: Any, verbose: Any) -> None:
         raise ValueError(f"working_memory must be an integer of at least 16 (MiB); got {working_memory!r}.")
 
 
-def _check_sizes(settings: Settings, summary: Summary, F: int, working_memory: int) -> None:
+def check_sizes(settings: Settings, summary: Summary, F: int, working_memory: int) -> None:
     """Refuse, or warn of, settings that do not go with the size of the data."""
     m, n_classes = summary.m, len(summary.class_counts)
     if settings.select_of(F) > F:
@@ -182,7 +207,7 @@ def _check_joint(settings: Settings, F: int, working_memory: int) -> None:
         )
 
 
-def _check_values(summary: Summary, names: Sequence[str]) -> None:
+def check_values(summary: Summary, names: Sequence[str]) -> None:
     """Refuse, or warn of, values that cannot be used, by the name of the column."""
     infinite = np.flatnonzero(np.isinf(summary.minimum) | np.isinf(summary.maximum))
     if len(infinite):

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from belief.api import _check_sizes, _check_values
+from belief.api import check_sizes, check_values
 from belief.data.table import blocks_of
 from belief.method.algorithm import constants_last
 from belief.method.partials import Array, Summary
@@ -28,8 +28,8 @@ def checks(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary
 
     def check(summary: Summary) -> None:
         F = len(summary.mean)
-        _check_sizes(settings, summary, F, working_memory=0)  # asked of redundancy=None only, which needs none
-        _check_values(summary, names or Numbered(F))
+        check_sizes(settings, summary, F, working_memory=0)  # asked of redundancy=None only, which needs none
+        check_values(summary, names or Numbered(F))
 
     return check
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief.api import _check_resources
+from belief.api import check_resources
 from belief.baselines.base import Baseline, checks
 from belief.baselines.information import information
 from belief.data.labels import encode_labels
@@ -189,7 +189,7 @@ class MRMR(Baseline):
             raise ValueError(f"strategy must be 'quantile' or 'uniform'; got {self.strategy!r}.")
         if not (self.bins is None or (is_count(self.bins) and self.bins > 1)):
             raise ValueError(f"bins must be None or an integer of at least 2; got {self.bins!r}.")
-        _check_resources(self.n_jobs, 16, 0)
+        check_resources(self.n_jobs, 16, 0)
         return Settings(n_features_to_select=self.n_features_to_select, redundancy=None)
 
 

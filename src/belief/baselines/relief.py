@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import ClassifierTags, Tags
 
-from belief.api import _check_resources, engine_for
+from belief.api import check_resources, engine_for
 from belief.baselines.base import Baseline, checks
 from belief.data.labels import encode_labels
 from belief.data.table import Table, open_table
@@ -77,7 +77,7 @@ class _Neighbourhood(Baseline):
     """Relief and ReliefF as selectors."""
 
     def _fit(self, X: Any, y: Any, n_neighbors: int) -> Self:
-        _check_resources(self.n_jobs, self.working_memory, 0)
+        check_resources(self.n_jobs, self.working_memory, 0)
         settings = Settings(
             n_features_to_select=self.n_features_to_select, n_neighbors=n_neighbors, sample_size=self.sample_size,
             random_state=self.random_state, redundancy=None,

@@ -5,7 +5,7 @@ A category gets its code the first time it is seen, and keeps it for as long as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,8 @@ def is_text(kind: Any) -> bool:
 class Columns:
     """The features of a file: which are discrete, and a block of numbers from each batch."""
 
-    def __init__(self, columns: Sequence[Any], source: str) -> None:
-        self._coders = [_coder(column, source) for column in columns]
+    def __init__(self, columns: Sequence[Any], source: str, text: Callable[[str], Categories] | None = None) -> None:
+        self._coders = [_coder(column, source, text or Categories) for column in columns]
         self.discrete = np.array([coder.discrete for coder in self._coders], bool)
         self._plain = all(type(coder) is Numbers for coder in self._coders)
         kinds = [coder.dtype for coder in self._coders]
@@ -101,7 +101,8 @@ class Booleans:
 class Categories:
     """A column of strings: each gets a number when it is first seen."""
 
-    discrete, dtype = True, np.dtype(np.float32)
+    discrete = True
+    dtype: np.dtype[Any] = np.dtype(np.float32)
 
     def __init__(self, name: str) -> None:
         self.name, self.named = name, True
@@ -109,13 +110,16 @@ class Categories:
 
     def __call__(self, column: Any) -> Array:
         values, codes = coded(column)
-        known = [np.nan if v is None else self._book.setdefault(v, float(len(self._book))) for v in values]
+        known = [np.nan if v is None else self._code(v) for v in values]
         if len(self._book) > MOST_CATEGORIES:
             raise ValueError(
                 f"column {self.name!r} has more than {MOST_CATEGORIES:,} different values, as names of rows have:"
                 " drop it."
             )
-        return np.array([*known, np.nan], np.float32)[codes]  # -1 is the last: missing
+        return np.array([*known, np.nan], self.dtype)[codes]  # -1 is the last: missing
+
+    def _code(self, value: Any) -> float:
+        return self._book.setdefault(value, float(len(self._book)))
 
 
 class Nothing:
@@ -133,10 +137,10 @@ class Nothing:
 Coder = Numbers | Booleans | Categories | Nothing
 
 
-def _coder(field: Any, source: str) -> Coder:
+def _coder(field: Any, source: str, text: Callable[[str], Categories]) -> Coder:
     types, kind = pyarrow().types, field.type
     if is_text(kind):
-        return Categories(field.name)
+        return text(field.name)
     if types.is_boolean(kind):
         return Booleans(field.name)
     if types.is_null(kind):

@@ -1,0 +1,163 @@
+"""The page of experiments/choices.py: its tables, its figures, and what they say of each default."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from choices import CASES, DEFAULTS, GRID, PAGE, SEEDS, key_of
+from common import Answers, publish, table
+
+NAMES = {"theta": "θ", "kappa": "κ", "eta": "η", "n_neighbors": "k"}
+KINDS = {"planted": "share of the truth found", "real": "macro F1"}
+NOTABLE = 0.01  # a smaller difference is no reason to change a default, however sure it is
+
+
+class Gain(NamedTuple):
+    """What a value gains over the default: the mean over the data sets, its standard error, and each one's."""
+
+    mean: float
+    error: float
+    each: dict[str, float]
+
+
+def found(answers: Answers, name: str, setting: str, value: Any) -> list[float]:
+    """The answers of all seeds that there are."""
+    keys = [key_of(name, setting, value, seed) for seed in SEEDS[CASES[name].kind]]
+    return [answers.answers[key] for key in keys if key in answers.answers]
+
+
+def gain(answers: Answers, setting: str, value: Any, kind: str) -> Gain:
+    """What a value gains on the data sets of a kind."""
+    each = {}
+    for name in (n for n, case in CASES.items() if case.kind == kind):
+        if there := found(answers, name, setting, value):
+            each[name] = float(np.mean(there) - np.mean(found(answers, name, setting, DEFAULTS[setting])))
+    values = list(each.values())
+    error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+    return Gain(float(np.mean(values)) if values else np.nan, error, each)
+
+
+def sure(g: Gain) -> int:
+    """1 if a value is better by more than twice the standard error and enough to notice, -1 if worse, else 0."""
+    return int(np.sign(g.mean)) if abs(g.mean) > max(2 * g.error, NOTABLE) else 0
+
+
+def verdict(answers: Answers, setting: str) -> str:
+    """What the figures say of a default, by the rule that the page states."""
+    better, worse, torn = [], [], []
+    for value in others(setting):
+        signs = {sure(gain(answers, setting, value, kind)) for kind in KINDS}
+        bucket = torn if {1, -1} <= signs else better if 1 in signs else worse if -1 in signs else []
+        bucket.append(str(value))
+    said = [f"surely better: {', '.join(better)}"] if better else ["no value is surely better on either kind of data"]
+    said += [f"surely worse: {', '.join(worse)}"] if worse else []
+    said += [f"better on one kind and worse on the other: {', '.join(torn)}"] if torn else []
+    return f"**By the rule: {'look again' if better or torn else 'keep'}** ({'; '.join(said)})."
+
+
+def others(setting: str) -> list[Any]:
+    """The values but the default."""
+    return [value for value in GRID[setting] if value != DEFAULTS[setting]]
+
+
+def symbol(setting: str) -> str:
+    """The paper's name of a setting, or ours."""
+    return NAMES.get(setting, f"`{setting}`")
+
+
+def markdown(answers: Answers) -> str:
+    """A table and a verdict for each setting, and two tables with every data set."""
+    parts = []
+    for setting in GRID:
+        lines = [line_of(answers, setting, value) for value in GRID[setting]]
+        head = [symbol(setting), "truth found", "gain", "better / worse", "macro F1", "gain", "better / worse"]
+        title = f"## {symbol(setting)}, default {DEFAULTS[setting]}"
+        parts += [title, table(head, lines), verdict(answers, setting)]
+    for kind, what in KINDS.items():
+        parts += [f"## Every data set: {what}", details(answers, kind)]
+    return "\n\n".join([*parts, f"Computed at commit {', '.join(answers.commits)}."])
+
+
+def line_of(answers: Answers, setting: str, value: Any) -> list[str]:
+    """A value, and for each kind of data its level, its gain, and on how many data sets it is better or worse."""
+    line = [f"**{value}**" if value == DEFAULTS[setting] else str(value)]
+    for kind in KINDS:
+        names = gain(answers, setting, others(setting)[0], kind).each  # where the setting matters at all
+        level = np.mean([np.mean(found(answers, name, setting, value)) for name in names])
+        line += [f"{level:.3f}", *(["", ""] if value == DEFAULTS[setting] else compared(answers, setting, value, kind))]
+    return line
+
+
+def compared(answers: Answers, setting: str, value: Any, kind: str) -> list[str]:
+    """The gain over the default, and on how many data sets it is notable."""
+    g = gain(answers, setting, value, kind)
+    better, worse = (sum(sign * x > NOTABLE for x in g.each.values()) for sign in (1, -1))
+    return [f"{g.mean:+.3f} ± {g.error:.3f}", f"{better} / {worse}"]
+
+
+def details(answers: Answers, kind: str) -> str:
+    """Every value of every setting on every data set: the mean over the seeds and the standard deviation."""
+    names = [n for n, case in CASES.items() if case.kind == kind and found(answers, n, "eta", DEFAULTS["eta"])]
+    lines = [["**the defaults**", *(cell(found(answers, n, "eta", DEFAULTS["eta"])) for n in names)]]
+    for setting in GRID:
+        for value in others(setting):
+            lines.append([f"{symbol(setting)} {value}", *(cell(found(answers, n, setting, value)) for n in names)])
+    return table(["", *names], lines)
+
+
+def cell(there: list[float]) -> str:
+    """Mean and standard deviation over the seeds."""
+    return f"{np.mean(there):.2f} ± {np.std(there):.2f}" if there else "–"
+
+
+def write(answers: Answers) -> None:
+    """The tables between the page's marks, and the figures beside it."""
+    publish(PAGE, "choices", markdown(answers))
+    draw_gains(answers)
+    draw_scale(answers)
+
+
+def new_figure(name: str, size: tuple[float, float]) -> Any:
+    """A figure that is the same file for the same numbers."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": name, "text.parse_math": False})
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")
+
+
+def draw_gains(answers: Answers) -> None:
+    """What each value of each setting gains over the default, with two standard errors."""
+    figure = new_figure("gains", (11, 5.5))
+    for axes, setting in zip(figure.subplots(2, 4, sharey=True).flat, GRID, strict=True):
+        for kind, colour, aside in (("planted", "#1b6ca8", -0.12), ("real", "#d1495b", 0.12)):
+            gains = [gain(answers, setting, value, kind) for value in GRID[setting]]
+            at = np.arange(len(gains)) + aside
+            errors = [2 * g.error for g in gains]
+            axes.errorbar(at, [g.mean for g in gains], errors, fmt="o", ms=4, color=colour, label=KINDS[kind])
+        axes.axhline(0, color="black", linewidth=0.8)
+        axes.set_xticks(range(len(GRID[setting])), [str(v) for v in GRID[setting]], rotation=30)
+        axes.set_title(f"{symbol(setting).strip('`')} (default {DEFAULTS[setting]})", fontsize=10)
+    figure.axes[0].legend(fontsize=8)
+    figure.supylabel("gain over the default, ± 2 standard errors")
+    figure.savefig(PAGE.with_name("choices-gains.svg"), metadata={"Date": None})
+
+
+def draw_scale(answers: Answers) -> None:
+    """What each scale gains on each data set that has continuous features."""
+    figure = new_figure("scale", (9, 4.5))
+    axes = figure.subplots()
+    every = {v: {n: x for k in KINDS for n, x in gain(answers, "scale", v, k).each.items()} for v in others("scale")}
+    names = list(every["none"])
+    for i, (value, colour) in enumerate(zip(every, ("#1b6ca8", "#e0a030", "#d1495b"), strict=True)):
+        axes.bar(
+            np.arange(len(names)) + 0.27 * (i - 1), [every[value][n] for n in names], 0.25, color=colour, label=value
+        )
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    axes.set_ylabel('gain over "auto"')
+    axes.legend()
+    figure.savefig(PAGE.with_name("choices-scale.svg"), metadata={"Date": None})

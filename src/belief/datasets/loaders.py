@@ -1,0 +1,296 @@
+"""Loaders for the real data sets, from files a user has: nothing is fetched, and every file stays as published."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from belief.data.arrow import pyarrow
+from belief.data.libsvm import load_libsvm, read_libsvm
+from belief.datasets.small import _alone, _repeats
+from belief.method.partials import Array
+from belief.method.settings import did_you_mean, is_count
+
+_PACKED = ("", ".gz", ".bz2", ".xz")
+_KDDCUP_SYMBOLIC = (1, 2, 3, 6, 11, 20, 21)  # so called in kddcup.names, which comes with the data
+_ECBDL14_NOMINAL = (*range(3, 21), *range(39, 93), *range(131, 151))  # letters and levels of 23 positions
+_ECBDL14_COLUMNS = 632
+_ALL = slice(None)
+
+Groups = tuple[tuple[int, ...], ...]
+Read = tuple[Any, Array, Array]  # X, y, and which features are nominal
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set as it was published.
+
+    Attributes
+    ----------
+    X : array, list of arrays, list of csr_array, or pyarrow.Table
+        The features: a table where numbers and strings are mixed (`X.to_pandas()` makes it a DataFrame), blocks of
+        rows where the file is large. Give it to `belief.select` as it is.
+    y : array
+        The class of each row, as the file has it.
+    discrete : array of bool
+        Which features are nominal.
+    relevant : tuple of tuples of int, or None
+        Groups of features, one of each of which is needed; None where the truth is not known.
+    redundant : array, or None
+        The features that repeat a relevant one; None where the truth is not known.
+    name : str
+        The name it was loaded by.
+    """
+
+    X: Any
+    y: Array
+    discrete: Array
+    relevant: Groups | None
+    redundant: Array | None
+    name: str
+
+
+def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int | None = None) -> Dataset:
+    """Load a data set by its name from the files in a folder.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`. `epsilon`, `epsilon_test`, `url` and `kddb` are LIBSVM files, plain or packed; `ECBDL14` is
+        the ARFF or CSV file, class last, under the name ECBDL14.arff or ECBDL14.csv. The others are small, or parts of
+        large ones.
+    home : path, optional
+        The folder with the files, or with the folders kais, large_slices, text, sparse and microarray. None: the
+        folder in the environment variable BELIEF_DATA.
+    max_rows : int, optional
+        Read only so many rows, from the start of the file.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder does not have the file; the message says which, and what it is part of.
+    """
+    if name not in _ENTRIES:
+        raise ValueError(f"There is no data set {name!r}{did_you_mean(name, names())}; there are {', '.join(names())}.")
+    if not (max_rows is None or is_count(max_rows)):
+        raise ValueError(f"max_rows must be None or an integer of at least 1; got {max_rows!r}.")
+    entry = _ENTRIES[name]
+    X, y, discrete = entry.read(_find(entry, home), max_rows)
+    redundant = entry.redundant if entry.redundant is not None else entry.relevant and _repeats(entry.relevant)
+    return Dataset(X, y, discrete, entry.relevant, None if entry.relevant is None else np.array(redundant, int), name)
+
+
+def names() -> list[str]:
+    """The data sets that `load` knows."""
+    return list(_ENTRIES)
+
+
+class _Entry(NamedTuple):
+    """Where a data set is, how it is read, and its truth where that is known."""
+
+    files: tuple[str, ...]  # any one of them
+    collection: str
+    read: Callable[[Path, int | None], Read]
+    relevant: Groups | None = None
+    redundant: tuple[int, ...] | None = None  # None: all but the first of each group
+
+
+def _find(entry: _Entry, home: str | os.PathLike[str] | None) -> Path:
+    """The file in its folder or right in the home, plain or packed."""
+    given = home or os.environ.get("BELIEF_DATA")
+    if not given:
+        raise ValueError("Say where the data sets are: give home, or set BELIEF_DATA to their folder.")
+    for file in entry.files:
+        for place in (Path(given, file), Path(given, Path(file).name)):
+            for packed in _PACKED:
+                if (found := place.with_name(place.name + packed)).is_file():
+                    return found
+    wanted = " or ".join(Path(file).name for file in entry.files)
+    raise FileNotFoundError(
+        f"There is no file {wanted} (plain, .gz, .bz2 or .xz) in {given}: it is {entry.collection}."
+    )
+
+
+# --- readers ---------------------------------------------------------------------------------------------------------
+
+
+def _numbers(path: Path, max_rows: int | None, *, nominal: Any, first: bool = False) -> Read:
+    """A CSV file of numbers: the class last and no header, or the class first and a header."""
+    table = np.loadtxt(path, delimiter=",", skiprows=int(first), max_rows=max_rows, ndmin=2)
+    X, y = (table[:, 1:], table[:, 0]) if first else (table[:, :-1], table[:, -1])
+    return np.ascontiguousarray(X), y.astype(int), _mask(X.shape[1], nominal)
+
+
+def _matlab(path: Path, max_rows: int | None) -> Read:
+    """A MATLAB file with X and Y; counts become float32."""
+    from scipy.io import loadmat
+
+    file = loadmat(path, variable_names=["X", "Y"])
+    X = file["X"][:max_rows].astype(np.float32)
+    return X, file["Y"].ravel()[:max_rows].astype(int), _mask(X.shape[1])
+
+
+def _sparse(path: Path, max_rows: int | None, *, n_features: int) -> Read:
+    """A LIBSVM file, as blocks of sparse rows."""
+    if max_rows is None:
+        X, y = load_libsvm(path, n_features=n_features, zero_based=False)
+    else:
+        X, y = _joined(_first(read_libsvm(path, n_features=n_features, zero_based=False), max_rows))
+    return X, y.astype(int), _mask(n_features)
+
+
+def _dense(path: Path, max_rows: int | None, *, n_features: int) -> Read:
+    """A LIBSVM file without zeros, as blocks of dense rows."""
+    blocks = _first(read_libsvm(path, n_features=n_features, zero_based=False), max_rows)
+    X, y = _joined((X.toarray(), y) for X, y in blocks)
+    return X, y.astype(int), _mask(n_features)
+
+
+def _joined(blocks: Iterator[tuple[Any, Array]]) -> tuple[list[Any], Array]:
+    X, y = zip(*blocks, strict=True)
+    return list(X), np.concatenate(y)
+
+
+def _first(blocks: Iterator[tuple[Any, Array]], max_rows: int | None) -> Iterator[tuple[Any, Array]]:
+    """The first rows of blocks; what comes after is not read."""
+    left = np.inf if max_rows is None else max_rows
+    for X, y in blocks:
+        yield (X, y) if len(y) <= left else (X[: int(left)], y[: int(left)])
+        left -= len(y)
+        if left <= 0:
+            return
+
+
+def _kddcup(path: Path, max_rows: int | None) -> Read:
+    return _mixed(path, [f"c{j}" for j in range(42)], _KDDCUP_SYMBOLIC, max_rows)
+
+
+def _ecbdl14(path: Path, max_rows: int | None) -> Read:
+    """The ARFF file says what is nominal; a CSV file has the same columns, without names."""
+    if ".arff" not in path.suffixes:
+        return _mixed(path, [f"c{j}" for j in range(_ECBDL14_COLUMNS)], _ECBDL14_NOMINAL, max_rows)
+    columns, nominal, skip = _arff_header(path)
+    return _mixed(path, columns, nominal, max_rows, skip=skip)
+
+
+def _mixed(path: Path, columns: list[str], nominal: tuple[int, ...], max_rows: int | None, skip: int = 0) -> Read:
+    """Numbers and strings, the class last, as an Arrow table; of the file no more is parsed than is needed."""
+    pa = pyarrow()
+    from pyarrow import csv
+
+    types = {name: pa.float64() for name in columns[:-1]} | {columns[j]: pa.string() for j in nominal}
+    try:
+        reader = csv.open_csv(
+            path,
+            read_options=csv.ReadOptions(column_names=columns, skip_rows=skip),
+            convert_options=csv.ConvertOptions(column_types=types),
+        )
+        table = pa.Table.from_batches(_enough(reader, max_rows), reader.schema)[:max_rows]
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path}: {len(columns)} columns were expected; {str(error).splitlines()[0]}") from None
+    y = table.column(columns[-1]).to_numpy()
+    return table.drop_columns([columns[-1]]), y, _mask(len(columns) - 1, nominal)
+
+
+def _enough(batches: Any, max_rows: int | None) -> Iterator[Any]:
+    """Batches until there are so many rows."""
+    seen = 0
+    for batch in batches:
+        yield batch
+        seen += batch.num_rows
+        if max_rows is not None and seen >= max_rows:
+            return
+
+
+def _arff_header(path: Path) -> tuple[list[str], tuple[int, ...], int]:
+    """The names of the columns, which of the features are nominal, and the lines before the data."""
+    columns: list[str] = []
+    nominal = []
+    with io.TextIOWrapper(pyarrow().input_stream(str(path), compression="detect"), "utf-8") as lines:
+        for number, line in enumerate(islice(lines, 100_000), 1):
+            word, _, rest = line.strip().partition(" ")
+            if word.lower() == "@attribute":
+                if rest.rstrip().endswith("}"):
+                    nominal.append(len(columns))
+                columns.append(rest.split()[0].strip("'\""))
+            elif word.lower() == "@data":
+                return columns, tuple(j for j in nominal if j < len(columns) - 1), number
+    raise ValueError(f"{path}: is not an ARFF file: it has no line @data.")
+
+
+def _mask(n: int, nominal: Any = ()) -> Array:
+    """These features, by their numbers or a slice."""
+    mask = np.zeros(n, bool)
+    mask[nominal if isinstance(nominal, slice) else list(nominal)] = True
+    return mask
+
+
+# --- what there is ---------------------------------------------------------------------------------------------------
+
+
+def _kais(file: str, relevant: Groups | None, redundant: tuple[int, ...] | None = None, nominal: Any = _ALL) -> _Entry:
+    collection = "one of the synthetic sets of Bolón-Canedo et al. (Knowledge and Information Systems, 2013)"
+    return _Entry((f"kais/{file}.csv",), collection, partial(_numbers, nominal=nominal), relevant, redundant)
+
+
+def _microarray(name: str) -> _Entry:
+    collection = "one of the discretised microarray sets that come with mRMR (Peng)"
+    return _Entry((f"microarray/test_{name}_s3.csv",), collection, partial(_numbers, nominal=_ALL, first=True))
+
+
+def _libsvm(file: str, read: Callable[..., Read], n_features: int) -> _Entry:
+    collection = "in the LIBSVM data collection, binary classification"
+    return _Entry((file,), collection, partial(read, n_features=n_features))
+
+
+def _groups(n: int) -> Groups:
+    """So many groups of ten features, one after the other."""
+    return tuple(tuple(range(a, a + 10)) for a in range(0, 10 * n, 10))
+
+
+_ECBDL14 = "part of the ECBDL'14 big data competition's set"
+_UCI = "part of the UCI machine learning repository's set"
+_ENTRIES = {
+    "Corral": _kais("Corral", _alone(4), redundant=(5,)),
+    "Corral100": _kais("Corral100", _alone(4)),
+    "XOR100": _kais("XOR100", ((4,), (6,))),  # not the first two: in the file as published the class is x4 xor x6
+    "Parity3+3": _kais("Parity3+3", ((0, 3), (1, 4), (2, 5))),
+    "Monk3": _kais("Monk3", ((1,), (3,), (4,))),
+    "Led25n0": _kais("Led25n0", _alone(7)),
+    "Led25n10": _kais("Led25n10", _alone(7)),
+    "Led100n0": _kais("Led100n0", _alone(7)),
+    "Led100n10": _kais("Led100n10", _alone(7)),
+    "SD1": _kais("SD1", _groups(2), nominal=()),
+    "SD2": _kais("SD2", _groups(4), nominal=()),
+    "SD3": _kais("SD3", _groups(6), nominal=()),
+    "Madelon": _kais("Madelon-UCI", None, nominal=()),  # 20 of 500, at positions that are not published
+    "covtype_10K": _Entry(("large_slices/covtype_10K.csv",), _UCI, partial(_numbers, nominal=slice(10, None))),
+    "kddcup_10K": _Entry(("large_slices/kddcup_10K.csv",), _UCI, _kddcup),
+    "ECBDL14_1K": _Entry(("large_slices/subSetROS_1K.csv",), _ECBDL14, _ecbdl14),
+    "ECBDL14_test_1K": _Entry(  # numbers in up to 15 bins, letters as codes
+        ("large_slices/ECBDL14-test-1K.data",), _ECBDL14, partial(_numbers, nominal=_ECBDL14_NOMINAL)
+    ),
+    "RELATHE": _Entry(("text/RELATHE.mat",), "in the collection of scikit-feature, text", _matlab),
+    "a9a": _libsvm("sparse/a9a", _sparse, 123),
+    "lung": _microarray("lung"),
+    "colon": _microarray("colon"),
+    "leukemia": _microarray("leukemia"),
+    "lymphoma": _microarray("lymphoma"),
+    "epsilon": _libsvm("epsilon_normalized", _dense, 2_000),
+    "epsilon_test": _libsvm("epsilon_normalized.t", _dense, 2_000),
+    "url": _libsvm("url_combined", _sparse, 3_231_961),
+    "kddb": _libsvm("kddb", _sparse, 29_890_095),
+    "ECBDL14": _Entry(("ECBDL14.arff", "ECBDL14.csv"), _ECBDL14, _ecbdl14),
+}

@@ -1,0 +1,270 @@
+"""Blocks of rows on the executors: made from the input once, and given back to every pass since.
+
+A block knows nothing of the others. Where its rows are in the whole, and which class a label is, the driver works out
+when all blocks are there, and tells with every pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from belief.data.arrow import Categories, Columns, label_values
+from belief.data.source import ArraySource, frozen
+from belief.engines.local import LocalEngine
+from belief.engines.spark.wire import pack, unpack
+from belief.method.partials import Array, Summary
+
+BLOCK_BYTES = 2**24
+SUMMARY_FEATURES = 20_000  # up to so many features, a block of dense rows is described when it is made
+STAGED = "partition int, seq int, rows long, checksum long, about string, summary binary, names binary, data binary"
+Rows = Any  # a float array in C order, or a CSR matrix
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How batches of the input become rows: vectors in four columns, or plain columns."""
+
+    columns: Any  # the fields of plain columns, None for vectors
+    label: str  # as the user calls it
+    features: str
+    declared: Array  # which features are declared discrete; those of vectors that are too few are filled up with False
+    width: int | None  # of the vectors, where it is known
+
+    def __call__(
+        self, batches: Iterator[Any], names: dict[tuple[str, float], int]
+    ) -> Iterator[tuple[Rows, Array, Array]]:
+        """Rows, the distinct labels, and which of them each row has; the codes of strings are noted in `names`."""
+        rows = self._plain(names) if self.columns is not None else self._vectors()
+        n = 0
+        for batch in batches:
+            if len(batch):
+                labels = label_values(batch.column("label"), self.label, n)
+                yield rows(batch, n), *labels
+                n += len(batch)
+
+    def _plain(self, names: dict[tuple[str, float], int]) -> Callable[[Any, int], Rows]:
+        coders = Columns(self.columns, "The DataFrame", lambda name: Hashed(name, names))
+        coders.declare(self.declared)
+        return lambda batch, n: coders.block(batch.drop_columns(["label"]))
+
+    def _vectors(self) -> Callable[[Any, int], Rows]:
+        width = self.width
+
+        def rows(batch: Any, n: int) -> Rows:
+            nonlocal width
+            kind, size, indices, values = (batch.column(name) for name in ("kind", "size", "indices", "values"))
+            if kind.null_count:
+                i = n + int(np.flatnonzero(np.asarray(kind.is_null()))[0])
+                raise ValueError(f"Column {self.features!r} has no vector in row {i}: drop such rows, or fill them in.")
+            lengths = np.where(kind.to_numpy() == 1, np.diff(values.offsets.to_numpy()), _numbers(size))
+            width = int(lengths[0]) if width is None else width
+            if np.any(lengths != width):
+                i = int(np.flatnonzero(lengths != width)[0])
+                raise ValueError(
+                    f"The vectors of column {self.features!r} differ in length: {width}, but {int(lengths[i])} in row"
+                    f" {n + i}: make them all as long."
+                )
+            data = values.flatten().to_numpy(zero_copy_only=False)
+            if (kind.to_numpy() == 1).all():
+                return data.reshape(len(batch), width)
+            return _mixed(kind.to_numpy() == 1, np.diff(values.offsets.to_numpy()), indices, data, width)
+
+        return rows
+
+
+def _numbers(column: Any) -> Array:
+    return column.fill_null(-1).to_numpy(zero_copy_only=False)
+
+
+def _mixed(dense: Array, lengths: Array, indices: Any, data: Array, width: int) -> csr_array:
+    """Rows of which some came dense, as CSR without zeros."""
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    column = (np.arange(start[-1]) - np.repeat(start[:-1], lengths)).astype(np.int32)
+    column[np.repeat(~dense, lengths)] = indices.flatten().to_numpy(zero_copy_only=False)
+    X = csr_array((np.array(data), column, start), shape=(len(dense), width))
+    X.eliminate_zeros()
+    return X
+
+
+class Hashed(Categories):
+    """A column of strings, whose codes are the same wherever they are computed.
+
+    A code is 53 bits of a hash, and 63 others are noted beside it: two strings that share a code are found out.
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, name: str, names: dict[tuple[str, float], int]) -> None:
+        super().__init__(name)
+        self._names = names
+
+    def _code(self, value: Any) -> float:
+        known = self._book.get(value)
+        if known is None:
+            digest = hashlib.blake2b(str(value).encode(), digest_size=16).digest()
+            known = self._book[value] = float(int.from_bytes(digest[:8], "little") >> 11)
+            check = int.from_bytes(digest[8:], "little") >> 1
+            refuse_shared(self._names.setdefault((self.name, known), check), check, self.name)
+        return known
+
+
+def refuse_shared(known: int, check: int, name: str) -> None:
+    """Refuse two strings with the same code."""
+    if known != check:
+        raise ValueError(f"Two values of column {name!r} have the same 53-bit hash: index the column with numbers.")
+
+
+# --- staging ---
+
+
+@dataclass
+class _Heap:
+    """Rows that wait until they make a block."""
+
+    parts: list[Rows] = field(default_factory=list)
+    labels: list[tuple[Array, Array]] = field(default_factory=list)
+    size: int = 0
+
+
+def stage(
+    reader: Reader, discrete: Array, keep: Callable[[int, int, int, bytes], bytes | None]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Cut a partition into blocks: the function for mapInArrow.
+
+    Parameters
+    ----------
+    discrete : which features are, as far as the schema tells
+    keep : given (partition, seq, checksum, bytes) of a block, what is to be held in the DataFrame
+    """
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        schema = _arrow_schema(pa)
+        partition = TaskContext.get().partitionId()  # type: ignore[union-attr]
+        seq, names = 0, {}  # type: int, dict[tuple[str, float], int]
+        try:
+            for X, values, codes in _blocks(reader(batches, names)):
+                data = pack({**_arrays(X), "codes": codes})
+                checksum = zlib.crc32(data)
+                about = {"labels": values.tolist(), "width": X.shape[1], "sparse": bool(issparse(X))}
+                about["counts"] = np.bincount(codes, minlength=len(values)).tolist()
+                about["nonzero"] = int(X.nnz if issparse(X) else X.size)
+                summary = None if issparse(X) or X.shape[1] > SUMMARY_FEATURES else _summary(X, discrete)
+                held = keep(partition, seq, checksum, data)
+                noted = pack({"names": np.array(list(names.values())), "code": np.array([c for _, c in names])})
+                about["columns"] = [name for name, _ in names]
+                row = [partition, seq, X.shape[0], checksum, json.dumps(about), summary, noted, held]
+                yield pa.record_batch([[x] for x in row], schema=schema)
+                names.clear()
+                seq += 1
+        except ValueError as error:
+            row = [partition, seq, 0, 0, json.dumps({"problem": str(error)}), None, None, None]
+            yield pa.record_batch([[x] for x in row], schema=schema)
+
+    return run
+
+
+def _arrow_schema(pa: Any) -> Any:
+    kinds = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+    return pa.schema([(name, kinds[kind]) for name, kind in (part.split() for part in STAGED.split(", "))])
+
+
+def _blocks(rows: Iterator[tuple[Rows, Array, Array]]) -> Iterator[tuple[Rows, Array, Array]]:
+    heap = _Heap()
+    for X, values, codes in rows:
+        step = max(1, BLOCK_BYTES // max(1, _bytes(X) // X.shape[0]))
+        for a in range(0, X.shape[0], step):
+            part = X[a : a + step]
+            heap.parts.append(part)
+            heap.labels.append((values, codes[a : a + step]))
+            heap.size += _bytes(part)
+            if heap.size >= BLOCK_BYTES:
+                yield _whole(heap)
+                heap = _Heap()
+    if heap.parts:
+        yield _whole(heap)
+
+
+def _whole(heap: _Heap) -> tuple[Rows, Array, Array]:
+    from scipy.sparse import vstack
+
+    values = np.unique(np.concatenate([v for v, _ in heap.labels]))
+    codes = np.concatenate([np.searchsorted(values, v).astype(np.int32)[c] for v, c in heap.labels])
+    if any(map(issparse, heap.parts)):
+        X: Rows = csr_array(vstack([csr_array(part) for part in heap.parts], format="csr"))
+    else:
+        X = np.concatenate(heap.parts)
+    return X, values, codes
+
+
+def _bytes(X: Rows) -> int:
+    return int(12 * X.nnz + 8 * X.shape[0] if issparse(X) else X.nbytes)
+
+
+def _arrays(X: Rows) -> dict[str, Any]:
+    if not issparse(X):
+        return {"X": X}
+    return {"indptr": X.indptr, "indices": X.indices, "data": X.data, "width": X.shape[1]}
+
+
+def _summary(X: Array, discrete: Array) -> bytes:
+    mask = np.zeros(X.shape[1], bool)
+    mask[: len(discrete)] = discrete
+    with LocalEngine(ArraySource(frozen(X)), np.zeros(len(X), np.int32), 1, mask, n_jobs=1) as engine:
+        return pack(flat(engine.describe()))
+
+
+def flat(summary: Summary) -> dict[str, Any]:
+    """A summary as arrays by name."""
+    values = dict(vars(summary))
+    levels = values.pop("levels")
+    return {**values, **{f"levels_{name}": x for name, x in vars(levels).items()}}
+
+
+# --- given back ---
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What the driver knows of a block: where it is in the whole, and which class each of its labels is."""
+
+    partition: int
+    seq: int
+    rows: int
+    checksum: int
+    first: int
+    classes: Array
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows, their classes, and the global ids: those from `first` on, or the ones listed."""
+
+    X: Rows
+    labels: Array
+    first: int
+    ids: Array | None = None
+
+
+def decode(data: Any, placed: Placed, dense: bool) -> Block:
+    """A block as it was staged, in the form all blocks have now."""
+    held = unpack(data)
+    codes = held.pop("codes")
+    if "X" in held:
+        X: Rows = held["X"] if dense else csr_array(held["X"])
+    else:
+        parts = (held["data"], held["indices"], held["indptr"])
+        X = csr_array(parts, shape=(len(codes), int(held["width"])))
+        X.has_canonical_format = True
+        X = frozen(X.toarray()) if dense else X
+    return Block(X, placed.classes[codes], placed.first)

@@ -1,0 +1,339 @@
+"""BELIEF on Spark: the Engine protocol over a DataFrame, executors running the kernels of one machine on blocks.
+
+    stage ─► blocks in files or persisted ─► describe ─► fetch the sample ─► search ─► weigh ─► collide
+             (rows stay there)               sums        rows, once         locators   sums     small matrices
+
+Only DataFrames are used (mapInArrow, applyInArrow), so classic Spark and Spark Connect are served alike.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from belief.data.labels import Labels
+from belief.data.source import frozen
+from belief.engines.base import Search, spans
+from belief.engines.spark.blocks import Placed, Reader, Rows, refuse_shared
+from belief.engines.spark.store import ANSWERS, COLLECT_BYTES, SEEN, Files, Persisted, Staged
+from belief.engines.spark.tasks import (
+    Choose,
+    Collide,
+    Describe,
+    Fetch,
+    Here,
+    Job,
+    Nearest,
+    Weigh,
+    stacked,
+    summary_of,
+    tally_of,
+)
+from belief.engines.spark.wire import pack, unpack
+from belief.method.difference import Difference
+from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
+from belief.method.redundancy import Watch
+from belief.method.sampling import Sample
+
+SPARSE_BELOW = 0.25  # vectors of which some are sparse are kept sparse if fewer of their values are not 0
+SLICE = 2**20  # features whose sums are merged in one place
+QUERY_BYTES = 2**26  # of queries that travel with one search
+
+
+class SparkEngine:
+    """The Engine protocol over a DataFrame; to be used as a context."""
+
+    n_features: int
+    n_classes: int
+    discrete: Array
+    classes: Array
+
+    def __init__(
+        self, spark: Any, df: Any, reader: Reader, discrete: Array, staging: str, say: Callable[[str], None]
+    ) -> None:
+        self._spark, self._df, self._reader = spark, df, reader
+        self.discrete = discrete
+        self._say = say
+        self._store = store_for(spark, staging)
+        self._few: Files | Persisted | None = None
+        self._sample: Sample | None = None
+        self._batches: Sequence[Pairs] = []
+        self._tallies: dict[int, Tally] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._few is not None and self._few is not self._store:
+            self._few.close()
+        self._store.close()
+
+    # --- 1. staging, and the summary ---
+
+    def describe(self) -> Summary:
+        with self._described("staging"):
+            staged = self._store.stage(self._df, self._reader, self.discrete)
+        staged.sort(key=lambda x: (x.partition, x.seq))
+        if not staged:
+            raise ValueError("The DataFrame has no rows.")
+        refuse_shared_codes(staged)
+        self._place(staged)
+        F = self.n_features
+        self.discrete = np.concatenate([self.discrete, np.zeros(max(0, F - len(self.discrete)), bool)])
+        if all(x.summary is not None for x in staged):
+            summary = summary_of(Describe.merge([unpack(x.summary) for x in staged]))
+        else:
+            parts = self._run(Describe(F, self.discrete, SLICE), 6 * 8 * F, "describing")
+            summary = joined([summary_of(parts[i]) for i in sorted(parts)])
+        return replace(summary, class_counts=self._counts)
+
+    def _place(self, staged: Sequence[Staged]) -> None:
+        """Give every block its place in the whole, in the order zipWithIndex would have."""
+        widths = sorted({x.about["width"] for x in staged})
+        if len(widths) > 1:
+            raise ValueError(
+                f"The vectors of column {self._reader.features!r} differ in length: {widths[0]} in one partition,"
+                f" {widths[-1]} in another: make them all as long."
+            )
+        labels = Labels(f"Column {self._reader.label!r}")
+        for x in staged:  # the distinct labels of a block stand for all of its rows
+            values = np.array(x.about["labels"])
+            labels.add_coded(values, np.arange(len(values)))
+        m = sum(x.rows for x in staged)
+        labels.n_rows = m
+        self.classes, codes = labels.finish()
+        first = np.cumsum([0] + [x.rows for x in staged])
+        cut = np.cumsum([0] + [len(x.about["labels"]) for x in staged])
+        self.m, self.n_classes, self.n_features = m, len(self.classes), widths[0]
+        self._store.placed = [
+            Placed(x.partition, x.seq, x.rows, x.checksum, int(a), codes[i:j].astype(np.int32))
+            for x, a, i, j in zip(staged, first[:-1], cut[:-1], cut[1:], strict=True)
+        ]
+        nonzero = sum(x.about["nonzero"] for x in staged)
+        some_sparse = any(x.about["sparse"] for x in staged)
+        self._store.dense = not (some_sparse and nonzero < SPARSE_BELOW * m * self.n_features)
+        self._counts = np.zeros(self.n_classes, np.int64)
+        for x, at in zip(staged, self._store.placed, strict=True):
+            np.add.at(self._counts, at.classes, np.array(x.about["counts"]))
+
+    def fingerprint(self) -> bytes:
+        return np.array([x.checksum for x in self._store.placed], np.int64).tobytes()
+
+    # --- 2. the sample, and its rows ---
+
+    def sample(self, quota: Array, seed: int) -> Sample:
+        if len(quota) > 1:
+            chosen = self._run(Choose(quota, seed), 20 * int(quota.sum()), "sampling")[0]
+            sample = Sample(chosen["key"], chosen["row"], chosen["label"])
+        else:
+            sample = Sample.zero()
+            for a, b in spans(self.m, 2**20):
+                ids = np.arange(a, b)
+                sample = sample.merge(Sample.of(ids, np.zeros(len(ids), np.int32), quota, seed), quota)
+        order = np.argsort(sample.row)
+        found = self._run(Fetch(sample.row[order]), 8 * self.n_features * len(order), "fetching the sample")
+        parts = [found[i] for i in sorted(found)]
+        label = np.empty(len(order), np.int32)
+        label[order] = np.concatenate([x["label"] for x in parts])
+        self._rows, self._queries = sample.row[order], frozen_rows([self._rows_of(x) for x in parts])
+        self._place_of_query = np.argsort(order)
+        self._sample = replace(sample, label=label)
+        return self._sample
+
+    def _rows_of(self, x: dict[str, Array]) -> Rows:
+        if "X" in x:
+            return x["X"]
+        return csr_array((x["data"], x["indices"], x["indptr"]), shape=(len(x["at"]), self.n_features))
+
+    # --- 3. neighbours ---
+
+    def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
+        queries = self._queries[self._place_of_query]  # in the order of the sample
+        size = search.size * (self.n_classes if search.per_class else 1) * 28
+        wide = 8 * self.n_features if self._store.dense else 12 * (1 + self._queries.nnz // len(self._rows))
+        parts = []
+        for a, b in spans(len(sample.row), max(1, QUERY_BYTES // wide)):
+            mine = Sample(sample.key[a:b], sample.row[a:b], sample.label[a:b])
+            job = Nearest(mine, queries[a:b], difference, search, self.n_classes, max(1, 2**22 // size))
+            found = self._run(job, size * (b - a), "searching")
+            parts += [found[i] for i in sorted(found)]
+        return Neighbours(*(np.concatenate([x[name] for x in parts]) for name in ("d2", "key", "row", "label")))
+
+    # --- 4. and 5. the tally ---
+
+    def expect(self, batches: Sequence[Pairs]) -> None:
+        self._batches = batches
+        self._few = self._store.keep(np.unique(np.concatenate([batch.neighbour for batch in batches])))
+
+    def _here(self, difference: Difference, kappa: float) -> Here:
+        return Here(self._rows, self._queries, difference, kappa, self.n_classes)
+
+    def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
+        if id(pairs) not in self._tallies:
+            # the sums of all batches in one pass where they are small, since a pass costs more than they do
+            size = 8 * self.n_features * 2 * self.n_classes
+            together = [x for x in self._batches if size * len(self._batches) <= COLLECT_BYTES] or [pairs]
+            job = Weigh(self._here(difference, kappa), together, SLICE)
+            found = self._run(job, size * len(together), "weighing")
+            n = len(spans(self.n_features, SLICE))
+            for t, batch in enumerate(together):
+                parts = [tally_of(found[t * n + i]) for i in range(n)]
+                self._tallies[id(batch)] = beside(parts, difference.missing)
+        return self._tallies.pop(id(pairs))
+
+    def collide(self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array) -> list[Joint]:
+        found = self._collide(difference, kappa, watches, columns, floor=False)
+        return [Joint(x["joint"], x["pairs"]) for x in found]
+
+    def collide_floor(
+        self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array
+    ) -> list[Array]:
+        return [x["joint"] for x in self._collide(difference, kappa, watches, columns, floor=True)]
+
+    def _collide(
+        self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array, floor: bool
+    ) -> list[dict[str, Array]]:
+        job = Collide(self._here(difference, kappa), watches, columns, floor)
+        size = 16 * len(columns) * sum(len(watched) for _, watched in watches)
+        found = self._run(job, size, "comparing features")
+        return [found[t] for t in range(len(watches))]
+
+    # --- jobs ---
+
+    def _run(self, job: Job, size: int, what: str) -> dict[int, dict[str, Array]]:
+        """Run a job; its answers (of about `size` bytes from each task) merged, by slice."""
+        store = self._few if self._few is not None and isinstance(job, Weigh | Collide) else self._store
+        with self._described(what):
+            answers = store.answers(job)
+            if size * len(store.placed) > COLLECT_BYTES and not isinstance(job, Fetch):
+                return self._merged_on_the_way(answers, job)
+            rows = answers.collect()
+        return merged(job, [(row.task, row.slice, bytes(row.data)) for row in rows], len(store.placed))
+
+    def _merged_on_the_way(self, answers: Any, job: Job) -> dict[int, dict[str, Array]]:
+        """Slices are merged by the executors, each in one place, and reach the driver one at a time."""
+        n = len(self._store.placed)
+        merge = type(job).merge
+
+        def run(table: Any) -> Any:
+            return merged_table(table, merge)
+
+        out: dict[int, dict[str, Array]] = {}
+        seen: list[Array] = []
+        for row in answers.groupBy("slice").applyInArrow(run, ANSWERS).toLocalIterator():
+            arrays = unpack(bytes(row.data))
+            if row.slice == SEEN:
+                seen.append(arrays["seen"])
+            else:
+                out[row.slice] = arrays
+        refuse_lost(seen, n)
+        return out
+
+    @contextmanager
+    def _described(self, what: str) -> Iterator[None]:
+        """Name the jobs of a phase, in Spark's own pages and for who watches."""
+        self._say(what)
+        context = getattr(self._spark, "_sc", None)  # none on Connect
+        if context is None:
+            tag = "belief-" + what.replace(" ", "-")
+            self._spark.addTag(tag)
+            try:
+                yield
+            finally:
+                self._spark.removeTag(tag)
+            return
+        before = context.getLocalProperty("spark.job.description")
+        context.setJobDescription(f"belief: {what}")
+        try:
+            yield
+        finally:
+            context.setJobDescription(before)
+
+
+def merged(job: Job, answers: Sequence[tuple[int, int, bytes]], n_blocks: int) -> dict[int, dict[str, Array]]:
+    """The answers of all tasks, merged in the order of the tasks."""
+    by_slice: dict[int, list[dict[str, Array]]] = defaultdict(list)
+    for _, where, data in sorted(answers, key=lambda x: x[:2]):
+        by_slice[where].append(unpack(data))
+    refuse_lost([x["seen"] for x in by_slice.pop(SEEN, [])], n_blocks)
+    return {where: type(job).merge(parts) for where, parts in by_slice.items()}
+
+
+def merged_table(table: Any, merge: Callable[[Sequence[dict[str, Array]]], dict[str, Any]]) -> Any:
+    """The same of one slice, on an executor."""
+    import pyarrow as pa
+
+    table = table.sort_by("task")
+    where = table.column("slice")[0].as_py()
+    parts = [unpack(x.as_buffer()) for x in table.column("data")]
+    whole = {"seen": np.concatenate([x["seen"] for x in parts])} if where == SEEN else merge(parts)
+    return pa.table([[0], [where], [pack(whole)]], schema=table.schema)
+
+
+def refuse_lost(seen: Sequence[Array], n_blocks: int) -> None:
+    """Refuse an answer in which a block is missing, or counted twice."""
+    ids = np.concatenate(seen) if len(seen) else np.zeros(0, np.int64)
+    if len(ids) != n_blocks or len(np.unique(ids)) != n_blocks:
+        raise ValueError(
+            f"Of {n_blocks} staged blocks {len(np.unique(ids))} came back: the DataFrame came out different when Spark"
+            " computed it again. Stage to a folder (staging='/path'), or write it to storage first."
+        )
+
+
+def refuse_shared_codes(staged: Sequence[Staged]) -> None:
+    """Refuse two strings of a column that have the same code."""
+    known: dict[tuple[str, float], int] = {}
+    for x in staged:
+        for name, code, check in zip(x.about["columns"], x.names["code"], x.names["names"], strict=True):
+            refuse_shared(known.setdefault((name, float(code)), int(check)), int(check), name)
+
+
+def frozen_rows(parts: Sequence[Rows]) -> Rows:
+    """Rows from several places, one after the other, that nobody may change."""
+    rows = stacked(parts)
+    return frozen(rows) if isinstance(rows, np.ndarray) else csr_array(rows)
+
+
+def joined(parts: Sequence[Summary]) -> Summary:
+    """The summaries of slices of features, side by side."""
+    names = [name for name in vars(parts[0]) if name not in ("class_counts", "levels")]
+    side = {name: np.concatenate([getattr(x, name) for x in parts]) for name in names}
+    return Summary(parts[0].class_counts, **side, levels=Levels.concat([x.levels for x in parts]))
+
+
+def beside(parts: Sequence[Tally], missing: bool) -> Tally:
+    """The tallies of slices of features, side by side."""
+    always = ("DD", "ED", "marginal") + (("DC", "EC", "pairs") if missing else ())
+    side: dict[str, Any] = {name: np.concatenate([getattr(x, name) for x in parts], axis=-1) for name in always}
+    return replace(parts[0], **side)
+
+
+def store_for(spark: Any, staging: str) -> Files | Persisted:
+    """Where blocks are to be held: "auto", "memory", "disk", or a folder."""
+    from pyspark import StorageLevel
+
+    if staging in ("memory", "disk"):
+        return Persisted(StorageLevel.MEMORY_AND_DISK if staging == "memory" else StorageLevel.DISK_ONLY)
+    local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))
+    if staging == "auto" and not local:
+        return Persisted(StorageLevel.MEMORY_AND_DISK)
+    run = f"belief-{uuid.uuid4().hex}"
+    folder = run if staging == "auto" else f"{staging.removeprefix('file://').rstrip('/')}/{run}"
+    return Files(spark, folder, parallelism(spark, local))
+
+
+def parallelism(spark: Any, local: re.Match[str] | None) -> int:
+    """How many tasks a pass over files has: as many as run at once, and on a cluster a few times that."""
+    context = getattr(spark, "_sc", None)
+    if local is not None and (local[2] or "").isdigit():
+        return int(local[2])
+    at_once = int(context.defaultParallelism) if context is not None else 16
+    return at_once if local is not None else 3 * at_once

@@ -1,0 +1,142 @@
+"""A Spark DataFrame as input: its schema is checked before any job starts, and its columns become those of a Reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from belief.data.table import discrete_mask
+from belief.engines.spark.blocks import Reader
+from belief.method.partials import Array
+from belief.method.settings import did_you_mean
+
+NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal", "boolean")
+
+
+@dataclass(frozen=True)
+class Input:
+    """The columns of a DataFrame as executors read them, and what is known of them beforehand."""
+
+    df: Any
+    reader: Reader
+    names: list[str] | None
+    discrete: Array
+
+
+def open_frame(df: Any, features: str | Sequence[str], label: str, discrete_features: Any) -> Input:
+    """Check a DataFrame, and choose the columns that are read."""
+    refuse_unknown(df, [label] + ([features] if isinstance(features, str) else list(features)))
+    refuse_type(df, label, (*NUMBERS, "string"), "a class: a number or a string")
+    if isinstance(features, str):
+        return _vectors(df, features, label, discrete_features)
+    return _columns(df, list(features), label, discrete_features)
+
+
+def refuse_unknown(df: Any, columns: Sequence[str]) -> None:
+    """Refuse a column that is not there, and suggest the nearest."""
+    for name in columns:
+        if name not in df.columns:
+            raise ValueError(f"There is no column {name!r} in the DataFrame{did_you_mean(name, list(df.columns))}.")
+
+
+def refuse_type(df: Any, name: str, allowed: Sequence[str], wanted: str) -> None:
+    """Refuse a column whose type is not one of those allowed."""
+    kind = df.schema[name].dataType
+    if kind.typeName() not in allowed:
+        raise ValueError(f"Column {name!r} has the type {kind.simpleString()}, but must be {wanted}; convert it.")
+
+
+def _vectors(df: Any, features: str, label: str, discrete_features: Any) -> Input:
+    from pyspark.ml.linalg import VectorUDT
+    from pyspark.sql import functions
+    from pyspark.sql.types import ArrayType
+
+    kind = df.schema[features].dataType
+    if isinstance(kind, VectorUDT):
+        parts = functions.unwrap_udt(functions.col(_quoted(features)))
+        columns = [parts.getField(name) for name in ("type", "size", "indices", "values")]
+    elif isinstance(kind, ArrayType) and kind.elementType.typeName() in ("double", "float"):
+        values = functions.col(_quoted(features))
+        nothing = functions.lit(None)
+        columns = [
+            functions.when(values.isNotNull(), 1).cast("byte"),
+            nothing.cast("int"),
+            nothing.cast("array<int>"),
+            values,
+        ]
+    else:
+        raise ValueError(
+            f"Column {features!r} has the type {kind.simpleString()}, but must be a vector of pyspark.ml or an array of"
+            " numbers; assemble it with pyspark.ml.feature.VectorAssembler, or name plain columns instead."
+        )
+    attributes = _attributes(df.schema[features].metadata)
+    names = [name for name, _ in attributes] if attributes else None
+    nominal = np.array([is_nominal for _, is_nominal in attributes], bool)
+    width = len(attributes) if attributes else None
+    declared = _declared(discrete_features, names, width)
+    discrete = nominal | declared if len(nominal) else declared
+    chosen = [c.alias(name) for c, name in zip(columns, ("kind", "size", "indices", "values"), strict=True)]
+    reader = Reader(None, label, features, discrete, width)
+    return Input(df.select(*chosen, _label(df, label)), reader, names, discrete)
+
+
+def _declared(given: Any, names: list[str] | None, width: int | None) -> Array:
+    """Which features are declared discrete; of vectors of unknown length, as many as are needed to say so."""
+    if width is not None:
+        return discrete_mask(given, names, width)
+    if given is None or isinstance(given, str):
+        return discrete_mask(given, None, 0)
+    items = list(given)
+    if items and all(isinstance(x, bool | np.bool_) for x in items):
+        return np.array(items, bool)
+    return discrete_mask(items, None, 1 + max((int(x) for x in items if not isinstance(x, str)), default=0))
+
+
+def _attributes(metadata: dict[str, Any]) -> list[tuple[str, bool]]:
+    """The name of each feature of a vector, and whether it is nominal, by its ML attributes; none where it has none."""
+    about = metadata.get("ml_attr", {})
+    known = {}
+    for kind, attributes in about.get("attrs", {}).items():
+        for x in attributes:
+            known[x["idx"]] = (x.get("name", f"x{x['idx']}"), kind == "nominal")
+    n = about.get("num_attrs", len(known))
+    return [known.get(j, (f"x{j}", False)) for j in range(n)]
+
+
+def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> Input:
+    import pyarrow as pa
+    from pyspark.sql import functions
+
+    if label in names:
+        raise ValueError(f"Column {label!r} is both the label and a feature: take it out of the features.")
+    if not names:
+        raise ValueError("No column is named as a feature: name at least one.")
+    for name in names:
+        refuse_type(df, name, (*NUMBERS, "string"), "numbers, strings or booleans")
+    kinds = {name: _kind(df.schema[name].dataType.typeName()) for name in names}
+    fields = [pa.field(name, {"string": pa.string(), "float": pa.float32(), "boolean": pa.bool_()}.get(k, pa.float64()))
+              for name, k in kinds.items()]  # fmt: skip
+    text = np.array([k in ("string", "boolean") for k in kinds.values()], bool)
+    declared = discrete_mask(discrete_features, names, len(names))
+    chosen = [functions.col(_quoted(name)).cast(k).alias(name) for name, k in kinds.items()]
+    reader = Reader(fields, label, "", declared, len(names))
+    return Input(df.select(*chosen, _label(df, label)), reader, names, text | declared)
+
+
+def _kind(kind: str) -> str:
+    return kind if kind in ("string", "boolean", "float") else "double"
+
+
+def _label(df: Any, label: str) -> Any:
+    from pyspark.sql import functions
+
+    kind = df.schema[label].dataType.typeName()
+    column = functions.col(_quoted(label))
+    return (column.cast("double") if kind == "decimal" else column).alias("label")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,54 @@
+"""How arrays travel between the driver and the executors: as bytes, each with its type and shape, never as pickles.
+
+    | length of the head | head: name, type, shape, place of each array | array | array | ...      (64 bytes aligned)
+
+What is unpacked are views of the bytes, so a block in a memory-mapped file is never copied.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from belief.method.partials import Array
+
+ALIGN = 64
+
+
+def pack(arrays: Mapping[str, Any]) -> bytes:
+    """Arrays by name, as bytes."""
+    held = {name: np.ascontiguousarray(x) for name, x in arrays.items()}
+    head, at = {}, 0
+    for name, x in held.items():
+        head[name] = (x.dtype.str, np.shape(arrays[name]), at)
+        at = _aligned(at + x.nbytes)
+    text = json.dumps(head).encode()
+    start = _aligned(8 + len(text))
+    out = bytearray(start + at)
+    out[:8] = len(text).to_bytes(8, "little")
+    out[8 : 8 + len(text)] = text
+    for name, x in held.items():
+        place = start + head[name][2]
+        if x.nbytes:
+            np.frombuffer(out, np.uint8, x.nbytes, place)[:] = x.reshape(-1).view(np.uint8)
+    return bytes(out)
+
+
+def unpack(data: Any) -> dict[str, Array]:
+    """The arrays in bytes (or anything with their buffer), as read-only views."""
+    view = memoryview(data)
+    length = int.from_bytes(view[:8], "little")
+    start = _aligned(8 + length)
+    out = {}
+    for name, (kind, shape, at) in json.loads(bytes(view[8 : 8 + length])).items():
+        count = int(np.prod(shape, dtype=np.int64))
+        x = np.frombuffer(view, np.dtype(kind), count, start + at) if count else np.empty(0, np.dtype(kind))
+        out[name] = x.reshape(shape)
+    return out
+
+
+def _aligned(n: int) -> int:
+    return -(-n // ALIGN) * ALIGN

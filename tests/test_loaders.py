@@ -1,0 +1,145 @@
+"""Data sets are loaded as they were published, with their truth; a file that is missing is named."""
+
+import bz2
+
+import numpy as np
+import pytest
+
+import belief
+from belief.datasets import ecbdl14_like, load, names
+
+SHAPES = {
+    "Corral100": (32, 99), "Parity3+3": (64, 12), "SD3": (75, 4060), "Led25n10": (50, 24), "Monk3": (122, 6),
+    "covtype_10K": (10_000, 54), "kddcup_10K": (10_000, 41), "ECBDL14_1K": (1_000, 631), "RELATHE": (1_427, 4_322),
+    "ECBDL14_test_1K": (1_000, 631), "lung": (73, 325), "lymphoma": (96, 4_026),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes(name, data_home):
+    data = load(name, data_home)
+    assert data.X.shape == SHAPES[name]
+    assert len(data.y) == SHAPES[name][0]
+    assert data.discrete.shape == (SHAPES[name][1],)
+    assert data.name == name
+
+
+def test_the_truth_is_that_of_the_class(data_home):
+    corral, xor, parity = (load(name, data_home) for name in ("Corral100", "XOR100", "Parity3+3"))
+    a, b, c, d = (corral.X[:, group[0]].astype(int) for group in corral.relevant)
+    assert np.array_equal(corral.y, (a & b) | (c & d))
+    assert np.array_equal(xor.y, xor.X[:, [g[0] for g in xor.relevant]].sum(axis=1) % 2)
+    for member in (0, 1):  # either feature of each group will do
+        assert np.array_equal(parity.y, parity.X[:, [g[member] for g in parity.relevant]].sum(axis=1) % 2)
+    assert parity.redundant.tolist() == [3, 4, 5]
+
+
+def test_the_groups_of_sd_repeat_themselves(data_home):
+    data = load("SD2", data_home)
+    correlation = np.corrcoef(data.X[:, : 10 * len(data.relevant)], rowvar=False)
+    for group in data.relevant:
+        assert correlation[np.ix_(group, group)].min() > 0.9
+    assert len(data.redundant) == 36
+
+
+def test_the_truth_is_none_where_it_is_not_known(data_home):
+    data = load("colon", data_home)
+    assert data.relevant is None
+    assert data.redundant is None
+
+
+def test_mixed_columns_are_strings_and_numbers_and_can_be_selected_from(data_home):
+    data = load("kddcup_10K", data_home, max_rows=700)
+    assert data.X.shape == (700, 41)
+    assert np.flatnonzero(data.discrete).tolist() == [1, 2, 3, 6, 11, 20, 21]
+    assert [str(t) for t in data.X.schema.types[:5]] == ["double", "string", "string", "string", "double"]
+    assert set(data.y) == {"negative", "positive"}
+    assert len(belief.select(data.X, data.y, 5, discrete_features=data.discrete, random_state=0).selected) == 5
+
+
+def test_nominal_levels_of_ecbdl14_are_strings_even_where_no_letter_is(data_home):
+    data = load("ECBDL14_1K", data_home)
+    assert [str(t) == "string" for t in data.X.schema.types] == data.discrete.tolist()
+    assert data.discrete.tolist() == ecbdl14_like(1).discrete.tolist()
+
+
+def test_sparse_rows(data_home):
+    data = load("a9a", data_home, max_rows=1_000)
+    assert sum(X.shape[0] for X in data.X) == len(data.y) == 1_000
+    whole = load("a9a", data_home)
+    assert {X.shape[1] for X in whole.X} == {123}
+    assert np.array_equal(whole.X[0][:1_000].toarray(), data.X[0].toarray())
+
+
+def test_the_large_libsvm_files_plain_and_packed(tmp_path):
+    dense = "".join(f"{c} " + " ".join(f"{j}:{0.01 * j}" for j in range(1, 2001)) + "\n" for c in (1, -1, -1))
+    (tmp_path / "epsilon_normalized.bz2").write_bytes(bz2.compress(dense.encode()))
+    (tmp_path / "url_combined").write_text("+1 4:0.5 3231961:1\n-1 1:1\n")
+    epsilon, url = load("epsilon", tmp_path), load("url", tmp_path)
+    assert [X.shape for X in epsilon.X] == [(3, 2000)]
+    assert np.allclose(epsilon.X[0][0, :3], [0.01, 0.02, 0.03])
+    assert epsilon.y.tolist() == [1, -1, -1]
+    assert load("epsilon", tmp_path, max_rows=2).y.tolist() == [1, -1]
+    assert url.X[0].shape == (2, 3_231_961)
+    assert url.X[0].indices.tolist() == [3, 3_231_960, 0]
+    assert url.y.tolist() == [1, -1]
+
+
+ARFF = """% made up
+@relation ECBDL14
+@attribute separation real
+@ATTRIBUTE 'PredSS_r1_-1' {H,E,C,X}
+@attribute level {0,1,X}
+@attribute class {0,1}
+
+@data
+6,H,0,0
+7.5,X,1,1
+8,C,1,0
+"""
+
+
+def test_arff_says_what_is_nominal(tmp_path):
+    (tmp_path / "ECBDL14.arff").write_text(ARFF)
+    data = load("ECBDL14", tmp_path)
+    assert data.X.column_names == ["separation", "PredSS_r1_-1", "level"]
+    assert data.X.to_pylist()[1] == {"separation": 7.5, "PredSS_r1_-1": "X", "level": "1"}
+    assert data.discrete.tolist() == [False, True, True]
+    assert data.y.tolist() == [0, 1, 0]
+    assert load("ECBDL14", tmp_path, max_rows=2).X.shape == (2, 3)
+
+
+def test_the_folder_may_come_from_the_environment(monkeypatch, tmp_path):
+    (tmp_path / "Corral.csv").write_text("0,0,1,1,0,1,1\n1,0,1,0,0,0,0\n")  # right in the folder
+    monkeypatch.setenv("BELIEF_DATA", str(tmp_path))
+    assert load("Corral").y.tolist() == [1, 0]
+    monkeypatch.delenv("BELIEF_DATA")
+    with pytest.raises(ValueError, match="give home, or set BELIEF_DATA"):
+        load("Corral")
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_missing_file_is_named_with_its_collection(name, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no file \S+ .* in .*: it is (in|part of|one of) "):
+        load(name, tmp_path)
+
+
+REFUSED = {
+    "unknown": ({"name": "covtyp_10K"}, "no data set 'covtyp_10K' .did you mean 'covtype_10K'"),
+    "no rows": ({"name": "Corral", "max_rows": 0}, "max_rows must be None or an integer of at least 1; got 0"),
+    "narrow": ({"name": "ECBDL14"}, "ECBDL14.csv: 632 columns were expected; .*got 3"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case, tmp_path):
+    options, message = REFUSED[case]
+    (tmp_path / "ECBDL14.csv").write_text("1,2,3\n4,5,6\n")
+    with pytest.raises(ValueError, match=message):
+        load(home=tmp_path, **options)
+
+
+def test_an_arff_file_without_data_is_refused(tmp_path):
+    (tmp_path / "ECBDL14.arff").write_text("1,2,3\n")
+    with pytest.raises(ValueError, match=r"ECBDL14.arff: is not an ARFF file: it has no line @data"):
+        load("ECBDL14", tmp_path)
