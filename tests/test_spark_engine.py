@@ -4,13 +4,23 @@ On Spark Connect the same tests run in a child process (see spark_sessions.py).
 """
 
 import os
+from threading import Timer
 
 import numpy as np
 import pytest
 import test_oracle
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
-from spark_sessions import _stopped_at_the_end, on_connect, quiet_pandas, spark  # noqa: F401
+from spark_sessions import (  # noqa: F401
+    _stopped_at_the_end,
+    cluster,
+    connect_server,
+    on_connect,
+    quiet_pandas,
+    spark,
+)
 from tables import cases
 
 import belief
@@ -73,3 +83,242 @@ test_joint_collisions = few(test_oracle.test_joint_collisions_agree_with_the_ora
 test_neighbours = few(test_oracle.test_the_neighbours_are_those_of_the_oracle_in_order, 4)
 test_lazy_selection = test_oracle.test_lazy_selection_gives_what_measuring_everything_gives
 test_far_values = test_oracle.test_values_far_from_zero_and_far_apart_do_not_hide_neighbours
+
+
+def table(n=80, seed=0):
+    """Eight features, most values 0: 0 and 1 tell the classes apart, and 2 repeats 0."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, 8)).round(2) * (rng.random((n, 8)) < 0.3)
+    X[:, 0] += y
+    X[:, 1] += (y == 1) * 2
+    X[:, 2] = X[:, 0] + 0.1 * rng.normal(size=n)
+    return X, y
+
+
+def vectors(spark, X, y, dense):  # noqa: F811
+    """A DataFrame of vectors, dense where the mask says so."""
+    from pyspark.ml.linalg import Vectors
+
+    rows = [
+        (Vectors.dense(x) if is_dense else Vectors.sparse(len(x), np.flatnonzero(x), x[x != 0]), f"class {c}")
+        for x, c, is_dense in zip(X, y.tolist(), dense, strict=True)
+    ]
+    return spark.createDataFrame(rows, ["features", "label"])
+
+
+def same(got, wanted):
+    assert got.selected.tolist() == wanted.selected.tolist()
+    np.testing.assert_allclose(got.weights, wanted.weights, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(got.scores, wanted.scores, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(got.redundancy, wanted.redundancy, rtol=1e-6, atol=1e-9)
+    assert got.n_rows == wanted.n_rows
+    assert got.watched.tolist() == wanted.watched.tolist()
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "mixed"])
+@pytest.mark.parametrize("zeros", [0.0, 0.8])
+def test_vectors_of_every_kind(spark, kind, zeros):  # noqa: F811
+    X, y = table()
+    X[np.random.default_rng(1).random(X.shape) < zeros] = 0.0
+    dense = {"dense": np.ones(80, bool), "sparse": np.zeros(80, bool), "mixed": np.arange(80) % 2 == 0}[kind]
+    chosen = {"n_features_to_select": 3, "random_state": 1, "scale": "standard"}
+    same(belief.select(vectors(spark, X, y, dense), label="label", **chosen), belief.select(X, y, **chosen))
+
+
+@pytest.mark.parametrize("stratify", [False, True])
+def test_plain_columns(spark, stratify):  # noqa: F811
+    import pandas as pd
+
+    X, y = table()
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(X, columns=[f"n{j}" for j in range(8)])
+    frame["n3"] = frame["n3"].mask(rng.random(80) < 0.2)
+    frame["word"] = np.where(rng.random(80) < 0.7, np.array(["a", "b", "c"])[y], "z")
+    frame.loc[5:9, "word"] = None
+    frame["yes"] = y == rng.integers(0, 3, 80)
+    frame["whole"] = rng.integers(-5, 5, 80)
+    plain = frame.assign(y=y).astype(object)
+    df = spark.createDataFrame(plain.where(plain.notna(), None))
+    df = df.selectExpr(*[f"cast({c} as double) {c}" for c in frame.columns[:8]], "word", "yes", "whole", "y")
+    chosen = {"n_features_to_select": 5, "random_state": 1, "stratify": stratify, "sample_size": 40}
+    got = belief.select(df, label="y", **chosen)
+    wanted = belief.select(frame, y, **chosen)
+    same(got, wanted)
+    assert list(got.feature_names) == list(wanted.feature_names)
+    assert got.classes.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_are_merged_by_slices_on_the_executors(spark, monkeypatch, sparse):  # noqa: F811
+    X, y = table()
+    X[:, 3:] *= np.random.default_rng(1).random((80, 5)) < 0.1
+    monkeypatch.setattr(spark_engine, "SLICE", 3)
+    monkeypatch.setattr(spark_engine, "COLLECT_BYTES", 0)
+    monkeypatch.setattr(spark_engine, "QUERY_BYTES", 2000)  # several searches too
+    monkeypatch.setattr("belief.engines.spark.engine.SPARSE_BELOW", 1.1 if sparse else 0)
+    df = vectors(spark, X, y, np.zeros(80, bool))
+    chosen = {"n_features_to_select": 3, "random_state": 1, "scale": "standard"}
+    same(belief.select(df, label="label", **chosen), belief.select(csr_array(X) if sparse else X, y, **chosen))
+
+
+def engine_on(spark, df, staging):  # noqa: F811
+    given_frame = open_frame(df, "features", "label", "auto")
+    return SparkEngine(spark, given_frame.df, given_frame.reader, given_frame.discrete, staging, lambda what: None)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_block_that_comes_back_different_is_an_error(spark, fixed):  # noqa: F811
+    def rows(batches):
+        import time
+
+        import numpy as np
+        import pyarrow as pa
+
+        rng = np.random.default_rng(0 if fixed else time.time_ns())
+        for batch in batches:
+            X = rng.normal(size=(50, 4))
+            lists = pa.array(list(X), pa.list_(pa.float64()))
+            yield pa.record_batch([lists, pa.array(np.arange(50) % 2)], names=["features", "label"])
+            del batch
+
+    df = spark.range(0, 2, 1, 2).mapInArrow(rows, "features array<double>, label long")
+    with engine_on(spark, df, "memory") as engine:
+        engine.describe()
+        engine._store._staged.unpersist(blocking=True)  # as if every executor were lost
+        if fixed:
+            assert len(engine.sample(np.array([10]), 0).row) == 10
+            return
+        with pytest.raises(ValueError, match=r"^Partition \d of the DataFrame was lost, and came out different"):
+            engine.sample(np.array([10]), 0)
+
+
+def test_blocks_are_kept_in_the_folder_named_and_gone_in_the_end(spark, tmp_path):  # noqa: F811
+    X, y = table()
+    with engine_on(spark, in_partitions(spark, X, y.astype(np.int32), 3), str(tmp_path)) as engine:
+        engine.describe()
+        (run,) = tmp_path.iterdir()
+        files = list(run.iterdir())
+        assert len(files) == 2  # one partition is empty
+        files[0].unlink()
+        with pytest.raises(ValueError, match="is gone: the folder of staged blocks"):
+            engine.sample(np.array([60]), 0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_rows_are_numbered_as_zip_with_index_would(spark):  # noqa: F811
+    X = np.arange(40.0)[:, None] + [[0.0, 0.5]]
+    with engine_on(spark, in_partitions(spark, X, (np.arange(40) % 2).astype(np.int32), 7), "auto") as engine:
+        engine.describe()
+        sample = engine.sample(np.array([40]), 0)
+        np.testing.assert_array_equal(engine._queries[:, 0], np.arange(40.0))
+        np.testing.assert_array_equal(sample.label, sample.row % 2)
+
+
+BAD = {
+    "no rows": (lambda df: df.limit(0), {}, "has no rows"),
+    "one class": (lambda df: df.selectExpr("features", "1 label"), {}, "'label' has one class only"),
+    "null label": (lambda df: df.selectExpr("features", "nullif(label, 'class 1') label"), {}, "'label' has no value"),
+    "null vector": (lambda df: df.selectExpr("if(label = 'class 1', null, features) features", "label"), {}, "no vec"),
+    "unknown label": (lambda df: df, {"label": "lable"}, r"no column 'lable' .* .did you mean 'label'"),
+    "label type": (lambda df: df.selectExpr("features", "array(1) label"), {}, "'label' has the type array<int>"),
+    "features type": (lambda df: df.selectExpr("1 features", "label"), {}, "'features' has the type int, but must"),
+    "column type": (lambda df: df.selectExpr("array(1) a", "label"), {}, "'a' has the type array<int>, but must be"),
+    "regression": (
+        lambda df: df.selectExpr("features", "cast(monotonically_increasing_id() as double) + 0.5 label"),
+        {}, "looks like a regression target",
+    ),
+    "infinite": (lambda df: df.selectExpr("array(double('inf'), 1D) features", "label"), {}, "contains infinity"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence(spark, case):  # noqa: F811
+    change, given_settings, said = BAD[case]
+    X, y = table()
+    df = change(vectors(spark, X, y, np.ones(80, bool)))
+    with pytest.raises(ValueError, match=said):
+        belief.select(df, **{"label": "label", "n_features_to_select": 2, **given_settings})
+
+
+def test_vectors_of_different_lengths_are_refused(spark):  # noqa: F811
+    from pyspark.ml.linalg import Vectors
+
+    df = spark.createDataFrame([(Vectors.dense(range(2 + i % 2)), i % 3) for i in range(9)], ["features", "label"])
+    for n in (1, 9):  # in one partition, and in several
+        with pytest.raises(ValueError, match=r"'features' differ in length: (2, but 3|2 in one)"):
+            belief.select(df.repartition(n), label="label")
+
+
+def test_progress_is_told(spark):  # noqa: F811
+    X, y = table()
+    told = []
+    settings_ = Settings(n_features_to_select=2, random_state=0)
+    df = vectors(spark, X, y, np.ones(80, bool))
+    select_frame(df, features="features", label="label", settings=settings_, callback=told.append)
+    assert {"staging", "searching", "weighing"} <= {p.detail for p in told}
+    assert told[-1].phase == "finished"
+
+
+@given(
+    arrays=st.dictionaries(
+        st.text(max_size=5),
+        hnp.arrays(st.sampled_from([np.float32, np.float64, np.int32, np.int64, np.uint64, bool]),
+                   hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)),
+    )
+)  # fmt: skip
+def test_what_is_packed_is_unpacked(arrays):
+    back = unpack(pack(arrays))
+    assert list(back) == list(arrays)
+    for name, x in arrays.items():
+        assert back[name].dtype == x.dtype
+        np.testing.assert_array_equal(back[name], x)
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
+def test_all_of_it_on_connect():
+    with connect_server() as address:
+        on_connect(address, __file__, "-x", "-k", "not cluster")
+
+
+# --- a cluster that loses a worker ---
+
+LARGE = {"n_features_to_select": 3, "random_state": 1, "sample_size": 6000}
+
+
+@pytest.fixture(scope="module")
+def large():
+    """Enough that a phase takes a second, and what one machine makes of it."""
+    X, y = table(20_000, seed=3)
+    X = np.hstack([X, np.random.default_rng(4).normal(size=(20_000, 60))])
+    return X, y.astype(np.int32), belief.select(X, y, **LARGE)
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="a cluster is of classic Spark")
+@pytest.mark.parametrize("phase", ["searching", "weighing"])
+def test_a_cluster_that_loses_a_worker_gives_the_same_answer(large, phase):
+    X, y, wanted = large
+    with cluster() as running, running.session() as session:
+        df = in_partitions(session, X, y, 6)
+
+        def run(callback=None):
+            chosen = Settings(**LARGE)
+            return select_frame(
+                df, features="features", label="label", settings=chosen, staging="memory", callback=callback
+            )
+
+        same(run(), wanted)
+        assert running.alive() == 2
+        told = []
+
+        def kill():
+            running.kill_worker()
+            told.append("killed")
+
+        def watch(p):
+            told.append(p.detail)
+            if p.detail == phase and told.count(phase) == 1:
+                Timer(0.4, kill).start()
+
+        same(run(watch), wanted)
+        assert told[told.index("killed") - 1] == phase  # or it was over before

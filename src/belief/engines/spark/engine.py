@@ -241,6 +241,11 @@ class SparkEngine:
     def _described(self, what: str) -> Iterator[None]:
         """Name the jobs of a phase, in Spark's own pages and for who watches."""
         self._say(what)
+        with clear_errors(), self._tagged(what):
+            yield
+
+    @contextmanager
+    def _tagged(self, what: str) -> Iterator[None]:
         context = getattr(self._spark, "_sc", None)  # none on Connect
         if context is None:
             tag = "belief-" + what.replace(" ", "-")
@@ -256,6 +261,20 @@ class SparkEngine:
             yield
         finally:
             context.setJobDescription(before)
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """What went wrong on an executor, as one sentence where it is one of ours."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        ours = re.search(r"^ValueError: (.*)$", str(error), re.MULTILINE)
+        if ours is None:
+            raise
+        raise ValueError(ours[1]) from None
 
 
 def merged(job: Job, answers: Sequence[tuple[int, int, bytes]], n_blocks: int) -> dict[int, dict[str, Array]]:
