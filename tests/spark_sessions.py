@@ -46,8 +46,6 @@ SETTINGS = {
     "spark.log.level": "ERROR",
 }
 OLDEST_JAVA = 17
-# PySpark 4.3 warns of every pandas from 3.0 on, though nothing here goes through pandas
-quiet_pandas = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 
 # --- Java ---
@@ -231,7 +229,7 @@ def on_connect(address, *arguments, **variables):
     """Run pytest with these arguments in a child whose sessions are of this Connect server; fail as it fails."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, arguments)]
     env = {**os.environ, **environment(), "SPARK_REMOTE": address, **variables}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, f"on Connect:\n{done.stdout}\n{done.stderr}"
 
 
@@ -288,3 +286,5 @@ if __name__ == "__main__":  # the Makefile asks whether it must install a Java
         java_home()
     except RuntimeError as none:
         sys.exit(str(none))
+
+quiet_pandas = []  # pytest is told in pyproject.toml

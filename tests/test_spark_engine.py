@@ -13,13 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
-from spark_sessions import (  # noqa: F401
-    _stopped_at_the_end,
+from spark_sessions import (
     cluster,
     connect_server,
     on_connect,
-    quiet_pandas,
-    spark,
 )
 from tables import cases
 
@@ -31,10 +28,8 @@ from belief.engines.spark.frame import open_frame
 from belief.engines.spark.wire import pack, unpack
 from belief.method.settings import Settings
 
-pytestmark = quiet_pandas
 
-
-def in_partitions(spark, X, labels, n):  # noqa: F811
+def in_partitions(spark, X, labels, n):
     """A DataFrame of arrays and labels in n partitions, of which the second is empty, in the order of the rows."""
     cuts = np.linspace(0, len(X), max(2, n)).astype(int)
     parts = np.split(np.arange(len(X)), cuts[1:-1]) if n > 1 else [np.arange(len(X))]
@@ -58,7 +53,7 @@ if "SPARK_REMOTE" in os.environ:
 
 
 @pytest.fixture(params=WAYS)
-def make_engine(request, spark):  # noqa: F811
+def make_engine(request, spark):
     n, staging = WAYS[request.param]
 
     def make(X, labels, discrete):
@@ -96,7 +91,7 @@ def table(n=80, seed=0):
     return X, y
 
 
-def vectors(spark, X, y, dense):  # noqa: F811
+def vectors(spark, X, y, dense):
     """A DataFrame of vectors, dense where the mask says so."""
     from pyspark.ml.linalg import Vectors
 
@@ -118,7 +113,7 @@ def same(got, wanted):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "mixed"])
 @pytest.mark.parametrize("zeros", [0.0, 0.8])
-def test_vectors_of_every_kind(spark, kind, zeros):  # noqa: F811
+def test_vectors_of_every_kind(spark, kind, zeros):
     X, y = table()
     X[np.random.default_rng(1).random(X.shape) < zeros] = 0.0
     dense = {"dense": np.ones(80, bool), "sparse": np.zeros(80, bool), "mixed": np.arange(80) % 2 == 0}[kind]
@@ -127,7 +122,7 @@ def test_vectors_of_every_kind(spark, kind, zeros):  # noqa: F811
 
 
 @pytest.mark.parametrize("stratify", [False, True])
-def test_plain_columns(spark, stratify):  # noqa: F811
+def test_plain_columns(spark, stratify):
     import pandas as pd
 
     X, y = table()
@@ -150,7 +145,7 @@ def test_plain_columns(spark, stratify):  # noqa: F811
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_sums_are_merged_by_slices_on_the_executors(spark, monkeypatch, sparse):  # noqa: F811
+def test_sums_are_merged_by_slices_on_the_executors(spark, monkeypatch, sparse):
     X, y = table()
     X[:, 3:] *= np.random.default_rng(1).random((80, 5)) < 0.1
     monkeypatch.setattr(spark_engine, "SLICE", 3)
@@ -162,13 +157,13 @@ def test_sums_are_merged_by_slices_on_the_executors(spark, monkeypatch, sparse):
     same(belief.select(df, label="label", **chosen), belief.select(csr_array(X) if sparse else X, y, **chosen))
 
 
-def engine_on(spark, df, staging):  # noqa: F811
+def engine_on(spark, df, staging):
     given_frame = open_frame(df, "features", "label", "auto")
     return SparkEngine(spark, given_frame.df, given_frame.reader, given_frame.discrete, staging, lambda what: None)
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_a_block_that_comes_back_different_is_an_error(spark, fixed):  # noqa: F811
+def test_a_block_that_comes_back_different_is_an_error(spark, fixed):
     def rows(batches):
         import time
 
@@ -193,7 +188,7 @@ def test_a_block_that_comes_back_different_is_an_error(spark, fixed):  # noqa: F
             engine.sample(np.array([10]), 0)
 
 
-def test_blocks_are_kept_in_the_folder_named_and_gone_in_the_end(spark, tmp_path):  # noqa: F811
+def test_blocks_are_kept_in_the_folder_named_and_gone_in_the_end(spark, tmp_path):
     X, y = table()
     with engine_on(spark, in_partitions(spark, X, y.astype(np.int32), 3), str(tmp_path)) as engine:
         engine.describe()
@@ -206,7 +201,7 @@ def test_blocks_are_kept_in_the_folder_named_and_gone_in_the_end(spark, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-def test_the_rows_are_numbered_as_zip_with_index_would(spark):  # noqa: F811
+def test_the_rows_are_numbered_as_zip_with_index_would(spark):
     X = np.arange(40.0)[:, None] + [[0.0, 0.5]]
     with engine_on(spark, in_partitions(spark, X, (np.arange(40) % 2).astype(np.int32), 7), "auto") as engine:
         engine.describe()
@@ -233,7 +228,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_sentence(spark, case):  # noqa: F811
+def test_bad_input_is_one_sentence(spark, case):
     change, given_settings, said = BAD[case]
     X, y = table()
     df = change(vectors(spark, X, y, np.ones(80, bool)))
@@ -241,7 +236,7 @@ def test_bad_input_is_one_sentence(spark, case):  # noqa: F811
         belief.select(df, **{"label": "label", "n_features_to_select": 2, **given_settings})
 
 
-def test_vectors_of_different_lengths_are_refused(spark):  # noqa: F811
+def test_vectors_of_different_lengths_are_refused(spark):
     from pyspark.ml.linalg import Vectors
 
     df = spark.createDataFrame([(Vectors.dense(range(2 + i % 2)), i % 3) for i in range(9)], ["features", "label"])
@@ -250,7 +245,7 @@ def test_vectors_of_different_lengths_are_refused(spark):  # noqa: F811
             belief.select(df.repartition(n), label="label")
 
 
-def test_progress_is_told(spark):  # noqa: F811
+def test_progress_is_told(spark):
     X, y = table()
     told = []
     settings_ = Settings(n_features_to_select=2, random_state=0)

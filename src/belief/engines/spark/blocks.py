@@ -53,7 +53,7 @@ class Reader:
     def _plain(self, names: dict[tuple[str, float], int]) -> Callable[[Any, int], Rows]:
         coders = Columns(self.columns, "The DataFrame", lambda name: Hashed(name, names))
         coders.declare(self.declared)
-        return lambda batch, n: coders.block(batch.drop_columns(["label"]))
+        return lambda batch, n: coders.block(batch.drop_columns(["label"]))  # told apart by their places
 
     def _vectors(self) -> Callable[[Any, int], Rows]:
         width = self.width

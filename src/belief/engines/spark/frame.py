@@ -121,7 +121,8 @@ def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> I
               for name, k in kinds.items()]  # fmt: skip
     text = np.array([k in ("string", "boolean") for k in kinds.values()], bool)
     declared = discrete_mask(discrete_features, names, len(names))
-    chosen = [functions.col(_quoted(name)).cast(k).alias(name) for name, k in kinds.items()]
+    # under names of our own: mapInArrow parses those it is given
+    chosen = [functions.col(_quoted(name)).cast(k).alias(f"f{j}") for j, (name, k) in enumerate(kinds.items())]
     reader = Reader(fields, label, "", declared, len(names))
     return Input(df.select(*chosen, _label(df, label)), reader, names, text | declared)
 

@@ -1,0 +1,63 @@
+"""Files read by Spark: what `belief select --engine spark` runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from belief.data.files import Wanted, chosen_names, find_files
+from belief.data.tabular import CsvForm
+from belief.engines.spark import select_frame
+from belief.method.settings import Settings
+from belief.result import Result
+
+
+def session(master: str | None) -> Any:
+    """A session on a master: local[2], spark://host:port, yarn, k8s://..., or sc://host:port for Spark Connect."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ValueError("--engine spark needs PySpark: pip install 'belief-fs[spark]'.") from None
+    if master is None or master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or the executors may be of another environment
+    builder = SparkSession.builder.appName("belief")
+    if master is not None and master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    for name, value in quiet.items():
+        builder = builder.config(name, value)
+    return (builder.master(master) if master else builder).getOrCreate()
+
+
+def select_files(paths: Sequence[Path], wanted: Wanted, settings: Settings, master: str | None, verbose: int) -> Result:
+    """Select features of files that Spark reads; the order of the rows is the one Spark gives them."""
+    kind, files = find_files(paths)
+    if kind not in ("parquet", "csv", "libsvm"):
+        raise ValueError(f"{paths[0]}: --engine spark reads Parquet, CSV and LIBSVM files; use --engine local.")
+    label = "label" if kind == "libsvm" else wanted.label
+    if label is None:
+        raise ValueError("Say which column holds the class, with --label NAME.")
+    spark = session(master)
+    try:
+        df = read(spark, kind, [str(file.absolute()) for file in files], wanted.csv)
+        features = "features" if kind == "libsvm" else chosen_names(df.columns, str(files[0]), wanted)
+        discrete = wanted.discrete or "auto"
+        return select_frame(
+            df, features=features, label=label, settings=settings, discrete_features=discrete, verbose=verbose
+        )
+    finally:
+        spark.stop()
+
+
+def read(spark: Any, kind: str, files: list[str], form: CsvForm) -> Any:
+    """The files as a DataFrame; columns of a CSV file without a header are c0, c1, ..."""
+    if kind == "libsvm":
+        return spark.read.format("libsvm").load(files)
+    if kind == "parquet":
+        return spark.read.parquet(*files)
+    separator = form.separator or ("\t" if ".tsv" in files[0].lower() else ",")
+    df = spark.read.csv(files, header=form.header, inferSchema=True, sep=separator)
+    return df if form.header else df.toDF(*[f"c{j}" for j in range(len(df.columns))])

@@ -1,0 +1,177 @@
+"""The Estimator and the Model: store, check, ask the engine, keep the Result."""
+
+from __future__ import annotations
+
+from inspect import Parameter, Signature
+from typing import Any, ClassVar, Self
+
+from pyspark.ml import Estimator, Model
+from pyspark.ml.feature import VectorSlicer
+from pyspark.ml.functions import array_to_vector
+from pyspark.ml.linalg import DenseVector
+from pyspark.ml.util import MLReadable, MLWritable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType
+
+from belief.method.settings import did_you_mean
+from belief.result import Result
+from belief.spark.params import TABLE, BeliefParams, with_setters
+from belief.spark.saving import ModelReader, ModelWriter, ParamsReader, ParamsWriter
+
+EXPLANATION = (
+    "feature string, index long, rank int, relevance double, paid double, score double, repeats string, at double,"
+    " why string"
+)
+
+
+@with_setters([p.name for p in TABLE])
+class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable["BeliefSelector"], MLWritable):
+    """Select features by BELIEF on Spark: relevance from neighbours, less redundancy from collisions (mCR).
+
+    Every parameter is a Param with a setter and a getter; ``print(BeliefSelector().explainParams())`` says what each
+    means and what it is.
+
+    Parameters
+    ----------
+    featuresCol : str, default="features"
+        A column of vectors, dense, sparse or both, or of arrays of numbers.
+    inputCols : list of str, optional
+        The feature columns, where the features are not one vector: numbers, booleans and strings; nulls are missing
+        values.
+    labelCol : str, default="label"
+        The column of the classes, numbers or strings.
+    outputCol : str, optional
+        Where the model writes the vector of the selected features, in order of selection. With `inputCols` there is
+        none: the model drops the columns that were not selected.
+    discreteFeatures : "auto", mask, indices or names, default="auto"
+        The nominal features, of which only "equal or not" counts. "auto": string and boolean columns, and those of a
+        vector that its ML attributes call nominal.
+    staging : str, default="auto"
+        Where the rows are held during the fit: "memory", "disk", a folder that all executors reach, or "auto": a
+        temporary folder where Spark runs on one machine, and memory elsewhere.
+    numTopFeatures, numNeighbors, sampleSize, batchSize, seed
+        What is called `n_features_to_select`, `n_neighbors`, `sample_size`, `batch_size` and `random_state` in
+        :class:`belief.BeliefSelector`; with the same defaults.
+    neighborhood, scale, redundancy, theta, eta, kappa, stratify
+        As in :class:`belief.BeliefSelector`.
+
+    Examples
+    --------
+    >>> from belief.spark import BeliefSelector
+    >>> selector = BeliefSelector(numTopFeatures=20, labelCol="left", outputCol="selected", seed=0)
+    >>> model = selector.fit(df)  # doctest: +SKIP
+    >>> model.explain().show()  # doctest: +SKIP
+    >>> model.transform(df)  # doctest: +SKIP
+    """
+
+    __module__ = "belief.spark"  # a saved selector is found again by this name
+    __signature__: ClassVar = Signature(
+        [Parameter(p.name, Parameter.KEYWORD_ONLY, default=d) for p, d in TABLE.items()]
+    )
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__()
+        self.setParams(**params)
+
+    def setParams(self, **params: Any) -> Self:
+        """Set any of the Params by name."""
+        for name in params:
+            if not self.hasParam(name):
+                raise TypeError(f"There is no param {name!r}{did_you_mean(name, [p.name for p in self.params])}.")
+        return self._set(**params)
+
+    def _fit(self, dataset: DataFrame) -> BeliefSelectorModel:
+        features, settings = self._features(), self._settings()
+        from belief.engines.spark import select_frame
+
+        result = select_frame(
+            dataset,
+            features=features,
+            label=self.getLabelCol(),
+            settings=settings,
+            discrete_features=self.getDiscreteFeatures(),
+            staging=self.getStaging(),
+        )
+        return self._copyValues(BeliefSelectorModel(result)._resetUid(self.uid))
+
+    def write(self) -> ParamsWriter:
+        """Give the writer of this selector, which knows `overwrite` and `save`."""
+        return ParamsWriter(self)
+
+    @classmethod
+    def read(cls) -> ParamsReader:
+        """Give the reader of saved selectors."""
+        return ParamsReader(cls)
+
+
+@with_setters(["featuresCol", "outputCol"])
+class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"], MLWritable):
+    """The features that :class:`BeliefSelector` selected, and why.
+
+    `transform` writes the selected features of the vectors in `featuresCol` to `outputCol`, in order of selection, with
+    their ML attributes, sparse where they were sparse. Of `inputCols` it keeps the selected ones, and every other
+    column of the DataFrame, as they are.
+    """
+
+    __module__ = "belief.spark"
+
+    def __init__(self, result: Result) -> None:
+        super().__init__()
+        self._result = result
+
+    @property
+    def selectedFeatures(self) -> list[int]:
+        """The indices of the selected features, in order of selection."""
+        return self._result.selected.tolist()
+
+    @property
+    def selectedNames(self) -> list[str]:
+        """Their names: the columns, or what the vector's ML attributes call them; else x0, x1, ..."""
+        return self._result.selected_names
+
+    @property
+    def weights(self) -> DenseVector:
+        """The relevance of every feature, w."""
+        return DenseVector(self._result.weights)
+
+    def toLocal(self) -> Result:
+        """Everything the run found, as in the rest of this package."""
+        return self._result
+
+    def explain(self) -> DataFrame:
+        """Say of every selected and every watched feature why it was taken or left; see :meth:`Result.explain`."""
+        return SparkSession.active().createDataFrame(list(self._result.explain()), EXPLANATION)
+
+    def _transform(self, dataset: DataFrame) -> DataFrame:
+        features = self._features()
+        if isinstance(features, str):
+            return self._sliced(dataset, features)
+        _check_columns(dataset, self.selectedNames)
+        return dataset.drop(*set(features).difference(self.selectedNames))
+
+    def _sliced(self, dataset: DataFrame, features: str) -> DataFrame:
+        _check_columns(dataset, [features])
+        slicer = VectorSlicer(inputCol=features, outputCol=self.getOutputCol(), indices=self.selectedFeatures)
+        if not isinstance(dataset.schema[features].dataType, ArrayType):
+            return slicer.transform(dataset)
+        vectors = f"{self.uid}__vectors"
+        return (
+            slicer.setInputCol(vectors)
+            .transform(dataset.withColumn(vectors, array_to_vector(dataset[features])))
+            .drop(vectors)
+        )
+
+    def write(self) -> ModelWriter:
+        """Give the writer of this model, which knows `overwrite` and `save`."""
+        return ModelWriter(self)
+
+    @classmethod
+    def read(cls) -> ModelReader:
+        """Give the reader of saved models."""
+        return ModelReader(cls)
+
+
+def _check_columns(dataset: DataFrame, needed: list[str]) -> None:
+    for name in needed:
+        if name not in dataset.columns:
+            raise ValueError(f"The DataFrame has no column {name!r}{did_you_mean(name, dataset.columns)}.")

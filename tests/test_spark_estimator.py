@@ -1,0 +1,305 @@
+"""The pyspark.ml face as a Spark user meets it: on classic Spark and, by the last test, all of it on Spark Connect."""
+
+import gc
+import inspect
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from spark_sessions import (
+    connect_server,
+    on_connect,
+)
+
+import belief
+from belief.engines.spark import select_frame
+from belief.method.settings import Settings
+from belief.result import Result
+from belief.spark import BeliefSelector, BeliefSelectorModel
+
+NAMES = ["noise", "signal", "copy", "weak", "flat"]
+
+
+def numbers():
+    """Five features: 1 tells the classes apart, 2 is its copy, 3 helps a little, 0 is noise, 4 is nearly empty."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0.0, 1.0, 2.0], 20)
+    X = rng.normal(size=(60, 5)).round(3)
+    X[:, 1] += 4 * y
+    X[:, 2] = X[:, 1]
+    X[:, 3] += y
+    X[:, 4] = rng.random(60) < 0.1
+    return X, y
+
+
+@pytest.fixture
+def df(spark):
+    """The same numbers as vectors with names, half of them dense and half sparse."""
+    from pyspark.ml.linalg import Vectors
+
+    X, y = numbers()
+    sparse = lambda row: Vectors.sparse(5, np.flatnonzero(row), row[row != 0])  # noqa: E731
+    rows = [
+        (i, (Vectors.dense if i % 2 else sparse)(row), c) for i, (row, c) in enumerate(zip(X, y.tolist(), strict=True))
+    ]
+    names = {"ml_attr": {"attrs": {"numeric": [{"idx": j, "name": n} for j, n in enumerate(NAMES)]}, "num_attrs": 5}}
+    return spark.createDataFrame(rows, ["id", "features", "label"]).withMetadata("features", names)
+
+
+@pytest.fixture
+def columns(spark):
+    """The same as plain columns, one of them text, with holes."""
+    X, y = numbers()
+    town = np.array(["Rome", "Oslo", "Bern"])[y.astype(int)]
+    rows = [(*map(float, row), None if i % 7 == 0 else str(t), f"class {c:.0f}") for i, (row, t, c) in
+            enumerate(zip(X, town, y, strict=True))]  # fmt: skip
+    return spark.createDataFrame(rows, ", ".join(f"{n} double" for n in NAMES) + ", town string, kind string")
+
+
+@pytest.fixture
+def selector():
+    return BeliefSelector(numTopFeatures=2, numNeighbors=3, outputCol="best", seed=7)
+
+
+def expected(n=2):
+    X, y = numbers()
+    return belief.select(X, y, n, n_neighbors=3, random_state=7)
+
+
+# --- the Params ---
+
+
+def test_defaults_are_those_of_the_method():
+    assert BeliefSelector()._settings() == Settings()
+    engine = inspect.signature(select_frame).parameters
+    assert BeliefSelector().getStaging() == engine["staging"].default
+    assert BeliefSelector().getDiscreteFeatures() == engine["discrete_features"].default
+
+
+def test_every_param_has_setter_getter_doc_and_keyword():
+    selector = BeliefSelector()
+    values = {
+        "featuresCol": "f", "inputCols": ["a"], "labelCol": "l", "outputCol": "o", "numTopFeatures": 3,
+        "numNeighbors": 4, "sampleSize": 0.5, "batchSize": 0.1, "neighborhood": "pooled", "scale": "none",
+        "redundancy": None, "theta": 0.3, "eta": 3, "kappa": 0.5, "discreteFeatures": [1, 2], "stratify": True,
+        "seed": 5, "staging": "disk",
+    }  # fmt: skip
+    assert {p.name for p in selector.params} == set(values) == set(inspect.signature(BeliefSelector).parameters)
+    for name, value in values.items():
+        title = name[0].upper() + name[1:]
+        assert getattr(selector, f"set{title}")(value) is selector
+        assert getattr(selector, f"get{title}")() == value
+        assert getattr(BeliefSelector, f"set{title}").__doc__ == f"Sets {name}: {selector.getParam(name).doc}."
+    assert BeliefSelector(**values).setParams(eta=1.5).getEta() == 1.5
+    assert selector.setInputCols(None).getInputCols() is None
+
+
+def test_the_docs_list_every_param_with_its_default():
+    page = (Path(__file__).parents[1] / "docs" / "spark.md").read_text()
+    listed = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.MULTILINE))
+    selector = BeliefSelector()
+    told = {p.name: repr(selector.getOrDefault(p)).replace("'", '"') for p in selector.params}
+    assert listed == told | {"outputCol": 'uid + "__output"'}
+
+
+def test_numpy_values_are_plain_ones():
+    selector = BeliefSelector(numTopFeatures=np.int64(3), discreteFeatures=np.array([True, False]))
+    assert type(selector.getNumTopFeatures()) is int
+    assert selector.getDiscreteFeatures() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "said"),
+    [
+        (
+            {"numNeighbors": "ten"},
+            TypeError,
+            "for param \"numNeighbors\". It must be an integer of at least 1; got 'ten'.",
+        ),
+        ({"numNeighbors": 0}, ValueError, "numNeighbors must be an integer of at least 1; got 0."),
+        ({"theta": "most"}, ValueError, "theta must be 'mean' or a number of at least 0; got 'most'."),
+        ({"seed": 1.5}, TypeError, 'for param "seed". It must be an integer or None; got 1.5.'),
+        ({"labelCol": 3}, TypeError, 'Invalid param value given for param "labelCol". Could not convert'),
+        ({"numFeatures": 3}, TypeError, "There is no param 'numFeatures' (did you mean 'numTopFeatures'?)."),
+    ],
+)
+def test_wrong_params_are_named(params, error, said):
+    with pytest.raises(error) as caught:
+        BeliefSelector(**params)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"numNeighbors": None}, "numNeighbors must be an integer of at least 1; got None."),
+        ({"inputCols": ["a"], "featuresCol": "f"}, "inputCols and featuresCol are both set"),
+        ({"inputCols": ["a"], "outputCol": "o"}, "inputCols and outputCol are both set"),
+    ],
+)
+def test_params_that_do_not_fit_are_refused_before_the_data_is_looked_at(params, said):
+    with pytest.raises(ValueError, match=said):
+        BeliefSelector(**params).fit("no DataFrame at all")
+
+
+def test_a_wrong_column_is_named(df, selector):
+    with pytest.raises(ValueError, match=r"'lable'.*did you mean 'label'"):
+        selector.setLabelCol("lable").fit(df)
+
+
+# --- the model ---
+
+
+def test_the_model_tells_what_was_selected(df, selector):
+    model, result = selector.fit(df), expected()
+    assert model.uid == selector.uid
+    assert model.selectedFeatures == result.selected.tolist()
+    assert model.selectedNames == [NAMES[j] for j in result.selected]
+    np.testing.assert_allclose(model.weights.toArray(), result.weights, rtol=1e-9)
+    assert isinstance(model.toLocal(), Result)
+    assert model.toLocal().seed == model.getSeed() == 7
+    assert model.getNumTopFeatures() == 2
+    lines = [row.asDict() for row in model.explain().collect()]
+    assert lines == list(model.toLocal().explain())
+
+
+def test_vectors_keep_order_sparsity_and_names(df, selector):
+    model = selector.fit(df)
+    out = model.transform(df)
+    assert out.columns == [*df.columns, "best"]
+    for row in out.collect():
+        assert row.best.toArray().tolist() == row.features.toArray()[model.selectedFeatures].tolist()
+        assert type(row.best) is type(row.features)
+    attributes = out.schema["best"].metadata["ml_attr"]["attrs"]["numeric"]
+    assert [a["name"] for a in sorted(attributes, key=lambda a: a["idx"])] == model.selectedNames
+
+
+def test_arrays_are_vectors_too(df, selector):
+    from pyspark.ml.functions import vector_to_array
+
+    arrays = df.withColumn("features", vector_to_array("features"))
+    model = selector.fit(arrays)
+    out = model.transform(arrays)
+    assert out.columns == [*df.columns, "best"]
+    assert out.select("id", "best").collect() == selector.fit(df).transform(df).select("id", "best").collect()
+
+
+def test_columns_that_were_not_selected_are_dropped(columns):
+    model = BeliefSelector(inputCols=["noise", "town", "flat"], labelCol="kind", numTopFeatures=1, seed=0).fit(columns)
+    assert (model.selectedNames, model.selectedFeatures) == (["town"], [1])
+    assert model.transform(columns).columns == ["signal", "copy", "weak", "town", "kind"]
+    with pytest.raises(ValueError, match="no column 'town'"):
+        model.transform(columns.drop("town"))
+
+
+def test_odd_column_names(columns):
+    odd = columns.withColumnsRenamed({"signal": "a.b", "noise": "label", "town": "`e"})
+    names = ["a.b", "label", "`e"]
+    model = BeliefSelector(inputCols=names, labelCol="kind", numTopFeatures=2, seed=0).fit(odd)
+    assert set(model.selectedNames) == {"a.b", "`e"}
+    assert model.transform(odd).columns == ["a.b", "copy", "weak", "flat", "`e", "kind"]
+
+
+def test_transform_names_a_missing_column(df, selector):
+    model = selector.fit(df)
+    with pytest.raises(ValueError, match=r"no column 'features' \(did you mean 'feature'\?\)"):
+        model.transform(df.withColumnRenamed("features", "feature"))
+    assert model.setFeaturesCol("feature").transform(df.withColumnRenamed("features", "feature")).count() == 60
+
+
+def test_extra_params_belong_to_one_call(df, selector):
+    copied = selector.copy({selector.numTopFeatures: 1})
+    assert (copied.uid, copied.getNumTopFeatures(), selector.getNumTopFeatures()) == (selector.uid, 1, 2)
+    model = selector.fit(df, {selector.numTopFeatures: 1})
+    assert model.selectedFeatures == expected(1).selected.tolist()
+    assert "other" in model.transform(df, {model.outputCol: "other"}).columns
+    assert model.getOutputCol() == "best"
+    assert model.copy().selectedFeatures == model.selectedFeatures
+
+
+# --- in company ---
+
+
+def test_in_a_pipeline(columns, selector, tmp_path):
+    from pyspark.ml import Pipeline, PipelineModel
+    from pyspark.ml.feature import VectorAssembler
+
+    stages = [VectorAssembler(inputCols=NAMES, outputCol="features"), selector.setLabelCol("kind")]
+    model = Pipeline(stages=stages).fit(columns)
+    assert model.stages[1].selectedNames == [NAMES[j] for j in expected().selected]
+    path = str(tmp_path / "pipeline")
+    model.write().overwrite().save(path)
+    again = PipelineModel.load(path)
+    assert again.transform(columns).select("best").collect() == model.transform(columns).select("best").collect()
+
+
+@pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool:ResourceWarning")  # CrossValidator's own
+def test_in_a_cross_validator(df, selector, tmp_path):
+    from pyspark.ml import Pipeline
+    from pyspark.ml.classification import NaiveBayes
+    from pyspark.ml.evaluation import MulticlassClassificationEvaluator
+    from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuilder
+
+    grid = ParamGridBuilder().addGrid(selector.numTopFeatures, [1, 3]).build()
+    pipeline = Pipeline(stages=[selector, NaiveBayes(featuresCol="best", modelType="gaussian")])
+    judge = MulticlassClassificationEvaluator(metricName="accuracy")
+    search = CrossValidator(estimator=pipeline, estimatorParamMaps=grid, evaluator=judge, numFolds=2, seed=0)
+    found = search.fit(df)
+    best = found.bestModel.stages[0]
+    assert len(best.selectedFeatures) == best.getNumTopFeatures() == [1, 3][np.argmax(found.avgMetrics)]
+    found.save(str(tmp_path / "found"))
+    again = CrossValidatorModel.load(str(tmp_path / "found"))
+    assert again.bestModel.stages[0].selectedFeatures == best.selectedFeatures
+    gc.collect()  # its pool is thrown away here, where it may be
+
+
+# --- saved and loaded ---
+
+
+def test_a_saved_selector_is_the_same(selector, spark, tmp_path):
+    path = str(tmp_path / "selector")
+    selector.setRedundancy(None).setDiscreteFeatures(["a"]).save(path)
+    with pytest.raises(Exception, match=r"(?i)already exists"):
+        selector.save(path)
+    selector.setTheta(0.3).write().overwrite().save(path)
+    again = BeliefSelector.load(path)
+    assert again.uid == selector.uid
+    assert again.explainParams() == selector.explainParams()
+
+
+def test_a_saved_model_is_the_same(df, selector, tmp_path, monkeypatch):
+    monkeypatch.setattr("belief.spark.saving.PIECE", 2000)  # some pieces, as for millions of features
+    model = selector.fit(df)
+    path = str(tmp_path / "model")
+    model.save(path)
+    model.setOutputCol("other").write().overwrite().save(path)
+    again = BeliefSelectorModel.load(path)
+    assert again.toLocal().to_dict() == model.toLocal().to_dict()
+    assert (again.uid, again.explainParams()) == (model.uid, model.explainParams())
+    assert again.transform(df).select("other").collect() == model.transform(df).select("other").collect()
+
+
+def test_a_selector_is_not_loaded_as_a_model(selector, spark, tmp_path):
+    path = str(tmp_path / "selector")
+    selector.save(path)
+    with pytest.raises(ValueError, match=r"holds a belief\.spark\.BeliefSelector, not a .*SelectorModel"):
+        BeliefSelectorModel.load(path)
+
+
+# --- on Connect, in another process ---
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
+def test_all_of_this_on_connect(df, selector, tmp_path):
+    selector.fit(df).save(str(tmp_path / "model"))
+    with connect_server() as address:
+        on_connect(address, __file__, BELIEF_TEST_MODEL=str(tmp_path / "model"))
+
+
+@pytest.mark.skipif("BELIEF_TEST_MODEL" not in os.environ, reason="runs in the child of test_all_of_this_on_connect")
+def test_a_model_saved_by_another_process(df):
+    model = BeliefSelectorModel.load(os.environ["BELIEF_TEST_MODEL"])
+    np.testing.assert_allclose(model.toLocal().weights, expected().weights, rtol=1e-9)
+    assert model.transform(df).head().best.toArray().tolist() == numbers()[0][0, model.selectedFeatures].tolist()
