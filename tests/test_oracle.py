@@ -114,8 +114,8 @@ def test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monke
         for few, many in ((1, 3), (5, 40)):
             monkeypatch.setattr(selection, "FEW", few)
             monkeypatch.setattr(selection, "MANY", many)
-            monkeypatch.setattr(selection, "first_pool", lambda order, n: order[:2])
-            monkeypatch.setattr("belief.method.algorithm.first_pool", lambda order, n: order[:2])
+            monkeypatch.setattr(selection, "first_pool", lambda order, *how_many: order[:2])
+            monkeypatch.setattr("belief.method.algorithm.first_pool", lambda order, *how_many: order[:2])
             got = run(make_engine(X, y.astype(np.int32), discrete), given_settings)
             assert got.selection.selected.tolist() == ref.selected
             np.testing.assert_allclose(got.selection.scores, ref.scores, atol=1e-9)

@@ -48,6 +48,7 @@ class Engine(Protocol):
     n_features: int
     n_classes: int
     discrete: Array
+    at_once: int  # features whose joint collisions are measured for little more than the asking
 
     def describe(self) -> Summary:
         """One pass: moments, levels, class counts."""

@@ -37,6 +37,7 @@ class ThreadedEngine:
     """
 
     classes: Array  # what the labels stand for; set by whoever knows
+    at_once = 0
 
     def __init__(
         self,

@@ -103,7 +103,7 @@ def belief(
             watches = list(zip(pairs[1:] or pairs, watch_lists, strict=False))
             how = difference, settings.kappa
             collide = Collide(partial(engine.collide, *how), partial(engine.collide_floor, *how))
-            mcr = Redundancy(tally, watches, first_pool(order, n_select), collide)
+            mcr = Redundancy(tally, watches, first_pool(order, n_select, engine.at_once), collide)
         normal = normalise(w, difference.constant)
         selection = forward_selection(normal, order, n_select, mcr, settings.theta)
         selection = constants_last(selection, difference.constant, n_select)

@@ -25,9 +25,9 @@ class Selection:
     scores: Array
 
 
-def first_pool(order: Array, n_select: int) -> Array:
-    """The features whose redundancy is measured to begin with."""
-    return order[: max(FEW, 2 * n_select)]
+def first_pool(order: Array, n_select: int, at_once: int) -> Array:
+    """The features whose redundancy is measured to begin with: as many as an engine would rather measure at once."""
+    return order[: max(FEW, 2 * n_select, at_once)]
 
 
 def forward_selection(

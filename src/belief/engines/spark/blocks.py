@@ -88,10 +88,18 @@ def _mixed(dense: Array, lengths: Array, indices: Any, data: Array, width: int) 
     """Rows of which some came dense, as CSR without zeros."""
     start = np.concatenate([[0], np.cumsum(lengths)])
     column = (np.arange(start[-1]) - np.repeat(start[:-1], lengths)).astype(np.int32)
-    column[np.repeat(~dense, lengths)] = indices.flatten().to_numpy(zero_copy_only=False)
+    column[np.repeat(~dense, lengths)] = _indices(indices)
     X = csr_array((np.array(data), column, start), shape=(len(dense), width))
     X.eliminate_zeros()
     return X
+
+
+def _indices(column: Any) -> Array:
+    """The indices of the sparse rows, one after the other, from lists or from text."""
+    if hasattr(column, "flatten"):
+        return column.flatten().to_numpy(zero_copy_only=False)
+    text = ",".join(x for x in column.drop_null().to_pylist() if x)
+    return np.fromstring(text, np.int32, sep=",") if text else np.zeros(0, np.int32)
 
 
 class Hashed(Categories):
@@ -135,7 +143,7 @@ class _Heap:
 
 
 def stage(
-    reader: Reader, discrete: Array, keep: Callable[[int, int, int, bytes], bytes | None]
+    reader: Reader, discrete: Array, keep: Callable[[int, int, int, bytearray], bytearray | None]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Cut a partition into blocks: the function for mapInArrow.
 
@@ -217,7 +225,7 @@ def _arrays(X: Rows) -> dict[str, Any]:
     return {"indptr": X.indptr, "indices": X.indices, "data": X.data, "width": X.shape[1]}
 
 
-def _summary(X: Array, discrete: Array) -> bytes:
+def _summary(X: Array, discrete: Array) -> bytearray:
     mask = np.zeros(X.shape[1], bool)
     mask[: len(discrete)] = discrete
     with LocalEngine(ArraySource(frozen(X)), np.zeros(len(X), np.int32), 1, mask, n_jobs=1) as engine:

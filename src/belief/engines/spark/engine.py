@@ -55,6 +55,7 @@ class SparkEngine:
     n_classes: int
     discrete: Array
     classes: Array
+    at_once = 2048  # a job costs more
 
     def __init__(
         self, spark: Any, df: Any, reader: Reader, discrete: Array, staging: str, say: Callable[[str], None]

@@ -98,7 +98,7 @@ class Folder:
     def path(self) -> Path:
         return Path(tempfile.gettempdir(), self.name) if not os.path.isabs(self.name) else Path(self.name)
 
-    def write(self, partition: int, seq: int, checksum: int, data: bytes) -> None:
+    def write(self, partition: int, seq: int, checksum: int, data: bytearray) -> None:
         folder = self.path()
         folder.mkdir(parents=True, exist_ok=True)
         beside = folder / f".{uuid.uuid4().hex}"
@@ -230,7 +230,7 @@ def verified(
             yield i, decode_as(data.as_buffer(), placed[i], dense)
 
 
-def encode_kept(block: Block) -> bytes:
+def encode_kept(block: Block) -> bytearray:
     """A block of a few rows, with their ids."""
     from belief.engines.spark.blocks import _arrays
 

@@ -18,7 +18,7 @@ from belief.method.partials import Array
 ALIGN = 64
 
 
-def pack(arrays: Mapping[str, Any]) -> bytes:
+def pack(arrays: Mapping[str, Any]) -> bytearray:
     """Arrays by name, as bytes."""
     held = {name: np.ascontiguousarray(x) for name, x in arrays.items()}
     head, at = {}, 0
@@ -34,7 +34,7 @@ def pack(arrays: Mapping[str, Any]) -> bytes:
         place = start + head[name][2]
         if x.nbytes:
             np.frombuffer(out, np.uint8, x.nbytes, place)[:] = x.reshape(-1).view(np.uint8)
-    return bytes(out)
+    return out
 
 
 def unpack(data: Any) -> dict[str, Array]:

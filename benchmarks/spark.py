@@ -1,0 +1,208 @@
+"""How fast Spark is, on local[2] in a warm session: against one machine, by partitions, and what travels.
+
+    python benchmarks/spark.py [--only tall,small,partitions,driver,bytes] [--share 1.0] [--json FILE]
+
+`tall`: 200,000 x 500 vectors, sample 2,000, staging included, against the local engine on the same numbers. `small`:
+20,000 x 500, a tenth of the rows sampled: the authors' Scala code takes 25 s for it on such a machine, for a search
+over 2.5 % of the rows. `partitions`: the same table in 2 to 64 partitions. `driver`: the most memory of the driver's
+Python as the rows grow. `bytes`: what goes out to the executors and comes back in each phase.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from local import Peak, best, keep
+
+import belief
+from belief.engines.spark import select_frame
+from belief.engines.spark.engine import SparkEngine
+from belief.method.settings import Settings
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from spark_sessions import start_session
+
+PAPER_SECONDS = 25  # the authors' code, local[2], on 2 cores
+F = 500
+
+
+def part_of(t: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows of a table of any size: 20 columns shifted by class."""
+    rng = np.random.default_rng(t)
+    y = rng.integers(0, 2, rows)
+    X = rng.standard_normal((rows, F))
+    X[:, :20] += 0.5 * y[:, None]
+    return X, y
+
+
+def frame(spark: Any, m: int, partitions: int, parts: int = 64) -> Any:
+    """A persisted DataFrame of vectors; the rows do not depend on the partitions."""
+    from pyspark.ml.functions import array_to_vector
+
+    rows = m // parts
+
+    def make(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for t in batch.column(0).to_pylist():
+                X, y = part_of(t, rows)
+                start = pa.array(np.arange(0, X.size + 1, F), pa.int32())
+                values = pa.ListArray.from_arrays(start, pa.array(X.ravel()))
+                yield pa.record_batch([values, pa.array(y)], names=["a", "label"])
+
+    made = spark.range(0, parts, 1, partitions).mapInArrow(make, "a array<double>, label long")
+    df = made.select(array_to_vector("a").alias("features"), "label").persist()
+    df.count()
+    return df
+
+
+def fit(df: Any, **chosen: Any) -> belief.Result:
+    settings = Settings(n_features_to_select=20, random_state=0, **chosen)
+    return select_frame(df, features="features", label="label", settings=settings)
+
+
+def tall(spark: Any, share: float) -> list[dict]:
+    m = int(200_000 * share) // 64 * 64
+    parts = [part_of(t, m // 64) for t in range(64)]
+    X, y = np.concatenate([x for x, _ in parts]), np.concatenate([c for _, c in parts])
+    del parts
+    df = frame(spark, m, 4)
+    fit(df, sample_size=100)  # warm
+    ours = best(lambda: belief.select(X, y, 20, random_state=0, sample_size=2000))
+    found: list[belief.Result] = []
+    spark_time = best(lambda: found.append(fit(df, sample_size=2000)))
+    local = belief.select(X, y, 20, random_state=0, sample_size=2000)
+    assert found[-1].selected.tolist() == local.selected.tolist()
+    assert np.allclose(found[-1].weights, local.weights, rtol=1e-9, atol=1e-12)
+    df.unpersist()
+    return [
+        {"what": f"{m:,} x {F}, sample 2,000, against the local engine", "ratio": spark_time / ours, "wanted": "<= 2.5",
+         "seconds": spark_time, "local": ours, "phases": found[-1].timings}
+    ]  # fmt: skip
+
+
+def small(spark: Any, share: float) -> list[dict]:
+    m = int(20_000 * share) // 64 * 64
+    df = frame(spark, m, 4)
+    fit(df, sample_size=100)
+    seconds = best(lambda: fit(df, sample_size=0.1))
+    df.unpersist()
+    return [
+        {"what": f"{m:,} x {F}, a tenth sampled, the authors' {PAPER_SECONDS} s over ours", "ratio": PAPER_SECONDS / seconds,
+         "wanted": ">= 5", "seconds": seconds}
+    ]  # fmt: skip
+
+
+def partitions(spark: Any, share: float) -> list[dict]:
+    m = int(50_000 * share) // 64 * 64
+    times = {}
+    for n in (2, 4, 8, 16, 32, 64):
+        df = frame(spark, m, n)
+        fit(df, sample_size=100)
+        times[n] = best(lambda df=df: fit(df, sample_size=1000))
+        df.unpersist()
+    rows = [
+        {"what": f"{m:,} x {F} in {n} partitions", "seconds": t, "ratio": t / min(times.values())}
+        for n, t in times.items()
+    ]
+    return [{**row, "wanted": "<= 1.5"} for row in rows]
+
+
+def driver(spark: Any, share: float) -> list[dict]:
+    rows = []
+    for m in (int(50_000 * share), int(100_000 * share), int(200_000 * share)):
+        df = frame(spark, m // 64 * 64, 4)
+        fit(df, sample_size=100)
+        with Peak() as peak:
+            fit(df, sample_size=1000)
+        rows.append(
+            {"what": f"the driver's Python beside what it had, {m:,} rows", "ratio": peak.gb, "wanted": "GB, flat"}
+        )
+        df.unpersist()
+    return rows
+
+
+def moved(spark: Any, share: float) -> list[dict]:
+    """Bytes out to each task, and back from all of them, by phase."""
+    m = int(50_000 * share) // 64 * 64
+    df = frame(spark, m, 4)
+    seen: dict[str, list[int]] = {}
+    run = SparkEngine._run
+
+    def counted(self: SparkEngine, job: Any, size: int, what: str) -> Any:
+        answers: list[int] = []
+        store = self._few if self._few is not None and type(job).__name__ in ("Weigh", "Collide") else self._store
+        ask = store.answers
+
+        def weighed(job: Any) -> Any:
+            table = ask(job)
+            answers.extend(len(row.data) for row in table.collect())
+            return table
+
+        store.answers = weighed  # type: ignore[method-assign]
+        try:
+            return run(self, job, size, what)
+        finally:
+            store.answers = ask  # type: ignore[method-assign]
+            out, back = len(pickle.dumps(job)), sum(answers)
+            seen[what] = [out + seen.get(what, [0, 0])[0], back + seen.get(what, [0, 0])[1]]
+
+    SparkEngine._run = counted  # type: ignore[method-assign]
+    try:
+        result = fit(df, sample_size=1000, n_neighbors=10)
+    finally:
+        SparkEngine._run = run  # type: ignore[method-assign]
+    df.unpersist()
+    data = 8 * m * F
+    about = f"{m:,} x {F} ({data / 1e6:.0f} MB), s = {result.sample_size:,}, pairs = {result.n_pairs:,}"
+    return [
+        {"what": f"{what}, {about}", "out": out, "back": back, "ratio": (out + back) / data}
+        for what, (out, back) in seen.items()
+    ]
+
+
+BENCHMARKS: dict[str, Callable[[Any, float], list[dict]]] = {
+    "tall": tall, "small": small, "partitions": partitions, "driver": driver, "bytes": moved,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(BENCHMARKS))
+    parser.add_argument("--share", type=float, default=1.0, help="of the full sizes")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/spark.json"))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    spark = start_session(**{"spark.driver.memory": "6g"})
+    rows = []
+    for name in options.only.split(","):
+        began = time.perf_counter()
+        rows += [{"case": name, **row} for row in BENCHMARKS[name](spark, options.share)]
+        print(f"# {name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    spark.stop()
+    keep(options.json, {"share": options.share, "belief": belief.__version__}, rows)
+    for row in rows:
+        print(
+            "| "
+            + " | ".join(_cell(row.get(name, "")) for name in ("what", "ratio", "wanted", "seconds", "out", "back"))
+            + " |"
+        )
+        if "phases" in row:
+            print("  phases:", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in row["phases"].items()))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+if __name__ == "__main__":
+    main()
