@@ -10,7 +10,7 @@ from belief.datasets import CHURN
 from belief.method.settings import Settings
 
 HOME = Path(__file__).parents[1]
-PAGES = sorted([*HOME.glob("*.md"), *HOME.glob("docs/*.md")])
+PAGES = sorted([*HOME.glob("*.md"), *HOME.glob("docs/**/*.md")])
 CODE_LINKS = re.compile(r"\[`(\w+)`\]\(([^)#]+\.py)#L(\d+)\)")
 
 
