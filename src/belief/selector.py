@@ -5,22 +5,15 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Self
 
-import narwhals as nw
-import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
-from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from belief.api import select
-from belief.data.table import blocks_of
-from belief.method.partials import Array
+from belief.columns import ColumnSelector
 from belief.method.settings import Settings
 from belief.progress import Callback
 
 
-class BeliefSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class BeliefSelector(ColumnSelector):
     """Select features by BELIEF: relevance from neighbours, less redundancy from collisions (mCR).
 
     Parameters
@@ -146,39 +139,12 @@ class BeliefSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         given = {f.name: getattr(self, f.name) for f in fields(Settings)}
         others = ("discrete_features", "n_jobs", "verbose", "working_memory", "callback")
         self.result_ = select(X, y, **given, **{name: getattr(self, name) for name in others})
-        # sets n_features_in_ and feature_names_in_, by the first block; reads no value
-        validate_data(self, blocks_of(X)[0], y, skip_check_array=True)
-        self.weights_ = self.result_.weights
-        self.selected_ = self.result_.selected
-        self.scores_ = self.result_.scores
-        self.ranking_ = self.result_.ranking
-        self.classes_ = self.result_.classes
-        self.support_ = np.zeros(len(self.weights_), bool)
-        self.support_[self.selected_] = True
+        found = self.result_
+        self._keep(X, y, found.weights, found.selected, found.scores, found.ranking)
+        self.classes_ = found.classes
         return self
-
-    def transform(self, X: Any) -> Any:
-        """Keep the selected columns, in the order they have in X.
-
-        A DataFrame that stays one (`set_output`) keeps the types of its columns.
-        """
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        wanted = _get_output_config("transform", self)["dense"]
-        if isinstance(frame, nw.DataFrame) and frame.implementation.value == wanted:
-            check_is_fitted(self)
-            validate_data(self, X, reset=False, skip_check_array=True)
-            return frame[:, np.flatnonzero(self.support_).tolist()].to_native()
-        return super().transform(X)
-
-    def _get_support_mask(self) -> Array:
-        check_is_fitted(self)
-        return self.support_
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
         return tags

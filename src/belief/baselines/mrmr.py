@@ -179,7 +179,7 @@ class MRMR(Baseline):
             n = settings.select_of(len(relevance))
             contest = np.where(constant, -np.inf, relevance)
             found = mrmr(contest, columns.redundancy_of, n, self.form)
-        self._keep(X, y, relevance, found, constant, n)
+        self._rank(X, y, relevance, found, constant, n)
         return self
 
     def _checked(self) -> Settings:

@@ -88,7 +88,7 @@ class _Neighbourhood(Baseline):
         W, constant = self._weights(table, labels, settings)
         n = settings.select_of(len(W))
         best = by_weight(W, np.flatnonzero(~constant))[:n]
-        self._keep(X, y, W, Selection(best, W[best]), constant, n)
+        self._rank(X, y, W, Selection(best, W[best]), constant, n)
         return self
 
     def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
