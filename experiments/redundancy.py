@@ -8,17 +8,16 @@ comes, so a run that was stopped goes on where it was. Prints the table, and wri
 
 from __future__ import annotations
 
-import json
-import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import HOME, Answers, publish, table
 from numpy.typing import NDArray
 
 import belief
+from belief.baselines import MRMR
 
 ROWS, INFORMATIVE, NOISE, SELECT = 1000, 10, 100, 20
 SHIFTS = (0.6, 1.2)  # how far apart the class means are: the weakest feature's, and the strongest's
@@ -26,7 +25,6 @@ BLUR = 0.25  # the standard deviation of what is added to a copy: it correlates 
 REPEATS = (1, 2, 5, 10, 20)
 SEEDS = (0, 1, 2, 3, 4)
 
-HOME = Path(__file__).parents[1]
 CELLS = Path(__file__).with_suffix(".json")
 PAGE = HOME / "docs" / "reproduction.md"
 
@@ -69,19 +67,8 @@ def with_belief(**settings: Any) -> Callable[[Array, Array, int], Array]:
 
 
 def mrmr(X: Array, y: Array, seed: int) -> Array:
-    """mRMR, by difference: mutual information with the class, less its mean with the selected, in ten bins each."""
-    from sklearn.metrics import mutual_info_score
-
-    bins = (10 * X.argsort(axis=0).argsort(axis=0) // len(X)).T  # of equal frequency
-    relevance = np.array([mutual_info_score(y, column) for column in bins])
-    redundancy = np.zeros(len(bins))
-    selected: list[int] = []
-    for n in range(SELECT):
-        score = relevance - redundancy / max(n, 1)
-        score[selected] = -np.inf
-        selected.append(int(score.argmax()))
-        redundancy += [mutual_info_score(bins[selected[-1]], column) for column in bins]
-    return np.array(selected)
+    """mRMR, by difference, in ten bins of equal frequency."""
+    return MRMR(SELECT).fit(X, y).selected_
 
 
 METHODS: dict[str, Callable[[Array, Array, int], Array]] = {
@@ -99,25 +86,12 @@ def distinct(method: str, r: int, seed: int) -> int:
     return len(set(found[found >= 0].tolist()))
 
 
-def load() -> dict[str, Any]:
-    """The answers so far; none, if the data they are for was another."""
-    data = {"rows": ROWS, "noise": NOISE, "select": SELECT, "shifts": list(SHIFTS), "blur": BLUR}
-    if CELLS.exists():
-        kept: dict[str, Any] = json.loads(CELLS.read_text())
-        if kept["data"] == data:
-            return kept
-    return {"data": data, "commits": [], "cells": {}}
-
-
-def compute() -> dict[str, Any]:
+def compute() -> Answers:
     """All answers; only those that are missing are computed."""
-    kept = load()
-    cells = kept["cells"]
-    for key, cell in {key_of(*cell): cell for cell in grid()}.items():
-        if key not in cells:
-            cells[key] = distinct(*cell)
-            kept["commits"] = sorted({*kept["commits"], commit()})
-            CELLS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    data = {"rows": ROWS, "noise": NOISE, "select": SELECT, "shifts": list(SHIFTS), "blur": BLUR}
+    kept = Answers(CELLS, data)
+    for cell in grid():
+        kept.get(key_of(*cell), lambda cell=cell: distinct(*cell))  # type: ignore[misc]
     return kept
 
 
@@ -131,31 +105,20 @@ def key_of(method: str, r: int, seed: int) -> str:
     return f"{method} | r={r} | seed={seed}"
 
 
-def commit() -> str:
-    """The commit that is checked out, in short."""
-    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HOME, capture_output=True, text=True)
-    return asked.stdout.strip() or "unknown"
-
-
-def markdown(kept: dict[str, Any]) -> str:
+def markdown(kept: Answers) -> str:
     """The table: mean over the seeds, and (minimum to maximum)."""
-    lines = ["| method | " + " | ".join(f"r = {r}" for r in REPEATS) + " |", "|---" * (len(REPEATS) + 1) + "|"]
+    lines = []
     for method in METHODS:
         shown = []
         for r in REPEATS:
-            found = [kept["cells"][key_of(method, r, seed)] for seed in SEEDS]
+            found = [kept.answers[key_of(method, r, seed)] for seed in SEEDS]
             shown.append(f"{np.mean(found):.1f} ({min(found)}–{max(found)})")
-        lines.append(f"| {method} | " + " | ".join(shown) + " |")
-    return "\n".join([*lines, "", f"Computed at commit {', '.join(kept['commits'])}."])
-
-
-def publish(text: str) -> None:
-    """Put the table into the page, between its marks."""
-    marks = re.compile(r"(<!-- redundancy -->\n).*(<!-- /redundancy -->)", re.S)
-    PAGE.write_text(marks.sub(lambda m: f"{m[1]}{text}\n{m[2]}", PAGE.read_text()))
+        lines.append([method, *shown])
+    text = table(["method", *(f"r = {r}" for r in REPEATS)], lines)
+    return f"{text}\n\nComputed at commit {', '.join(kept.commits)}."
 
 
 if __name__ == "__main__":
-    table = markdown(compute())
-    print(table)
-    publish(table)
+    text = markdown(compute())
+    print(text)
+    publish(PAGE, "redundancy", text)
