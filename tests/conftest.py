@@ -71,8 +71,10 @@ ENGINES = {
 
 
 @pytest.fixture(params=[*ENGINES, "streamed"])
-def make_engine(request):
+def make_engine(request, monkeypatch):
     """Make an engine from an array, labels and a mask of discrete features, in one of the ways there are."""
+    if request.param != "one thread":
+        monkeypatch.setattr("belief.engines.base.SMALL", 0)  # small tables go the way of the large ones
     if request.param == "streamed":
         return streamed
     source, options = ENGINES[request.param]

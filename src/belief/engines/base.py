@@ -11,6 +11,8 @@ from belief.method.partials import Array, Joint, Neighbours, Pairs, Summary, Tal
 from belief.method.redundancy import Watch
 from belief.method.sampling import Sample
 
+SMALL = 1024  # rows of a table for which it is not worth compiling what only saves time on larger ones
+
 
 def spans(n: int, width: int) -> list[tuple[int, int]]:
     """Cut 0 to n into spans of at most `width`."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from belief.data.source import Source
+from belief.engines import base
 from belief.engines.base import Search, Visit, spans
 from belief.engines.search import TILE, Nearest
 from belief.engines.threads import ThreadedEngine
@@ -165,8 +166,9 @@ def _pick(X: Array, columns: Array) -> Array:
 def _levels(X: Array, at: Array, features: Array) -> Levels:
     """The levels of the columns `at` of a block, filed under their features."""
     value, count = np.empty((len(at), FEW_LEVELS)), np.zeros((len(at), FEW_LEVELS), np.int64)
-    found = np.zeros(len(at), np.int64)
-    dense.levels(X, 0, len(X), at, value, count, found)
+    found = np.full(len(at), -1)  # -1: to be sorted
+    if len(X) > base.SMALL:
+        dense.levels(X, 0, len(X), at, value, count, found)
     used = np.arange(FEW_LEVELS) < found[:, None]
     parts = [Levels(np.broadcast_to(features[:, None], used.shape)[used], value[used], count[used])]
     for t in np.flatnonzero(found < 0):

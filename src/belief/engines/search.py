@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belief.data.source import Rows
+from belief.engines import base
 from belief.engines.base import Search, Visit, spans
 from belief.kernels import dense
 from belief.kernels.embedding import Embedding, Slice
@@ -74,7 +75,7 @@ class Nearest:
 
     def _symmetric(self, n_rows: int) -> bool:
         """Whether every row is a query too, and none was left out."""
-        return self.visit is None and len(self.sample.row) == self.engine.m == n_rows
+        return self.visit is None and len(self.sample.row) == self.engine.m == n_rows > base.SMALL
 
     def _queries_at(self, rows: Array) -> Array:
         """Which queries these rows are, where every row is one."""
@@ -163,6 +164,8 @@ class Nearest:
 
     def _drop_copies(self, ids: Array) -> Array:
         """Of identical rows of a group, the size + 1 with the smallest keys are enough: + 1 for the query itself."""
+        if len(ids) <= base.SMALL:
+            return ids
         h = np.zeros(len(ids), np.int64)
         for part in self.embedding.slices:
             X, rows, a = self.source.rows(ids, part.a, part.b)

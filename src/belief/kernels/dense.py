@@ -57,7 +57,9 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array) -> None:
     n = b - a
     # separate arrays and short loops: each runs in vector lanes, and the row stays in the cache
     count, mean, m2, nonzero = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    least, most = X[lo, a:b].copy(), X[lo, a:b].copy()
+    least, most = np.empty(n, X.dtype), np.empty(n, X.dtype)
+    for j in range(n):
+        least[j] = most[j] = X[lo, a + j]
     for i in range(lo, hi):
         x = X[i, a:b]
         for j in range(n):
@@ -76,8 +78,9 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array) -> None:
         for j in range(n):
             d = np.float64(x[j]) - mean[j]
             m2[j] += d * d if d == d else 0.0
-    out[0], out[1], out[2], out[5] = count, mean, m2, nonzero
-    out[3], out[4] = least, most  # NaN where nothing is present: a maximum that is not above the minimum
+    for j in range(n):  # one by one: assigning whole rows takes seconds to compile
+        out[0, j], out[1, j], out[2, j], out[5, j] = count[j], mean[j], m2[j], nonzero[j]
+        out[3, j], out[4, j] = least[j], most[j]  # NaN where nothing is present: the maximum is not above the minimum
 
 
 @njit(cache=True, nogil=True)
@@ -121,7 +124,6 @@ def _find(level: Array, lo: int, hi: int, x: float) -> int:
     return lo
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
 def embed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Array, norm: Array) -> None:
     """Write each row as a point whose squared Euclidean distances are d²; add the squared norms to `norm`.
 
@@ -129,22 +131,44 @@ def embed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Arr
     length 1, centred on the mean of the data, in L - 1 columns. A missing value is the mean, that is zero, and adds its
     spread to the norm. Everything is multiplied by `per_scale`, to stay within float32.
     """
-    n_features = len(g.mean)
-    mean, per_unit, spread, discrete = g.mean, g.per_unit, g.spread, g.discrete
-    square = per_scale * per_scale
-    mixed = np.any(discrete)
+    if g.discrete.any():
+        _embed_mixed(X, rows, a, g, per_scale, out, norm)
+    else:
+        _embed_plain(X, rows, a, g.mean, g.per_unit, g.spread, per_scale, out, norm)
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _embed_plain(
+    X: Array,
+    rows: Array,
+    a: int,
+    mean: Array,
+    per_unit: Array,
+    spread: Array,
+    per_scale: float,
+    out: Array,
+    norm: Array,
+) -> None:
+    n_features, square = len(mean), per_scale * per_scale
     for i in range(len(rows)):
         x = X[rows[i], a : a + n_features]
         total = 0.0
-        if not mixed:
-            for j in range(n_features):
-                z = (np.float64(x[j]) - mean[j]) * per_unit[j] * per_scale
-                there = z == z
-                z = z if there else 0.0
-                total += z * z + (0.0 if there else spread[j] * square)
-                out[i, j] = z
-            norm[i] += total
-            continue
+        for j in range(n_features):
+            z = (np.float64(x[j]) - mean[j]) * per_unit[j] * per_scale
+            there = z == z
+            z = z if there else 0.0
+            total += z * z + (0.0 if there else spread[j] * square)
+            out[i, j] = z
+        norm[i] += total
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _embed_mixed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Array, norm: Array) -> None:
+    n_features, square = len(g.mean), per_scale * per_scale
+    mean, per_unit, spread, discrete = g.mean, g.per_unit, g.spread, g.discrete
+    for i in range(len(rows)):
+        x = X[rows[i], a : a + n_features]
+        total = 0.0
         for j in range(n_features):
             v, at = np.float64(x[j]), g.embedded[j]
             if not discrete[j]:
@@ -212,32 +236,60 @@ def match(
                     line[r] += np.float32(half * share[r])
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
 def distances(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, d2: Array) -> None:
     """Add d² over the features of this slice, in float64, for each pair (queries[p], rows[p])."""
-    n = len(g.mean)
-    mixed = np.any(g.discrete)
+    part = np.zeros(len(d2))
+    if g.discrete.any():
+        _distances_mixed(Xq, queries, aq, Xr, rows, ar, g.per_unit, g.discrete, part)
+    else:
+        _distances_plain(Xq, queries, aq, Xr, rows, ar, g.per_unit, part)
+    lost = np.flatnonzero(np.isnan(part))  # a missing value makes the whole sum NaN: then the long way
+    if len(lost):
+        part[lost] = 0.0
+        _distances_missing(Xq, queries, aq, Xr, rows, ar, g, lost, part)
+    d2 += part
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _distances_plain(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, per_unit: Array, d2: Array
+) -> None:
+    n = len(per_unit)
     for p in range(len(d2)):
         x = Xq[queries[p], aq : aq + n]
         y = Xr[rows[p], ar : ar + n]
         total = 0.0
-        if mixed:
-            lost = 0
-            for j in range(n):
-                d = np.float64(x[j]) - np.float64(y[j])
-                lost += d != d
-                d = (1.0 if d != 0.0 else 0.0) if g.discrete[j] else d
-                total += (d * g.per_unit[j]) ** 2
-            total = np.nan if lost > 0 else total
-        else:
-            for j in range(n):
-                d = (np.float64(x[j]) - np.float64(y[j])) * g.per_unit[j]
-                total += d * d
-        if total != total:  # a missing value makes the whole sum NaN: then the long way
-            total = 0.0
-            for j in range(n):
-                total += _cost(np.float64(x[j]), np.float64(y[j]), j, g)
-        d2[p] += total
+        for j in range(n):
+            d = (np.float64(x[j]) - np.float64(y[j])) * per_unit[j]
+            total += d * d
+        d2[p] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _distances_mixed(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, per_unit: Array, discrete: Array, d2: Array
+) -> None:
+    n = len(per_unit)
+    for p in range(len(d2)):
+        x = Xq[queries[p], aq : aq + n]
+        y = Xr[rows[p], ar : ar + n]
+        total = 0.0
+        lost = 0
+        for j in range(n):
+            d = np.float64(x[j]) - np.float64(y[j])
+            lost += d != d
+            d = (1.0 if d != 0.0 else 0.0) if discrete[j] else d
+            total += (d * per_unit[j]) ** 2
+        d2[p] = np.nan if lost > 0 else total
+
+
+@njit(cache=True, nogil=True)
+def _distances_missing(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, pairs: Array, d2: Array
+) -> None:
+    for p in pairs:
+        for j in range(len(g.mean)):
+            d2[p] += _cost(np.float64(Xq[queries[p], aq + j]), np.float64(Xr[rows[p], ar + j]), j, g)
 
 
 @njit(cache=True, nogil=True)
@@ -255,7 +307,6 @@ def hashes(bits: Array, rows: Array, a: int, multiplier: Array, out: Array) -> N
 # --- 4. and 5. the tally ---------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
 def tally(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, r: Reach,
     total: Array, absent: Array, marginal: Array,
@@ -269,47 +320,61 @@ def tally(
     absent : (kinds, features): the pairs with a missing value; empty where there are no missing values
     marginal : (features): Σ cr
     """
-    n = len(r.reach)
-    plain = len(absent) == 0 and not np.any(r.discrete)
+    if len(absent) or r.discrete.any():
+        _tally_mixed(Xq, queries, aq, Xr, rows, ar, kind, r, total, absent, marginal)
+    else:
+        _tally_plain(Xq, queries, aq, Xr, rows, ar, kind, r.reach, r.slope, total, marginal)
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _tally_plain(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, reach: Array, slope: Array,
+    total: Array, marginal: Array,
+) -> None:  # fmt: skip
+    n = len(reach)
     p = 0
     while p < len(kind):
         x = Xq[queries[p], aq : aq + n]
         sums = total[kind[p]]
-        if plain and p + 3 < len(kind) and _alike(queries, kind, p):
+        if p + 3 < len(kind) and _alike(queries, kind, p):
             # four neighbours of one query: the sums are read and written once for all of them
             y0, y1 = Xr[rows[p], ar : ar + n], Xr[rows[p + 1], ar : ar + n]
             y2, y3 = Xr[rows[p + 2], ar : ar + n], Xr[rows[p + 3], ar : ar + n]
             for j in range(n):
-                v, slope, reach = np.float64(x[j]), r.slope[j], r.reach[j]
+                v, s, most = np.float64(x[j]), slope[j], reach[j]
                 d0, d1 = abs(v - np.float64(y0[j])), abs(v - np.float64(y1[j]))
                 d2, d3 = abs(v - np.float64(y2[j])), abs(v - np.float64(y3[j]))
                 sums[j] += (d0 + d1) + (d2 + d3)
-                rates = _rate(d0, slope, reach) + _rate(d1, slope, reach)
-                marginal[j] += rates + (_rate(d2, slope, reach) + _rate(d3, slope, reach))
+                rates = _rate(d0, s, most) + _rate(d1, s, most)
+                marginal[j] += rates + (_rate(d2, s, most) + _rate(d3, s, most))
             p += 4
             continue
         y = Xr[rows[p], ar : ar + n]
-        if plain:
-            for j in range(n):
-                d = abs(np.float64(x[j]) - np.float64(y[j]))
-                sums[j] += d
-                marginal[j] += _rate(d, r.slope[j], r.reach[j])
-        else:
-            _tally_mixed(x, y, r, sums, absent[kind[p] : kind[p] + 1], marginal)
+        for j in range(n):
+            d = abs(np.float64(x[j]) - np.float64(y[j]))
+            sums[j] += d
+            marginal[j] += _rate(d, slope[j], reach[j])
         p += 1
 
 
 @njit(cache=True, nogil=True)
-def _tally_mixed(x: Array, y: Array, r: Reach, sums: Array, absent: Array, marginal: Array) -> None:
-    """Tally one pair with discrete features or missing values."""
-    for j in range(len(x)):
-        d = abs(np.float64(x[j]) - np.float64(y[j]))
-        if d != d:
-            absent[0, j] += 1.0
-            continue
-        d = (1.0 if d > 0.0 else 0.0) if r.discrete[j] else d
-        sums[j] += d
-        marginal[j] += _rate(d, r.slope[j], r.reach[j])
+def _tally_mixed(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, r: Reach,
+    total: Array, absent: Array, marginal: Array,
+) -> None:  # fmt: skip
+    n = len(r.reach)
+    for p in range(len(kind)):
+        x = Xq[queries[p], aq : aq + n]
+        y = Xr[rows[p], ar : ar + n]
+        sums = total[kind[p]]
+        for j in range(n):
+            d = abs(np.float64(x[j]) - np.float64(y[j]))
+            if d != d:
+                absent[kind[p], j] += 1.0
+                continue
+            d = (1.0 if d > 0.0 else 0.0) if r.discrete[j] else d
+            sums[j] += d
+            marginal[j] += _rate(d, r.slope[j], r.reach[j])
 
 
 @njit(cache=True, nogil=True)
@@ -355,7 +420,9 @@ def halfway(
 ) -> None:
     """Write h = (cr + b)/2 of each pair into H (pairs x features), float32; add Σ(b - h)² to `gap` (features)."""
     n = len(r.reach)
-    mixed = np.any(r.discrete)
+    mixed = False
+    for j in range(n):
+        mixed |= r.discrete[j]
     for p in range(len(queries)):
         x = Xq[queries[p], aq : aq + n]
         y = Xr[rows[p], ar : ar + n]

@@ -130,9 +130,9 @@ def round9(x: float) -> float:
     if digits >= 0:
         # a quotient is rounded correctly, so x just below and just above a power of ten round to the same
         power = 10.0**digits
-        return np.round(x * power) / power
+        return np.rint(x * power) / power
     power = 10.0**-digits
-    return np.round(x / power) * power
+    return np.rint(x / power) * power
 
 
 @njit(cache=True, nogil=True)
