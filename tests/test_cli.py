@@ -1,46 +1,51 @@
-"""The command, as a person runs it: a process of its own, on files of each format."""
+"""The command as a person meets it: what it prints, what it writes, and what it says of bad input.
 
+Most of it runs in this process, which is quicker; what depends on a process of its own (signals, a full disk, the exit
+code) runs in one.
+"""
+
+import errno
 import json
+import os
+import re
+import resource
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import feather, parquet
-from scipy.sparse import csr_matrix
-from sklearn.datasets import dump_svmlight_file
+from pyarrow import parquet
 
 import belief
+from belief import cli
+from belief.data import tabular
 from belief.datasets import CHURN
+from belief.method.settings import Settings
 
 TABLE = pd.read_csv(CHURN)
+COMMAND = [sys.executable, "-m", "belief.cli"]
 
 
-def run(*arguments, check=True):
-    done = subprocess.run([sys.executable, "-m", "belief.cli", *map(str, arguments)], capture_output=True, text=True)
-    if check:
-        assert done.returncode == 0, done.stderr
-    return done
+def run(*arguments, **options):
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, **options)
+
+
+def call(capsys, *arguments):
+    """The command in this process: its exit code, stdout and stderr."""
+    try:
+        code = cli.main([str(a) for a in arguments])
+    except SystemExit as stopped:
+        code = stopped.code
+    return code, *capsys.readouterr()
 
 
 def result_in(path):
     return belief.Result.from_dict(json.loads(path.read_text()))
-
-
-def write(path):
-    """The example in the format of the ending."""
-    table = pa.Table.from_pandas(TABLE)
-    if path.suffix == ".parquet":
-        parquet.write_table(table, path)
-    elif path.suffix == ".feather":
-        feather.write_feather(table, path)
-    elif path.suffix == ".tsv":
-        TABLE.to_csv(path, sep="\t", index=False)
-    else:
-        TABLE.to_csv(path, index=False)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -48,64 +53,33 @@ def expected():
     return belief.select(TABLE.drop(columns="left"), TABLE["left"], 4, random_state=0)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.parquet", "a.feather"])
-def test_every_format_gives_the_answer_of_python(tmp_path, expected, name):
+@pytest.fixture
+def churn(tmp_path):
+    path = tmp_path / "churn.csv"
+    TABLE.to_csv(path, index=False)
+    return path
+
+
+# --- what it does ---
+
+
+def test_a_process_of_its_own_gives_the_answer_of_python(tmp_path, churn, expected):
     out = tmp_path / "result.json"
-    done = run("select", write(tmp_path / name), "--label", "left", "--top", 4, "--seed", 0, "--out", out)
-    result = result_in(out)
-    np.testing.assert_array_equal(result.selected, expected.selected)
-    np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-9)
+    done = run("select", churn, "--label", "left", "--top", 4, "--seed", 0, "--out", out)
+    assert done.returncode == 0, done.stderr
     assert str(expected.explain()) in done.stdout
-    assert "belief: searching" in done.stderr
+    assert [line.split()[1] for line in done.stderr.splitlines()[:3]] == ["reading", "sampling", "searching"]
+    np.testing.assert_array_equal(result_in(out).selected, expected.selected)
 
 
-def test_several_files_are_one_table(tmp_path, expected):
-    for i, part in enumerate((TABLE[:200], TABLE[200:])):
-        part.to_csv(tmp_path / f"{i}.csv", index=False)
-    out = tmp_path / "r.json"
-    run("select", tmp_path / "0.csv", tmp_path / "1.csv", "--label", "left", "--top", 4, "--seed", 0, "--out", out)
-    np.testing.assert_allclose(result_in(out).weights, expected.weights, rtol=1e-9)
-
-
-def test_a_folder_of_csv_and_integer_labels(tmp_path):
-    (tmp_path / "data").mkdir()
-    numbered = TABLE.assign(left=(TABLE["left"] == "yes").astype(int))
-    numbered[:300].to_csv(tmp_path / "data" / "a.csv", index=False)
-    numbered[300:].to_csv(tmp_path / "data" / "b.csv", index=False)
-    run("select", tmp_path / "data", "--label", "left", "--seed", 0, "--out", tmp_path / "r.json", "--quiet")
-    assert json.loads((tmp_path / "r.json").read_text())["classes"] == [0, 1]
-
-
-def test_a_folder_of_parquet(tmp_path, expected):
-    (tmp_path / "data").mkdir()
-    for i, part in enumerate((TABLE[:200], TABLE[200:])):
-        part.to_parquet(tmp_path / "data" / f"{i}.parquet", index=False)
-    done = run("select", tmp_path / "data", "--label", "left", "--top", 4, "--seed", 0, "--quiet")
-    assert str(expected.explain()) in done.stdout
-    assert done.stderr == ""
-
-
-def test_libsvm_and_npz(tmp_path):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 80)
-    X = np.where(rng.random((80, 12)) < 0.3, rng.standard_normal((80, 12)).round(3), 0)
-    X[:, 2] += y
-    X[0, 11] = 1  # so that the file knows of the last column
-    want = belief.select(csr_matrix(X.astype(np.float32)), y, 3, random_state=0)
-    dump_svmlight_file(csr_matrix(X), y, str(tmp_path / "a.svm"), zero_based=False)
-    np.savez(tmp_path / "a.npz", X=X.astype(np.float32), y=y)
-    for name in ("a.svm", "a.npz"):
-        run("select", tmp_path / name, "--top", 3, "--seed", 0, "--out", tmp_path / "r.json", "--force")
-        np.testing.assert_array_equal(result_in(tmp_path / "r.json").selected, want.selected)
-
-
-def test_settings_columns_and_outputs(tmp_path):
-    source = write(tmp_path / "a.csv")
-    done = run(
-        "select", source, "--label", "left", "--top", 3, "--seed", 1, "--theta", 0.3, "--n-neighbors", 5, "--scale",
-        "standard", "--stratify", "--drop", "age", "shoe_size", "--discrete", "support_calls", "--redundancy", "None",
-        "--out", tmp_path / "r.csv", "--write-data", tmp_path / "small.parquet",
+def test_settings_columns_and_outputs(tmp_path, churn, capsys):
+    code, out, _ = call(
+        capsys, "select", churn, "--label", "left", "--top", 3, "--seed", 1, "--theta", 0.3, "--n-neighbors", 5,
+        "--scale", "standard", "--stratify", "--drop", "age", "shoe_size", "--discrete", "support_calls",
+        "--redundancy", "None", "--out", tmp_path / "r.csv", "--write-data", tmp_path / "small.parquet",
+        "--report", tmp_path / "r.html",
     )  # fmt: skip
+    assert code == 0
     want = belief.select(
         TABLE.drop(columns=["left", "age", "shoe_size"]), TABLE["left"], 3, random_state=1, theta=0.3, n_neighbors=5,
         scale="standard", stratify=True, discrete_features=["support_calls"], redundancy=None,
@@ -115,89 +89,321 @@ def test_settings_columns_and_outputs(tmp_path):
     assert len(ranking) == 10
     assert ranking["selected"].sum() == 3
     small = pd.read_parquet(tmp_path / "small.parquet")
-    assert set(small.columns) == {*want.selected_names, "left"}
+    assert list(small.columns) == [c for c in TABLE.columns if c in {*want.selected_names, "left"}]
     pd.testing.assert_series_equal(small["left"], TABLE["left"], check_dtype=False)
-    assert "10 features" in done.stdout
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "r.csv", "small.parquet"]
+    assert "10 features" in out
+    assert "<title>churn.csv" in (tmp_path / "r.html").read_text()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["churn.csv", "r.csv", "r.html", "small.parquet"]
 
 
-def test_explain_all_and_one(tmp_path, expected):
+def test_write_data_as_csv_has_the_words_of_categories(tmp_path, capsys):
+    TABLE.astype({"contract": "category"}).to_parquet(tmp_path / "a.parquet", index=False)
+    small = tmp_path / "small.csv"
+    code, *_ = call(
+        capsys, "select", tmp_path / "a.parquet", "--label", "left", "--keep", "contract", "--top", 1, "--write-data",
+        small,
+    )  # fmt: skip
+    assert code == 0
+    pd.testing.assert_frame_equal(pd.read_csv(small), TABLE[["contract", "left"]])
+
+
+def test_a_csv_of_semicolons_without_a_header(tmp_path, capsys, expected):
+    TABLE.to_csv(tmp_path / "a.csv", sep=";", header=False, index=False)
+    label = f"c{TABLE.columns.get_loc('left')}"
+    options = ["--separator", ";", "--no-header", "--label", label, "--top", 4, "--seed", 0]
+    code, *_ = call(capsys, "select", tmp_path / "a.csv", *options, "--out", tmp_path / "r.json")
+    assert code == 0
+    assert result_in(tmp_path / "r.json").selected_names == [f"c{j}" for j in expected.selected]
+
+
+def test_explain_all_and_one(tmp_path, expected, capsys):
+    file = tmp_path / "r.json"
+    file.write_text(json.dumps(expected.to_dict()))
+    assert call(capsys, "explain", file)[1].strip() == str(expected.explain())
+    assert "left: not relevant enough" in call(capsys, "explain", file, "tenure_months")[1]
+    code, out, err = call(capsys, "explain", file, "tenure_month")
+    assert (code, out) == (1, "")
+    assert "did you mean 'tenure_months'" in err
+
+
+def test_report_of_a_result(tmp_path, expected, capsys):
     (tmp_path / "r.json").write_text(json.dumps(expected.to_dict()))
-    assert run("explain", tmp_path / "r.json").stdout.strip() == str(expected.explain())
-    assert "left: not relevant enough" in run("explain", tmp_path / "r.json", "tenure_months").stdout
-    done = run("explain", tmp_path / "r.json", "tenure_month", check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "did you mean 'tenure_months'" in done.stderr
+    assert call(capsys, "report", tmp_path / "r.json")[:2] == (0, f"{tmp_path / 'r.html'}\n")
+    assert "support_calls" in (tmp_path / "r.html").read_text()
+    code, out, err = call(capsys, "report", tmp_path / "r.json")
+    assert (code, out) == (1, "")
+    assert "exists already" in err
 
 
-def test_demo_version_and_help():
-    assert "support_calls" in run("demo").stdout
-    assert run("--version").stdout.strip() == f"belief {belief.__version__}"
-    for command in ([], ["select"], ["explain"], ["demo"]):
-        assert "usage: belief" in run(*command, "--help").stdout
-    text = run("select", "--help").stdout
-    assert "--n-neighbors" in text
-    assert "the neighbours taken of every class (10)" in " ".join(text.split())
+def test_demo_and_version(capsys):
+    assert "support_calls" in call(capsys, "demo")[1]
+    assert call(capsys, "--version")[:2] == (0, f"belief {belief.__version__}\n")
 
 
+def test_the_walk_prints_what_the_page_shows(data_home, tmp_path, capsys):
+    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
+    names = [*re.search(r"echo ([\w,]+),\$", page)[1].split(",")]
+    names += [*(f"area{i + 1}" for i in range(4)), *(f"soil{i + 1}" for i in range(40)), "cover"]
+    rows = (data_home / "large_slices" / "covtype_10K.csv").read_text()
+    (tmp_path / "covtype.csv").write_text(",".join(names) + "\n" + rows)
+    options = ["--label", "cover", "--top", 8, "--seed", 0, "--out", tmp_path / "result.json", "--quiet"]
+    assert call(capsys, "select", tmp_path / "covtype.csv", *options)[1].strip() in page
+    assert call(capsys, "explain", tmp_path / "result.json", "roads")[1].strip() in page
+
+
+def test_help_of_every_command_says_all_and_fits(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    for command in ([], ["select"], ["explain"], ["report"], ["demo"]):
+        code, text, _ = call(capsys, *command, "--help")
+        assert code == 0
+        assert text.startswith("usage: belief")
+        assert max(map(len, text.splitlines())) <= 100
+    commands = next(a for a in cli.parser()._actions if a.choices).choices
+    for name, command in commands.items():
+        assert all(action.help for action in command._actions), name
+    options = commands["select"].format_help()
+    for f in Settings.each():
+        assert f.metadata["doc"].split()[0] in options
+    assert "--redundancy mcr|None" in options
+
+
+# --- bad input: one line, the right code, nothing left behind ---
+
+LEFT = ["--label", "left"]
 BAD = {
-    "missing file": (["nowhere.csv", "--label", "left"], 1, "nowhere.csv: there is no such file or folder"),
-    "no label": (["a.csv"], 1, "--label"),
-    "unknown label": (["a.csv", "--label", "leftt"], 1, "no column 'leftt' .did you mean 'left'"),
-    "unknown ending": (["a.xyz", "--label", "left"], 1, "ending .xyz is not one of csv"),
-    "empty folder": (["empty", "--label", "left"], 1, "the folder has no data"),
-    "ragged line": (["ragged.csv", "--label", "c"], 1, r"ragged.csv: line 3 has 2 columns, the lines before it 3"),
-    "other columns": (["a.csv", "b.csv", "--label", "left"], 1, "do not have the same columns .'region'"),
-    "one class": (["one.csv", "--label", "y"], 1, "has one class only"),
-    "regression": (["a.csv", "--label", "total_paid"], 1, "regression target"),
-    "unknown column to drop": (["a.csv", "--label", "left", "--drop", "regoin"], 1, "did you mean 'region'"),
-    "wrong setting": (["a.csv", "--label", "left", "--kappa", "3"], 1, r"kappa must be a number in \[0, 1\]; got 3"),
-    "output exists": (["a.csv", "--label", "left", "--out", "b.csv"], 1, "b.csv exists already.*--force"),
-    "output nowhere": (["a.csv", "--label", "left", "--out", "no/r.json"], 1, "the folder no does not exist"),
-    "output ending": (["a.csv", "--label", "left", "--out", "r.txt"], 1, "ending must be one of .json, .csv, .parquet"),
-    "same output twice": (["a.csv", "--label", "left", "--out", "r.csv", "--write-data", "r.csv"], 1, "two names"),
-    "output is a folder": (["a.csv", "--label", "left", "--out", "d.csv", "--force"], 1, "d.csv is a folder"),
-    "two columns of one name": (["twice.csv", "--label", "y"], 1, "more than one column named 'a'"),
-    "broken npz": (["cut.npz"], 1, "cut.npz: is not a whole NPZ file"),
-    "no data to write": (["a.npz", "--write-data", "w.csv"], 1, "--write-data needs columns with names"),
-    "truncated parquet": (["cut.parquet", "--label", "left"], 1, "cut.parquet: "),
-    "bad option": (["a.csv", "--lable", "left"], 2, "unrecognized arguments|ambiguous"),
+    "missing file": (["nowhere.csv", *LEFT], "nowhere.csv: there is no such file or folder"),
+    "empty folder": (["empty", *LEFT], "empty: the folder has no data in it"),
+    "folder of marks": (["marks", *LEFT], "marks: the folder has no data in it"),
+    "unknown ending": (["a.xyz", *LEFT], "a.xyz: the ending .xyz is not one of csv"),
+    "packing not known": (["a.csv.xz", *LEFT], r"a.csv.xz: a csv file cannot be read from .xz: unpack it"),
+    "two formats": (["a.csv", "a.parquet", *LEFT], "Files of one format at a time"),
+    "unknown label": (["a.csv", "--label", "leftt"], r"a.csv: there is no column 'leftt' \(did you mean 'left'\?\)"),
+    "unknown column": (["a.csv", *LEFT, "--drop", "regoin"], r"--drop: .*'regoin' \(did you mean 'region'\?\)"),
+    "unknown name": (["a.csv", *LEFT, "--discrete", "regoin"], r"'regoin'.*did you mean 'region'"),
+    "nothing kept": (["a.csv", *LEFT, "--keep", "left"], "a.csv: no column is left to choose from"),
+    "one class": (["one.csv", "--label", "y"], "'y' has one class only, 0"),
+    "unique numbers": (["a.csv", "--label", "total_paid"], "'total_paid' looks like a regression target"),
+    "ragged line": (["ragged.csv", "--label", "c"], "ragged.csv: line 3 has 2 columns, the lines before it 3"),
+    "ragged far down": (["far_ragged.csv", "--label", "y"], "far_ragged.csv: line 3002 has 2 columns"),
+    "mixed types": (["mixed.csv", "--label", "y"], "mixed.csv: column 'b' holds numbers, but 'oops' too.*--discrete b"),
+    "mixed far down": (
+        ["far.csv", "--label", "y"],
+        "far.csv: line 3002, column 'b' has 'oops', but numbers before.*--discrete b",
+    ),
+    "yes and no far down": (
+        ["far.csv", "--label", "y", "--keep", "d"],
+        "line 3002, column 'd' has 'oops', but yes and",
+    ),
+    "label mixed far down": (["far.csv", "--label", "b", "--keep", "a"], "line 3002, column 'b' has .*: mend it.$"),
+    "other columns": (["a.csv", "b.csv", *LEFT], "b.csv and a.csv do not have the same columns .'region'"),
+    "other columns, Parquet": (["a.parquet", "b.parquet", *LEFT], r"b.parquet and a.parquet do not .*\('region'\)"),
+    "other types": (["a.csv", "words.csv", *LEFT], "words.csv: line 2, column 'age' has '.*x', but numbers before"),
+    "other types, Parquet": (
+        ["a.parquet", "words.parquet", *LEFT],
+        "words.parquet and a.parquet differ in a column .column 'age' is double vs .*string",
+    ),
+    "two columns of one name": (["twice.csv", "--label", "y"], "twice.csv has more than one column named 'a'"),
+    "the same, Parquet": (["twice.parquet", "--label", "y"], "twice.parquet: .* more than one column of the same name"),
+    "empty CSV": (["zero.csv", *LEFT], "zero.csv: the file is empty"),
+    "header only": (["head.csv", "--label", "y"], "head.csv: has no rows"),
+    "a date": (["date.csv", "--label", "y"], "date.csv: column 'd' has the type date.*convert it, or drop it"),
+    "a list": (["list.parquet", "--label", "y"], "list.parquet: column 'l' has the type list"),
+    "no UTF-8": (["latin.csv", "--label", "y"], "latin.csv: column 'b' is not text in UTF-8"),
+    "no UTF-8 in the names": (["latin_names.csv", "--label", "y"], "latin_names.csv: the line of names is not text in"),
+    "no class in a row": (["unlabelled.csv", "--label", "y"], "'y' has no value in row 50"),
+    "no class, Parquet": (["unlabelled.parquet", *LEFT], "'left' has no value in row 77"),
+    "truncated gz": (["cut.csv.gz", *LEFT], "cut.csv.gz: cannot be read as CSV: Truncated compressed stream"),
+    "truncated Parquet": (["cut.parquet", *LEFT], "cut.parquet: cannot be read as Parquet: "),
+    "damaged Parquet": (["torn.parquet", *LEFT], "torn.parquet: cannot be read as Parquet: "),
+    "truncated Arrow": (["cut.feather", *LEFT], "cut.feather: cannot be read as Arrow: "),
+    "truncated NPZ": (["cut.npz"], "cut.npz: is not a whole NPZ file"),
+    "NPZ of one dimension": (["flat.npz"], r"flat.npz: X must have rows and columns; its shape is \(4,\)"),
+    "no such array": (["a.npz", "--label", "z"], "a.npz: has no array 'z'"),
+    "bad line of LIBSVM": (["bad.svm"], "bad.svm, line 2: '1:x' is not index:value"),
+    "output exists": (["a.csv", *LEFT, "--out", "b.csv"], "b.csv exists already: .*--force"),
+    "output nowhere": (["a.csv", *LEFT, "--out", "no/r.json"], r"no/r.json: cannot write to the folder no \(No such"),
+    "output cannot be": (["a.csv", *LEFT, "--out", "/proc/r.json"], "/proc/r.json: cannot write to the folder /proc"),
+    "output ending": (["a.csv", *LEFT, "--out", "r.txt"], "ending must be one of .json, .csv, .parquet"),
+    "output is a folder": (["a.csv", *LEFT, "--out", "d.csv", "--force"], "d.csv is a folder"),
+    "checkpoint is a file": (["a.csv", *LEFT, "--checkpoint", "b.csv"], "checkpoint b.csv is a file"),
+}
+WRONG = {
+    "no label": (["a.csv"], "Say which column holds the class, with --label"),
+    "wrong setting": (["a.csv", *LEFT, "--kappa", "3"], r"--kappa must be a number in \[0, 1\]; got 3"),
+    "wrong number": (["a.csv", *LEFT, "--top", "few"], "--top must be an integer .* got 'few'"),
+    "same output twice": (["a.csv", *LEFT, "--out", "r.csv", "--write-data", "r.csv"], "both r.csv.*two names"),
+    "input written over": (["a.csv", *LEFT, "--write-data", "a.csv", "--force"], "a file to be read are both a.csv"),
+    "no data to write": (["a.npz", "--write-data", "w.csv"], "--write-data needs columns with names"),
+    "no such feature": (["a.npz", "--discrete", "q"], "no column 'q'; in files without names they are x0"),
+    "long separator": (["a.csv", *LEFT, "--separator", "::"], "--separator must be one character"),
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_line_and_leaves_nothing_behind(tmp_path, name, monkeypatch):
-    arguments, code, said = BAD[name]
-    write(tmp_path / "a.csv")
-    TABLE.drop(columns="region").to_csv(tmp_path / "b.csv", index=False)
-    (tmp_path / "a.xyz").write_text("1")
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "ragged.csv").write_text("a,b,c\n1,2,x\n3,4\n5,6,y\n")
-    (tmp_path / "one.csv").write_text("a,y\n1,0\n2,0\n3,0\n")
-    (tmp_path / "cut.parquet").write_bytes(write(tmp_path / "whole.parquet").read_bytes()[:500])
-    (tmp_path / "d.csv").mkdir()
-    (tmp_path / "twice.csv").write_text("a,a,y\n1,2,0\n2,3,1\n")
-    np.savez(tmp_path / "a.npz", X=np.eye(4), y=[0, 1, 0, 1])
-    (tmp_path / "cut.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:99])
-    before = sorted(tmp_path.rglob("*"))
-    monkeypatch.chdir(tmp_path)
-    done = run("select", *arguments, "--quiet", check=False)
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory):
+    """A folder of files with something wrong."""
+    home = tmp_path_factory.mktemp("bad")
+    for name in ("empty", "marks", "d.csv"):
+        (home / name).mkdir()
+    (home / "marks" / "_SUCCESS").write_text("")
+    for name, table in {
+        "a": TABLE,
+        "b": TABLE.drop(columns="region"),
+        "words": TABLE.assign(age=TABLE["age"].astype(str) + "x"),
+        "unlabelled": TABLE.assign(left=[None if i == 77 else v for i, v in enumerate(TABLE["left"])]),
+    }.items():
+        table.to_csv(home / f"{name}.csv", index=False)
+        table.to_csv(home / f"{name}.csv.gz", index=False)
+        table.to_parquet(home / f"{name}.parquet", index=False)
+        table.to_feather(home / f"{name}.feather")
+    (home / "a.csv.xz").write_bytes(b"\xfd7zXZ")
+    numbers = [f"{i % 7},{i},{i % 2}" for i in range(200)]
+    for name, text in {
+        "a.xyz": "1",
+        "zero.csv": "",
+        "head.csv": "a,b,y\n",
+        "one.csv": "a,y\n1,0\n2,0\n3,0\n",
+        "twice.csv": "a,a,y\n1,2,0\n2,3,1\n",
+        "ragged.csv": "a,b,c\n1,2,x\n3,4\n5,6,y\n",
+        "far_ragged.csv": "a,b,y\n" + "1,2,0\n" * 3000 + "1,2\n",
+        "mixed.csv": "a,b,y\n" + "\n".join([*numbers[:50], "1,oops,0", *numbers[51:]]),
+        "far.csv": "a,b,d,y\n" + "1,2,true,0\n" * 3000 + "1,oops,oops,0\n",
+        "date.csv": "a,d,y\n" + "".join(f"{i},2024-01-{i + 10},{i % 2}\n" for i in range(20)),
+        "unlabelled.csv": "a,b,y\n" + "\n".join([*numbers[:50], "1,2,", *numbers[51:]]),
+        "bad.svm": "1 1:2 2:3\n0 1:x\n",
+    }.items():
+        (home / name).write_text(text)
+    (home / "latin.csv").write_bytes("a,b,y\n1,é,0\n2,è,1\n".encode("latin1"))
+    (home / "latin_names.csv").write_bytes("a,bé,y\n1,1,0\n2,3,1\n".encode("latin1"))
+    four = [pa.array([1, 2, 3, 4]), pa.array([4, 1, 3, 2]), pa.array([0, 1, 0, 1])]
+    parquet.write_table(pa.table(four, names=["a", "a", "y"]), home / "twice.parquet")
+    parquet.write_table(pa.table({"l": [[1]] * 4, "b": four[0], "y": four[2]}), home / "list.parquet")
+    np.savez(home / "a.npz", X=np.eye(4), y=[0, 1, 0, 1])
+    np.savez(home / "flat.npz", X=np.arange(4), y=[0, 1, 0, 1])
+    for whole, size in {"a.parquet": 500, "a.csv.gz": 3000, "a.feather": 5000, "a.npz": 99}.items():
+        (home / whole.replace("a.", "cut.")).write_bytes((home / whole).read_bytes()[:size])
+    torn = (home / "a.parquet").read_bytes()
+    (home / "torn.parquet").write_bytes(torn[:3000] + bytes(3000) + torn[6000:])
+    return home
+
+
+def listing(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", [*BAD, *WRONG])
+def test_bad_input_is_one_line_and_leaves_nothing_behind(bad, name, monkeypatch, capsys):
+    arguments, said = {**BAD, **WRONG}[name]
+    monkeypatch.setattr(tabular, "CSV_BYTES", 4096)  # so that what is far down is not in the first block
+    monkeypatch.chdir(bad)
+    before = listing(bad)
+    code, out, err = call(capsys, "select", *arguments, "--quiet")
+    assert code == (1 if name in BAD else 2)
+    assert out == ""
+    assert re.match(f"belief: .*{said}" if not said.startswith("^") else said, err.strip()), err
+    assert len(err.strip().splitlines()) == 1
+    assert listing(bad) == before
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["nowhere.csv", *LEFT], 1), (["a.csv", "--lable", "left"], 2)])
+def test_the_process_ends_with_that_code_and_no_traceback(bad, arguments, code):
+    done = run("select", *arguments, cwd=bad)
     assert done.returncode == code
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    import re
-
-    assert re.search(said, done.stderr), done.stderr
-    if code == 1:
-        assert len(done.stderr.strip().splitlines()) == 1
-    assert sorted(tmp_path.rglob("*")) == before
+    assert done.stderr.splitlines()[-1].startswith("belief")
 
 
-def test_a_broken_result_is_said_to_be_one(tmp_path, expected):
-    (tmp_path / "r.json").write_text(json.dumps(expected.to_dict())[:200])
-    assert "is not whole JSON" in run("explain", tmp_path / "r.json", check=False).stderr
-    (tmp_path / "r.json").write_text("[]")
-    assert "not a result of belief, but a list" in run("explain", tmp_path / "r.json", check=False).stderr
-    assert "cannot be read (No such file" in run("explain", tmp_path / "no.json", check=False).stderr
-    (tmp_path / "r.json").write_text(json.dumps({"format": 99}))
-    assert "upgrade belief-fs" in run("explain", tmp_path / "r.json", check=False).stderr
+@pytest.mark.parametrize("command", ["explain", "report"])
+def test_a_broken_result_is_said_to_be_one(tmp_path, expected, capsys, command):
+    file = tmp_path / "r.json"
+    whole = expected.to_dict()
+    assert "cannot be read (No such file" in call(capsys, command, file)[2]
+    for text, said in {
+        json.dumps(whole)[:200]: "is not whole JSON",
+        "[]": "not a result of belief, but a list",
+        '{"format": 99}': "format 99, newer than .*upgrade belief-fs",
+        "{}": "it has no weights",
+        json.dumps({**whole, "selected": "abc"}): "r.json: ",
+        json.dumps({**whole, "redundancy": [[1]]}): "r.json: ",
+    }.items():
+        file.write_text(text)
+        code, out, err = call(capsys, command, file)
+        assert (code, out) == (1, "")
+        assert re.search(said, err), err
+        assert len(err.splitlines()) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_a_report_without_matplotlib_is_refused_before_the_run(tmp_path, churn, capsys, monkeypatch):
+    monkeypatch.setattr("belief.outputs.find_spec", lambda name: None)
+    monkeypatch.setattr(belief, "select", lambda *a, **k: pytest.fail("it ran"))
+    code, out, err = call(capsys, "select", churn, *LEFT, "--report", tmp_path / "r.html")
+    assert (code, out) == (1, "")
+    assert (
+        err
+        == f"belief: {tmp_path / 'r.html'}: a report needs matplotlib, the extra 'report': pip install matplotlib.\n"
+    )
+
+
+# --- a disk that is full, an output nobody reads, Ctrl-C ---
+
+
+@pytest.mark.parametrize("output", ["--out r.json", "--out r.parquet", "--write-data d.csv", "--report r.html"])
+def test_an_output_that_cannot_be_finished_is_not_begun(tmp_path, churn, output):
+    """No file of this process may grow beyond 1,000 bytes, which fails as a full disk does."""
+    option, name = output.split()
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    done = run("select", churn, *LEFT, "--seed", 0, "--quiet", option, name, cwd=tmp_path, preexec_fn=small)
+    assert done.returncode == 1
+    assert done.stderr == f"belief: {name}: cannot be written ({os.strerror(errno.EFBIG)}).\n"
+    assert "support_calls" in done.stdout  # the answer is not lost
+    assert [p.name for p in tmp_path.iterdir()] == ["churn.csv"]
+
+
+def test_a_full_disk(tmp_path, churn):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(disk)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs to mount a file system of a few kilobytes, which takes root")
+    try:
+        done = run("select", churn, *LEFT, "--quiet", "--out", disk / "r.json")
+        assert (done.returncode, list(disk.iterdir())) == (1, [])
+        assert done.stderr == f"belief: {disk / 'r.json'}: cannot be written (No space left on device).\n"
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_stdout_and_a_closed_one(churn):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, "demo"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "belief: [Errno 28] No space left on device"
+    assert "Traceback" not in done.stderr
+    shell = f"{' '.join(COMMAND)} select {churn} --label left --quiet | head -1"
+    done = subprocess.run(shell, shell=True, capture_output=True, text=True)
+    assert done.stdout.startswith("600 rows")
+    assert done.stderr == ""
+
+
+def test_ctrl_c_stops_cleanly(tmp_path):
+    rng = np.random.default_rng(0)
+    file = tmp_path / "a.npz"
+    np.savez(file, X=rng.standard_normal((30_000, 60), dtype=np.float32), y=rng.integers(0, 2, 30_000))
+    arguments = ["select", file, "--sample-size", "20000", "--out", tmp_path / "r.json"]
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for line in process.stderr:
+        if "searching" in line:
+            break
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (out, err) == ("", "belief: stopped.\n")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
@@ -41,8 +42,7 @@ class Checkpoint:
         page = self.folder / PAGE
         if not page.exists():
             self._refuse_foreign()
-            self.folder.mkdir(parents=True, exist_ok=True)
-            _write(page, json.dumps({**mine, "seed": seed}).encode())
+            self._write(PAGE, lambda file: file.write(json.dumps({**mine, "seed": seed}).encode()))
             return seed
         try:
             theirs = json.loads(page.read_text())
@@ -59,7 +59,8 @@ class Checkpoint:
 
     def _refuse_foreign(self) -> None:
         assert self.folder is not None
-        if self.folder.exists() and any(self.folder.iterdir()):
+        begun = f".{PAGE}"  # by a run that was killed in its first moment
+        if self.folder.exists() and any(file.name != begun for file in self.folder.iterdir()):
             raise ValueError(f"checkpoint {self.folder} holds other files: give an empty folder, or a new name.")
 
     def keep_neighbours(self, found: Neighbours) -> None:
@@ -83,23 +84,34 @@ class Checkpoint:
 
     def note(self, name: str, **arrays: Any) -> None:
         """Keep arrays under a name; the ones before them are forgotten once these are safe."""
-        if self.folder is None:
-            return
-        beside = self.folder / f".{name}.npz"
-        with beside.open("wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.folder / f"{name}.npz")
+        if self.folder is not None:
+            self._write(f"{name}.npz", lambda file: np.savez(file, **arrays))
+
+    def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
+        """Write a file beside its place, and rename it when it is safe."""
+        assert self.folder is not None
+        beside = self.folder / f".{name}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with beside.open("wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self.folder / name)
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            why = os.strerror(error.errno) if error.errno else error
+            raise ValueError(f"checkpoint {self.folder}: {name} cannot be written ({why}).") from None
 
     def recall(self, name: str) -> dict[str, Any] | None:
         """The arrays kept under a name, None where there are none."""
         if self.folder is None or not (self.folder / f"{name}.npz").exists():
             return None
         try:
-            with np.load(self.folder / f"{name}.npz") as file:
+            with (self.folder / f"{name}.npz").open("rb") as raw, np.load(raw) as file:
                 return {key: file[key] for key in file.files}
-        except (ValueError, OSError, EOFError, BadZipFile):
+        except (ValueError, OSError, EOFError, BadZipFile, TypeError):
             raise ValueError(f"checkpoint {self.folder}: {name}.npz is damaged; remove it to go on without.") from None
 
 
@@ -129,9 +141,3 @@ def _refuse_other(folder: Path, mine: dict[str, Any], theirs: dict[str, Any]) ->
             )
     if theirs["data"] != mine["data"]:
         raise ValueError(f"checkpoint {folder} belongs to other data: give another folder, or remove it.")
-
-
-def _write(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}")
-    beside.write_bytes(content)
-    beside.replace(path)

@@ -9,10 +9,10 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +20,47 @@ import belief
 from belief.method.settings import Settings, did_you_mean
 
 OPTIONS = {"n_features_to_select": "top", "random_state": "seed"}  # settings that have another name here
+USAGE = "belief select FILE [FILE ...] --label COL [options]"
+EXAMPLES = """examples:
+  belief select customers.csv --label left --top 4
+  belief select folder/ --label class --checkpoint notes --out result.json --report page.html
+"""
+
+
+class UsageError(ValueError):
+    """The command itself is wrong, whatever the files hold."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `belief`; return its exit code."""
     options = parser().parse_args(arguments)
-    warnings.showwarning = lambda message, *more: print(f"belief: {message}", file=sys.stderr)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *more: print(f"belief: {message}", file=sys.stderr)
+        try:
+            options.run(options)
+            sys.stdout.flush()
+            return 0
+        except KeyboardInterrupt:
+            goes_on = getattr(options, "checkpoint", None)
+            print("belief: stopped" + ("; the same command goes on." if goes_on else "."), file=sys.stderr)
+            return 130
+        except BrokenPipeError:  # the reader of our output has seen enough
+            code = 1
+        except (ValueError, TypeError, OSError, MemoryError) as error:
+            if options.debug:
+                raise
+            print(f"belief: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+            code = 2 if isinstance(error, UsageError) else 1
+        _leave_stdout()
+    return code
+
+
+def _leave_stdout() -> None:
+    """Where stdout takes no more, see to it that Python does not try again as it ends."""
     try:
-        options.run(options)
-    except KeyboardInterrupt:
-        print("belief: stopped.", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # the reader of our output has seen enough
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except (ValueError, TypeError, OSError, MemoryError) as error:
-        if options.debug:
-            raise
-        print(f"belief: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
-        return 1
-    return 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -49,7 +70,8 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"belief {belief.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    _select_options(_command(commands, "select", run_select, "select features of the table in one or more files"))
+    said = "select features of the table in one or more files"
+    _select_options(_command(commands, "select", run_select, said, usage=USAGE, epilog=EXAMPLES))
     _command(commands, "demo", run_demo, "select features of a bundled example")
     explain = _command(commands, "explain", run_explain, "say why features were taken or left")
     explain.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
@@ -61,38 +83,63 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _command(commands: Any, name: str, run: Callable[..., None], said: str) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(name, help=said, description=said.capitalize() + ".")
+def _command(commands: Any, name: str, run: Callable[..., None], said: str, **more: Any) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=said, description=said.capitalize() + ".", formatter_class=argparse.RawDescriptionHelpFormatter,
+        **more,
+    )  # fmt: skip
     command.set_defaults(run=run)
     command.add_argument("--debug", action="store_true", help="show where an error came from")
     return command
 
 
 def _select_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="CSV, TSV, Parquet, Arrow, LIBSVM or NPZ")
-    command.add_argument("--label", metavar="COL", help="the column that holds the class")
-    command.add_argument("--no-header", action="store_true", help="the first line of a CSV file is data: c0, c1, ...")
-    command.add_argument("--drop", nargs="+", default=[], metavar="COL", help="columns to leave out")
-    command.add_argument("--keep", nargs="+", default=[], metavar="COL", help="columns to choose from, and no others")
-    command.add_argument("--discrete", nargs="+", default=[], metavar="COL", help="columns of numbers that are names")
-    command.add_argument("--out", type=Path, metavar="FILE", help="write the result: .json, .csv or .parquet")
-    command.add_argument("--write-data", type=Path, metavar="FILE", help="write the selected columns: .csv or .parquet")
-    command.add_argument("--report", type=Path, metavar="FILE", help="write a page to look at: .html")
-    command.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="note what is done, and go on from there when run again"
+    _reading(command.add_argument_group("what to read"))
+    _writing(command.add_argument_group("what to write"))
+    running = command.add_argument_group("how to run")
+    running.add_argument("--engine", choices=("local", "spark"), default="local", help="this machine, or Spark (local)")
+    running.add_argument("--master", metavar="URL", help="of Spark: local[2], spark://host:port, sc://host:port, ...")
+    running.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep notes, and go on from them if run again")
+    running.add_argument("--n-jobs", type=int, metavar="N", help="threads (as many as there are cores)")
+    running.add_argument(
+        "--working-memory", type=int, default=1024, metavar="MIB", help="memory to use beside the data (1024)"
     )
-    command.add_argument("--force", action="store_true", help="write over files that exist")
-    command.add_argument("--n-jobs", type=int, metavar="N", help="threads (as many as there are cores)")
-    command.add_argument("--working-memory", type=int, default=1024, metavar="MIB", help="beside the data (1024)")
-    command.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    running.add_argument("--quiet", action="store_true", help="no progress on stderr")
     method = command.add_argument_group("the method")
     for f in Settings.each():
-        name = "--" + OPTIONS.get(f.name, f.name).replace("_", "-")
         if isinstance(f.default, bool):
-            method.add_argument(name, dest=f.name, action="store_true", help=f.metadata["doc"])
+            method.add_argument(_option(f.name), dest=f.name, action="store_true", help=f.metadata["doc"])
             continue
         said = f"{f.metadata['doc']} ({f.default})".replace("%", "%%")
-        method.add_argument(name, dest=f.name, type=_value, default=f.default, metavar="X", help=said)
+        shown = _choices(f.metadata["allowed"])
+        method.add_argument(_option(f.name), dest=f.name, type=_value, default=f.default, metavar=shown, help=said)
+
+
+def _reading(group: Any) -> None:
+    group.add_argument("files", nargs="+", type=Path, metavar="FILE", help="CSV, TSV, Parquet, Arrow, LIBSVM or NPZ")
+    group.add_argument("--label", metavar="COL", help="the column that holds the class")
+    group.add_argument("--drop", nargs="+", default=[], metavar="COL", help="columns to leave out")
+    group.add_argument("--keep", nargs="+", default=[], metavar="COL", help="columns to choose from, and no others")
+    group.add_argument("--discrete", nargs="+", default=[], metavar="COL", help="columns of numbers that are names")
+    group.add_argument("--no-header", action="store_true", help="CSV without a line of names: c0, c1, ...")
+    group.add_argument("--separator", metavar="C", help="between the columns of a CSV file (a comma; a tab for .tsv)")
+
+
+def _writing(group: Any) -> None:
+    group.add_argument("--out", type=Path, metavar="FILE", help="the result (.json), or the ranking (.csv, .parquet)")
+    group.add_argument("--report", type=Path, metavar="FILE", help="the result as a page to look at (.html)")
+    group.add_argument("--write-data", type=Path, metavar="FILE", help="the selected columns (.csv, .parquet)")
+    group.add_argument("--force", action="store_true", help="write over files that exist")
+
+
+def _option(setting: str) -> str:
+    return "--" + OPTIONS.get(setting, setting).replace("_", "-")
+
+
+def _choices(allowed: str) -> str:
+    """The words a setting may be, and X where it may be a number."""
+    number = ["X"] if re.search("number|integer|share", allowed) else []
+    return "|".join(re.findall(r"'(\w+)'", allowed) + number + ["None"] * ("or None" in allowed))
 
 
 def _value(text: str) -> Any:
@@ -105,52 +152,108 @@ def _value(text: str) -> Any:
 
 def run_select(options: argparse.Namespace) -> None:
     """Carry out `belief select`."""
-    from belief.data.files import Wanted, open_files
+    from belief.outputs import write_data, write_report, write_result
 
-    settings = {f.name: getattr(options, f.name) for f in Settings.each()}
-    Settings(**settings)  # a wrong one is said before anything is read
+    settings = _settings(options)
+    wanted = _wanted(options)
     _check_outputs(options)
-    wanted = Wanted(options.label, options.drop, options.keep, options.discrete, not options.no_header)
-    opened = open_files(options.files, wanted)
-    X, y = opened if isinstance(opened, tuple) else (opened, None)
-    if options.write_data and not hasattr(X, "files"):
-        raise ValueError("--write-data needs columns with names: CSV, Parquet or Arrow.")
-    result = belief.select(
-        X, y, **settings, n_jobs=options.n_jobs, working_memory=options.working_memory,
-        verbose=0 if options.quiet else 1, checkpoint=options.checkpoint,
-    )  # fmt: skip
+    if options.engine == "spark":
+        X, result = None, _select_on_spark(options, wanted, settings)
+    else:
+        X, result = _select_here(options, wanted, settings)
     sizes = f"{result.n_rows:,} rows, {len(result.weights):,} features, {len(result.classes)} classes"
     print(f"{sizes}; seed {result.seed}\n")
     print(result.explain())
     if options.out:
-        with beside(options.out) as path:
-            WRITERS[options.out.suffix](result, path)
+        write_result(result, options.out)
     if options.report:
-        _write_report(result, options.report, " ".join(file.name for file in options.files))
+        write_report(result, options.report, " ".join(file.name for file in options.files))
     if options.write_data:
-        _write_data(options.write_data, X, result)
+        write_data(X, result, options.write_data)
+
+
+def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, Any]) -> tuple[Any, belief.Result]:
+    from belief.data.files import open_files
+
+    opened = open_files(options.files, wanted)
+    X, y = opened if isinstance(opened, tuple) else (opened, None)
+    if options.write_data and not hasattr(X, "files"):
+        raise UsageError("--write-data needs columns with names: CSV, Parquet or Arrow.")
+    result = belief.select(
+        X, y, **settings, n_jobs=options.n_jobs, working_memory=options.working_memory,
+        verbose=0 if options.quiet else 1, checkpoint=options.checkpoint, discrete_features=wanted.discrete,
+    )  # fmt: skip
+    return X, result
+
+
+def _select_on_spark(options: argparse.Namespace, wanted: Any, settings: dict[str, Any]) -> belief.Result:
+    if options.checkpoint or options.write_data:
+        raise UsageError("--checkpoint and --write-data need --engine local.")
+    from belief.engines.spark.files import select_files
+
+    return select_files(options.files, wanted, Settings(**settings), options.master, 0 if options.quiet else 1)
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings; a wrong one is said by the name it has here, before anything is read."""
+    settings = {f.name: getattr(options, f.name) for f in Settings.each()}
+    for name, value in settings.items():
+        try:
+            Settings(**{name: value})
+        except ValueError as error:
+            raise UsageError(str(error).replace(name, _option(name), 1)) from None
+    return settings
+
+
+def _wanted(options: argparse.Namespace) -> Any:
+    """What is to be read; the columns of LIBSVM and NPZ files are called x0, x1, ..."""
+    from belief.data.files import Wanted, find_files
+    from belief.data.tabular import CsvForm
+
+    if options.master is not None and options.engine != "spark":
+        raise UsageError("--master needs --engine spark.")
+    if options.separator is not None and len(options.separator) != 1:
+        raise UsageError(f"--separator must be one character; got {options.separator!r}.")
+    kind, _ = find_files(options.files)
+    discrete = options.discrete
+    if kind in ("libsvm", "npz"):
+        discrete = [_number(name) for name in discrete]
+    elif options.label is None:
+        raise UsageError("Say which column holds the class, with --label NAME.")
+    return Wanted(
+        options.label, options.drop, options.keep, discrete, CsvForm(not options.no_header, options.separator)
+    )
+
+
+def _number(name: str) -> int:
+    if not (name.startswith("x") and name[1:].isdecimal()):
+        raise UsageError(f"--discrete: there is no column {name!r}; in files without names they are x0, x1, ...")
+    return int(name[1:])
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    outputs = {"--out": (options.out, WRITERS), "--report": (options.report, (".html",))}
-    outputs["--write-data"] = (options.write_data, (".csv", ".parquet"))
-    taken: dict[Path, str] = {}
-    for name, (path, endings) in outputs.items():
+    from belief.outputs import DATA_ENDINGS, REPORT_ENDINGS, RESULT_WRITERS, check_output
+
+    taken = {path.resolve(): "a file to be read" for path in options.files}
+    for name, path, endings in (
+        ("--out", options.out, RESULT_WRITERS),
+        ("--report", options.report, REPORT_ENDINGS),
+        ("--write-data", options.write_data, DATA_ENDINGS),
+    ):
         if path is None:
             continue
-        _check_output(path, endings, options.force)
+        check_output(path, endings, options.force)
         if path.resolve() in taken:
-            raise ValueError(f"{taken[path.resolve()]} and {name} are both {path}: give them two names.")
+            raise UsageError(f"{name} and {taken[path.resolve()]} are both {path}: give them two names.")
         taken[path.resolve()] = name
 
 
 def run_demo(options: argparse.Namespace) -> None:
     """Carry out `belief demo`."""
-    from belief.datasets import CHURN
-
+    churn = Path(belief.__file__).with_name("datasets") / "churn.csv"  # the package would bring pandas with it
     print("Customers of a telephone company: which columns tell who leaves? That is,\n")
-    print(f"  belief select {CHURN.name} --label left --top 4 --seed 0\n")
-    options = parser().parse_args(["select", str(CHURN), "--label", "left", "--top", "4", "--seed", "0", "--quiet"])
+    print(f"  belief select {churn.name} --label left --top 4 --seed 0\n")
+    options = parser().parse_args(["select", str(churn), "--label", "left", "--top", "4", "--seed", "0"])
     run_select(options)
 
 
@@ -165,14 +268,17 @@ def run_explain(options: argparse.Namespace) -> None:
         near = did_you_mean(options.feature, known)
         raise ValueError(f"{options.feature!r} is not among the selected and watched features{near}.")
     for name, value in table[known.index(options.feature)].items():
-        print(f"{name:10} {'-' if value is None else value}")
+        shown = "-" if value is None else f"{value:.3f}" if isinstance(value, float) else value
+        print(f"{name:10} {shown}")
 
 
 def run_report(options: argparse.Namespace) -> None:
     """Carry out `belief report`."""
+    from belief.outputs import REPORT_ENDINGS, check_output, write_report
+
     out = options.out or options.result.with_suffix(".html")
-    _check_output(out, (".html",), options.force)
-    _write_report(_read_result(options.result), out, options.result.stem)
+    check_output(out, REPORT_ENDINGS, options.force)
+    write_report(_read_result(options.result), out, options.result.stem)
     print(out)
 
 
@@ -185,103 +291,8 @@ def _read_result(path: Path) -> belief.Result:
         raise ValueError(f"{path}: cannot be read ({getattr(error, 'strerror', 'not text')}).") from None
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path}: {error}") from None
-
-
-# --- writing: beside, then renamed, so that nothing half-written is ever left ---
-
-
-def _check_output(path: Path | None, endings: Any, force: bool) -> None:
-    if path is None:
-        return
-    if path.suffix not in endings:
-        raise ValueError(f"{path}: the ending must be one of {', '.join(endings)}.")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder: give the name of a file.")
-    if path.exists() and not force:
-        raise ValueError(f"{path} exists already: choose another name, or say --force.")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{path}: the folder {path.parent} does not exist, or cannot be written to.")
-
-
-@contextlib.contextmanager
-def beside(path: Path) -> Iterator[Path]:
-    """A file to write to, that takes the place of `path` when all is well."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    try:
-        yield Path(name)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _write_json(result: belief.Result, path: Path) -> None:
-    path.write_text(json.dumps(result.to_dict()))
-
-
-def _ranking(result: belief.Result) -> Any:
-    import pyarrow as pa
-
-    order = result.ranking.argsort()
-    scores = dict(zip(result.selected.tolist(), result.scores.tolist(), strict=True))
-    return pa.table(
-        {
-            "rank": result.ranking[order],
-            "feature": [result.feature_names[j] for j in order],
-            "selected": [int(j) in scores for j in order],
-            "weight": result.weights[order],
-            "relevance": result.relevance[order],
-            "score": pa.array([scores.get(int(j)) for j in order], pa.float64()),
-        }
-    )
-
-
-def _write_table(table: Any, path: Path) -> None:
-    if path.suffix == ".csv":
-        from pyarrow import csv
-
-        csv.write_csv(table, path)
-    else:
-        from pyarrow import parquet
-
-        parquet.write_table(table, path)
-
-
-WRITERS: dict[str, Callable[[belief.Result, Path], None]] = {
-    ".json": _write_json,
-    ".csv": lambda result, path: _write_table(_ranking(result), path),
-    ".parquet": lambda result, path: _write_table(_ranking(result), path),
-}
-
-
-def _write_report(result: belief.Result, path: Path, title: str) -> None:
-    from belief.report import render
-
-    page = render(result, title)
-    with beside(path) as file:
-        file.write_text(page, encoding="utf-8")
-
-
-def _write_data(path: Path, stream: Any, result: belief.Result) -> None:
-    """The input with only the selected columns, in the order they had, and the label; read once more, in batches."""
-    from pyarrow import csv, parquet, schema
-
-    chosen = set(result.selected_names)
-    wanted = [name for name in stream.names if name in chosen] + [stream.label]
-    kinds = schema([stream.files.schema.field(name) for name in wanted])
-    if path.suffix == ".csv":
-        kinds = schema([(f.name, getattr(f.type, "value_type", f.type)) for f in kinds])
-    writer = csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
-    with beside(path) as file, writer(str(file), kinds) as out:
-        for batch in stream.files.batches(wanted):
-            out.write(batch.cast(kinds))
+    except (AttributeError, IndexError):
+        raise ValueError(f"{path}: is not a result of belief, or was changed by hand.") from None
 
 
 if __name__ == "__main__":

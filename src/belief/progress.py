@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -15,13 +16,15 @@ LABELS = {
     "tally": "weighing",
     "redundancy": "selecting",
 }
+EVERY_LIVE, EVERY_PLAIN = 0.1, 10.0  # seconds between two lines of a phase, on a terminal and elsewhere
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: the phase, what of it ("batch 2 of 4"), and the rows searched so far, of how many.
+    """What a callback is told: the phase, what of it ("batch 2 of 4"), and the rows done so far, of how many.
 
-    The last phase is "finished", or "stopped" after an error.
+    `total` is 0 where it is not known, as when a file is first read; `seconds` count from the beginning of the phase or
+    of this part of it. The last phase is "finished", or "stopped" after an error.
     """
 
     phase: str
@@ -40,7 +43,7 @@ class Reporter:
     def __init__(self, callback: Callback | None = None, bar: bool = False, stream: TextIO | None = None) -> None:
         self._callbacks = [c for c in (callback, Bar(stream or sys.stderr) if bar else None) if c]
         self._phase, self._detail = "", ""
-        self._began = time.perf_counter()
+        self._began = self._told = time.perf_counter()
 
     def phase(self, name: str, detail: str = "") -> None:
         self._phase, self._detail = name, detail
@@ -48,10 +51,11 @@ class Reporter:
         self.rows(0, 0)
 
     def rows(self, done: int, total: int, detail: str | None = None) -> None:
-        if detail is not None and detail != self._detail:
-            self._detail, self._began = detail, time.perf_counter()
+        if detail is not None and detail != self._detail:  # begun when something else was last told of
+            self._detail, self._began = detail, self._told
+        self._told = time.perf_counter()
         for callback in self._callbacks:
-            callback(Progress(self._phase, self._detail, done, total, time.perf_counter() - self._began))
+            callback(Progress(self._phase, self._detail, done, total, self._told - self._began))
 
     def __enter__(self) -> Self:
         return self
@@ -61,28 +65,63 @@ class Reporter:
 
 
 class Bar:
-    """One line that is written over; a line for each phase where the stream is not a terminal."""
+    """One line that is written over; off a terminal, a line for each phase, and for a long one every few seconds."""
 
     def __init__(self, stream: TextIO, width: int = 24) -> None:
         self._stream, self._width = stream, width
         self._live = stream.isatty()
-        self._shown = 0.0
+        self._shown, self._phase = 0.0, ""
 
     def __call__(self, p: Progress) -> None:
         if p.phase in ("finished", "stopped"):
-            self._write("", "\r" if self._live else "")
-            return
-        now = time.perf_counter()
-        if p.total and (not self._live or (now - self._shown < 0.1 and p.done < p.total)):
-            return
-        self._shown = now
-        text = f"belief: {LABELS.get(p.phase, p.phase)}" + (f" ({p.detail})" if p.detail else "")
-        if p.total:
-            full = self._width * p.done // p.total
-            left = p.seconds * (p.total - p.done) / max(p.done, 1)
-            text += f" [{'#' * full}{'.' * (self._width - full)}] {p.done:,} of {p.total:,} rows, {left:.0f} s left"
-        self._write(text, "" if self._live else "\n")
+            self._write("")
+        elif self._due(p):
+            self._shown, self._phase = time.perf_counter(), p.phase
+            self._write(self._text(p))
 
-    def _write(self, text: str, end: str) -> None:
-        self._stream.write(f"\r\x1b[2K{text}{end}" if self._live else f"{text}{end}")
+    def _due(self, p: Progress) -> bool:
+        """Not too often; but a phase is shown as it begins, and its bar when it is full."""
+        if p.phase != self._phase or (p.done == p.total and (self._live or not p.total)):
+            return True
+        return time.perf_counter() - self._shown >= (EVERY_LIVE if self._live else EVERY_PLAIN)
+
+    def _text(self, p: Progress) -> str:
+        text = f"belief: {LABELS.get(p.phase, p.phase)}" + (f" ({p.detail})" if p.detail else "")
+        if not p.done:
+            return text
+        rate = p.done / max(p.seconds, 1e-9)
+        if not p.total:
+            return f"{text}: {p.done:,} rows, {rate:,.0f} rows/s"
+        left = duration((p.total - p.done) / rate)
+        told = f"{p.done:,} of {p.total:,} rows, {left} left"
+        speed = f", {rate:,.0f} rows/s"
+        if not self._live or len(text) + len(told) + len(speed) + self._width + 5 <= _columns():
+            told += speed
+        return f"{text}{self._bar(p, len(text) + len(told))} {told}"
+
+    def _bar(self, p: Progress, beside: int) -> str:
+        """A bar as wide as there is room for beside the words."""
+        width = min(self._width, _columns() - beside - 5)
+        if not self._live or width < 8:
+            return ":"
+        full = width * p.done // p.total
+        return f" [{'#' * full}{'.' * (width - full)}]"
+
+    def _write(self, text: str) -> None:
+        if self._live:
+            self._stream.write(f"\r\x1b[2K{text[: _columns() - 1]}")  # a line that wraps cannot be written over
+        elif text:
+            self._stream.write(f"{text}\n")
         self._stream.flush()
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def duration(seconds: float) -> str:
+    """A time to wait, in words."""
+    s = round(seconds)
+    if s < 120:
+        return f"{s} s"
+    return f"{s // 60} min" if s < 7200 else f"{s // 3600} h {s % 3600 // 60} min"

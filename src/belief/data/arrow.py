@@ -15,6 +15,7 @@ from belief.data.source import as_float, frozen
 from belief.method.partials import Array
 
 MOST_CATEGORIES = 2**24  # codes are exact in float32 below it
+TILE_ROWS, TILE_COLUMNS = 1024, 128  # of a block, filled column by column while they are in the cache
 
 
 def pyarrow() -> Any:
@@ -40,7 +41,6 @@ class Columns:
     def __init__(self, columns: Sequence[Any], source: str, text: Callable[[str], Categories] | None = None) -> None:
         self._coders = [_coder(column, source, text or Categories) for column in columns]
         self.discrete = np.array([coder.discrete for coder in self._coders], bool)
-        self._plain = all(type(coder) is Numbers for coder in self._coders)
         kinds = [coder.dtype for coder in self._coders]
         self._dtype = np.result_type(np.float32, *kinds) if kinds else np.dtype(np.float32)
 
@@ -52,15 +52,12 @@ class Columns:
 
     def block(self, batch: Any) -> Array:
         """The rows of a batch: floats in C order, NaN where a value is missing."""
-        if self._plain and len(batch):
-            # the longest integers are looked for before they become floats
-            for coder, column in zip(self._coders, batch.columns, strict=True):
-                if coder.named:
-                    coder(column)
-            return frozen(as_float(batch.to_tensor(null_to_nan=True, row_major=True).to_numpy()))
         out = np.empty((len(batch), len(self._coders)), self._dtype)
-        for j, coder in enumerate(self._coders):
-            out[:, j] = coder(batch.column(j))
+        for j in range(0, len(self._coders), TILE_COLUMNS):
+            columns = [coder(batch.column(i)) for i, coder in enumerate(self._coders[j : j + TILE_COLUMNS], j)]
+            for a in range(0, len(out), TILE_ROWS):
+                for i, column in enumerate(columns, j):
+                    out[a : a + TILE_ROWS, i] = column[a : a + TILE_ROWS]
         return frozen(out)
 
 

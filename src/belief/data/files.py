@@ -5,6 +5,7 @@ The rows of several files follow one another, in the order the files are named.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from belief.data.arrow import pyarrow
 from belief.data.stream import LibsvmStream, TableStream, position
 from belief.data.table import discrete_mask
-from belief.data.tabular import CsvFiles, DatasetFiles, Tabular
+from belief.data.tabular import CsvFiles, CsvForm, DatasetFiles, Tabular
 from belief.method.partials import Array
 
 FORMATS = {
@@ -26,7 +27,8 @@ FORMATS = {
     "libsvm": ("libsvm", "svm", "svmlight"),
     "npz": ("npz",),
 }
-PACKED = {".gz", ".bz2", ".xz", ".zst"}  # .xz for LIBSVM only
+PACKED = {"csv": (".gz", ".bz2", ".zst"), "libsvm": (".gz", ".bz2", ".xz")}
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the numbers of the rows, which pandas writes beside the columns
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,14 @@ class Wanted:
     label : the column that holds the class; for LIBSVM it is the first number of a line, for NPZ the array y if None
     drop, keep : columns to leave out; columns to choose from, and no others
     discrete : columns of numbers that are only names
-    header : whether the first line of a CSV file names its columns; if not they are c0, c1, ...
+    csv : how the text of CSV files is laid out
     """
 
     label: str | None = None
     drop: Sequence[str] = ()
     keep: Sequence[str] = ()
     discrete: Any = ()
-    header: bool = True
+    csv: CsvForm = CsvForm()
 
 
 def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStream | tuple[list[Array], Array]:
@@ -59,10 +61,15 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStr
         raise ValueError("Say which column holds the class, with --label NAME.")
     pyarrow()
     if kind == "csv":
-        table: Tabular = CsvFiles(files, wanted.header, wanted.label, _names(wanted.discrete))
+        table: Tabular = CsvFiles(files, wanted.csv, wanted.label, _names(wanted.discrete))
     else:
         table = DatasetFiles(files, kind)
-    return TableStream(table, wanted.label, names := _chosen(table, wanted), _declared(wanted, names))
+    return TableStream(
+        table,
+        wanted.label,
+        names := chosen_names(table.schema.names, str(table.first), wanted),
+        _declared(wanted, names),
+    )
 
 
 def _names(discrete: Any) -> list[str]:
@@ -73,16 +80,16 @@ def _declared(wanted: Wanted, names: list[str]) -> Array:
     return discrete_mask(wanted.discrete, names, len(names))
 
 
-def _chosen(table: Tabular, wanted: Wanted) -> list[str]:
+def chosen_names(names: Sequence[str], source: str, wanted: Wanted) -> list[str]:
     """The features: all columns but the label, less those dropped, or of those kept."""
-    names = table.schema.names
-    position(wanted.label or "", names, str(table.first))
+    names = [n for n in names if not PANDAS_INDEX.fullmatch(n)]
+    position(wanted.label or "", names, source)
     for option, given in (("--drop", wanted.drop), ("--keep", wanted.keep)):
         for name in given:
             position(name, names, option)
     chosen = [n for n in names if n != wanted.label and n not in wanted.drop and (not wanted.keep or n in wanted.keep)]
     if not chosen:
-        raise ValueError(f"{table.first}: no column is left to choose from.")
+        raise ValueError(f"{source}: no column is left to choose from.")
     return chosen
 
 
@@ -111,11 +118,14 @@ def format_of(path: Path) -> str:
     """The format of a file by its ending; a folder is Parquet."""
     if path.is_dir():
         return "parquet"
-    endings = [e for e in path.suffixes if e.lower() not in PACKED]
-    ending = endings[-1][1:].lower() if endings else ""
+    *before, last = ["", *(e.lower() for e in path.suffixes)]
+    packed = last if last in {e for endings in PACKED.values() for e in endings} else ""
+    ending = (before[-1] if packed and before else last)[1:]
     for name, known in FORMATS.items():
-        if ending in known:
+        if ending in known and (not packed or packed in PACKED.get(name, ())):
             return name
+        if ending in known:
+            raise ValueError(f"{path}: a {name} file cannot be read from {packed}: unpack it first.")
     allowed = ", ".join(e for known in FORMATS.values() for e in known)
     raise ValueError(f"{path}: the ending .{ending} is not one of {allowed}; rename it, or convert it.")
 
@@ -123,17 +133,21 @@ def format_of(path: Path) -> str:
 def _read_npz(paths: Sequence[Path], label: str) -> tuple[list[Array], Array]:
     X, y = [], []
     for path in paths:
-        with _load(path) as file:
-            for name in ("X", label):
-                if name not in file.files:
-                    raise ValueError(f"{path}: has no array {name!r} (it has {', '.join(file.files)}).")
-            X.append(file["X"])
-            y.append(file[label])
+        arrays = _load(path, ("X", label))
+        if arrays["X"].ndim != 2:
+            raise ValueError(f"{path}: X must have rows and columns; its shape is {arrays['X'].shape}.")
+        X.append(arrays["X"])
+        y.append(arrays[label])
     return X, np.concatenate(y)
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path, names: Sequence[str]) -> dict[str, Array]:
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, BadZipFile):
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            missing = [name for name in names if name not in file.files]
+            if not missing:
+                return {name: file[name] for name in names}
+            there = ", ".join(file.files)
+    except (ValueError, OSError, EOFError, BadZipFile, TypeError):
         raise ValueError(f"{path}: is not a whole NPZ file of plain arrays.") from None
+    raise ValueError(f"{path}: has no array {missing[0]!r} (it has {there}).")

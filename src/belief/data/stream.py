@@ -56,6 +56,8 @@ class TableStream:
             if len(batch):
                 labels.add_coded(*label_values(batch.column(self.label), self.label, labels.n_rows))
                 yield self._columns.block(batch.select(self.names))
+        if not labels.n_rows:
+            raise ValueError(f"{self.files.first}: has no rows.")
 
     def again(self) -> Iterator[Any]:
         for batch in ahead(self.files.batches(self.names)):

@@ -1,0 +1,185 @@
+"""How fast files are read, and what a file larger than memory takes.
+
+    python benchmarks/files.py [--only make,read,big] [--share 1.0] [--folder DIR] [--json FILE]
+
+`make`: a Parquet file of 20,000,000 x 128 float32, about 10 GB, ten of whose columns tell the classes apart; it is kept
+in the folder, and made once. `read`: our blocks against the bare library's scan of the same columns with the same
+batches, on a tenth of such a file, and on a hundredth of it as CSV. `big`: the command on the whole file, sample 500,
+in a process of its own: time, peak memory, how often the file was opened, and how many bytes were read of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from local import best, keep
+from pyarrow import csv, dataset, parquet
+
+import belief
+from belief.data.files import Wanted, open_files
+
+ROWS, COLUMNS, GROUP = 20_000_000, 128, 100_000
+INFORMATIVE = [12 * j for j in range(10)]
+REPEATS = 7  # of both in turn: what else runs on the machine meets both
+NAMES = [f"f{j}" for j in range(COLUMNS)]
+SCHEMA = pa.schema([*((name, pa.float32()) for name in NAMES), ("y", pa.int8())])
+
+# the command, with what it took: it is measured from within, since a child is charged with its parent's memory
+COMMAND = """
+import json, sys
+from belief import cli
+from belief.data.tabular import DatasetFiles
+opened, batches = [], DatasetFiles.batches
+DatasetFiles.batches = lambda self, columns: (opened.append(1), batches(self, columns))[1]
+code = cli.main(sys.argv[2:])
+said = dict(line.split(":") for line in open("/proc/self/status"))
+read = dict(line.split(":") for line in open("/proc/self/io"))
+took = {"opened": len(opened), "peak_kb": int(said["VmHWM"].split()[0]), "bytes": int(read["rchar"])}
+open(sys.argv[1], "w").write(json.dumps(took))
+sys.exit(code)
+"""
+
+
+def tables(rows: int, seed: int = 0) -> Iterator[pa.Table]:
+    """A table of noise, a few columns shifted by class, in pieces of a row group each."""
+    rng = np.random.default_rng(seed)
+    for first in range(0, rows, GROUP):
+        m = min(GROUP, rows - first)
+        y = rng.integers(0, 2, m)
+        X = rng.standard_normal((COLUMNS, m), dtype=np.float32)
+        X[INFORMATIVE] += 0.5 * y
+        yield pa.table([*X, y.astype(np.int8)], schema=SCHEMA)
+
+
+def made(folder: Path, rows: int, ending: str = "parquet") -> Path:
+    """The file of so many rows, made unless it is there."""
+    file = folder / f"noise_{rows}.{ending}"
+    if not file.exists():
+        beside = file.with_suffix(".part")
+        writer = (
+            csv.CSVWriter(beside, SCHEMA)
+            if ending == "csv"
+            else parquet.ParquetWriter(beside, SCHEMA, use_dictionary=False)
+        )
+        with writer as out:
+            for piece in tables(rows):
+                out.write(piece)
+        beside.rename(file)
+    return file
+
+
+def make(folder: Path, share: float) -> list[dict]:
+    start = time.perf_counter()
+    file = made(folder, int(ROWS * share))
+    took, size = time.perf_counter() - start, file.stat().st_size / 1e9
+    return [{"case": "make", "data": f"{int(ROWS * share):,} x {COLUMNS}, {size:.2f} GB", "seconds": took}]
+
+
+def read(folder: Path, share: float) -> list[dict]:
+    file = made(folder, int(ROWS * share) // 10)
+    stream = open_files([file], Wanted("y"))
+    ours = counted(stream.again)
+    bare = counted(lambda: scan(file, batch_size=2**24 // (4 * COLUMNS), batch_readahead=1, fragment_readahead=1))
+    fastest = counted(lambda: scan(file))
+    streamed = counted(lambda: pl.scan_parquet(file).select(NAMES).collect_batches())
+    rows = compared("read Parquet", file, ours, {
+        "pyarrow's scan, same batches": (bare, "at most 1.3"),
+        "pyarrow's scan, its defaults": (fastest, ""),
+        "polars, streaming": (streamed, ""),
+    })  # fmt: skip
+    file = made(folder, int(ROWS * share) // 100, "csv")
+    stream = open_files([file], Wanted("y"))
+    ours = counted(stream.again)
+    options = csv.ReadOptions(block_size=2**23), csv.ConvertOptions(include_columns=NAMES)
+    bare = counted(lambda: csv.open_csv(file, read_options=options[0], convert_options=options[1]))
+    fastest = counted(lambda: csv.open_csv(file))
+    return rows + compared("read CSV", file, ours, {
+        "pyarrow.csv.open_csv, same blocks": (bare, "at most 1.5"),
+        "pyarrow.csv.open_csv, its defaults": (fastest, ""),
+    })  # fmt: skip
+
+
+def scan(file: Path, **options: int) -> Iterator[pa.RecordBatch]:
+    return dataset.dataset(file).to_batches(columns=NAMES, **options)
+
+
+def counted(items: Callable[[], Iterator]) -> Callable[[], int]:
+    return lambda: sum(len(item) for item in items())
+
+
+def compared(case: str, file: Path, ours: Callable[[], int], others: dict) -> list[dict]:
+    assert len({task() for task, _ in others.values()} | {ours()}) == 1  # the same rows; and the file is in the cache
+    size = file.stat().st_size / 1e6
+    rows = []
+    for name, (task, wanted) in others.items():
+        mine, theirs = (
+            min(times) for times in zip(*((best(ours, 1), best(task, 1)) for _ in range(REPEATS)), strict=True)
+        )
+        rows.append(
+            {
+                "case": case, "data": f"{size:,.0f} MB: {size / mine:,.0f} MB/s", "seconds": mine, "against": name,
+                "their_seconds": theirs, "ratio": mine / theirs, "wanted": wanted,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def big(folder: Path, share: float) -> list[dict]:
+    file = made(folder, int(ROWS * share))
+    with tempfile.TemporaryDirectory() as beside:
+        took, out = Path(beside) / "took.json", Path(beside) / "result.json"
+        command = ["select", file, "--label", "y", "--sample-size", "500", "--seed", "0", "--out", out, "--quiet"]
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", COMMAND, took, *map(str, command)], check=True, stdout=subprocess.DEVNULL)
+        seconds = time.perf_counter() - start
+        said, result = json.loads(took.read_text()), belief.Result.from_dict(json.loads(out.read_text()))
+    size = file.stat().st_size
+    return [
+        {
+            "case": "big", "data": f"{result.n_rows:,} x {COLUMNS}, {size / 1e9:.2f} GB, sample 500",
+            "seconds": seconds, "peak_gb": said["peak_kb"] * 1024 / 1e9, "opened": said["opened"],
+            "read": said["bytes"] / size,
+            "recall": float(np.isin(INFORMATIVE, result.selected).mean()), **result.timings,
+        }
+    ]  # fmt: skip
+
+
+def markdown(rows: list[dict]) -> str:
+    names = list(dict.fromkeys(name for r in rows for name in r))
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    for r in rows:
+        cells = [f"{r[n]:.2f}" if isinstance(r.get(n), float) else str(r.get(n, "")) for n in names]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+CASES = {"make": make, "read": read, "big": big}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(CASES), help="cases, with commas between them")
+    parser.add_argument("--share", type=float, default=1.0, help="of the rows, to see that it runs")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="where the files are made")
+    parser.add_argument("--json", type=Path, default=Path(__file__).with_suffix(".json"))
+    options = parser.parse_args()
+    belief.select(np.eye(40, 5, dtype=np.float32), np.arange(40) % 2, 2, n_neighbors=2)  # compiles, or loads
+    rows: list[dict] = []
+    for name in options.only.split(","):
+        rows += CASES[name](options.folder, options.share)
+    keep(options.json, {"belief": belief.__version__}, rows)
+    print(markdown(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""What the command line writes: each file beside its place, and renamed when it is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from belief.data.arrow import pyarrow
+from belief.result import Result
+
+DATA_ENDINGS = (".csv", ".parquet")
+REPORT_ENDINGS = (".html",)
+
+
+def check_output(path: Path, endings: Collection[str], force: bool = False) -> None:
+    """Refuse a file that could not be written in the end, before the work begins."""
+    if path.suffix not in endings:
+        raise ValueError(f"{path}: the ending must be one of {', '.join(endings)}.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the name of a file.")
+    if path.exists() and not force:
+        raise ValueError(f"{path} exists already: choose another name, or say --force.")
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+            pass  # asking for leave is not enough: root has it on file systems that take no files
+    except OSError as error:
+        raise ValueError(f"{path}: cannot write to the folder {path.parent} ({error.strerror}).") from None
+    if endings is REPORT_ENDINGS:
+        if find_spec("matplotlib") is None:
+            raise ValueError(f"{path}: a report needs matplotlib, the extra 'report': pip install matplotlib.")
+    elif path.suffix != ".json":
+        pyarrow()
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """A file to write to, that takes the place of `path` when all is well."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        os.close(handle)
+        try:
+            yield Path(name)
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, path)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else error
+        raise ValueError(f"{path}: cannot be written ({why}).") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Write a result as JSON, or its ranking as a table."""
+    with beside(path) as file:
+        RESULT_WRITERS[path.suffix](result, file)
+
+
+def _write_json(result: Result, path: Path) -> None:
+    path.write_text(json.dumps(result.to_dict()))
+
+
+def _write_ranking(result: Result, path: Path) -> None:
+    from pyarrow import csv, parquet
+
+    write = csv.write_csv if path.suffix == ".csv" else parquet.write_table
+    write(_ranking(result), path)
+
+
+RESULT_WRITERS: dict[str, Callable[[Result, Path], None]] = {
+    ".json": _write_json,
+    ".csv": _write_ranking,
+    ".parquet": _write_ranking,
+}
+
+
+def _ranking(result: Result) -> Any:
+    pa = pyarrow()
+    order = result.ranking.argsort()
+    scores = dict(zip(result.selected.tolist(), result.scores.tolist(), strict=True))
+    return pa.table(
+        {
+            "rank": result.ranking[order],
+            "feature": [result.feature_names[j] for j in order],
+            "selected": [int(j) in scores for j in order],
+            "weight": result.weights[order],
+            "relevance": result.relevance[order],
+            "score": pa.array([scores.get(int(j)) for j in order], pa.float64()),
+        }
+    )
+
+
+def write_report(result: Result, path: Path, title: str) -> None:
+    """Write a result as a page to look at."""
+    from belief.report import render
+
+    page = render(result, title)
+    with beside(path) as file:
+        file.write_text(page, encoding="utf-8")
+
+
+def write_data(stream: Any, result: Result, path: Path) -> None:
+    """Write the input with only the selected columns, in the order they had, and the label; read in batches."""
+    from pyarrow import csv, parquet, schema
+
+    chosen = set(result.selected_names)
+    wanted = [name for name in stream.names if name in chosen] + [stream.label]
+    kinds = schema([stream.files.schema.field(name) for name in wanted])
+    if path.suffix == ".csv":
+        kinds = schema([(f.name, getattr(f.type, "value_type", f.type)) for f in kinds])
+    writer = csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
+    with beside(path) as file, writer(str(file), kinds) as out:
+        for batch in stream.files.batches(wanted):
+            out.write(batch.cast(kinds))

@@ -1,0 +1,214 @@
+"""A run that is killed and run again gives the answer of one that was not; and a checkpoint is nobody else's."""
+
+import contextlib
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import belief
+from belief.engines.stream import StreamEngine
+
+M, F = 20_000, 30  # ten blocks of 2,066 rows, or twenty of 1,033
+ARGUMENTS = ["--label", "y", "--top", "5", "--sample-size", "400", "--batch-size", "0.05", "--working-memory", "16"]
+TIMELESS = ("weights", "selected", "scores", "redundancy", "watched", "history", "seed")
+
+# the command, with notes after every block, blocks of a few hundred rows, and no more memory than for one of them
+DRIVER = """
+import sys
+from belief import cli
+from belief.data import tabular
+from belief.engines import stream
+tabular.BATCH_BYTES = 4 * 31 * 1000
+stream.SAVE_EVERY = 0.0
+begin = stream.StreamEngine.__init__
+def forgetful(self, *a, working_memory, **k):
+    begin(self, *a, working_memory=2**20, **k)
+stream.StreamEngine.__init__ = forgetful
+sys.exit(cli.main(["select", *sys.argv[1:]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, M)
+    X = rng.standard_normal((F, M), dtype=np.float32)
+    X[3] += y
+    X[4] = X[3] + 0.1 * X[4]
+    file = tmp_path_factory.mktemp("data") / "a.parquet"
+    parquet.write_table(pa.table([*X, y], names=[*(f"f{j}" for j in range(F)), "y"]), file)
+    return file
+
+
+def command(file, *more):
+    return [sys.executable, "-c", DRIVER, str(file), *ARGUMENTS, "--quiet", *map(str, more)]
+
+
+def found(path):
+    result = json.loads(path.read_text())
+    return {name: result[name] for name in TIMELESS}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole") / "r.json"
+    times = []
+    for _ in range(2):  # the first may have to compile
+        began = time.monotonic()
+        subprocess.run(command(data, "--seed", 7, "--out", out, "--force"), check=True, stdout=subprocess.DEVNULL)
+        times.append(time.monotonic() - began)
+    return found(out), min(times)
+
+
+def test_killed_twenty_times_it_gives_the_answer_of_a_run_that_was_not(data, undisturbed, tmp_path):
+    want, seconds = undisturbed
+    out, notes = tmp_path / "r.json", tmp_path / "notes"
+    again = command(data, "--seed", 7, "--out", out, "--checkpoint", notes, "--force")
+    moment = random.Random(0)
+    kills, stages = 0, set()
+    while kills < 20 or not out.exists():
+        process = subprocess.Popen(again, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if kills < 20:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(moment.uniform(0.4, 1.5) * seconds)
+            process.send_signal(signal.SIGKILL)
+        assert process.communicate()[1] == b""
+        kills += process.returncode == -signal.SIGKILL
+        stages.add(tuple(sorted(p.name for p in notes.glob("[!.]*"))))
+        if process.returncode == 0:
+            assert found(out) == want
+            if kills < 20:  # begin anew
+                shutil.rmtree(notes)
+                out.unlink()
+    assert len(stages) > 1
+
+
+# --- in this process ---
+
+
+def table(seed=0, m=300):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, m)
+    X = rng.standard_normal((m, 6))
+    X[:, 2] += y
+    return X, y
+
+
+def run(notes, seed=0, **settings):
+    return belief.select(*table(), 2, random_state=seed, checkpoint=notes, **settings)
+
+
+def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
+    first = run(tmp_path / "notes")
+    from belief.engines.local import LocalEngine
+
+    monkeypatch.setattr(LocalEngine, "nearest", lambda *a: pytest.fail("searched again"))
+    monkeypatch.setattr(LocalEngine, "tally", lambda *a: pytest.fail("weighed again"))
+    again = run(tmp_path / "notes")
+    np.testing.assert_array_equal(again.weights, first.weights)
+    np.testing.assert_array_equal(again.scores, first.scores)
+
+
+def test_a_seed_that_was_drawn_is_the_seed_of_the_run_that_goes_on(tmp_path):
+    assert run(tmp_path / "notes", seed=None).seed == run(tmp_path / "notes", seed=None).seed
+
+
+@pytest.mark.parametrize("name", ["neighbours", "sums"])
+def test_a_search_or_sums_that_were_not_noted_are_found_again(tmp_path, name):
+    first = run(tmp_path / "notes", batch_size=0.1)
+    (tmp_path / "notes" / f"{name}.npz").unlink()
+    np.testing.assert_array_equal(run(tmp_path / "notes", batch_size=0.1).weights, first.weights)
+
+
+def test_notes_of_a_search_begin_where_it_stopped(data, tmp_path, monkeypatch):
+    """A search stopped halfway meets only the blocks it had not met."""
+    from belief.data import tabular
+    from belief.engines import stream
+    from belief.engines.local import LocalEngine
+
+    monkeypatch.setattr(tabular, "BATCH_BYTES", 4 * 31 * 2000)
+    monkeypatch.setattr(stream, "SAVE_EVERY", 0.0)
+    begin, nearest, met = StreamEngine.__init__, LocalEngine.nearest, []
+    monkeypatch.setattr(
+        StreamEngine, "__init__", lambda self, *a, working_memory, **k: begin(self, *a, working_memory=2**20, **k)
+    )
+
+    def counted(self, *a):
+        met.append(a[-1].first)
+        if len(met) == 6:
+            raise KeyboardInterrupt
+        return nearest(self, *a)
+
+    monkeypatch.setattr(LocalEngine, "nearest", counted)
+    options = {"label": "y", "n_features_to_select": 5, "sample_size": 200, "random_state": 0}
+    with pytest.raises(KeyboardInterrupt):
+        belief.select(data, checkpoint=tmp_path / "notes", **options)
+    result = belief.select(data, checkpoint=tmp_path / "notes", **options)
+    assert met[6:] == [met[5] + i * met[1] for i in range(5)]
+    np.testing.assert_array_equal(result.weights, belief.select(data, **options).weights)
+
+
+def refused(said, call):
+    with pytest.raises(ValueError, match=said) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    notes = tmp_path / "notes"
+    run(notes)
+    refused("belongs to other data", lambda: belief.select(*table(1), 2, random_state=0, checkpoint=notes))
+    X, y = table()
+    other = np.r_[1:300, 0]
+    refused("belongs to other data", lambda: belief.select(X[other], y[other], 2, random_state=0, checkpoint=notes))
+    refused("with n_neighbors=10, not 5: give that run's settings", lambda: run(notes, n_neighbors=5))
+    refused("with the seed 0, not 3", lambda: run(notes, seed=3))
+    page = json.loads((notes / "checkpoint.json").read_text())
+    (notes / "checkpoint.json").write_text(json.dumps({**page, "format": 99}))
+    refused("another version of belief", lambda: run(notes))
+
+
+def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    refused("holds other files: give an empty folder", lambda: run(tmp_path))
+    refused("letter.txt is a file", lambda: run(tmp_path / "letter.txt"))
+    assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_a_run_killed_in_its_first_moment_is_no_stranger(tmp_path):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / ".checkpoint.json").write_text('{"form')
+    run(notes)
+    assert sorted(p.name for p in notes.iterdir()) == ["checkpoint.json", "neighbours.npz", "sums.npz"]
+
+
+@pytest.mark.parametrize("name", ["neighbours.npz", "sums.npz", "checkpoint.json"])
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_damaged_note_is_said_to_be_one(tmp_path, name, size):
+    notes = tmp_path / "notes"
+    run(notes)
+    (notes / name).write_bytes((notes / name).read_bytes()[:size])
+    refused(f"{name} is damaged; remove", lambda: run(notes))
+
+
+def test_a_disk_that_is_full_is_said_to_be(tmp_path, monkeypatch):
+    run(tmp_path / "whole")
+
+    def full(file, **arrays):
+        file.write(b"PK")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    refused(r"neighbours.npz cannot be written \(No space left on device\)", lambda: run(tmp_path / "notes"))
+    assert [p.name for p in (tmp_path / "notes").iterdir()] == ["checkpoint.json"]

@@ -1,0 +1,262 @@
+"""Files of every format, held in memory and streamed: one answer, the file's order, four reads, little memory."""
+
+import bz2
+import gzip
+import json
+import subprocess
+import sys
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import csv, dataset, feather, parquet
+from scipy.sparse import csr_matrix
+from sklearn.datasets import dump_svmlight_file
+
+import belief
+from belief.data import tabular
+from belief.data.files import Wanted, open_files
+from belief.data.labels import Labels
+from belief.engines.stream import StreamEngine
+
+M = 500
+
+
+def mixed_table():
+    """A column of every kind; what is missing is missing in each."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, M)
+    words = np.array(["no", "maybe", "yes", "never"])[np.clip(y + rng.integers(0, 3, M), 0, 3)]
+    gaps = rng.random(M) < 0.1
+    return pa.table(
+        {
+            "float": pa.array(rng.standard_normal(M) + y),
+            "small": pa.array((np.round(8 * (rng.standard_normal(M) - y)) / 8).astype(np.float32)),
+            "gaps": pa.array(rng.standard_normal(M).round(6), mask=gaps),
+            "whole": pa.array(rng.integers(0, 50, M) + 9 * y, mask=gaps),
+            "text": pa.array(words.tolist(), mask=~gaps & (rng.random(M) < 0.05)),
+            "flag": pa.array(rng.random(M) < 0.3 + 0.4 * y, mask=gaps),
+            "money": pa.array([Decimal(int(v)) / 100 for v in rng.integers(0, 9999, M)], pa.decimal128(12, 2)),
+            "kind": pa.array(words[::-1].tolist()).dictionary_encode(),
+            "nothing": pa.nulls(M, pa.float64()),
+            "class": pa.array(np.array(["a", "b"])[y].tolist()),
+        }
+    )
+
+
+TABLE = mixed_table()
+SETTINGS = {"random_state": 0, "n_features_to_select": 4, "sample_size": 200}
+
+
+def to_csv(path, sep=","):
+    csv.write_csv(TABLE, path, csv.WriteOptions(delimiter=sep, quoting_style="none"))
+
+
+def packed(pack, suffix):
+    def write(path):
+        to_csv(path.with_suffix(""))
+        path.write_bytes(pack(path.with_suffix("").read_bytes()))
+        path.with_suffix("").unlink()
+
+    return f"a.csv{suffix}", write
+
+
+def folder(path):
+    path.mkdir()
+    parquet.write_table(TABLE.slice(0, 123), path / "0.parquet", row_group_size=50)
+    parquet.write_table(TABLE.slice(123), path / "1.parquet")
+
+
+FORMATS = dict(
+    [
+        ("a.csv", to_csv),
+        ("a.tsv", lambda path: to_csv(path, "\t")),
+        packed(gzip.compress, ".gz"),
+        packed(bz2.compress, ".bz2"),
+        packed(lambda text: pa.compress(text, "zstd", asbytes=True), ".zst"),
+        ("a.parquet", lambda path: parquet.write_table(TABLE, path, row_group_size=70)),
+        ("folder", folder),
+        ("a.feather", lambda path: feather.write_feather(TABLE, path, chunksize=90)),
+        ("a.arrow", lambda path: feather.write_feather(TABLE, path, "uncompressed")),
+    ]
+)
+
+
+@pytest.fixture
+def written(request, tmp_path):
+    path = tmp_path / request.param
+    FORMATS[request.param](path)
+    return path
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Nothing is kept, and a file of a few rows has many blocks."""
+    monkeypatch.setattr(tabular, "BATCH_BYTES", 4 * 10 * 64)
+    monkeypatch.setattr(tabular, "CSV_BYTES", 4096)
+    keep = StreamEngine.__init__
+
+    def forgetful(self, *a, working_memory, **k):
+        keep(self, *a, working_memory=2**16, **k)
+
+    monkeypatch.setattr(StreamEngine, "__init__", forgetful)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    with pytest.warns(UserWarning, match="'nothing' has no value at all"):
+        return belief.select(TABLE.drop(["class"]), TABLE["class"], **SETTINGS)
+
+
+def same(result, expected):
+    assert result.feature_names == expected.feature_names
+    np.testing.assert_array_equal(result.selected, expected.selected)
+    np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-9)
+    np.testing.assert_allclose(result.redundancy, expected.redundancy, rtol=1e-9)
+    assert result.classes.tolist() == expected.classes.tolist()
+    assert result.n_rows == expected.n_rows
+
+
+@pytest.mark.filterwarnings("ignore:Column 'nothing'")
+@pytest.mark.parametrize("written", FORMATS, indirect=True)
+def test_every_format_gives_the_answer_of_the_table(written, expected):
+    same(belief.select(written, label="class", **SETTINGS), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Column 'nothing'")
+@pytest.mark.parametrize("written", FORMATS, indirect=True)
+def test_every_format_streamed_gives_it_too(written, expected, small_blocks):
+    stream = open_files([written], Wanted("class"))
+    assert len(list(stream.first(Labels()))) > 4
+    same(belief.select(str(written), label="class", **SETTINGS), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Column 'nothing'")
+def test_frames_give_it_too(expected):
+    polars = pytest.importorskip("polars")
+    same(belief.select(polars.from_arrow(TABLE), label="class", **SETTINGS), expected)
+    same(belief.select(TABLE, label="class", **SETTINGS), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Column 'nothing'")
+def test_a_partitioned_folder(tmp_path, small_blocks):
+    order = TABLE.append_column("day", pa.array(np.arange(M) // 200))
+    dataset.write_dataset(order, tmp_path / "days", format="parquet", partitioning=["day"], partitioning_flavor="hive")
+    assert sorted(p.name for p in (tmp_path / "days").iterdir()) == ["day=0", "day=1", "day=2"]
+    want = belief.select(order, label="class", **SETTINGS)
+    same(belief.select(tmp_path / "days", label="class", **SETTINGS), want)
+    want = belief.select(order.drop(["class"]), label="day", **SETTINGS)
+    stream = open_files([tmp_path / "days"], Wanted("day", drop=["class"]))
+    same(belief.select(stream, **SETTINGS), want)
+
+
+@pytest.mark.parametrize("written", ["a.csv", "a.parquet", "folder", "a.feather"], indirect=True)
+def test_rows_come_in_the_order_of_the_file(written, small_blocks):
+    stream = open_files([written], Wanted("class", keep=["float"]))
+    for blocks in (stream.first(Labels()), stream.again()):
+        np.testing.assert_allclose(np.concatenate(list(blocks))[:, 0], TABLE["float"].to_numpy())
+
+
+def test_files_follow_one_another_as_they_are_named(tmp_path):
+    parquet.write_table(TABLE.slice(0, 99), tmp_path / "z.parquet")
+    parquet.write_table(TABLE.slice(99), tmp_path / "a.parquet")
+    stream = open_files([tmp_path / "z.parquet", tmp_path / "a.parquet"], Wanted("class", keep=["float"]))
+    np.testing.assert_array_equal(np.concatenate(list(stream.again()))[:, 0], TABLE["float"].to_numpy())
+
+
+@pytest.mark.filterwarnings("ignore:Column 'nothing'")
+def test_whole_numbers_in_one_file_and_fractions_in_another_are_fractions(tmp_path, expected, small_blocks):
+    halves = [TABLE.slice(0, 250), TABLE.slice(250)]
+    place = TABLE.column_names.index("whole")
+    halves[1] = halves[1].set_column(place, "whole", halves[1]["whole"].cast(pa.float64()))
+    halves[1] = halves[1].select([*reversed(TABLE.column_names)])  # the order of columns is of no concern
+    for i, half in enumerate(halves):
+        parquet.write_table(half, tmp_path / f"{i}.parquet")
+    same(belief.select([tmp_path / "0.parquet", tmp_path / "1.parquet"], label="class", **SETTINGS), expected)
+
+
+def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "y": [0, 1, 0, 1]}, index=[3, 5, 8, 9])
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert open_files([tmp_path / "a.parquet"], Wanted("y")).names == ["a"]
+
+
+def test_a_column_that_begins_with_a_long_gap(tmp_path, small_blocks):
+    rows = [f"{i % 5},{'' if i < 900 else i % 7},{'' if i < 950 else 'no'},,{i % 2}" for i in range(1000)]
+    (tmp_path / "a.csv").write_text("a,late,word,never,y\n" + "\n".join(rows))
+    stream = open_files([tmp_path / "a.csv"], Wanted("y"))
+    assert stream.discrete.tolist() == [False, False, True, False]
+    X = np.concatenate(list(stream.again()))
+    assert np.isnan(X[:900, 1]).all()
+    np.testing.assert_array_equal(X[900:, 1], np.arange(900, 1000) % 7)
+
+
+def test_libsvm_and_npz(tmp_path, small_blocks):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 80)
+    X = np.where(rng.random((80, 12)) < 0.3, rng.standard_normal((80, 12)).round(3), 0).astype(np.float32)
+    X[:, 2] += y
+    X[0, 11] = 1  # so that the file knows of the last column
+    want = belief.select(csr_matrix(X), y, 3, random_state=0)
+    dump_svmlight_file(csr_matrix(X), y, str(tmp_path / "a.svm"), zero_based=False)
+    (tmp_path / "a.svm.gz").write_bytes(gzip.compress((tmp_path / "a.svm").read_bytes()))
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    for name in ("a.svm", "a.svm.gz", "a.npz"):
+        result = belief.select(tmp_path / name, None, 3, random_state=0)
+        np.testing.assert_array_equal(result.selected, want.selected)
+        np.testing.assert_allclose(result.weights, want.weights, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Column 'nothing'")
+@pytest.mark.parametrize("batch_size", [1.0, 0.02])
+def test_a_file_is_read_four_times_whatever_the_number_of_batches(tmp_path, monkeypatch, small_blocks, batch_size):
+    parquet.write_table(TABLE, tmp_path / "a.parquet", row_group_size=100)
+    asked, batches = [], tabular.DatasetFiles.batches
+
+    def counted(self, columns):
+        asked.append(columns)
+        return batches(self, columns)
+
+    monkeypatch.setattr(tabular.DatasetFiles, "batches", counted)
+    belief.select(tmp_path / "a.parquet", label="class", batch_size=batch_size, **SETTINGS)
+    assert len(asked) == 4
+
+
+MEASURED = """
+import sys
+from belief.cli import main
+code = main(sys.argv[1:])
+print([int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")][0], file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def peak_mb(*arguments):
+    command = [sys.executable, "-c", MEASURED, "select", *map(str, arguments), "--label", "y", "--quiet", "--seed", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(done.stderr) / 1024
+
+
+def test_a_file_larger_than_the_memory_it_may_use(tmp_path):
+    """350 MB of numbers: what is used beside the program is less than that, and not more for twice the rows."""
+    rng = np.random.default_rng(0)
+    m, F = 40_000, 100
+    y = rng.integers(0, 2, m)
+    X = rng.standard_normal((F, m), dtype=np.float32)
+    X[7] += 5 * y
+    piece = pa.table([*X, y], names=[*(f"f{j}" for j in range(F)), "y"])
+    sizes = {"tiny": 0, "half": 11, "whole": 22}
+    for name, pieces in sizes.items():
+        with parquet.ParquetWriter(tmp_path / f"{name}.parquet", piece.schema, use_dictionary=False) as out:
+            for _ in range(pieces):
+                out.write_table(piece)
+            out.write_table(piece.slice(0, 1000))
+    options = ["--sample-size", 50, "--top", 3, "--working-memory", 16, "--out", tmp_path / "r.json", "--force"]
+    tiny, half, whole = (peak_mb(tmp_path / f"{name}.parquet", *options) for name in sizes)
+    assert json.loads((tmp_path / "r.json").read_text())["selected"][0] == 7
+    size = (tmp_path / "whole.parquet").stat().st_size / 2**20
+    assert size > 330
+    assert whole - tiny < size / 1.5
+    assert whole - half < size / 8
