@@ -156,14 +156,16 @@ def test_a_partitioned_folder(tmp_path, small_blocks):
 def test_rows_come_in_the_order_of_the_file(written, small_blocks):
     stream = open_files([written], Wanted("class", keep=["float"]))
     for blocks in (stream.first(Labels()), stream.again()):
-        np.testing.assert_allclose(np.concatenate(list(blocks))[:, 0], TABLE["float"].to_numpy())
+        np.testing.assert_allclose(np.concatenate([block.whole() for block in blocks])[:, 0], TABLE["float"].to_numpy())
 
 
 def test_files_follow_one_another_as_they_are_named(tmp_path):
     parquet.write_table(TABLE.slice(0, 99), tmp_path / "z.parquet")
     parquet.write_table(TABLE.slice(99), tmp_path / "a.parquet")
     stream = open_files([tmp_path / "z.parquet", tmp_path / "a.parquet"], Wanted("class", keep=["float"]))
-    np.testing.assert_array_equal(np.concatenate(list(stream.again()))[:, 0], TABLE["float"].to_numpy())
+    np.testing.assert_array_equal(
+        np.concatenate([block.whole() for block in stream.again()])[:, 0], TABLE["float"].to_numpy()
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Column 'nothing'")
@@ -188,7 +190,7 @@ def test_a_column_that_begins_with_a_long_gap(tmp_path, small_blocks):
     (tmp_path / "a.csv").write_text("a,late,word,never,y\n" + "\n".join(rows))
     stream = open_files([tmp_path / "a.csv"], Wanted("y"))
     assert stream.discrete.tolist() == [False, False, True, False]
-    X = np.concatenate(list(stream.again()))
+    X = np.concatenate([block.whole() for block in stream.again()])
     assert np.isnan(X[:900, 1]).all()
     np.testing.assert_array_equal(X[900:, 1], np.arange(900, 1000) % 7)
 

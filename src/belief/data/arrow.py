@@ -5,7 +5,9 @@ A category gets its code the first time it is seen, and keeps it for as long as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,15 +52,34 @@ class Columns:
         for coder, declared in zip(self._coders, discrete, strict=True):
             coder.named |= bool(declared)
 
-    def block(self, batch: Any) -> Array:
-        """The rows of a batch: floats in C order, NaN where a value is missing."""
+    def block(self, batch: Any, run: Callable[..., Iterable[None]] = map) -> Array:
+        """The rows of a batch: floats in C order, NaN where a value is missing; filled by `run`, a map."""
         out = np.empty((len(batch), len(self._coders)), self._dtype)
         for j in range(0, len(self._coders), TILE_COLUMNS):
             columns = [coder(batch.column(i)) for i, coder in enumerate(self._coders[j : j + TILE_COLUMNS], j)]
-            for a in range(0, len(out), TILE_ROWS):
-                for i, column in enumerate(columns, j):
-                    out[a : a + TILE_ROWS, i] = column[a : a + TILE_ROWS]
+            fill = partial(_fill, out, columns, j)
+            deque(run(fill, range(0, len(out), TILE_ROWS)), maxlen=0)
         return frozen(out)
+
+
+def _fill(out: Array, columns: list[Array], j: int, a: int) -> None:
+    for i, column in enumerate(columns, j):
+        out[a : a + TILE_ROWS, i] = column[a : a + TILE_ROWS]
+
+
+class Batch:
+    """The rows of a batch, which are put together when they are asked for: often a few of them will do."""
+
+    def __init__(self, columns: Columns, batch: Any) -> None:
+        self._columns, self._batch = columns, batch
+        self.shape = (len(batch), batch.num_columns)
+
+    def __getitem__(self, rows: Array) -> Array:
+        """Some of the rows, of a file that has been read before: its categories must be known."""
+        return self._columns.block(self._batch.take(pyarrow().array(rows)))
+
+    def whole(self, run: Callable[..., Iterable[None]] = map) -> Array:
+        return self._columns.block(self._batch, run)
 
 
 class Numbers:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from belief.data.arrow import Columns, label_values
+from belief.data.arrow import Batch, Columns, label_values
 from belief.data.labels import Labels
 from belief.data.libsvm import read_libsvm, shape_of_libsvm
 from belief.data.table import discrete_mask
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Stream(Protocol):
-    """Blocks of rows: float arrays in C order, or CSR matrices, all of the same width after the first time."""
+    """Blocks of rows: float arrays in C order, batches of which `whole()` makes one, or CSR matrices."""
 
     @property
     def names(self) -> list[str] | None:
@@ -55,14 +55,14 @@ class TableStream:
         for batch in ahead(self.files.batches([*self.names, self.label])):
             if len(batch):
                 labels.add_coded(*label_values(batch.column(self.label), self.label, labels.n_rows))
-                yield self._columns.block(batch.select(self.names))
+                yield Batch(self._columns, batch.select(self.names))
         if not labels.n_rows:
             raise ValueError(f"{self.files.first}: has no rows.")
 
     def again(self) -> Iterator[Any]:
         for batch in ahead(self.files.batches(self.names)):
             if len(batch):
-                yield self._columns.block(batch)
+                yield Batch(self._columns, batch)
 
 
 class LibsvmStream:

@@ -1,12 +1,25 @@
 """Data sets made to measure, whose truth is known, and loaders for the real ones where a user has them."""
 
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from belief.datasets.dense import DenseProblem, epsilon_like
-from belief.datasets.ecbdl14 import ecbdl14_like
-from belief.datasets.loaders import Dataset, load, names
-from belief.datasets.small import Problem, corral100, led, madelon, parity3plus3, sd, xor100
-from belief.datasets.sparse import SparseProblem, kddb_like, url_like
+if TYPE_CHECKING:
+    from belief.datasets.dense import DenseProblem, epsilon_like
+    from belief.datasets.ecbdl14 import ecbdl14_like
+    from belief.datasets.loaders import Dataset, load, names
+    from belief.datasets.small import Problem, corral100, led, madelon, parity3plus3, sd, xor100
+    from belief.datasets.sparse import SparseProblem, kddb_like, url_like
+
+CHURN = Path(__file__).with_name("churn.csv")  # the bundled example: customers, and whether they left
+
+_HOMES = {
+    "dense": ("DenseProblem", "epsilon_like"),
+    "ecbdl14": ("ecbdl14_like",),
+    "loaders": ("Dataset", "load", "names"),
+    "small": ("Problem", "corral100", "led", "madelon", "parity3plus3", "sd", "xor100"),
+    "sparse": ("SparseProblem", "kddb_like", "url_like"),
+}
 
 __all__ = [
     "CHURN",
@@ -28,4 +41,9 @@ __all__ = [
     "xor100",
 ]
 
-CHURN = Path(__file__).with_name("churn.csv")  # the bundled example: customers, and whether they left
+
+def __getattr__(name: str) -> Any:
+    for home, held in _HOMES.items():
+        if name in held:
+            return getattr(import_module(f"belief.datasets.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,6 +9,7 @@ the working memory is kept when it is first read, and never read again.
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 import zlib
@@ -20,6 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from belief.checkpoint import NO_CHECKPOINT, Checkpoint
+from belief.data.arrow import Batch
 from belief.data.labels import Labels
 from belief.data.source import ArraySource, frozen
 from belief.data.stream import Stream
@@ -32,7 +34,7 @@ from belief.method.partials import Array, Joint, Neighbours, Pairs, Summary, Tal
 from belief.method.redundancy import Watch
 from belief.method.sampling import Sample
 
-Block = Any  # a float array in C order, or a CSR matrix
+Block = Any  # a float array in C order, a batch that can become one, or a CSR matrix
 SAVE_EVERY = 30.0  # seconds of search between two notes of what has been found
 
 
@@ -55,7 +57,8 @@ class StreamEngine(ThreadedEngine):
         labels = Labels(self._label)
         held: list[Block] | None = []
         found = _Moments()
-        for X in self.stream.first(labels):
+        for block in self.stream.first(labels):
+            X = self._whole(block)
             found.add(X, self)
             if self.checkpoint.folder is not None:
                 self._crc = zlib.crc32(X.data if issparse(X) else X, self._crc)
@@ -84,6 +87,10 @@ class StreamEngine(ThreadedEngine):
         engine._pool = self._pool
         return engine
 
+    def _whole(self, X: Block) -> Block:
+        """A block as the kernels take it."""
+        return X.whole(self._pool.map) if isinstance(X, Batch) else X
+
     def _blocks(self, detail: str) -> Iterator[tuple[int, Block]]:
         """The blocks once more, each with the id of its first row."""
         first = 0
@@ -100,12 +107,13 @@ class StreamEngine(ThreadedEngine):
         out = None
         for first, X in self._blocks(detail):
             a, b = np.searchsorted(ids, (first, first + X.shape[0]))
+            rows = X[ids[a:b] - first]
             if issparse(X):
-                parts.append(X[ids[a:b] - first])
+                parts.append(rows)
                 continue
             if out is None:
-                out = _room((len(ids), X.shape[1]), X.dtype, self.working_memory // 4)
-            out[a:b] = X[ids[a:b] - first]
+                out = _room((len(ids), X.shape[1]), rows.dtype, self.working_memory // 4)
+            out[a:b] = rows
         return csr_array(vstack(parts, format="csr")) if out is None else out
 
     # --- 3. neighbours ---
@@ -123,10 +131,14 @@ class StreamEngine(ThreadedEngine):
             start, found = int(noted.pop("start")), Neighbours(**noted)
         began = time.monotonic()
         for first, X in self._blocks("comparing"):
-            if first < start:
+            if first + X.shape[0] <= start:
                 continue
+            if first < start:
+                raise ValueError(
+                    f"checkpoint {self.checkpoint.folder}: its blocks are others; remove it to start anew."
+                )
             mine = self.labels[first : first + X.shape[0]]
-            found = self._engine(X, mine).nearest(sample, difference, search, Visit(queries, first, found))
+            found = self._engine(self._whole(X), mine).nearest(sample, difference, search, Visit(queries, first, found))
             if time.monotonic() - began > SAVE_EVERY:
                 self.checkpoint.note("search", start=first + X.shape[0], **vars(found))
                 began = time.monotonic()
@@ -202,4 +214,5 @@ def _room(shape: tuple[int, int], dtype: Any, most: int) -> Array:
     if shape[0] * shape[1] * dtype.itemsize <= most:
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile(prefix="belief-") as file:
-        return np.memmap(file, dtype, "w+", shape=shape)
+        os.posix_fallocate(file.fileno(), 0, shape[0] * shape[1] * dtype.itemsize)  # a full disk is said now
+        return np.memmap(file, dtype, "r+", shape=shape)
