@@ -25,6 +25,9 @@ format: $(READY)
 bench: $(BENCH_READY)
 	$(VENV)/bin/python -W ignore benchmarks/local.py
 	$(VENV)/bin/python benchmarks/sparse.py
+	$(VENV)/bin/python benchmarks/files.py
+	$(VENV)/bin/python -W ignore benchmarks/spark.py
+	$(VENV)/bin/python benchmarks/peers.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "belief-fs needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Use make PYTHON=python3.12, say.")'
