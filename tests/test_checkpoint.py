@@ -10,7 +10,10 @@ import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
+from sklearn.datasets import dump_svmlight_file
 
 import belief
 from belief.engines.stream import StreamEngine
@@ -212,3 +215,75 @@ def test_a_disk_that_is_full_is_said_to_be(tmp_path, monkeypatch):
     monkeypatch.setattr(np, "savez", full)
     refused(r"neighbours.npz cannot be written \(No space left on device\)", lambda: run(tmp_path / "notes"))
     assert [p.name for p in (tmp_path / "notes").iterdir()] == ["checkpoint.json"]
+
+
+# --- whose notes they are: any other table is refused, however alike ---
+
+
+def shuffled_within_classes(X, y, seed):
+    """The same labels and moments, but other rows."""
+    X, rng = X.copy(), np.random.default_rng(seed)
+    for j in range(X.shape[1]):
+        for c in np.unique(y):
+            mine = np.flatnonzero(y == c)
+            X[mine, j] = X[rng.permutation(mine), j]
+    return X
+
+
+def bits():
+    rng = np.random.default_rng(0)
+    y = np.arange(128) % 2
+    return (rng.random((128, 6)) < 0.5).astype(float), y
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "libsvm"])
+def test_rows_that_only_look_alike_are_refused(tmp_path, form):
+    X, y = bits()
+
+    def given(X, name):
+        if form == "dense":
+            return X, y
+        if form == "sparse":
+            return csr_matrix(X), y
+        dump_svmlight_file(X, y, str(tmp_path / name))
+        return str(tmp_path / name), None
+
+    belief.select(*given(X, "a.svm"), 3, random_state=0, checkpoint=tmp_path / "notes")
+    belief.select(*given(X, "a.svm"), 3, random_state=0, checkpoint=tmp_path / "notes")
+    other = given(shuffled_within_classes(X, y, 1), "b.svm")
+    with pytest.raises(ValueError, match="belongs to other data"):
+        belief.select(*other, 3, random_state=0, checkpoint=tmp_path / "notes")
+
+
+def test_other_discrete_features_are_refused(tmp_path):
+    X, y = bits()
+    belief.select(csr_matrix(X), y, 3, random_state=0, checkpoint=tmp_path / "notes")
+    with pytest.raises(ValueError, match="belongs to other data"):
+        belief.select(csr_matrix(X), y, 3, random_state=0, discrete_features=[0], checkpoint=tmp_path / "notes")
+
+
+def test_one_is_not_all(tmp_path):
+    X, y = bits()
+    belief.select(X, y, 1, random_state=0, checkpoint=tmp_path / "notes")
+    with pytest.raises(ValueError, match=r"n_features_to_select=1, not 1\.0"):
+        belief.select(X, y, 1.0, random_state=0, checkpoint=tmp_path / "notes")
+
+
+def test_a_generator_that_begins_alike_goes_on(tmp_path):
+    X, y = bits()
+    first, again = (
+        belief.select(X, y, 3, random_state=np.random.RandomState(0), checkpoint=tmp_path / "notes") for _ in range(2)
+    )
+    assert first.seed == again.seed
+
+
+def test_more_memory_does_not_make_it_other_data(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60_000)
+    table = pd.DataFrame(rng.normal(size=(60_000, 20))).rename(columns=str).assign(y=y)
+    table.to_parquet(tmp_path / "a.parquet", row_group_size=7_000)
+    for memory in (16, 1024):
+        belief.select(
+            str(tmp_path / "a.parquet"), label="y", n_features_to_select=3, sample_size=50, random_state=0,
+            working_memory=memory, checkpoint=tmp_path / "notes",
+        )  # fmt: skip

@@ -262,3 +262,45 @@ def test_a_file_larger_than_the_memory_it_may_use(tmp_path):
     assert size > 330
     assert whole - tiny < size / 1.5
     assert whole - half < size / 8
+
+
+def test_a_class_that_no_row_has_is_none(tmp_path):
+    y = pd.Categorical(["a", "b"] * 30, categories=["a", "b", "gone"])
+    pd.DataFrame({"x": np.arange(60) % 7, "y": y}).to_parquet(tmp_path / "a.parquet")
+    assert belief.select(str(tmp_path / "a.parquet"), label="y", n_features_to_select=1).classes.tolist() == ["a", "b"]
+
+
+def test_a_single_file_in_a_folder_named_like_a_partition(tmp_path):
+    (tmp_path / "run=3").mkdir()
+    pd.DataFrame({"x": np.arange(60) % 7, "y": np.arange(60) % 2}).to_parquet(tmp_path / "run=3" / "a.parquet")
+    found = belief.select(str(tmp_path / "run=3" / "a.parquet"), label="y", n_features_to_select=1)
+    assert list(found.feature_names) == ["x"]
+
+
+def test_codes_of_libsvm_are_not_rounded(tmp_path):
+    lines = [f"{i % 2} 1:{16777216 + i % 2} 2:{i % 5 + 1}" for i in range(60)]
+    (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
+    chosen = {"n_features_to_select": 2, "random_state": 0}
+    assert belief.select(str(tmp_path / "a.svm"), discrete_features=[0], **chosen).selected[0] == 0
+
+
+def test_long_codes_of_csv_are_told_apart_by_name_and_by_index(tmp_path):
+    table = pd.DataFrame({"b": np.arange(60) % 7, "id": 2**53 + np.arange(60) % 2, "y": np.arange(60) % 2})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    for discrete in ("id", ["id"], [1], [False, True]):
+        found = belief.select(str(tmp_path / "a.csv"), label="y", discrete_features=discrete, n_features_to_select=1)
+        assert found.selected_names == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"y": [0, 1]}, "y is given beside a file"), ({"label": "list"}, "which is no class"), ({"label": "y"}, None)],
+)
+def test_labels_of_files(tmp_path, options, said):
+    table = pa.table({"x": np.arange(60) % 7, "y": np.arange(60) % 2, "list": [[1]] * 60})
+    parquet.write_table(table.drop_columns(["list"]) if said is None else table, tmp_path / "a.parquet")
+    if said is None:
+        belief.select(str(tmp_path / "a.parquet"), n_features_to_select=1, **options)
+        return
+    with pytest.raises(ValueError, match=said):
+        belief.select(str(tmp_path / "a.parquet"), **options)

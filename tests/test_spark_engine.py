@@ -3,6 +3,7 @@
 On Spark Connect the same tests run in a child process (see spark_sessions.py).
 """
 
+import json
 import os
 from threading import Timer
 
@@ -17,6 +18,7 @@ from spark_sessions import (
     cluster,
     connect_server,
     on_connect,
+    stop_session,
 )
 from tables import cases
 
@@ -274,6 +276,47 @@ def test_what_is_packed_is_unpacked(arrays):
 def test_all_of_it_on_connect():
     with connect_server() as address:
         on_connect(address, __file__, "-x", "-k", "not cluster")
+
+
+@pytest.mark.parametrize(
+    ("discrete", "said"), [([-1], "count from the front"), ([15], "speaks of 16 features"), (["a"], "no column names")]
+)
+def test_discrete_features_of_vectors_of_unknown_length(spark, discrete, said):
+    X, y = table()
+    df = vectors(spark, X, y, np.ones(80, bool))
+    with pytest.raises(ValueError, match=said):
+        belief.select(df, label="label", discrete_features=discrete, n_features_to_select=2)
+
+
+def test_long_codes_are_refused(spark):
+    df = spark.range(40).selectExpr("id + 9007199254740993 code", "id % 3 x", "id % 2 y")
+    with pytest.raises(ValueError, match="holds integers as large as"):
+        belief.select(df, label="y", discrete_features=["code"], n_features_to_select=1)
+
+
+def test_a_folder_that_is_no_path_is_refused(spark):
+    with pytest.raises(ValueError, match="full path of a folder"):
+        engine_on(spark, in_partitions(spark, np.eye(4), np.arange(4).astype(np.int32) % 2, 1), "s3://bucket/x")
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="starts a session of its own")
+def test_files_by_the_command_as_the_other_engine_reads_them(tmp_path, capsys):
+    import pandas as pd
+
+    from belief import cli
+
+    stop_session()
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    frame = pd.DataFrame({"a": (y + rng.normal(size=200)).round(3).astype(str), "b c": rng.normal(size=200), "y": y})
+    frame.loc[::9, "a"] = "?"
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    for engine in ("local", "spark"):
+        options = [] if engine == "local" else ["--engine", "spark", "--master", "local[1]"]
+        arguments = ["select", str(tmp_path / "a.csv"), "--label", "y", "--top", "2", "--seed", "0", "--quiet"]
+        assert cli.main([*arguments, "--out", str(tmp_path / f"{engine}.json"), *options]) == 0, capsys.readouterr().err
+    found = [belief.Result.from_dict(json.loads((tmp_path / f"{e}.json").read_text())) for e in ("local", "spark")]
+    same(found[1], found[0])
 
 
 # --- a cluster that loses a worker ---

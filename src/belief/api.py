@@ -151,7 +151,10 @@ def take_label(X: Any, y: Any, label: str | None, discrete_features: Any) -> tup
     """Split the column `label` off a table, and open files."""
     paths = [X] if isinstance(X, str | os.PathLike) else X
     if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
-        discrete = () if isinstance(discrete_features, str) else discrete_features
+        if y is not None:
+            raise ValueError("y is given beside a file, whose classes are in it: name their column, with label='name'.")
+        discrete = () if discrete_features is None else discrete_features
+        discrete = [discrete] if isinstance(discrete, str) and discrete != "auto" else discrete
         opened = open_files([Path(p) for p in paths], Wanted(label, discrete=discrete))
         return opened if isinstance(opened, tuple) else (opened, None)
     if label is None:

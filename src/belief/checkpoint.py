@@ -33,12 +33,12 @@ class Checkpoint:
         if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"checkpoint {self.folder} is a file: give the name of a folder.")
 
-    def begin(self, settings: Settings, summary: Summary, fingerprint: bytes) -> int:
+    def begin(self, settings: Settings, summary: Summary, fingerprint: Callable[[], bytes]) -> int:
         """Return the seed of the run: that of the run to be continued, if there is one."""
         seed = settings.draw_seed()
         if self.folder is None:
             return seed
-        mine = {"format": FORMAT, "settings": settings.as_dict(), "data": digest(summary, fingerprint)}
+        mine = {"format": FORMAT, "settings": settings.as_dict(), "data": digest(summary, fingerprint())}
         page = self.folder / PAGE
         if not page.exists():
             self._refuse_foreign()
@@ -46,16 +46,16 @@ class Checkpoint:
             return seed
         try:
             theirs = json.loads(page.read_text())
-            seed = int(theirs.pop("seed"))
+            before = int(theirs.pop("seed"))
         except (ValueError, KeyError, AttributeError):
             raise ValueError(f"checkpoint {self.folder}: {PAGE} is damaged; remove the folder to start anew.") from None
         _refuse_other(self.folder, mine, theirs)
-        if settings.random_state is not None and settings.draw_seed() != seed:
+        if settings.random_state is not None and seed != before:
             raise ValueError(
-                f"checkpoint {self.folder} belongs to a run with the seed {seed}, not {settings.random_state}: give"
-                " that seed to continue it, or another folder."
+                f"checkpoint {self.folder} belongs to a run with the seed {before}, not {seed}: give that seed to"
+                " continue it, or another folder."
             )
-        return seed
+        return before
 
     def _refuse_foreign(self) -> None:
         assert self.folder is not None
@@ -119,7 +119,7 @@ NO_CHECKPOINT = Checkpoint(None)
 
 
 def digest(summary: Summary, fingerprint: bytes) -> str:
-    """A name for the data: its moments, its levels, and what the engine says of the order of its rows."""
+    """A name for the data: its moments, its levels, and what the engine says of its rows."""
     h = hashlib.sha256(fingerprint)
     for f in fields(summary):
         value = getattr(summary, f.name)
@@ -133,8 +133,8 @@ def _refuse_other(folder: Path, mine: dict[str, Any], theirs: dict[str, Any]) ->
     if theirs.get("format") != mine["format"]:
         raise ValueError(f"checkpoint {folder} was made by another version of belief: remove it to start anew.")
     before = theirs["settings"]
-    for name, value in json.loads(json.dumps(mine["settings"])).items():
-        if before.get(name) != value:
+    for name, value in mine["settings"].items():
+        if json.dumps(before.get(name)) != json.dumps(value):  # 1 is one feature, 1.0 is all of them
             raise ValueError(
                 f"checkpoint {folder} belongs to a run with {name}={before.get(name)!r}, not {value!r}: give that run's"
                 " settings to continue it, or another folder."

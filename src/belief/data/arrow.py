@@ -184,6 +184,14 @@ def coded(column: Any) -> tuple[list[Any], Array]:
     return column.dictionary.to_pylist(), codes
 
 
+def refuse_label(field: Any, source: str) -> None:
+    """Refuse a label that is neither numbers nor strings."""
+    types = pyarrow().types
+    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+    if not (is_text(kind) or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+        raise ValueError(f"{source}: column {field.name!r} has the type {kind}, which is no class; convert it.")
+
+
 def label_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
     """The distinct values of a label column, and which of them each row has; a missing one is refused by its row."""
     values, codes = coded(column)
@@ -193,7 +201,8 @@ def label_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
             f"Column {name!r} has no value in row {first + int(missing[0])} (counted from 0): every row needs a class;"
             " drop such rows, or fill them in."
         )
-    array = np.array(values)
+    used, codes = np.unique(codes, return_inverse=True)  # a dictionary may hold values that no row has
+    array = np.array([values[i] for i in used])
     refuse_missing(array, f"column {name!r}", first)
     order = np.argsort(array, kind="stable")
     place = np.empty(len(order), np.int32)

@@ -61,7 +61,7 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStr
         raise ValueError("Say which column holds the class, with --label NAME.")
     pyarrow()
     if kind == "csv":
-        table: Tabular = CsvFiles(files, wanted.csv, wanted.label, _names(wanted.discrete))
+        table: Tabular = CsvFiles(files, wanted.csv, wanted.label, _names(files, wanted))
     else:
         table = DatasetFiles(files, kind)
     return TableStream(
@@ -72,8 +72,15 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStr
     )
 
 
-def _names(discrete: Any) -> list[str]:
-    return [x for x in discrete if isinstance(x, str)] if not isinstance(discrete, str) else []
+def _names(files: Sequence[Path], wanted: Wanted) -> list[str]:
+    """The names of the columns of CSV files that are declared discrete, which are read as text."""
+    if isinstance(wanted.discrete, str):
+        return []
+    if all(isinstance(x, str) for x in wanted.discrete):
+        return list(wanted.discrete)
+    plain = CsvFiles(files, wanted.csv, wanted.label, [])
+    names = chosen_names(plain.schema.names, str(plain.first), wanted)
+    return [name for name, is_name in zip(names, _declared(wanted, names), strict=True) if is_name]
 
 
 def _declared(wanted: Wanted, names: list[str]) -> Array:

@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from belief.data.arrow import Batch, Columns, label_values
+from belief.data.arrow import Batch, Columns, label_values, refuse_label
 from belief.data.labels import Labels
 from belief.data.libsvm import read_libsvm, shape_of_libsvm
-from belief.data.table import discrete_mask
+from belief.data.table import discrete_mask, refuse_too_wide
 from belief.data.tabular import CsvFiles, Tabular
 from belief.method.partials import Array
 from belief.method.settings import did_you_mean
@@ -47,6 +47,7 @@ class TableStream:
         if isinstance(files, CsvFiles):
             files.refuse_mixed([n for n, is_name in zip(names, declared, strict=True) if not is_name])
         schema = files.schema
+        refuse_label(schema.field(label), str(files.first))
         self._columns = Columns([schema.field(name) for name in self.names], str(files.first))
         self._columns.declare(declared)
         self.discrete = self._columns.discrete
@@ -77,7 +78,8 @@ class LibsvmStream:
 
     def first(self, labels: Labels) -> Iterator[csr_array]:
         n_features, zero_based = shape_of_libsvm(self._paths)
-        self._shape = {"n_features": n_features, "zero_based": zero_based}
+        refuse_too_wide(n_features)
+        self._shape = {"n_features": n_features, "zero_based": zero_based, "dtype": np.float64}
         self.discrete = discrete_mask(self._declared, None, n_features)
         for X, y in ahead(read_libsvm(self._paths, **self._shape)):
             labels.add(y)

@@ -121,7 +121,7 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
         refuse_shape((1, *X.shape[1:]))
         refuse_width(X.shape[1], blocks[0].shape[1], i)
     F = blocks[0].shape[1]
-    _refuse_too_wide(F)
+    refuse_too_wide(F)
     refuse_shape((sum(X.shape[0] for X in blocks), F))
     discrete = np.full(F, all(X.dtype.kind == "b" for X in blocks))
     discrete |= discrete_mask(discrete_features, None, F)
@@ -130,7 +130,7 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
     return Table(SparseSource([_canonical(X) for X in blocks]), None, discrete)
 
 
-def _refuse_too_wide(F: int) -> None:
+def refuse_too_wide(F: int) -> None:
     """Refuse more features than the sums for them could be held of: a slip in an index can make billions."""
     need = 8 * F * 16  # for two classes
     have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

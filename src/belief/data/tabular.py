@@ -47,7 +47,9 @@ class DatasetFiles:
         schemas = []
         for path in paths:
             with self._clear(path):
-                part = dataset.dataset(path, format={"arrow": "ipc"}.get(kind, kind), partitioning="hive")
+                part = dataset.dataset(
+                    path, format={"arrow": "ipc"}.get(kind, kind), partitioning="hive" if path.is_dir() else None
+                )
             for fragment in part.get_fragments():
                 with self._clear(fragment.path):
                     schemas.append((Path(fragment.path), fragment.physical_schema))

@@ -56,7 +56,7 @@ class Engine(Protocol):
         """One pass: moments, levels, class counts."""
 
     def fingerprint(self) -> bytes:
-        """What the summary does not tell of the data, such as the order of its rows."""
+        """A name for all rows and their classes, for a checkpoint; it may take a pass."""
 
     def sample(self, quota: Array, seed: int) -> Sample:
         """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""

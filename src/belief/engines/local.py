@@ -7,7 +7,7 @@ that no number depends on how many threads there are. The search, the one long p
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -62,6 +62,11 @@ class LocalEngine(ThreadedEngine):
         counts = np.bincount(self.labels[slice(*span)], minlength=self.n_classes)
         count, mean, m2, minimum, maximum, nonzero = out
         return Summary(counts, count, mean, m2, minimum, maximum, nonzero, Levels.concat(levels))
+
+    def _values(self) -> Iterator[Array]:
+        for a, b in spans(self.m, TILE):
+            X, rows, at = self.source.rows(np.arange(a, b), 0, self.n_features)
+            yield X[rows, at : at + self.n_features]
 
     # --- 3. neighbours ---
 

@@ -7,7 +7,7 @@ neighbour too, if it is short enough.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -82,6 +82,9 @@ class SparseEngine(ThreadedEngine):
         for rows in self.rows:
             found.add(rows)
         return found.summary(np.bincount(self.labels, minlength=self.n_classes))
+
+    def _values(self) -> Iterator[Array]:
+        return (x for X in self.blocks for x in (X.indptr, X.indices, X.data))
 
     # --- 3. neighbours ---
 

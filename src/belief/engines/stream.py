@@ -48,8 +48,8 @@ class StreamEngine(ThreadedEngine):
         self._ids: Array | None = None
         self._crc = 0
 
-    def fingerprint(self) -> bytes:
-        return super().fingerprint() + self._crc.to_bytes(4, "little")
+    def _values(self) -> Iterator[Array]:
+        yield np.array(self._crc)
 
     # --- 1. the summary ---
 
@@ -61,7 +61,8 @@ class StreamEngine(ThreadedEngine):
             X = self._whole(block)
             found.add(X, self)
             if self.checkpoint.folder is not None:
-                self._crc = zlib.crc32(X.data if issparse(X) else X, self._crc)
+                for x in (X.indptr, X.indices, X.data) if issparse(X) else (X,):
+                    self._crc = zlib.crc32(x, self._crc)
             self.report(labels.n_rows, 0)
             if held is not None:
                 held.append(X)
@@ -73,7 +74,6 @@ class StreamEngine(ThreadedEngine):
         self.m, self.n_classes = len(self.labels), len(self.classes)
         if held is not None:
             self._kept = self._engine(_stack(held), self.labels)
-            return self._kept.describe()
         return found.summary(self)
 
     def _engine(self, X: Block, labels: Array) -> LocalEngine | SparseEngine:

@@ -73,7 +73,7 @@ def belief(
     P = summary.class_counts / summary.m
     n_select = settings.select_of(engine.n_features)
     n_watch = settings.watch_of(n_select)
-    seed = checkpoint.begin(settings, summary, engine.fingerprint())
+    seed = checkpoint.begin(settings, summary, engine.fingerprint)
 
     s = settings.sample_of(summary.m)
     with clock("sample"):

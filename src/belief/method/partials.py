@@ -128,8 +128,13 @@ class Neighbours:
         mine = (self.row >= first) & (self.row < first + len(labels))
         label[mine] = labels[self.row[mine] - first]
         if before is not None:
-            at = (self.row[..., :, None] == before.row[..., None, :]).argmax(axis=-1)
-            label = np.where(mine, label, np.take_along_axis(before.label, at, axis=-1))
+            lists = np.arange(self.row.shape[0] * self.row.shape[1]).reshape(*self.row.shape[:2], 1)
+            most = max(int(self.row.max(initial=0)), int(before.row.max(initial=0))) + 2
+            known = (lists * most + before.row + 1).ravel()  # each list by itself
+            order = np.argsort(known)
+            wanted = (lists * most + self.row + 1)[~mine]
+            at = np.minimum(np.searchsorted(known[order], wanted), len(order) - 1)
+            label[~mine] = before.label.ravel()[order[at]]
         return type(self)(self.d2, self.key, self.row, label)
 
     def merge(self, other: Self) -> Self:

@@ -11,6 +11,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from belief.engines.spark.wire import pack, unpack
 from belief.method.partials import Array, Summary
 
 BLOCK_BYTES = 2**24
-SUMMARY_FEATURES = 20_000  # up to so many features, a block of dense rows is described when it is made
+SUMMARY_FEATURES = 20_000  # up to so many features, a partition of dense rows is described when it is staged
 STAGED = "partition int, seq int, rows long, checksum long, about string, summary binary, names binary, data binary"
 Rows = Any  # a float array in C order, or a CSR matrix
 
@@ -160,6 +161,7 @@ def stage(
         schema = _arrow_schema(pa)
         partition = TaskContext.get().partitionId()  # type: ignore[union-attr]
         seq, names = 0, {}  # type: int, dict[tuple[str, float], int]
+        moments: list[Any] = []
         try:
             for X, values, codes in _blocks(reader(batches, names)):
                 data = pack({**_arrays(X), "codes": codes})
@@ -167,14 +169,28 @@ def stage(
                 about = {"labels": values.tolist(), "width": X.shape[1], "sparse": bool(issparse(X))}
                 about["counts"] = np.bincount(codes, minlength=len(values)).tolist()
                 about["nonzero"] = int(X.nnz if issparse(X) else X.size)
-                summary = None if issparse(X) or X.shape[1] > SUMMARY_FEATURES else _summary(X, discrete)
+                moments.append(None if issparse(X) or X.shape[1] > SUMMARY_FEATURES else _summary(X, discrete))
+                moments = [None if None in moments else reduce(Summary.merge, moments)]
                 held = keep(partition, seq, checksum, data)
                 noted = pack({"names": np.array(list(names.values())), "code": np.array([c for _, c in names])})
                 about["columns"] = [name for name, _ in names]
-                row = [partition, seq, X.shape[0], checksum, json.dumps(about), summary, noted, held]
+                row = [partition, seq, X.shape[0], checksum, json.dumps(about), None, noted, held]
                 yield pa.record_batch([[x] for x in row], schema=schema)
                 names.clear()
                 seq += 1
+            if moments and moments[0] is not None:  # one for the partition, in a row without rows
+                summary = pack(flat(moments[0]))
+                row = [
+                    partition,
+                    seq,
+                    0,
+                    0,
+                    json.dumps({"columns": []}),
+                    summary,
+                    pack({"names": [], "code": []}),
+                    None,
+                ]
+                yield pa.record_batch([[x] for x in row], schema=schema)
         except ValueError as error:
             row = [partition, seq, 0, 0, json.dumps({"problem": str(error)}), None, None, None]
             yield pa.record_batch([[x] for x in row], schema=schema)
@@ -225,11 +241,11 @@ def _arrays(X: Rows) -> dict[str, Any]:
     return {"indptr": X.indptr, "indices": X.indices, "data": X.data, "width": X.shape[1]}
 
 
-def _summary(X: Array, discrete: Array) -> bytearray:
+def _summary(X: Array, discrete: Array) -> Summary:
     mask = np.zeros(X.shape[1], bool)
-    mask[: len(discrete)] = discrete
+    mask[: len(discrete)] = discrete[: len(mask)]
     with LocalEngine(ArraySource(frozen(X)), np.zeros(len(X), np.int32), 1, mask, n_jobs=1) as engine:
-        return pack(flat(engine.describe()))
+        return engine.describe()
 
 
 def flat(summary: Summary) -> dict[str, Any]:

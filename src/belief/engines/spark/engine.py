@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -83,14 +84,17 @@ class SparkEngine:
         with self._described("staging"):
             staged = self._store.stage(self._df, self._reader, self.discrete)
         staged.sort(key=lambda x: (x.partition, x.seq))
-        if not staged:
+        if not any(x.rows for x in staged):
             raise ValueError("The DataFrame has no rows.")
         refuse_shared_codes(staged)
-        self._place(staged)
+        self._place([x for x in staged if x.rows])
         F = self.n_features
-        self.discrete = np.concatenate([self.discrete, np.zeros(max(0, F - len(self.discrete)), bool)])
-        if all(x.summary is not None for x in staged):
-            summary = summary_of(Describe.merge([unpack(x.summary) for x in staged]))
+        if len(self.discrete) > F:
+            raise ValueError(f"discrete_features speaks of {len(self.discrete)} features, but the vectors have {F}.")
+        self.discrete = np.concatenate([self.discrete, np.zeros(F - len(self.discrete), bool)])
+        known = [summary_of(unpack(x.summary)) for x in staged if x.summary is not None]
+        if sum(x.m for x in known) == self.m:
+            summary = reduce(Summary.merge, known)
         else:
             parts = self._run(Describe(F, self.discrete, SLICE), 6 * 8 * F, "describing")
             summary = joined([summary_of(parts[i]) for i in sorted(parts)])
@@ -159,9 +163,8 @@ class SparkEngine:
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
         queries = self._queries[self._place_of_query]  # in the order of the sample
         size = search.size * (self.n_classes if search.per_class else 1) * 28
-        wide = 8 * self.n_features if self._store.dense else 12 * (1 + self._queries.nnz // len(self._rows))
         parts = []
-        for a, b in spans(len(sample.row), max(1, QUERY_BYTES // wide)):
+        for a, b in spans(len(sample.row), self._portion()):
             mine = Sample(sample.key[a:b], sample.row[a:b], sample.label[a:b])
             job = Nearest(mine, queries[a:b], difference, search, self.n_classes, max(1, 2**22 // size))
             found = self._run(job, size * (b - a), "searching")
@@ -174,16 +177,32 @@ class SparkEngine:
         self._batches = batches
         self._few = self._store.keep(np.unique(np.concatenate([batch.neighbour for batch in batches])))
 
-    def _here(self, difference: Difference, kappa: float) -> Here:
-        return Here(self._rows, self._queries, difference, kappa, self.n_classes)
+    def _portions(self, difference: Difference, kappa: float) -> Iterator[tuple[Here, Callable[[Pairs], Pairs]]]:
+        """The queries in portions that can travel, and of some pairs those whose query is in the portion."""
+        for a, b in spans(len(self._rows), self._portion()):
+            rows = self._rows[a:b]
+
+            def mine(pairs: Pairs, first: int = int(rows[0]), last: int = int(rows[-1])) -> Pairs:
+                here = (pairs.query >= first) & (pairs.query <= last)
+                return Pairs(pairs.query[here], pairs.neighbour[here], pairs.c[here], pairs.hit[here])
+
+            yield Here(rows, self._queries[a:b], difference, kappa, self.n_classes), mine
+
+    def _portion(self) -> int:
+        """How many queries travel at a time."""
+        wide = 8 * self.n_features if self._store.dense else 12 * (1 + self._queries.nnz // len(self._rows))
+        return max(1, QUERY_BYTES // wide)
 
     def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
         if id(pairs) not in self._tallies:
             # the sums of all batches in one pass where they are small, since a pass costs more than they do
             size = 8 * self.n_features * 2 * self.n_classes
             together = [x for x in self._batches if size * len(self._batches) <= COLLECT_BYTES] or [pairs]
-            job = Weigh(self._here(difference, kappa), together, SLICE)
-            found = self._run(job, size * len(together), "weighing")
+            answers = [
+                self._run(Weigh(here, [mine(x) for x in together], SLICE), size * len(together), "weighing")
+                for here, mine in self._portions(difference, kappa)
+            ]
+            found = {i: Weigh.merge([x[i] for x in answers]) for i in answers[0]}
             n = len(spans(self.n_features, SLICE))
             for t, batch in enumerate(together):
                 parts = [tally_of(found[t * n + i]) for i in range(n)]
@@ -202,10 +221,12 @@ class SparkEngine:
     def _collide(
         self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array, floor: bool
     ) -> list[dict[str, Array]]:
-        job = Collide(self._here(difference, kappa), watches, columns, floor)
         size = 16 * len(columns) * sum(len(watched) for _, watched in watches)
-        found = self._run(job, size, "comparing features")
-        return [found[t] for t in range(len(watches))]
+        answers = []
+        for here, mine in self._portions(difference, kappa):
+            job = Collide(here, [(mine(pairs), watched) for pairs, watched in watches], columns, floor)
+            answers.append(self._run(job, size, "comparing features"))
+        return [Collide.merge([x[t] for x in answers]) for t in range(len(watches))]
 
     # --- jobs ---
 
@@ -340,6 +361,11 @@ def store_for(spark: Any, staging: str) -> Files | Persisted:
     """Where blocks are to be held: "auto", "memory", "disk", or a folder."""
     from pyspark import StorageLevel
 
+    if staging not in ("auto", "memory", "disk") and not re.match(r"(file://)?/", staging):
+        raise ValueError(
+            f"staging must be 'auto', 'memory', 'disk', or the full path of a folder that every executor reaches as a"
+            f" file system; got {staging!r}."
+        )
     if staging in ("memory", "disk"):
         return Persisted(StorageLevel.MEMORY_AND_DISK if staging == "memory" else StorageLevel.DISK_ONLY)
     local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from belief.data.files import Wanted, chosen_names, find_files
-from belief.data.tabular import CsvForm
+from belief.data.tabular import MISSING, CsvFiles
 from belief.engines.spark import select_frame
 from belief.method.settings import Settings
 from belief.result import Result
@@ -41,23 +41,40 @@ def select_files(paths: Sequence[Path], wanted: Wanted, settings: Settings, mast
     if label is None:
         raise ValueError("Say which column holds the class, with --label NAME.")
     spark = session(master)
+    from pyspark.errors import PySparkException
+
     try:
-        df = read(spark, kind, [str(file.absolute()) for file in files], wanted.csv)
+        df = read(spark, kind, files, wanted)
         features = "features" if kind == "libsvm" else chosen_names(df.columns, str(files[0]), wanted)
         discrete = wanted.discrete or "auto"
         return select_frame(
             df, features=features, label=label, settings=settings, discrete_features=discrete, verbose=verbose
         )
+    except PySparkException as error:
+        raise ValueError(f"Spark: {str(error).splitlines()[0]}") from None
     finally:
         spark.stop()
 
 
-def read(spark: Any, kind: str, files: list[str], form: CsvForm) -> Any:
-    """The files as a DataFrame; columns of a CSV file without a header are c0, c1, ..."""
+def read(spark: Any, kind: str, files: Sequence[Path], wanted: Wanted) -> Any:
+    """The files as a DataFrame."""
+    places = [str(file.absolute()) for file in files]
     if kind == "libsvm":
-        return spark.read.format("libsvm").load(files)
-    if kind == "parquet":
-        return spark.read.parquet(*files)
-    separator = form.separator or ("\t" if ".tsv" in files[0].lower() else ",")
-    df = spark.read.csv(files, header=form.header, inferSchema=True, sep=separator)
-    return df if form.header else df.toDF(*[f"c{j}" for j in range(len(df.columns))])
+        return spark.read.format("libsvm").load(places)
+    return spark.read.parquet(*places) if kind == "parquet" else read_csv(spark, places, files, wanted)
+
+
+def read_csv(spark: Any, places: list[str], files: Sequence[Path], wanted: Wanted) -> Any:
+    """CSV files by the rules of the other engine: the same names and types, and the same words for "missing"."""
+    from pyspark.sql import functions
+
+    names = [name for name in wanted.discrete if isinstance(name, str)]
+    plain = CsvFiles(files, wanted.csv, wanted.label, names)
+    rows = spark.read.csv(places, header=wanted.csv.header, sep=wanted.csv.separator_of(files[0]), escape='"')
+    chosen = []
+    for name, field in zip(rows.columns, plain.schema, strict=True):
+        text = functions.col("`" + name.replace("`", "``") + "`")
+        there = functions.when(~text.isin(MISSING), text)
+        types = {"double": "double", "int64": "long", "bool": "boolean"}
+        chosen.append(there.cast(types.get(str(field.type), "string")).alias(field.name))
+    return rows.select(*chosen)

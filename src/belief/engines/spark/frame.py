@@ -96,6 +96,12 @@ def _declared(given: Any, names: list[str] | None, width: int | None) -> Array:
     items = list(given)
     if items and all(isinstance(x, bool | np.bool_) for x in items):
         return np.array(items, bool)
+    below = [x for x in items if isinstance(x, int | np.integer) and x < 0]
+    if below:
+        raise ValueError(
+            f"discrete_features has the index {below[0]}, but how long the vectors are is not known before they are"
+            " read: count from the front."
+        )
     return discrete_mask(items, None, 1 + max((int(x) for x in items if not isinstance(x, str)), default=0))
 
 
@@ -120,18 +126,24 @@ def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> I
         raise ValueError("No column is named as a feature: name at least one.")
     for name in names:
         refuse_type(df, name, (*NUMBERS, "string"), "numbers, strings or booleans")
-    kinds = {name: _kind(df.schema[name].dataType.typeName()) for name in names}
-    fields = [pa.field(name, {"string": pa.string(), "float": pa.float32(), "boolean": pa.bool_()}.get(k, pa.float64()))
-              for name, k in kinds.items()]  # fmt: skip
-    text = np.array([k in ("string", "boolean") for k in kinds.values()], bool)
     declared = discrete_mask(discrete_features, names, len(names))
+    kinds = {
+        name: _kind(df.schema[name].dataType.typeName(), bool(is_name))
+        for name, is_name in zip(names, declared, strict=True)
+    }
+    arrow = {"string": pa.string(), "float": pa.float32(), "boolean": pa.bool_(), "long": pa.int64()}
+    fields = [pa.field(name, arrow.get(k, pa.float64())) for name, k in kinds.items()]
+    text = np.array([k in ("string", "boolean") for k in kinds.values()], bool)
     # under names of our own: mapInArrow parses those it is given
     chosen = [functions.col(_quoted(name)).cast(k).alias(f"f{j}") for j, (name, k) in enumerate(kinds.items())]
     reader = Reader(fields, label, "", declared, len(names))
     return Input(df.select(*chosen, _label(df, label)), reader, names, text | declared)
 
 
-def _kind(kind: str) -> str:
+def _kind(kind: str, is_name: bool) -> str:
+    """What a column is read as; whole numbers that are names stay whole, so that too long ones are found."""
+    if is_name and kind == "long":
+        return kind
     return kind if kind in ("string", "boolean", "float") else "double"
 
 

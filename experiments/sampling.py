@@ -1,0 +1,156 @@
+"""How much to sample (the paper's figures 2 to 6): F1 and time against the sampling rate, and 100 rows against 1 %.
+
+    python experiments/sampling.py
+    python experiments/sampling.py --quick
+
+Look-alikes of epsilon, ECBDL14, url and kddb; BELIEF and mRMR run on Spark, on the same table, and are judged by
+MLlib's linear SVM. Every answer is kept in sampling.json as it comes, so a run that was stopped goes on where it was.
+Writes the tables into docs/experiments/sampling.md, and the figures beside it. `--quick` asks less of smaller tables,
+keeps its answers in sampling-quick.json in the current folder, and prints the tables. Needs Java.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import HOME, Answers, publish
+from large import digest, timed
+from large_judges import on_disk, with_mllib
+from large_tasks import Array, Data, Task, look_alikes
+from sampling_page import draw, markdown
+
+import belief
+
+ANSWERS = Path(__file__).with_suffix(".json")
+PAGE = HOME / "docs" / "experiments" / "sampling.md"
+RATES, SIZES, SEEDS = (0.01, 0.02, 0.25, 0.5), (100, 10), (0, 1, 2)
+SAMPLES = {"100 rows": 100, "1 %": 0.01, "2,000 rows": 2000}  # as DiReliefF, as the paper, and our default
+OVER_REDUCED = ("epsilon-like", "url-like")  # a dense set and a sparse one, as in the paper
+FULL = {"epsilon": 20_000, "ecbdl14": 20_000, "url": (20_000, 40_000), "kddb": (20_000, 40_000)}
+QUICK = {"epsilon": 2_000, "ecbdl14": 2_000, "url": (2_500, 5_000), "kddb": (2_500, 5_000)}
+
+
+class Study:
+    """The answers; what is asked for and not kept is computed."""
+
+    def __init__(
+        self, tasks: dict[str, Task], file: Path, rates: tuple[float, ...] = RATES, sizes: tuple[int, ...] = SIZES
+    ) -> None:
+        self.tasks, self.rates, self.sizes = tasks, rates, sizes
+        self.answers = Answers(file, {
+            "rates": rates, "sizes": sizes, "seeds": SEEDS, "few": SAMPLES, "over-reduced": OVER_REDUCED,
+            "tasks": {name: task.describe() for name, task in tasks.items()},
+        })  # fmt: skip
+        self._name, self._data = "", None  # type: str, Data | None
+        self._warm = ""
+
+    def data(self, name: str) -> Data:
+        """The rows of a data set; those of the last one asked for are kept."""
+        if self._name != name or self._data is None:
+            self._data = None
+            self._name, self._data = name, self.tasks[name].make(0)
+        return self._data
+
+    def rows(self, name: str) -> int:
+        """How many rows there are to sample from."""
+        return self.answers.get(f"{name} | rows", lambda: len(self.data(name).y))
+
+    def belief(self, name: str, rate: float, n: int) -> dict[str, Any]:
+        """F1 and seconds of BELIEF + mCR with its defaults."""
+        found = self.answers.get(f"{name} | BELIEF | rate {rate} | {n}", lambda: self._belief(name, rate, n))
+        return {"seconds": found["seconds"], "f1": self.f1(name, indices(found["selected"]))}
+
+    def _belief(self, name: str, rate: float, n: int) -> dict[str, Any]:
+        from belief.engines.spark import select_frame
+        from belief.method.settings import Settings
+
+        settings = Settings(n_features_to_select=n, sample_size=rate, random_state=0)
+        return self._timed(name, lambda df, **columns: select_frame(df, settings=settings, **columns).selected)
+
+    def mrmr(self, name: str, n: int) -> dict[str, Any]:
+        """The same of mRMR, which reads all rows."""
+        found = self.answers.get(f"{name} | mRMR | {n}", lambda: self._mrmr(name, n))
+        return {"seconds": found["seconds"], "f1": self.f1(name, indices(found["selected"]))}
+
+    def _mrmr(self, name: str, n: int) -> dict[str, Any]:
+        from belief.baselines.spark import mrmr_frame
+
+        return self._timed(name, lambda df, **columns: mrmr_frame(df, n=n, **columns).selected)
+
+    def _timed(self, name: str, select: Callable[..., Array]) -> dict[str, Any]:
+        """What is selected of a table on disk, and in how many seconds; what runs first on a set is not counted."""
+        data = self.data(name)
+        columns = {"features": "features", "label": "label", "discrete_features": np.flatnonzero(data.discrete)}
+        if self._warm != name:
+            self._warm = name
+            self._belief(name, RATES[0], 2)
+            self._mrmr(name, 2)
+        with on_disk(data.X, data.y) as df:
+            return timed(lambda: select(df, **columns))
+
+    def few(self, name: str, sample: float, seed: int) -> float:
+        """F1 with the ten features of a sample of so many rows, or of such a share; plain BELIEF, as DiReliefF."""
+
+        def select() -> str:
+            data = self.data(name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # fewer rows of a class than neighbours asked for
+                found = belief.select(
+                    data.X, data.y, min(SIZES), sample_size=sample, redundancy=None, random_state=seed,
+                    discrete_features=data.discrete,
+                )  # fmt: skip
+            return " ".join(map(str, found.selected.tolist()))
+
+        return self.f1(name, indices(self.answers.get(f"{name} | sample {sample} | seed {seed}", select)))
+
+    def f1(self, name: str, selected: Array) -> float:
+        """Weighted F1 of MLlib's linear SVM on some features."""
+
+        def judge() -> float:
+            mark = with_mllib(self.data(name), np.sort(selected), only="SVM")["SVM"]
+            assert mark is not None
+            return mark["f1"]
+
+        return self.answers.get(f"{name} | judged {digest(selected)}", judge)
+
+    def compute(self) -> None:
+        """All answers, data set by data set."""
+        for name in self.tasks:
+            self.rows(name)
+            for n in self.sizes:
+                self.mrmr(name, n)
+                for rate in self.rates:
+                    self.belief(name, rate, n)
+            for seed in SEEDS if name in OVER_REDUCED else ():
+                for sample in SAMPLES.values():
+                    self.few(name, sample, seed)
+
+
+def indices(text: str) -> Array:
+    """Features from the way they are kept in JSON."""
+    return np.array(text.split(), int)
+
+
+def main(words: list[str]) -> None:
+    """Compute what is missing, and write the page or print the tables."""
+    if words not in ([], ["--quick"]):
+        raise SystemExit(__doc__)
+    if words:
+        study = Study(look_alikes(**QUICK), Path("sampling-quick.json"), (RATES[0], RATES[-1]), SIZES[-1:])
+        study.compute()
+        print(markdown(study))
+        return
+    study = Study(look_alikes(**FULL), ANSWERS)
+    study.compute()
+    draw(study, PAGE.parent)
+    publish(PAGE, "sampling", markdown(study))
+    print(f"{PAGE} and the figures beside it are written.")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

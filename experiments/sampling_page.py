@@ -1,0 +1,152 @@
+"""The tables and figures of experiments/sampling.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from common import table
+
+if TYPE_CHECKING:
+    from sampling import Study
+
+COLOURS = ("#1b6ca8", "#d1495b", "#2a9d55", "#8a5a9e")
+
+
+def markdown(study: Study) -> str:
+    """All tables and figures, and where they come from."""
+    note = f"Seed 0, and 0 to 2 for 100 rows against 1 %. Computed at commit {', '.join(study.answers.commits)}."
+    figures = [f"![{text}](sampling-{file}.svg)" for file, text in titles(study).items()]
+    parts = [(f"### {n} features", against_rate(study, n)) for n in study.sizes]
+    tables = [f"{head}\n\n{lines}" for head, lines in parts]
+    return "\n\n".join([note, findings(study), *figures, *tables, "### 100 rows against 1 %", over_reduced(study)])
+
+
+def titles(study: Study) -> dict[str, str]:
+    """The figures by file: the paper's 2 to 6."""
+    found = {}
+    for i, n in enumerate(study.sizes):
+        found[f"f1-{n}"] = f"Figure {2 + 2 * i}: F1 against the sampling rate, {n} features"
+        found[f"time-{n}"] = f"Figure {3 + 2 * i}: time against the sampling rate, {n} features"
+    return {**found, "few": "Figure 6: 100 rows sampled against 1 %, 10 features"}
+
+
+def findings(study: Study) -> str:
+    """What the tables come to, in numbers."""
+    low, high = study.rates[0], study.rates[-1]
+    lines = []
+    for n in study.sizes:
+        gain = [study.belief(x, high, n)["f1"] - study.belief(x, low, n)["f1"] for x in study.tasks]
+        slower = [study.belief(x, high, n)["seconds"] / study.belief(x, low, n)["seconds"] for x in study.tasks]
+        faster = [study.mrmr(x, n)["seconds"] / study.belief(x, low, n)["seconds"] for x in study.tasks]
+        lines.append(
+            f"- {n} features: sampling {high:.0%} instead of {low:.0%} changes F1 of BELIEF + mCR by"
+            f" {signed(gain)} ({', '.join(study.tasks)}), and takes {times(slower)} as long. At {low:.0%} mRMR takes"
+            f" {times(faster)} as long as BELIEF."
+        )
+    return "\n".join(lines)
+
+
+def signed(values: list[float]) -> str:
+    """Differences of F1, one after the other."""
+    return ", ".join(f"{x:+.3f}" for x in values)
+
+
+def times(values: list[float]) -> str:
+    """Ratios, one after the other."""
+    return ", ".join(f"{x:.1f}" for x in values) + " times"
+
+
+def against_rate(study: Study, n: int) -> str:
+    """F1 and seconds of every rate, and of mRMR."""
+    head = ["data", "rows", *(f"{rate:.0%}" for rate in study.rates), f"mRMR, {n}"]
+    lines = []
+    for name in study.tasks:
+        answers = [study.belief(name, rate, n) for rate in study.rates]
+        cells = [f"{x['f1']:.3f} · {x['seconds']:.1f} s" for x in answers]
+        peer = study.mrmr(name, n)
+        lines.append([name, f"{study.rows(name):,}", *cells, f"{peer['f1']:.3f} · {peer['seconds']:.1f} s"])
+    return "F1 · time of selection.\n\n" + table(head, lines)
+
+
+def over_reduced(study: Study) -> str:
+    """F1 with 100 rows and with 1 %, and the spread over the seeds."""
+    head = ["data", "1 % is", *samples(study)]
+    lines = []
+    for name in over_reduced_of(study):
+        cells = [few_marks(study, name, sample) for sample in samples(study).values()]
+        shown = [f"{np.mean(x):.3f} ({min(x):.3f} to {max(x):.3f})" for x in cells]
+        lines.append([name, f"{round(0.01 * study.rows(name))} rows", *shown])
+    return table(head, lines)
+
+
+def over_reduced_of(study: Study) -> list[str]:
+    """The data sets of which 100 rows are sampled."""
+    return [name for name in study.tasks if name in study.answers.configuration["over-reduced"]]
+
+
+def samples(study: Study) -> dict[str, float]:
+    """100 rows, 1 %, and what is the default."""
+    return dict(study.answers.configuration["few"])
+
+
+def few_marks(study: Study, name: str, sample: float) -> list[float]:
+    """F1 for each seed."""
+    return [study.few(name, sample, seed) for seed in study.answers.configuration["seeds"]]
+
+
+# --- figures ---
+
+
+def draw(study: Study, folder: Path) -> None:
+    """All figures, as SVG."""
+    for n in study.sizes:
+        curves(study, n, "f1", lambda answer: answer["f1"], folder)
+        curves(study, n, "time", lambda answer: answer["seconds"], folder)
+    bars(study, folder / "sampling-few.svg")
+
+
+def figure(hash_salt: str) -> tuple[Any, Any]:
+    """An empty figure that comes out the same every time."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": hash_salt, "text.parse_math": False})
+    from matplotlib.figure import Figure
+
+    found = Figure(figsize=(7, 4), layout="constrained")
+    return found, found.subplots()
+
+
+def curves(study: Study, n: int, what: str, value: Callable[[dict[str, Any]], float], folder: Path) -> None:
+    """A line for each data set over the rates, and mRMR, which knows no rate, as a dashed one."""
+    found, axes = figure(f"sampling-{what}-{n}")
+    at = range(len(study.rates))
+    for name, colour in zip(study.tasks, COLOURS, strict=False):
+        axes.plot(at, [value(study.belief(name, r, n)) for r in study.rates], "o-", color=colour, label=name)
+        axes.axhline(value(study.mrmr(name, n)), color=colour, linestyle="--", linewidth=1)
+    axes.plot([], [], "--", color="grey", label=f"mRMR, {n} features")
+    axes.set_xticks(at, [f"{rate:.0%}" for rate in study.rates])
+    axes.set_xlabel("sampled")
+    axes.set_ylabel("F1" if what == "f1" else "seconds of selection")
+    if what == "time":
+        axes.set_yscale("log")
+    found.legend(loc="outside right center")
+    found.savefig(folder / f"sampling-{what}-{n}.svg", metadata={"Date": None})
+
+
+def bars(study: Study, path: Path) -> None:
+    """Two bars for each data set, with the spread over the seeds."""
+    found, axes = figure("sampling-few")
+    for i, ((label, sample), colour) in enumerate(zip(samples(study).items(), COLOURS, strict=False)):
+        marks = [few_marks(study, name, sample) for name in over_reduced_of(study)]
+        middle = np.array([np.mean(x) for x in marks])
+        spread = [middle - [min(x) for x in marks], [max(x) for x in marks] - middle]
+        at = np.arange(len(marks)) + 0.28 * (i - 1)
+        axes.bar(at, middle, 0.26, yerr=np.array(spread), label=label, color=colour, capsize=3)
+    axes.set_xticks(range(len(over_reduced_of(study))), over_reduced_of(study))
+    axes.set_ylabel("F1 with 10 features")
+    found.legend(loc="outside right center")
+    found.savefig(path, metadata={"Date": None})

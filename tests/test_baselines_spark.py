@@ -1,0 +1,127 @@
+"""mRMR on Spark selects what mRMR on one machine does; on Spark Connect the same tests run in a child process."""
+
+import os
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.metrics import mutual_info_score
+from spark_sessions import _stopped_at_the_end, connect_server, on_connect, quiet_pandas, spark  # noqa: F401
+
+from belief.baselines import MRMR
+
+pytest.importorskip("pyspark")
+from belief.baselines import spark as spark_baselines
+from belief.baselines.spark import cuts, mrmr_frame
+
+pytestmark = quiet_pandas
+
+
+def table(m=400, seed=0):
+    """Continuous columns with copies, holes and few values, one constant and one nominal; three classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, m)
+    X = rng.standard_normal((m, 8))
+    X[:, 1] += y
+    X[:, 2] = X[:, 1] + 0.1 * rng.standard_normal(m)
+    X[:, 3] = np.round(X[:, 3] + 0.5 * y)
+    X[rng.random(m) < 0.2, 4] = np.nan
+    X[:, 5] = 7
+    X[:, 6] = rng.integers(0, 4, m) * (y > 0)
+    return X, y
+
+
+def frame(spark, X, y, partitions=3):  # noqa: F811
+    rows = [(row.tolist(), int(c)) for row, c in zip(X, y, strict=True)]
+    return spark.createDataFrame(rows, "features array<double>, label int").repartitionByRange(partitions, "label")
+
+
+@pytest.mark.parametrize(("form", "bins"), [("difference", 5), ("quotient", None)])
+def test_the_selection_is_that_of_one_machine(spark, form, bins):  # noqa: F811
+    X, y = table()
+    X = X if bins else np.nan_to_num(np.round(X))
+    local = MRMR(8, form=form, bins=bins, discrete_features=[6]).fit(X, y)
+    found = mrmr_frame(
+        frame(spark, X, y), features="features", label="label", n=8, form=form, bins=bins, discrete_features=[6]
+    )
+    assert found.selected.tolist() == local.selected_.tolist()
+    assert found.scores == pytest.approx(local.scores_, abs=1e-9)
+    assert found.weights == pytest.approx(local.weights_, abs=1e-9)
+    assert found.selected[-1] == 5  # the constant one
+
+
+def test_plain_columns_strings_among_them_and_persisted_blocks(spark):  # noqa: F811
+    X, y = table()
+    town = np.array(["Rome", "Oslo", None, "Bern"])[X[:, 6].astype(int)]
+    rows = [(*row[:4].tolist(), t, f"class {c}") for row, t, c in zip(X, town, y, strict=True)]
+    df = spark.createDataFrame(rows, "a double, b double, c double, d double, town string, kind string")
+    found = mrmr_frame(df, features=["a", "b", "c", "d", "town"], label="kind", n=3, staging="memory")
+    local = MRMR(3, discrete_features=[4]).fit(X[:, [0, 1, 2, 3, 6]], y)
+    assert found.selected.tolist() == local.selected_.tolist()
+    assert found.selected_names == [["a", "b", "c", "d", "town"][j] for j in local.selected_]
+    assert found.weights == pytest.approx(local.weights_, abs=1e-9)
+
+
+def test_sparse_vectors_are_zero_or_not(spark):  # noqa: F811
+    from pyspark.ml.linalg import Vectors
+
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 300)
+    X = (rng.random((300, 30)) < 0.08) * rng.random((300, 30))
+    X[:, 3] = (rng.random(300) < 0.1 + 0.4 * y) * 2.0
+    X[:, 4] = X[:, 3] * (rng.random(300) < 0.9)
+    X[:, 9] = 0
+    rows = [
+        (Vectors.sparse(30, row.indices.tolist(), row.data.tolist()), int(c))
+        for row, c in zip(map(csr_array, X), y, strict=True)
+    ]
+    found = mrmr_frame(spark.createDataFrame(rows, ["v", "y"]), features="v", label="y", n=6)
+    local = MRMR(6, bins=None).fit((X != 0).astype(float), y)
+    assert found.selected.tolist() == local.selected_.tolist()
+    assert found.weights == pytest.approx(local.weights_, abs=1e-9)
+
+
+def test_cuts_of_a_sample_cut_all_rows(spark, monkeypatch):  # noqa: F811
+    """Of more rows than the sample has, the information is that of the codes the cuts make."""
+    monkeypatch.setattr(spark_baselines, "CUT_ROWS", 100)
+    X, y = table()
+    keep = [0, 1, 2, 7]
+    found = mrmr_frame(frame(spark, X[:, keep], y), features="features", label="label", n=4, bins=4)
+    assert np.all(found.weights > 0)
+    whole = MRMR(4, bins=4).fit(X[:, keep], y)
+    assert found.weights == pytest.approx(whole.weights_, abs=0.1)
+    assert found.weights != pytest.approx(whole.weights_, abs=1e-6)
+    assert found.selected[0] in (1, 2)
+
+
+def test_a_value_on_a_cut_belongs_below_it():
+    x = np.array([0.0, 1, 2, 3, 4, 5, np.nan])
+    assert cuts(x, 3).tolist() == [1, 3]
+    assert cuts(np.array([np.nan]), 3).tolist() == []
+    assert cuts(np.array([2.0, 1, 1]), 3).tolist() == [1]
+
+
+def test_the_information_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    target, columns = rng.integers(0, 3, 50), [rng.permutation(np.arange(50) % levels) for levels in (2, 5, 4)]
+    tables = [np.array([np.bincount(target[c == v], minlength=3) for v in range(c.max() + 1)]) for c in columns]
+    found = spark_baselines.information_of(np.concatenate(tables), np.array([0, 2, 7]))
+    assert found == pytest.approx([mutual_info_score(c, target) for c in columns], abs=1e-12)
+
+
+def test_what_cannot_be_used_is_said(spark, monkeypatch):  # noqa: F811
+    X, y = table(60)
+    df = frame(spark, X, y)
+    with pytest.raises(ValueError, match="form must be 'difference' or 'quotient'; got 'ratio'"):
+        mrmr_frame(df, features="features", label="label", form="ratio")
+    with pytest.raises(ValueError, match=r"There is no column 'lable' in the DataFrame.*label"):
+        mrmr_frame(df, features="features", label="lable")
+    monkeypatch.setattr(spark_baselines, "TABLE_BYTES", 10_000)
+    with pytest.raises(ValueError, match="Feature 'x0' has 60 levels, too many for tables with all others"):
+        mrmr_frame(df, features="features", label="label", n=2, bins=None)
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
+def test_on_spark_connect():
+    with connect_server() as address:
+        on_connect(address, __file__, "-k", "quotient or sparse_vectors")
