@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from belief.method.difference import Difference
@@ -39,6 +39,9 @@ class Visit:
     queries: Any
     first: int
     found: Neighbours
+    ready: dict[int, tuple[Array, Array]] = field(
+        default_factory=dict
+    )  # what one block made of the queries for the next
 
 
 class Engine(Protocol):

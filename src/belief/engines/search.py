@@ -150,7 +150,7 @@ class Nearest:
         # a thread holds a product, its copy, and two embedded tiles, of float32
         room = self.engine.working_memory / (2 * self.engine.n_jobs * 4)
         most = int((np.sqrt(widest**2 + 2 * room) - widest) / 2)  # 2·most² + 2·most·widest = room
-        wanted = max(512, -(-self.engine.m // (4 * self.engine.n_jobs)))
+        wanted = max(512, -(-self.engine.m // (4 * self.engine.n_jobs))) if self.engine.n_jobs > 1 else TILE
         return max(min(TILE, most, wanted), 1)
 
     def _tile(self, span: tuple[int, int]) -> Tile:
@@ -200,7 +200,7 @@ class Nearest:
         for t, part in enumerate(self.embedding.slices):
             Q = self.queries.rows(self.place[queries], part.a, part.b)
             R = self.source.rows(rows, part.a, part.b)
-            q = self._embed("queries", Q, part, nq)
+            q = self._points(t, part, queries, Q, nq)
             r = q if same else self._embed("rows", R, part, nr)
             if t == 0:
                 np.matmul(q, r.T, out=product)
@@ -209,6 +209,21 @@ class Nearest:
             if part.direct:
                 dense.match(*Q, *R, part.geometry, self.embedding.scale**-2, product)
         return product, nq, nq if same else nr
+
+    def _points(self, t: int, part: Slice, queries: Array, Q: Rows, norm: Array) -> Array:
+        """The queries embedded; those that visit block after block, once for all."""
+        every = len(self.sample.row)
+        if self.visit is None or 4 * every * part.width > self.engine.working_memory // 16:
+            return self._embed("queries", Q, part, norm)
+        if t not in self.visit.ready:
+            points, norms = np.empty((every, part.width), np.float32), np.zeros(every)
+            whole = self.queries.rows(self.place, part.a, part.b)
+            dense.embed(*whole, part.geometry, 1.0 / self.embedding.scale, points, norms)
+            self.visit.ready[t] = points, norms
+        points, norms = self.visit.ready[t]
+        mine = slice(int(queries[0]), int(queries[-1]) + 1)  # queries are taken in the order of the sample
+        norm += norms[mine]
+        return points[mine]
 
     def _embed(self, name: str, rows: Rows, part: Slice, norm: Array) -> Array:
         out = self._buffer(name, len(rows[1]), part.width)

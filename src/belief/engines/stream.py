@@ -129,7 +129,7 @@ class StreamEngine(ThreadedEngine):
         start, found = 0, Neighbours.zero(len(sample.row), groups, search.size)
         if (noted := self.checkpoint.recall("search")) is not None:
             start, found = int(noted.pop("start")), Neighbours(**noted)
-        began = time.monotonic()
+        began, ready = time.monotonic(), {}  # type: float, dict[int, tuple[Array, Array]]
         for first, X in self._blocks("comparing"):
             if first + X.shape[0] <= start:
                 continue
@@ -138,7 +138,9 @@ class StreamEngine(ThreadedEngine):
                     f"checkpoint {self.checkpoint.folder}: its blocks are others; remove it to start anew."
                 )
             mine = self.labels[first : first + X.shape[0]]
-            found = self._engine(self._whole(X), mine).nearest(sample, difference, search, Visit(queries, first, found))
+            found = self._engine(self._whole(X), mine).nearest(
+                sample, difference, search, Visit(queries, first, found, ready)
+            )
             if time.monotonic() - began > SAVE_EVERY:
                 self.checkpoint.note("search", start=first + X.shape[0], **vars(found))
                 began = time.monotonic()

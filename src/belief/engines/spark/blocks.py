@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
@@ -20,10 +19,10 @@ from scipy.sparse import csr_array, issparse
 from belief.data.arrow import Categories, Columns, label_values
 from belief.data.source import ArraySource, frozen
 from belief.engines.local import LocalEngine
-from belief.engines.spark.wire import pack, unpack
+from belief.engines.spark.wire import checksum, pack, unpack
 from belief.method.partials import Array, Summary
 
-BLOCK_BYTES = 2**24
+BLOCK_BYTES = 2**25
 SUMMARY_FEATURES = 20_000  # up to so many features, a partition of dense rows is described when it is staged
 STAGED = "partition int, seq int, rows long, checksum long, about string, summary binary, names binary, data binary"
 Rows = Any  # a float array in C order, or a CSR matrix
@@ -163,33 +162,27 @@ def stage(
         seq, names = 0, {}  # type: int, dict[tuple[str, float], int]
         moments: list[Any] = []
         try:
-            for X, values, codes in _blocks(reader(batches, names)):
-                data = pack({**_arrays(X), "codes": codes})
-                checksum = zlib.crc32(data)
+            for rows, values, codes in _blocks(reader(batches, names)):
+                dense = isinstance(rows, list)
+                data = pack({"codes": codes}, rows) if dense else pack({**_arrays(rows), "codes": codes})
+                X: Rows = unpack(data)["X"] if dense else rows
+                checked = checksum(data)
                 about = {"labels": values.tolist(), "width": X.shape[1], "sparse": bool(issparse(X))}
                 about["counts"] = np.bincount(codes, minlength=len(values)).tolist()
                 about["nonzero"] = int(X.nnz if issparse(X) else X.size)
                 moments.append(None if issparse(X) or X.shape[1] > SUMMARY_FEATURES else _summary(X, discrete))
                 moments = [None if None in moments else reduce(Summary.merge, moments)]
-                held = keep(partition, seq, checksum, data)
+                held = keep(partition, seq, checked, data)
                 noted = pack({"names": np.array(list(names.values())), "code": np.array([c for _, c in names])})
                 about["columns"] = [name for name, _ in names]
-                row = [partition, seq, X.shape[0], checksum, json.dumps(about), None, noted, held]
+                row = [partition, seq, X.shape[0], checked, json.dumps(about), None, noted, held]
                 yield pa.record_batch([[x] for x in row], schema=schema)
                 names.clear()
                 seq += 1
             if moments and moments[0] is not None:  # one for the partition, in a row without rows
                 summary = pack(flat(moments[0]))
-                row = [
-                    partition,
-                    seq,
-                    0,
-                    0,
-                    json.dumps({"columns": []}),
-                    summary,
-                    pack({"names": [], "code": []}),
-                    None,
-                ]
+                about, noted = {"columns": []}, pack({"names": [], "code": []})
+                row = [partition, seq, 0, 0, json.dumps(about), summary, noted, None]
                 yield pa.record_batch([[x] for x in row], schema=schema)
         except ValueError as error:
             row = [partition, seq, 0, 0, json.dumps({"problem": str(error)}), None, None, None]
@@ -203,10 +196,10 @@ def _arrow_schema(pa: Any) -> Any:
     return pa.schema([(name, kinds[kind]) for name, kind in (part.split() for part in STAGED.split(", "))])
 
 
-def _blocks(rows: Iterator[tuple[Rows, Array, Array]]) -> Iterator[tuple[Rows, Array, Array]]:
+def _blocks(rows: Iterator[tuple[Rows, Array, Array]]) -> Iterator[tuple[Rows | list[Array], Array, Array]]:
     heap = _Heap()
     for X, values, codes in rows:
-        step = max(1, BLOCK_BYTES // max(1, _bytes(X) // X.shape[0]))
+        step = -(-BLOCK_BYTES // max(1, _bytes(X) // X.shape[0]))
         for a in range(0, X.shape[0], step):
             part = X[a : a + step]
             heap.parts.append(part)
@@ -219,16 +212,15 @@ def _blocks(rows: Iterator[tuple[Rows, Array, Array]]) -> Iterator[tuple[Rows, A
         yield _whole(heap)
 
 
-def _whole(heap: _Heap) -> tuple[Rows, Array, Array]:
+def _whole(heap: _Heap) -> tuple[Rows | list[Array], Array, Array]:
+    """The rows as CSR, or the parts of dense ones, which need not be put together before they are packed."""
     from scipy.sparse import vstack
 
     values = np.unique(np.concatenate([v for v, _ in heap.labels]))
     codes = np.concatenate([np.searchsorted(values, v).astype(np.int32)[c] for v, c in heap.labels])
     if any(map(issparse, heap.parts)):
-        X: Rows = csr_array(vstack([csr_array(part) for part in heap.parts], format="csr"))
-    else:
-        X = np.concatenate(heap.parts)
-    return X, values, codes
+        return csr_array(vstack([csr_array(part) for part in heap.parts], format="csr")), values, codes
+    return heap.parts, values, codes
 
 
 def _bytes(X: Rows) -> int:

@@ -46,6 +46,7 @@ from belief.method.sampling import Sample
 
 SPARSE_BELOW = 0.25  # vectors of which some are sparse are kept sparse if fewer of their values are not 0
 SLICE = 2**20  # features whose sums are merged in one place
+STAGING_ROWS = 2000  # of a batch
 QUERY_BYTES = 2**26  # of queries that travel with one search
 
 
@@ -81,7 +82,7 @@ class SparkEngine:
     # --- 1. staging, and the summary ---
 
     def describe(self) -> Summary:
-        with self._described("staging"):
+        with self._described("staging"), small_batches(self._spark):
             staged = self._store.stage(self._df, self._reader, self.discrete)
         staged.sort(key=lambda x: (x.partition, x.seq))
         if not any(x.rows for x in staged):
@@ -234,6 +235,9 @@ class SparkEngine:
         """Run a job; its answers (of about `size` bytes from each task) merged, by slice."""
         store = self._few if self._few is not None and isinstance(job, Weigh | Collide) else self._store
         with self._described(what):
+            at_hand = store.fetched(job) if isinstance(job, Fetch) else None
+            if at_hand is not None:
+                return merged(job, at_hand, len(store.placed))
             answers = store.answers(job)
             if size * len(store.placed) > COLLECT_BYTES and not isinstance(job, Fetch):
                 return self._merged_on_the_way(answers, job)
@@ -286,6 +290,18 @@ class SparkEngine:
 
 
 @contextmanager
+def small_batches(spark: Any) -> Iterator[None]:
+    """Rows go to Python in batches that stay in the cache: a tenth faster, and less memory where rows are wide."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(min(STAGING_ROWS, int(before)) if int(before) > 0 else STAGING_ROWS))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+@contextmanager
 def clear_errors() -> Iterator[None]:
     """What went wrong on an executor, as one sentence where it is one of ours."""
     from pyspark.errors import PySparkException
@@ -299,7 +315,7 @@ def clear_errors() -> Iterator[None]:
         raise ValueError(ours[1]) from None
 
 
-def merged(job: Job, answers: Sequence[tuple[int, int, bytes]], n_blocks: int) -> dict[int, dict[str, Array]]:
+def merged(job: Job, answers: Sequence[tuple[int, int, Any]], n_blocks: int) -> dict[int, dict[str, Array]]:
     """The answers of all tasks, merged in the order of the tasks."""
     by_slice: dict[int, list[dict[str, Array]]] = defaultdict(list)
     for _, where, data in sorted(answers, key=lambda x: x[:2]):
@@ -373,7 +389,7 @@ def store_for(spark: Any, staging: str) -> Files | Persisted:
         return Persisted(StorageLevel.MEMORY_AND_DISK)
     run = f"belief-{uuid.uuid4().hex}"
     folder = run if staging == "auto" else f"{staging.removeprefix('file://').rstrip('/')}/{run}"
-    return Files(spark, folder, parallelism(spark, local))
+    return Files(spark, folder, parallelism(spark, local), here=bool(local) and hasattr(spark, "_sc"))
 
 
 def parallelism(spark: Any, local: re.Match[str] | None) -> int:

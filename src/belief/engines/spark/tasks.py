@@ -162,9 +162,10 @@ class Nearest:
         groups = self.n_classes if self.search.per_class else 1
         found = Neighbours.zero(len(self.sample.row), groups, self.search.size)
         queries = self.queries if issparse(self.queries) else ArraySource(self.queries)
+        ready: dict[int, tuple[Array, Array]] = {}
         for block in blocks:
             with engine_of(block.X, block.labels, self.n_classes, self.difference.discrete, n_jobs) as engine:
-                visit = Visit(queries, block.first, found)
+                visit = Visit(queries, block.first, found, ready)
                 found = engine.nearest(self.sample, self.difference, self.search, visit)
         for a, b in spans(len(self.sample.row), self.span):
             yield a, {name: x[a:b] for name, x in vars(found).items()}
