@@ -244,7 +244,7 @@ class Cluster:
 
     def alive(self):
         """How many workers the master counts on."""
-        with suppress(OSError), urlopen(f"http://{HOST}:{self._ui}/json/", timeout=5) as answer:
+        with suppress(OSError, ValueError), urlopen(f"http://{HOST}:{self._ui}/json/", timeout=5) as answer:
             return json.load(answer)["aliveworkers"]
         return 0
 

@@ -19,6 +19,7 @@ from spark_sessions import (
     connect_server,
     on_connect,
     stop_session,
+    wait_until,
 )
 from tables import cases
 
@@ -346,7 +347,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_answer(large, phase):
             )
 
         same(run(), wanted)
-        assert running.alive() == 2
+        wait_until(lambda: running.alive() == 2, "A cluster of two workers", os.devnull)
         told = []
 
         def kill():

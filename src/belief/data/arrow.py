@@ -188,7 +188,8 @@ def refuse_label(field: Any, source: str) -> None:
     """Refuse a label that is neither numbers nor strings."""
     types = pyarrow().types
     kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-    if not (is_text(kind) or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+    known = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
+    if not (known or is_text(kind)):
         raise ValueError(f"{source}: column {field.name!r} has the type {kind}, which is no class; convert it.")
 
 
