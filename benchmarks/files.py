@@ -114,7 +114,7 @@ def scan(file: Path, **options: int) -> Iterator[pa.RecordBatch]:
 
 
 def counted(items: Callable[[], Iterator]) -> Callable[[], int]:
-    return lambda: sum(len(item) for item in items())
+    return lambda: sum(item.shape[0] for item in items())
 
 
 def compared(case: str, file: Path, ours: Callable[[], int], others: dict) -> list[dict]:

@@ -103,12 +103,12 @@ def small(spark: Any, share: float) -> list[dict]:
 
 
 def partitions(spark: Any, share: float) -> list[dict]:
-    m = int(50_000 * share) // 64 * 64
+    m = int(200_000 * share) // 64 * 64
     times = {}
-    for n in (2, 4, 8, 16, 32, 64):
+    for n in (2, 8, 64):
         df = frame(spark, m, n)
         fit(df, sample_size=100)
-        times[n] = best(lambda df=df: fit(df, sample_size=1000))
+        times[n] = best(lambda df=df: fit(df, sample_size=2000), 2)
         df.unpersist()
     rows = [
         {"what": f"{m:,} x {F} in {n} partitions", "seconds": t, "ratio": t / min(times.values())}

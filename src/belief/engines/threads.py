@@ -6,11 +6,11 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from belief.engines.base import spans
 from belief.method.partials import Array, Pairs
@@ -18,6 +18,12 @@ from belief.method.sampling import Sample
 
 T = TypeVar("T")
 Report = Callable[..., None]  # rows done, of how many (0: not known), and in what ("comparing")
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process: looking for them takes longer than a small block does."""
+    return ThreadpoolController()
 
 
 def cores() -> int:
@@ -58,13 +64,13 @@ class ThreadedEngine:
 
     def __enter__(self) -> Self:
         """Start threads of our own. Each makes its own BLAS calls: BLAS starts none beside them."""
-        self._limits = threadpool_limits(1, user_api="blas")
+        self._limits = _libraries().limit(limits=1, user_api="blas")
         self._pool = ThreadPoolExecutor(self.n_jobs)
         return self
 
     def __exit__(self, *error: object) -> None:
         self._pool.shutdown(cancel_futures=True)  # after Ctrl-C, what has not begun never will
-        self._limits.unregister()
+        self._limits.restore_original_limits()
 
     def _map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
         """Task over the arguments, the results in their order, so that sums do not depend on the threads."""
