@@ -286,5 +286,3 @@ if __name__ == "__main__":  # the Makefile asks whether it must install a Java
         java_home()
     except RuntimeError as none:
         sys.exit(str(none))
-
-quiet_pandas = []  # pytest is told in pyproject.toml

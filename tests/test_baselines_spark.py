@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.metrics import mutual_info_score
-from spark_sessions import _stopped_at_the_end, connect_server, on_connect, quiet_pandas, spark  # noqa: F401
+from spark_sessions import connect_server, on_connect
 
 from belief.baselines import MRMR
 
 pytest.importorskip("pyspark")
 from belief.baselines import spark as spark_baselines
 from belief.baselines.spark import cuts, mrmr_frame
-
-pytestmark = quiet_pandas
 
 
 def table(m=400, seed=0):
@@ -31,13 +29,13 @@ def table(m=400, seed=0):
     return X, y
 
 
-def frame(spark, X, y, partitions=3):  # noqa: F811
+def frame(spark, X, y, partitions=3):
     rows = [(row.tolist(), int(c)) for row, c in zip(X, y, strict=True)]
     return spark.createDataFrame(rows, "features array<double>, label int").repartitionByRange(partitions, "label")
 
 
 @pytest.mark.parametrize(("form", "bins"), [("difference", 5), ("quotient", None)])
-def test_the_selection_is_that_of_one_machine(spark, form, bins):  # noqa: F811
+def test_the_selection_is_that_of_one_machine(spark, form, bins):
     X, y = table()
     X = X if bins else np.nan_to_num(np.round(X))
     local = MRMR(8, form=form, bins=bins, discrete_features=[6]).fit(X, y)
@@ -50,7 +48,7 @@ def test_the_selection_is_that_of_one_machine(spark, form, bins):  # noqa: F811
     assert found.selected[-1] == 5  # the constant one
 
 
-def test_plain_columns_strings_among_them_and_persisted_blocks(spark):  # noqa: F811
+def test_plain_columns_strings_among_them_and_persisted_blocks(spark):
     X, y = table()
     town = np.array(["Rome", "Oslo", None, "Bern"])[X[:, 6].astype(int)]
     rows = [(*row[:4].tolist(), t, f"class {c}") for row, t, c in zip(X, town, y, strict=True)]
@@ -62,7 +60,7 @@ def test_plain_columns_strings_among_them_and_persisted_blocks(spark):  # noqa: 
     assert found.weights == pytest.approx(local.weights_, abs=1e-9)
 
 
-def test_sparse_vectors_are_zero_or_not(spark):  # noqa: F811
+def test_sparse_vectors_are_zero_or_not(spark):
     from pyspark.ml.linalg import Vectors
 
     rng = np.random.default_rng(1)
@@ -81,7 +79,7 @@ def test_sparse_vectors_are_zero_or_not(spark):  # noqa: F811
     assert found.weights == pytest.approx(local.weights_, abs=1e-9)
 
 
-def test_cuts_of_a_sample_cut_all_rows(spark, monkeypatch):  # noqa: F811
+def test_cuts_of_a_sample_cut_all_rows(spark, monkeypatch):
     """Of more rows than the sample has, the information is that of the codes the cuts make."""
     monkeypatch.setattr(spark_baselines, "CUT_ROWS", 100)
     X, y = table()
@@ -109,7 +107,7 @@ def test_the_information_is_that_of_scikit_learn():
     assert found == pytest.approx([mutual_info_score(c, target) for c in columns], abs=1e-12)
 
 
-def test_what_cannot_be_used_is_said(spark, monkeypatch):  # noqa: F811
+def test_what_cannot_be_used_is_said(spark, monkeypatch):
     X, y = table(60)
     df = frame(spark, X, y)
     with pytest.raises(ValueError, match="form must be 'difference' or 'quotient'; got 'ratio'"):

@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from spark_sessions import _stopped_at_the_end, quiet_pandas, spark  # noqa: F401
 
 pytest.importorskip("pyspark")
-pytestmark = quiet_pandas
 HOME = Path(__file__).parents[1]
 PARTS = ("copies", "judges", "page", "paper", "tasks", "ways")
 MODULES = ("large", *(f"large_{part}" for part in PARTS), "sampling", "sampling_page")
@@ -44,7 +42,7 @@ def never(fold):
     raise AssertionError("nothing is left to compute")
 
 
-def test_the_tables_are_computed_once(it, tiny, spark, tmp_path):  # noqa: F811
+def test_the_tables_are_computed_once(it, tiny, spark, tmp_path):
     grid = it["large_ways"].Grid((5, 10), (3,), (0.25,))
     study = it["large"].Study(tiny, tmp_path / "large.json", grid)
     study.compute()
@@ -70,7 +68,7 @@ def test_the_tables_are_computed_once(it, tiny, spark, tmp_path):  # noqa: F811
     assert it["large_page"].markdown(again) == text
 
 
-def test_the_study_of_samples_is_computed_once(it, tiny, spark, tmp_path, monkeypatch):  # noqa: F811
+def test_the_study_of_samples_is_computed_once(it, tiny, spark, tmp_path, monkeypatch):
     monkeypatch.setattr(it["sampling"], "SEEDS", (0,))
     tasks = {"url-like": tiny["url-like"]}
     asked = (tmp_path / "sampling.json", (0.25, 1.0), (10,))
@@ -88,7 +86,7 @@ def test_the_study_of_samples_is_computed_once(it, tiny, spark, tmp_path, monkey
     assert it["sampling_page"].markdown(again) == text
 
 
-def test_a_table_goes_to_spark_as_it_is_and_in_order(it, spark):  # noqa: F811
+def test_a_table_goes_to_spark_as_it_is_and_in_order(it, spark):
     X = np.round(np.random.default_rng(0).standard_normal((50, 4)), 2) * (np.arange(200).reshape(50, 4) % 3 > 0)
     y = np.arange(50) % 2
     for rows in (X, csr_array(X)):
