@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 from scipy.sparse import issparse
-from scipy.special import xlogy
 
 from belief.baselines.base import checks
+from belief.baselines.information import information_of
 from belief.baselines.mrmr import MRMR, as_codes, mrmr
 from belief.engines.base import spans
 from belief.engines.spark.blocks import Block, Placed
@@ -173,19 +173,6 @@ def cuts(x: Array, bins: int) -> Array:
     largest = np.full(int(codes.max()) + 1, -np.inf)
     np.maximum.at(largest, codes, x)
     return largest[:-1]
-
-
-def information_of(tables: Array, starts: Array) -> Array:
-    """The mutual information, in nats, of contingency tables that lie one below the other.
-
-    With n the counts of m rows, H = log m - Σ n·log n / m, and I(X; Y) = H(X) + H(Y) - H(X, Y).
-    """
-    of_target = tables[: starts[1] if len(starts) > 1 else None].sum(axis=0)
-    of_level = tables.sum(axis=1)
-    m = of_target.sum()
-    joint = np.add.reduceat(xlogy(tables, tables).sum(axis=1), starts)
-    own = np.add.reduceat(xlogy(of_level, of_level), starts)
-    return np.maximum(0.0, np.log(m) + (joint - own - xlogy(of_target, of_target).sum()) / m)
 
 
 # --- on the executors ---

@@ -164,7 +164,7 @@ def stage(
         try:
             for rows, values, codes in _blocks(reader(batches, names)):
                 dense = isinstance(rows, list)
-                data = pack({"codes": codes}, rows) if dense else pack({**_arrays(rows), "codes": codes})
+                data = pack({"codes": codes}, rows) if dense else pack({**arrays_of(rows), "codes": codes})
                 X: Rows = unpack(data)["X"] if dense else rows
                 checked = checksum(data)
                 about = {"labels": values.tolist(), "width": X.shape[1], "sparse": bool(issparse(X))}
@@ -227,7 +227,8 @@ def _bytes(X: Rows) -> int:
     return int(12 * X.nnz + 8 * X.shape[0] if issparse(X) else X.nbytes)
 
 
-def _arrays(X: Rows) -> dict[str, Any]:
+def arrays_of(X: Rows) -> dict[str, Any]:
+    """The arrays that rows consist of, by name."""
     if not issparse(X):
         return {"X": X}
     return {"indptr": X.indptr, "indices": X.indices, "data": X.data, "width": X.shape[1]}

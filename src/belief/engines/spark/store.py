@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from belief.engines.spark.blocks import STAGED, Block, Placed, Reader, decode, stage
+from belief.engines.spark.blocks import STAGED, Block, Placed, Reader, arrays_of, decode, stage
 from belief.engines.spark.tasks import Job, picked
 from belief.engines.spark.wire import pack, unpack
 from belief.method.partials import Array
@@ -250,9 +250,7 @@ def verified(
 
 def encode_kept(block: Block) -> bytearray:
     """A block of a few rows, with their ids."""
-    from belief.engines.spark.blocks import _arrays
-
-    return pack({**_arrays(block.X), "codes": block.labels, "ids": block.ids})
+    return pack({**arrays_of(block.X), "codes": block.labels, "ids": block.ids})
 
 
 def decode_kept(data: Any, placed: Placed, dense: bool) -> Block:
