@@ -63,9 +63,12 @@ class Nearest:
         self.height = self._height()
 
     def run(self) -> Neighbours:
-        """Search. Where all products fit, they are made first, and each query sees all rows at once."""
+        """Search. Where all products fit, they are made first, and each query sees all rows at once.
+
+        Not where queries visit one block after another: they bring limits that leave few rows to look at.
+        """
         m, s = self.engine.m, len(self.sample.row)
-        if 4 * s * m <= self.engine.working_memory // 4:
+        if self.visit is None and 4 * s * m <= self.engine.working_memory // 4:
             self._all_at_once(self._tile((0, m)))
         elif self._symmetric(m):
             self._every_row()

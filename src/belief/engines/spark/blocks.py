@@ -30,7 +30,11 @@ Rows = Any  # a float array in C order, or a CSR matrix
 
 @dataclass(frozen=True)
 class Reader:
-    """How batches of the input become rows: vectors in four columns, or plain columns."""
+    """How batches of the input become rows: vectors in two columns, or plain columns.
+
+    Of a sparse vector, `size` is its length, and `values` its numbers and after them their places; of a dense one,
+    `size` is null.
+    """
 
     columns: Any  # the fields of plain columns, None for vectors
     label: str  # as the user calls it
@@ -60,11 +64,13 @@ class Reader:
 
         def rows(batch: Any, n: int) -> Rows:
             nonlocal width
-            kind, size, indices, values = (batch.column(name) for name in ("kind", "size", "indices", "values"))
-            if kind.null_count:
-                i = n + int(np.flatnonzero(np.asarray(kind.is_null()))[0])
+            size, values = batch.column("size"), batch.column("values")
+            if values.null_count:
+                i = n + int(np.flatnonzero(np.asarray(values.is_null()))[0])
                 raise ValueError(f"Column {self.features!r} has no vector in row {i}: drop such rows, or fill them in.")
-            lengths = np.where(kind.to_numpy() == 1, np.diff(values.offsets.to_numpy()), _numbers(size))
+            dense = size.is_null().to_numpy(zero_copy_only=False)
+            held = np.diff(values.offsets.to_numpy())
+            lengths = np.where(dense, held, size.fill_null(-1).to_numpy(zero_copy_only=False))
             width = int(lengths[0]) if width is None else width
             if np.any(lengths != width):
                 i = int(np.flatnonzero(lengths != width)[0])
@@ -73,33 +79,21 @@ class Reader:
                     f" {n + i}: make them all as long."
                 )
             data = values.flatten().to_numpy(zero_copy_only=False)
-            if (kind.to_numpy() == 1).all():
-                return data.reshape(len(batch), width)
-            return _mixed(kind.to_numpy() == 1, np.diff(values.offsets.to_numpy()), indices, data, width)
+            return data.reshape(len(batch), width) if dense.all() else _mixed(dense, held, data, width)
 
         return rows
 
 
-def _numbers(column: Any) -> Array:
-    return column.fill_null(-1).to_numpy(zero_copy_only=False)
-
-
-def _mixed(dense: Array, lengths: Array, indices: Any, data: Array, width: int) -> csr_array:
+def _mixed(dense: Array, held: Array, data: Array, width: int) -> csr_array:
     """Rows of which some came dense, as CSR without zeros."""
-    start = np.concatenate([[0], np.cumsum(lengths)])
-    column = (np.arange(start[-1]) - np.repeat(start[:-1], lengths)).astype(np.int32)
-    column[np.repeat(~dense, lengths)] = _indices(indices)
-    X = csr_array((np.array(data), column, start), shape=(len(dense), width))
+    n = np.where(dense, held, held // 2)  # numbers of each row
+    at = np.arange(len(data)) - np.repeat(np.cumsum(held) - held, held)  # within the row
+    is_number = at < np.repeat(n, held)
+    column = at[is_number].astype(np.int32)
+    column[np.repeat(~dense, n)] = data[~is_number]
+    X = csr_array((data[is_number], column, np.concatenate([[0], np.cumsum(n)])), shape=(len(dense), width))
     X.eliminate_zeros()
     return X
-
-
-def _indices(column: Any) -> Array:
-    """The indices of the sparse rows, one after the other, from lists or from text."""
-    if hasattr(column, "flatten"):
-        return column.flatten().to_numpy(zero_copy_only=False)
-    text = ",".join(x for x in column.drop_null().to_pylist() if x)
-    return np.fromstring(text, np.int32, sep=",") if text else np.zeros(0, np.int32)
 
 
 class Hashed(Categories):

@@ -57,20 +57,12 @@ def _vectors(df: Any, features: str, label: str, discrete_features: Any) -> Inpu
     kind = df.schema[features].dataType
     if isinstance(kind, VectorUDT):
         parts = functions.unwrap_udt(functions.col(_quoted(features)))
-        kind_, size, indices, values = (parts.getField(name) for name in ("type", "size", "indices", "values"))
-        # a second column of arrays doubles the time of dense vectors, one of strings costs them nothing; both are right
-        if df.select(size.isNull()).head() == (True,):
-            indices = functions.when(size.isNotNull(), functions.array_join(indices, ","))
-        columns = [kind_, size, indices, values]
+        size, indices, values = (parts.getField(name) for name in ("size", "indices", "values"))
+        # in one column, since a second of arrays would double the time of dense vectors
+        both = functions.concat(values, indices.cast("array<double>"))
+        columns = [size, functions.when(size.isNull(), values).otherwise(both)]
     elif isinstance(kind, ArrayType) and kind.elementType.typeName() in ("double", "float"):
-        values = functions.col(_quoted(features))
-        nothing = functions.lit(None)
-        columns = [
-            functions.when(values.isNotNull(), 1).cast("byte"),
-            nothing.cast("int"),
-            nothing.cast("array<int>"),
-            values,
-        ]
+        columns = [functions.lit(None).cast("int"), functions.col(_quoted(features))]
     else:
         raise ValueError(
             f"Column {features!r} has the type {kind.simpleString()}, but must be a vector of pyspark.ml or an array of"
@@ -82,7 +74,7 @@ def _vectors(df: Any, features: str, label: str, discrete_features: Any) -> Inpu
     width = len(attributes) if attributes else None
     declared = _declared(discrete_features, names, width)
     discrete = nominal | declared if len(nominal) else declared
-    chosen = [c.alias(name) for c, name in zip(columns, ("kind", "size", "indices", "values"), strict=True)]
+    chosen = [c.alias(name) for c, name in zip(columns, ("size", "values"), strict=True)]
     reader = Reader(None, label, features, discrete, width)
     return Input(df.select(*chosen, _label(df, label)), reader, names, discrete)
 
