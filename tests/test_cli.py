@@ -211,6 +211,7 @@ BAD = {
     "no UTF-8": (["latin.csv", "--label", "y"], "latin.csv: column 'b' is not text in UTF-8"),
     "no UTF-8 in the names": (["latin_names.csv", "--label", "y"], "latin_names.csv: the line of names is not text in"),
     "no class in a row": (["unlabelled.csv", "--label", "y"], "'y' has no value in row 50"),
+    "NaN as a class": (["undefined.parquet", *LEFT], "'left' has no value in row 77"),
     "no class, Parquet": (["unlabelled.parquet", *LEFT], "'left' has no value in row 77"),
     "truncated gz": (["cut.csv.gz", *LEFT], "cut.csv.gz: cannot be read as CSV: Truncated compressed stream"),
     "truncated Parquet": (["cut.parquet", *LEFT], "cut.parquet: cannot be read as Parquet: "),
@@ -250,6 +251,7 @@ def bad(tmp_path_factory):
         "a": TABLE,
         "b": TABLE.drop(columns="region"),
         "words": TABLE.assign(age=TABLE["age"].astype(str) + "x"),
+        "undefined": TABLE.assign(left=[float("nan") if i == 77 else i % 2 for i in range(len(TABLE))]),
         "unlabelled": TABLE.assign(left=[None if i == 77 else v for i, v in enumerate(TABLE["left"])]),
     }.items():
         table.to_csv(home / f"{name}.csv", index=False)

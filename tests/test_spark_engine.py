@@ -226,6 +226,8 @@ BAD = {
         lambda df: df.selectExpr("features", "cast(monotonically_increasing_id() as double) + 0.5 label"),
         {}, "looks like a regression target",
     ),
+    "twice": (lambda df: df.selectExpr("features", "label", "1 Label"), {}, r"the columns \['label', 'Label'\] of"),
+    "twin": (lambda df: df.selectExpr("1 a", "2 A", "label"), {}, r"tell the columns \['a', 'A'\] .* apart: rename"),
     "infinite": (lambda df: df.selectExpr("array(double('inf'), 1D) features", "label"), {}, "contains infinity"),
 }  # fmt: skip
 
@@ -246,6 +248,20 @@ def test_vectors_of_different_lengths_are_refused(spark):
     for n in (1, 9):  # in one partition, and in several
         with pytest.raises(ValueError, match=r"'features' differ in length: (2, but 3|2 in one)"):
             belief.select(df.repartition(n), label="label")
+
+
+@pytest.mark.parametrize(
+    ("label", "features", "said"),
+    [("if(id = 77, null, id % 2)", "array(1D, id, 2D)", "'label' has no value in row 77 "),
+     ("if(id = 77, double('nan'), id % 2)", "array(1D, id, 2D)", r"contains NaN \(first in row 77\)"),
+     ("id % 2", "if(id = 77, null, array(1D, id, 2D))", "no vector in row 77:"),
+     ("id % 2", "if(id = 77, array(1D), array(1D, id, 2D))", "differ in length: 3, but 1 in row 77:")],
+)  # fmt: skip
+@pytest.mark.parametrize("n", [1, 4])
+def test_a_bad_row_is_named_by_its_number_in_the_whole(spark, label, features, said, n):
+    df = spark.range(0, 80, 1, n).selectExpr(f"{label} label", f"{features} features")
+    with pytest.raises(ValueError, match=said):
+        belief.select(df, label="label")
 
 
 def test_progress_is_told(spark):

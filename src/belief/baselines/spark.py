@@ -21,8 +21,9 @@ from belief.baselines.information import information_of
 from belief.baselines.mrmr import MRMR, as_codes, mrmr
 from belief.engines.base import spans
 from belief.engines.spark.blocks import Block, Placed
-from belief.engines.spark.engine import SLICE, SparkEngine, joined
+from belief.engines.spark.engine import SLICE, SparkEngine
 from belief.engines.spark.frame import open_frame
+from belief.engines.spark.merging import joined
 from belief.engines.spark.store import ANSWERS, Files, Persisted, answered
 from belief.engines.spark.tasks import Answer, Describe, Job, summary_of
 from belief.engines.spark.wire import unpack

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from belief.data.labels import refuse_missing
+from belief.data.labels import RowError, refuse_missing
 from belief.data.source import as_float, frozen
 from belief.method.partials import Array
 
@@ -198,13 +198,11 @@ def label_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
     values, codes = coded(column)
     missing = np.flatnonzero(codes < 0)
     if len(missing):
-        raise ValueError(
-            f"Column {name!r} has no value in row {first + int(missing[0])} (counted from 0): every row needs a class;"
-            " drop such rows, or fill them in."
-        )
+        rest = " (counted from 0): every row needs a class; drop such rows, or fill them in."
+        raise RowError(f"Column {name!r} has no value in row", first + int(missing[0]), rest)
     used, codes = np.unique(codes, return_inverse=True)  # a dictionary may hold values that no row has
     array = np.array([values[i] for i in used])
-    refuse_missing(array, f"column {name!r}", first)
+    refuse_missing(array[codes], f"column {name!r}", first)
     order = np.argsort(array, kind="stable")
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order))

@@ -81,6 +81,14 @@ def as_array(y: Any) -> Array:
     return y
 
 
+class RowError(ValueError):
+    """A row that cannot be used, and its number; who knows of rows before it raises it again with theirs added."""
+
+    def __init__(self, before: str, row: int, rest: str) -> None:
+        super().__init__(f"{before} {row}{rest}")
+        self.parts = (before, row, rest)
+
+
 def refuse_missing(y: Array, name: str, first: int) -> None:
     """Refuse a missing class; the words are those scikit-learn's users know."""
     if y.dtype.kind == "f":
@@ -91,7 +99,7 @@ def refuse_missing(y: Array, name: str, first: int) -> None:
         return
     if bad.any():
         i = first + int(np.flatnonzero(bad)[0])
-        raise ValueError(f"Input {name} contains {what} (first in row {i}): every row needs a class; drop such rows.")
+        raise RowError(f"Input {name} contains {what} (first in row", i, "): every row needs a class; drop such rows.")
 
 
 def refuse_numbers(classes: Array, name: str, n_rows: int) -> None:

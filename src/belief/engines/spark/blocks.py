@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from belief.data.arrow import Categories, Columns, label_values
+from belief.data.labels import RowError
 from belief.data.source import ArraySource, frozen
 from belief.engines.local import LocalEngine
 from belief.engines.spark.wire import checksum, pack, unpack
@@ -67,17 +68,19 @@ class Reader:
             size, values = batch.column("size"), batch.column("values")
             if values.null_count:
                 i = n + int(np.flatnonzero(np.asarray(values.is_null()))[0])
-                raise ValueError(f"Column {self.features!r} has no vector in row {i}: drop such rows, or fill them in.")
+                raise RowError(
+                    f"Column {self.features!r} has no vector in row", i, ": drop such rows, or fill them in."
+                )
             dense = size.is_null().to_numpy(zero_copy_only=False)
             held = np.diff(values.offsets.to_numpy())
             lengths = np.where(dense, held, size.fill_null(-1).to_numpy(zero_copy_only=False))
             width = int(lengths[0]) if width is None else width
             if np.any(lengths != width):
                 i = int(np.flatnonzero(lengths != width)[0])
-                raise ValueError(
+                said = (
                     f"The vectors of column {self.features!r} differ in length: {width}, but {int(lengths[i])} in row"
-                    f" {n + i}: make them all as long."
                 )
+                raise RowError(said, n + i, ": make them all as long.")
             data = values.flatten().to_numpy(zero_copy_only=False)
             return data.reshape(len(batch), width) if dense.all() else _mixed(dense, held, data, width)
 
@@ -179,7 +182,8 @@ def stage(
                 row = [partition, seq, 0, 0, json.dumps(about), summary, noted, None]
                 yield pa.record_batch([[x] for x in row], schema=schema)
         except ValueError as error:
-            row = [partition, seq, 0, 0, json.dumps({"problem": str(error)}), None, None, None]
+            parts = error.parts if isinstance(error, RowError) else [str(error)]
+            row = [partition, seq, 0, 0, json.dumps({"problem": parts}), None, None, None]
             yield pa.record_batch([[x] for x in row], schema=schema)
 
     return run

@@ -8,11 +8,8 @@ Only DataFrames are used (mapInArrow, applyInArrow), so classic Spark and Spark 
 
 from __future__ import annotations
 
-import re
-import uuid
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Self
@@ -21,10 +18,20 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from belief.data.labels import Labels
-from belief.data.source import frozen
 from belief.engines.base import Search, spans
-from belief.engines.spark.blocks import Placed, Reader, Rows, refuse_shared
-from belief.engines.spark.store import ANSWERS, COLLECT_BYTES, SEEN, Files, Persisted, Staged
+from belief.engines.spark.blocks import Placed, Reader, Rows
+from belief.engines.spark.merging import beside, frozen_rows, joined, merged, merged_table, refuse_lost
+from belief.engines.spark.session import described, small_batches
+from belief.engines.spark.store import (
+    ANSWERS,
+    COLLECT_BYTES,
+    SEEN,
+    Files,
+    Persisted,
+    Staged,
+    refuse_shared_codes,
+    store_for,
+)
 from belief.engines.spark.tasks import (
     Choose,
     Collide,
@@ -34,19 +41,17 @@ from belief.engines.spark.tasks import (
     Job,
     Nearest,
     Weigh,
-    stacked,
     summary_of,
     tally_of,
 )
-from belief.engines.spark.wire import pack, unpack
+from belief.engines.spark.wire import unpack
 from belief.method.difference import Difference
-from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
+from belief.method.partials import Array, Joint, Neighbours, Pairs, Summary, Tally
 from belief.method.redundancy import Watch
 from belief.method.sampling import Sample
 
 SPARSE_BELOW = 0.25  # vectors of which some are sparse are kept sparse if fewer of their values are not 0
 SLICE = 2**20  # features whose sums are merged in one place
-STAGING_ROWS = 2000  # of a batch
 QUERY_BYTES = 2**26  # of queries that travel with one search
 
 
@@ -74,17 +79,17 @@ class SparkEngine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        if self._few is not None and self._few is not self._store:
-            self._few.close()
-        self._store.close()
+    def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
+        with suppress(Exception) if error else nullcontext():  # what went wrong before is what is told
+            if self._few is not None and self._few is not self._store:
+                self._few.close()
+            self._store.close()
 
     # --- 1. staging, and the summary ---
 
     def describe(self) -> Summary:
-        with self._described("staging"), small_batches(self._spark):
+        with described(self._spark, self._say, "staging"), small_batches(self._spark):
             staged = self._store.stage(self._df, self._reader, self.discrete)
-        staged.sort(key=lambda x: (x.partition, x.seq))
         if not any(x.rows for x in staged):
             raise ValueError("The DataFrame has no rows.")
         refuse_shared_codes(staged)
@@ -234,7 +239,7 @@ class SparkEngine:
     def _run(self, job: Job, size: int, what: str) -> dict[int, dict[str, Array]]:
         """Run a job; its answers (of about `size` bytes from each task) merged, by slice."""
         store = self._few if self._few is not None and isinstance(job, Weigh | Collide) else self._store
-        with self._described(what):
+        with described(self._spark, self._say, what):
             at_hand = store.fetched(job) if isinstance(job, Fetch) else None
             if at_hand is not None:
                 return merged(job, at_hand, len(store.placed))
@@ -262,140 +267,3 @@ class SparkEngine:
                 out[row.slice] = arrays
         refuse_lost(seen, n)
         return out
-
-    @contextmanager
-    def _described(self, what: str) -> Iterator[None]:
-        """Name the jobs of a phase, in Spark's own pages and for who watches."""
-        self._say(what)
-        with clear_errors(), self._tagged(what):
-            yield
-
-    @contextmanager
-    def _tagged(self, what: str) -> Iterator[None]:
-        context = getattr(self._spark, "_sc", None)  # none on Connect
-        if context is None:
-            tag = "belief-" + what.replace(" ", "-")
-            self._spark.addTag(tag)
-            try:
-                yield
-            finally:
-                self._spark.removeTag(tag)
-            return
-        before = context.getLocalProperty("spark.job.description")
-        context.setJobDescription(f"belief: {what}")
-        try:
-            yield
-        finally:
-            context.setJobDescription(before)
-
-
-@contextmanager
-def small_batches(spark: Any) -> Iterator[None]:
-    """Rows go to Python in batches that stay in the cache: a tenth faster, and less memory where rows are wide."""
-    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = spark.conf.get(name)
-    spark.conf.set(name, str(min(STAGING_ROWS, int(before)) if int(before) > 0 else STAGING_ROWS))
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)
-
-
-@contextmanager
-def clear_errors() -> Iterator[None]:
-    """What went wrong on an executor, as one sentence where it is one of ours."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        ours = re.search(r"^ValueError: (.*)$", str(error), re.MULTILINE)
-        if ours is None:
-            raise
-        raise ValueError(ours[1]) from None
-
-
-def merged(job: Job, answers: Sequence[tuple[int, int, Any]], n_blocks: int) -> dict[int, dict[str, Array]]:
-    """The answers of all tasks, merged in the order of the tasks."""
-    by_slice: dict[int, list[dict[str, Array]]] = defaultdict(list)
-    for _, where, data in sorted(answers, key=lambda x: x[:2]):
-        by_slice[where].append(unpack(data))
-    refuse_lost([x["seen"] for x in by_slice.pop(SEEN, [])], n_blocks)
-    return {where: type(job).merge(parts) for where, parts in by_slice.items()}
-
-
-def merged_table(table: Any, merge: Callable[[Sequence[dict[str, Array]]], dict[str, Any]]) -> Any:
-    """The same of one slice, on an executor."""
-    import pyarrow as pa
-
-    table = table.sort_by("task")
-    where = table.column("slice")[0].as_py()
-    parts = [unpack(x.as_buffer()) for x in table.column("data")]
-    whole = {"seen": np.concatenate([x["seen"] for x in parts])} if where == SEEN else merge(parts)
-    return pa.table([[0], [where], [pack(whole)]], schema=table.schema)
-
-
-def refuse_lost(seen: Sequence[Array], n_blocks: int) -> None:
-    """Refuse an answer in which a block is missing, or counted twice."""
-    ids = np.concatenate(seen) if len(seen) else np.zeros(0, np.int64)
-    if len(ids) != n_blocks or len(np.unique(ids)) != n_blocks:
-        raise ValueError(
-            f"Of {n_blocks} staged blocks {len(np.unique(ids))} came back: the DataFrame came out different when Spark"
-            " computed it again. Stage to a folder (staging='/path'), or write it to storage first."
-        )
-
-
-def refuse_shared_codes(staged: Sequence[Staged]) -> None:
-    """Refuse two strings of a column that have the same code."""
-    known: dict[tuple[str, float], int] = {}
-    for x in staged:
-        for name, code, check in zip(x.about["columns"], x.names["code"], x.names["names"], strict=True):
-            refuse_shared(known.setdefault((name, float(code)), int(check)), int(check), name)
-
-
-def frozen_rows(parts: Sequence[Rows]) -> Rows:
-    """Rows from several places, one after the other, that nobody may change."""
-    rows = stacked(parts)
-    return frozen(rows) if isinstance(rows, np.ndarray) else csr_array(rows)
-
-
-def joined(parts: Sequence[Summary]) -> Summary:
-    """The summaries of slices of features, side by side."""
-    names = [name for name in vars(parts[0]) if name not in ("class_counts", "levels")]
-    side = {name: np.concatenate([getattr(x, name) for x in parts]) for name in names}
-    return Summary(parts[0].class_counts, **side, levels=Levels.concat([x.levels for x in parts]))
-
-
-def beside(parts: Sequence[Tally], missing: bool) -> Tally:
-    """The tallies of slices of features, side by side."""
-    always = ("DD", "ED", "marginal") + (("DC", "EC", "pairs") if missing else ())
-    side: dict[str, Any] = {name: np.concatenate([getattr(x, name) for x in parts], axis=-1) for name in always}
-    return replace(parts[0], **side)
-
-
-def store_for(spark: Any, staging: str) -> Files | Persisted:
-    """Where blocks are to be held: "auto", "memory", "disk", or a folder."""
-    from pyspark import StorageLevel
-
-    if staging not in ("auto", "memory", "disk") and not re.match(r"(file://)?/", staging):
-        raise ValueError(
-            f"staging must be 'auto', 'memory', 'disk', or the full path of a folder that every executor reaches as a"
-            f" file system; got {staging!r}."
-        )
-    if staging in ("memory", "disk"):
-        return Persisted(StorageLevel.MEMORY_AND_DISK if staging == "memory" else StorageLevel.DISK_ONLY)
-    local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))
-    if staging == "auto" and not local:
-        return Persisted(StorageLevel.MEMORY_AND_DISK)
-    run = f"belief-{uuid.uuid4().hex}"
-    folder = run if staging == "auto" else f"{staging.removeprefix('file://').rstrip('/')}/{run}"
-    return Files(spark, folder, parallelism(spark, local), here=bool(local) and hasattr(spark, "_sc"))
-
-
-def parallelism(spark: Any, local: re.Match[str] | None) -> int:
-    """How many tasks a pass over files has: as many as run at once, and on a cluster a few times that."""
-    context = getattr(spark, "_sc", None)
-    if local is not None and (local[2] or "").isdigit():
-        return int(local[2])
-    at_once = int(context.defaultParallelism) if context is not None else 16
-    return at_once if local is not None else 3 * at_once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,10 +37,18 @@ def open_frame(df: Any, features: str | Sequence[str], label: str, discrete_feat
 
 
 def refuse_unknown(df: Any, columns: Sequence[str]) -> None:
-    """Refuse a column that is not there, and suggest the nearest."""
+    """Refuse a column that is not there, and suggest the nearest, or one that Spark cannot tell from another."""
+    known = list(df.columns)
+    as_spark_sees = str if df.sparkSession.conf.get("spark.sql.caseSensitive") == "true" else str.lower
+    seen = Counter(map(as_spark_sees, known))
     for name in columns:
-        if name not in df.columns:
-            raise ValueError(f"There is no column {name!r} in the DataFrame{did_you_mean(name, list(df.columns))}.")
+        if name not in known:
+            raise ValueError(f"There is no column {name!r} in the DataFrame{did_you_mean(name, known)}.")
+        if seen[as_spark_sees(name)] > 1:
+            same = [x for x in known if as_spark_sees(x) == as_spark_sees(name)]
+            raise ValueError(
+                f"Spark cannot tell the columns {same} of the DataFrame apart: rename all but one of them."
+            )
 
 
 def refuse_type(df: Any, name: str, allowed: Sequence[str], wanted: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -22,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from belief.engines.spark.blocks import STAGED, Block, Placed, Reader, arrays_of, decode, stage
+from belief.data.labels import RowError
+from belief.engines.spark.blocks import STAGED, Block, Placed, Reader, arrays_of, decode, refuse_shared, stage
 from belief.engines.spark.tasks import Job, picked
 from belief.engines.spark.wire import pack, unpack
 from belief.method.partials import Array
@@ -45,13 +47,40 @@ class Staged:
     names: dict[str, Array]
 
 
-def heard(row: Any) -> Staged:
-    """One row of the staging job."""
-    about = json.loads(row.about)
-    if "problem" in about:
-        raise ValueError(about["problem"])
-    summary = None if row.summary is None else bytes(row.summary)
-    return Staged(row.partition, row.seq, row.rows, row.checksum, about, summary, unpack(bytes(row.names)))
+def heard(rows: Sequence[Any]) -> list[Staged]:
+    """The rows of the staging job; of what could not be read, the first is said."""
+    told = sorted(((row, json.loads(row.about)) for row in rows), key=lambda x: (x[0].partition, x[0].seq))
+    for row, about in told:
+        if "problem" in about:
+            refuse_staged(about["problem"], sum(x.rows for x, _ in told if x.partition < row.partition))
+    return [
+        Staged(
+            row.partition,
+            row.seq,
+            row.rows,
+            row.checksum,
+            about,
+            None if row.summary is None else bytes(row.summary),
+            unpack(bytes(row.names)),
+        )
+        for row, about in told
+    ]
+
+
+def refuse_staged(problem: list[Any], rows_before: int) -> None:
+    """Say what a partition could not read; its rows are numbered from its first, and here from that of the whole."""
+    if len(problem) == 1:
+        raise ValueError(*problem)
+    before, row, rest = problem
+    raise RowError(before, rows_before + row, rest)
+
+
+def refuse_shared_codes(staged: Sequence[Staged]) -> None:
+    """Refuse two strings of a column that have the same code."""
+    known: dict[tuple[str, float], int] = {}
+    for x in staged:
+        for name, code, check in zip(x.about["columns"], x.names["code"], x.names["names"], strict=True):
+            refuse_shared(known.setdefault((name, float(code)), int(check)), int(check), name)
 
 
 # --- on the executors ---
@@ -136,7 +165,7 @@ class Files:
     def stage(self, df: Any, reader: Reader, discrete: Array) -> list[Staged]:
         keep = self._folder.write
         staged = df.mapInArrow(stage(reader, discrete, keep), STAGED)
-        return [heard(row) for row in staged.drop("data").collect()]
+        return heard(staged.drop("data").collect())
 
     def answers(self, job: Job) -> Any:
         folder, placed, dense = self._folder, self.placed, self.dense
@@ -188,7 +217,7 @@ class Persisted:
     def stage(self, df: Any, reader: Reader, discrete: Array) -> list[Staged]:
         run = stage(reader, discrete, lambda partition, seq, checksum, data: data)
         self._staged = df.mapInArrow(run, STAGED).persist(self._level)
-        return [heard(row) for row in self._staged.drop("data").collect()]
+        return heard(self._staged.drop("data").collect())
 
     def answers(self, job: Job) -> Any:
         table = self._staged.select("partition", "seq", "checksum", "data")
@@ -258,3 +287,34 @@ def decode_kept(data: Any, placed: Placed, dense: bool) -> Block:
     ids = unpack(data)["ids"]
     block = decode(data, replace(placed, classes=np.zeros(1, np.int32)), dense)
     return replace(block, ids=ids)
+
+
+# --- which of the two ---
+
+
+def store_for(spark: Any, staging: str) -> Files | Persisted:
+    """Where blocks are to be held: "auto", "memory", "disk", or a folder."""
+    from pyspark import StorageLevel
+
+    if staging not in ("auto", "memory", "disk") and not re.match(r"(file://)?/", staging):
+        raise ValueError(
+            f"staging must be 'auto', 'memory', 'disk', or the full path of a folder that every executor reaches as a"
+            f" file system; got {staging!r}."
+        )
+    if staging in ("memory", "disk"):
+        return Persisted(StorageLevel.MEMORY_AND_DISK if staging == "memory" else StorageLevel.DISK_ONLY)
+    local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))
+    if staging == "auto" and not local:
+        return Persisted(StorageLevel.MEMORY_AND_DISK)
+    run = f"belief-{uuid.uuid4().hex}"
+    folder = run if staging == "auto" else f"{staging.removeprefix('file://').rstrip('/')}/{run}"
+    return Files(spark, folder, parallelism(spark, local), here=bool(local) and hasattr(spark, "_sc"))
+
+
+def parallelism(spark: Any, local: re.Match[str] | None) -> int:
+    """How many tasks a pass over files has: as many as run at once, and on a cluster a few times that."""
+    context = getattr(spark, "_sc", None)
+    if local is not None and (local[2] or "").isdigit():
+        return int(local[2])
+    at_once = int(context.defaultParallelism) if context is not None else 16
+    return at_once if local is not None else 3 * at_once

