@@ -1,17 +1,19 @@
 """How fast files are read, and what a file larger than memory takes.
 
-    python benchmarks/files.py [--only make,read,big] [--share 1.0] [--folder DIR] [--json FILE]
+    python benchmarks/files.py [--only make,read,big,demo] [--share 1.0] [--folder DIR]
 
 `make`: a Parquet file of 20,000,000 x 128 float32, about 10 GB, ten of whose columns tell the classes apart; it is kept
 in the folder, and made once. `read`: our blocks against the bare library's scan of the same columns with the same
 batches, on a tenth of such a file, and on a hundredth of it as CSV. `big`: the command on the whole file, sample 500,
 in a process of its own: time, peak memory, how often the file was opened, and how many bytes were read of it.
+`demo`: the command `belief demo`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,7 +24,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from local import best, keep
+from local import best
+from page import shown
 from pyarrow import csv, dataset, parquet
 
 import belief
@@ -147,23 +150,27 @@ def big(folder: Path, share: float) -> list[dict]:
     return [
         {
             "case": "big", "data": f"{result.n_rows:,} x {COLUMNS}, {size / 1e9:.2f} GB, sample 500",
-            "seconds": seconds, "peak_gb": said["peak_kb"] * 1024 / 1e9, "opened": said["opened"],
-            "read": said["bytes"] / size,
+            "seconds": seconds, "peak_gb": said["peak_kb"] * 1024 / 1e9,
+            "reads": f"{said['opened']}, {said['bytes'] / size:.2f} times its bytes",
             "recall": float(np.isin(INFORMATIVE, result.selected).mean()), **result.timings,
         }
     ]  # fmt: skip
 
 
-def markdown(rows: list[dict]) -> str:
-    names = list(dict.fromkeys(name for r in rows for name in r))
-    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
-    for r in rows:
-        cells = [f"{r[n]:.2f}" if isinstance(r.get(n), float) else str(r.get(n, "")) for n in names]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+def demo(folder: Path, share: float) -> list[dict]:
+    """`belief demo` in a new process: where no kernel has been compiled, and again."""
+    rows = []
+    with tempfile.TemporaryDirectory() as cache:
+        for case, wanted in (("demo, kernels to be compiled", "within 5 s"), ("demo, again", "within 2 s")):
+            command = [Path(sys.executable).with_name("belief"), "demo"]
+            start = time.perf_counter()
+            environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=cache, env=environment)
+            rows.append({"case": case, "seconds": time.perf_counter() - start, "wanted": wanted})
+    return rows
 
 
-CASES = {"make": make, "read": read, "big": big}
+CASES = {"make": make, "read": read, "big": big, "demo": demo}
 
 
 def main() -> None:
@@ -171,14 +178,12 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(CASES), help="cases, with commas between them")
     parser.add_argument("--share", type=float, default=1.0, help="of the rows, to see that it runs")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="where the files are made")
-    parser.add_argument("--json", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     belief.select(np.eye(40, 5, dtype=np.float32), np.arange(40) % 2, 2, n_neighbors=2)  # compiles, or loads
     rows: list[dict] = []
     for name in options.only.split(","):
         rows += CASES[name](options.folder, options.share)
-    keep(options.json, {"belief": belief.__version__}, rows)
-    print(markdown(rows))
+    print(shown("files", rows, options.share == 1))
 
 
 if __name__ == "__main__":

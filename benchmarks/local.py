@@ -1,17 +1,15 @@
 """How fast the local engine is: every figure a ratio, measured in one run on one machine.
 
-    python benchmarks/local.py [--quick] [--only tall,wide,...] [--json FILE]
+    python benchmarks/local.py [--quick] [--only tall,wide,...]
 
-Prints a markdown table and writes the same as JSON. Peers that are not installed are left out, and said so.
-scikit-rebate, which takes minutes, is timed once.
+Prints tables, and unless --quick notes the figures as JSON and puts the tables into docs/benchmarks.md. Peers that are
+not installed are left out, and said so. scikit-rebate, which takes minutes, is timed once.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import subprocess
 import sys
 import threading
@@ -21,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from page import shown
 
 import belief
 
@@ -166,23 +165,6 @@ def absent(case: str, what: str, name: str) -> dict:
     return {"case": case, "data": what, "against": f"{name}: not installed, left out"}
 
 
-def markdown(rows: list[dict]) -> str:
-    lines = [
-        "| case | data | ours, s | against | theirs, s | ratio | wanted | peak GB beside the data |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for r in rows:
-        if "ratio" not in r:
-            lines.append(f"| {r['case']} | {r['data']} | | {r['against']} | | | | |")
-            continue
-        peak = "" if r["peak_gb"] is None else f"{r['peak_gb']:.2f}"
-        lines.append(
-            f"| {r['case']} | {r['data']} | {r['seconds']:.2f} | {r['against']} | {r['their_seconds']:.2f}"
-            f" | **{r['ratio']:.2f}** | {r['wanted']} | {peak} |"
-        )
-    return "\n".join(lines)
-
-
 def startup(rows: list[dict], quick: bool) -> None:
     """A new process, the second time: `import belief`, and up to the end of a first fit on a small table."""
     data = "import numpy as np; rng = np.random.default_rng(0); X = rng.random((150, 5)); y = rng.integers(0, 3, 150); "
@@ -200,30 +182,16 @@ def startup(rows: list[dict], quick: bool) -> None:
 CASES = {"tall": tall, "wide": wide, "peers": peers, "ties": ties, "startup": startup}
 
 
-def keep(file: Path, about: dict, rows: list[dict]) -> None:
-    """Write the rows, and leave those of other cases that are there already."""
-    old = json.loads(file.read_text())["rows"] if file.exists() else []
-    cases = {r["case"] for r in rows}
-    file.write_text(json.dumps({**about, "rows": [r for r in old if r["case"] not in cases] + rows}, indent=1))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that it runs")
     parser.add_argument("--only", default=",".join(CASES), help="cases, with commas between them")
-    parser.add_argument("--json", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     fit(*table(300, 20, 2), 5)  # compiles, or loads what is compiled
     rows: list[dict] = []
     for name in options.only.split(","):
         CASES[name](rows, options.quick)
-    machine = {
-        "machine": platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "python": platform.python_version(),
-    }
-    keep(options.json, {**machine, "belief": belief.__version__}, rows)
-    print(markdown(rows))
+    print(shown("local", rows, not options.quick))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ rows, it gets a second try on a quarter of them. Peak memory is that of the proc
 less that of one that only makes the table; what the call itself added is in a column of its own. A package that is not
 installed is left out, and said so.
 
-Prints a markdown table, and writes the same as JSON and as a plot; --draw does so again from the JSON of the last run.
+Prints a table, notes it as JSON, and unless --quick puts it into docs/benchmarks.md with a plot; --draw shows the last
+run again.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from page import PAGE, commit, publish
+from peers_page import draw, markdown
 
 HOME = Path(__file__).parents[1]
 TABLES = ((5_000, 500), (20_000, 200), (2_000, 20_000))
@@ -250,7 +252,8 @@ def compute(options: argparse.Namespace) -> None:
     there = {name: installed(PEERS[name]) for name in wanted}
     kept: dict[str, Any] = {
         "machine": platform.machine(), "cores": len(os.sched_getaffinity(0)), "python": platform.python_version(),
-        "seed": options.seed, "packages": {name: package for name, package in there.items() if package},
+        "commit": commit(), "seed": options.seed,
+        "packages": {name: package for name, package in there.items() if package},
         "left_out": [name for name, package in there.items() if not package], "rows": [],
     }  # fmt: skip
     for name in kept["packages"]:
@@ -266,82 +269,6 @@ def compute(options: argparse.Namespace) -> None:
             options.json.write_text(json.dumps(kept, indent=1))
 
 
-# --- what is shown ---------------------------------------------------------------------------------------------------
-
-
-def markdown(kept: dict[str, Any]) -> str:
-    lines = [
-        "| table | selector | seconds | times BELIEF's | peak MB | of it the call | found | not noise |",
-        "|---" * 8 + "|",
-    ]
-    lines += [line(row, belief_seconds(kept, row["table"])) for row in kept["rows"]]
-    lines += ["", "Versions: " + ", ".join(dict.fromkeys(kept["packages"].values())) + "."]
-    lines += [f"{name}: not installed, left out." for name in kept["left_out"]]
-    return "\n".join(lines)
-
-
-def line(row: dict[str, Any], ours: float | None) -> str:
-    m, F = row["table"]
-    start = f"| {m:,} x {F:,} | {label(row)} |"
-    if "seconds" not in row:
-        return f"{start} {outcome(row)} | | | | | |"
-    times = f"{row['seconds'] / ours:.3g}" if ours else ""
-    return (
-        f"{start} {outcome(row)} | {times} | {row['peak_mb']:,.0f} | {row['call_mb']:,.0f}"
-        f" | {row['found']:.2f} | {row['not_noise']:.2f} |"
-    )
-
-
-def belief_seconds(kept: dict[str, Any], shape: list[int]) -> float | None:
-    """Seconds of BELIEF with its defaults on this table, if it ran."""
-    return next((r.get("seconds") for r in kept["rows"] if r["peer"] == "BELIEF" and r["table"] == shape), None)
-
-
-def label(row: dict[str, Any]) -> str:
-    return row["peer"] if row["rows"] == row["table"][0] else f"{row['peer']}, only {row['rows']:,} rows"
-
-
-def outcome(row: dict[str, Any]) -> str:
-    if "failed" in row:
-        return f"failed ({row['failed']})"
-    return f"{row['seconds']:.3g}" if "seconds" in row else f"more than {row['more_than']:g}"
-
-
-def draw(kept: dict[str, Any], file: Path) -> None:
-    """A panel for each table: seconds on a log scale, and the share of the informative features that was found."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    matplotlib.rcParams["svg.hashsalt"] = "peers"  # the same picture is the same file
-    shapes = list(dict.fromkeys(tuple(row["table"]) for row in kept["rows"]))
-    figure = Figure(figsize=(4.2 * len(shapes) + 1.5, 0.42 * len(kept["packages"]) + 1.4), facecolor="white")
-    panels = figure.subplots(1, len(shapes), sharex=True, squeeze=False)[0]
-    for panel, shape in zip(panels, shapes, strict=True):
-        bars(panel, [row for row in kept["rows"] if tuple(row["table"]) == shape])
-        panel.set(title=f"{shape[0]:,} x {shape[1]:,}", xscale="log", xlabel="seconds")
-    low, high = panels[0].get_xlim()
-    panels[0].set_xlim(
-        low / 3, high * (high / low) ** 0.5
-    )  # the least bar is seen; room for what is written beside them
-    figure.tight_layout()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, format="svg", metadata={"Date": None})
-
-
-def bars(panel: Any, rows: list[dict[str, Any]]) -> None:
-    for row in rows:
-        seconds = row.get("seconds", row.get("more_than"))
-        if seconds is None:
-            continue
-        done, mine = "seconds" in row, row["peer"].startswith("BELIEF")
-        panel.barh(label(row), seconds, color="#1b6ca8" if mine else "#b0b7bf", hatch=None if done else "//")
-        said = f" {outcome(row)} s" + (f", found {row['found']:.2f}" if done else "")
-        panel.annotate(said, (seconds, label(row)), va="center", fontsize=8)
-    panel.invert_yaxis()
-    panel.tick_params(axis="y", labelsize=8)
-    panel.spines[["top", "right"]].set_visible(False)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that it runs")
@@ -350,7 +277,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the tables")
     parser.add_argument("--draw", action="store_true", help="show the last run again, without measuring")
     parser.add_argument("--json", type=Path, help="where the figures go; benchmarks/peers.json if not --quick")
-    parser.add_argument("--plot", type=Path, help="where the plot goes; docs/pictures/peers.svg if not --quick")
     parser.add_argument("--cell", type=lambda text: Cell(*json.loads(text)), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
@@ -365,11 +291,9 @@ def main() -> None:
         compute(options)
     kept = json.loads(options.json.read_text())
     print(markdown(kept))
-    plot = options.plot or (None if options.quick else HOME / "docs" / "pictures" / "peers.svg")
-    if plot and find_spec("matplotlib") is None:
-        print("No plot: matplotlib is not installed. Install it, and run again with --draw.")
-    elif plot:
-        draw(kept, plot)
+    if not options.quick:
+        publish(PAGE, "peers", markdown(kept))
+        draw(kept, HOME / "docs" / "pictures" / "peers.svg")
 
 
 if __name__ == "__main__":

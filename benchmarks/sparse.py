@@ -1,6 +1,6 @@
 """How fast sparse data is: against scipy's bare product, at full size, and how time grows.
 
-    python benchmarks/sparse.py [--only product,libsvm,url,kddb,growth] [--share 1.0] [--json FILE]
+    python benchmarks/sparse.py [--only product,libsvm,url,kddb,growth] [--share 1.0]
 
 `product`: 200,000 x 1,000,000, 50 non-zeros a row, 500 queries: the whole fit against scipy's CSR product of the same
 queries and rows. `libsvm`: reading a text file, against scikit-learn's parser. `url` and `kddb`: data like the paper's
@@ -11,19 +11,19 @@ first 50 selected. `growth`: time by phase as rows, non-zeros and sample grow.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from local import Peak, best, keep
+from local import Peak, best
+from page import shown
 from scipy.sparse import vstack
 
 import belief
 from belief.data.libsvm import load_libsvm
 from belief.datasets import SparseProblem, kddb_like, url_like
-
-PHASES = ("describe", "sample", "neighbours", "tally", "redundancy")
 
 
 def fit(problem: SparseProblem, n: int, **settings: object) -> belief.Result:
@@ -65,9 +65,7 @@ def libsvm(share: float) -> list[dict]:
 
 
 def large(name: str, make: object, rows: int, sample: int, share: float) -> list[dict]:
-    start = time.perf_counter()
     problem = make(int(rows * share))  # type: ignore[operator]
-    made = time.perf_counter() - start
     size = sum(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes for X in problem.X)
     start = time.perf_counter()
     with Peak() as peak:
@@ -77,9 +75,8 @@ def large(name: str, make: object, rows: int, sample: int, share: float) -> list
     m, F = result.n_rows, len(result.weights)
     return [
         {
-            "case": name, "data": f"{m:,} x {F:,}, sample {sample:,}", "made_in": made, "seconds": took,
-            "matrix_gb": size / 1e9, "peak_gb": peak.gb, "total_over_matrix": 1 + peak.gb * 1e9 / size,
-            "recall": found, **result.timings,
+            "case": name, "data": f"{m:,} x {F:,}, sample {sample:,}", "seconds": took,
+            "matrix_gb": size / 1e9, "peak_gb": peak.gb, "recall": found, **result.timings,
         }
     ]  # fmt: skip
 
@@ -104,17 +101,6 @@ def describe(size: dict) -> str:
     return f"{int(size['rows']):,} x 1,000,000, {size['nnz'] + 20:.0f} a row, sample {int(size['sample'])}"
 
 
-def markdown(rows: list[dict]) -> str:
-    names = ["case", "data", "seconds", "against", "their_seconds", "ratio"]
-    names += ["matrix_gb", "peak_gb", "total_over_matrix", "recall"]
-    names = [n for n in [*names, *PHASES] if any(n in r for r in rows)]
-    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
-    for r in rows:
-        cells = [f"{r[n]:.2f}" if isinstance(r.get(n), float) else str(r.get(n, "")) for n in names]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 CASES = {
     "product": product,
     "libsvm": libsvm,
@@ -128,15 +114,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(CASES), help="cases, with commas between them")
     parser.add_argument("--share", type=float, default=1.0, help="of the rows, to see that it runs")
-    parser.add_argument("--json", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     fit(kddb_like(2000, 5000, 10), 5)  # compiles, or loads what is compiled
     rows: list[dict] = []
     for name in options.only.split(","):
         rows += CASES[name](options.share)
-        print(markdown(rows[-1:]), flush=True)
-    keep(options.json, {"belief": belief.__version__}, rows)
-    print("\n" + markdown(rows))
+        print(f"# {name}", file=sys.stderr)
+    print(shown("sparse", rows, options.share == 1))
 
 
 if __name__ == "__main__":

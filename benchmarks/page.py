@@ -1,0 +1,56 @@
+"""What a benchmark leaves: its rows as JSON, each with its commit, and as tables in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
+from common import HOME, commit, publish, table
+
+PAGE = HOME / "docs" / "benchmarks.md"
+HEADS = {
+    "case": "case", "data": "data", "seconds": "seconds", "against": "against", "their_seconds": "theirs, s",
+    "ratio": "ratio", "wanted": "wanted", "peak_gb": "peak GB", "matrix_gb": "matrix, GB", "reads": "reads of the file",
+    "recall": "of the strongest found", "out": "out, to each task, MB", "back": "back from all, MB",
+    "describe": "describe, s", "sample": "sample, s", "neighbours": "neighbours, s", "tally": "tally, s",
+    "redundancy": "redundancy, s",
+}  # fmt: skip
+
+
+def shown(name: str, rows: list[dict[str, Any]], whole: bool) -> str:
+    """The rows as tables; those of a whole run are noted beside those of other cases, and all go to the page."""
+    rows = [{**r, "commit": commit()} for r in rows]
+    if not whole:
+        return markdown(rows)
+    file = Path(__file__).with_name(f"{name}.json")
+    old = json.loads(file.read_text())["rows"] if file.exists() else []
+    cases = {r["case"] for r in rows}
+    rows = [r for r in old if r["case"] not in cases] + rows
+    file.write_text(json.dumps({"rows": rows}, indent=1))
+    publish(PAGE, name, markdown(rows))
+    return markdown(rows)
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """A table for each run of rows that have the same figures, and the commits."""
+    parts = []
+    for names, some in groupby(rows, key=lambda r: tuple(n for n in HEADS if n in r)):
+        parts.append(table([HEADS[n] for n in names], [[_cell(n, r[n]) for n in names] for r in some]))
+    return "\n\n".join([*parts, computed_at(r["commit"] for r in rows)])
+
+
+def computed_at(commits: Any) -> str:
+    """The sentence that says of which commits the figures are."""
+    return f"Computed at commit {', '.join(sorted(set(commits)))}."
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:,.0f}" if isinstance(value, float) and value >= 100 else str(value)
+    text = f"{value:.3g}" if isinstance(value, float) and value < 100 else text
+    return f"**{text}**" if name == "ratio" else text

@@ -1,0 +1,81 @@
+"""What benchmarks/peers.py shows: a table, and a plot with a panel for each table of data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from page import computed_at
+
+
+def markdown(kept: dict[str, Any]) -> str:
+    lines = [
+        "| table | selector | seconds | times BELIEF's | peak MB | of it the call | found | not noise |",
+        "|---" * 8 + "|",
+    ]
+    lines += [line(row, belief_seconds(kept, row["table"])) for row in kept["rows"]]
+    lines += ["", "Versions: " + ", ".join(dict.fromkeys(kept["packages"].values())) + "."]
+    lines += [f"{name}: not installed, left out." for name in kept["left_out"]]
+    return "\n".join([*lines, computed_at([kept["commit"]])])
+
+
+def line(row: dict[str, Any], ours: float | None) -> str:
+    m, F = row["table"]
+    start = f"| {m:,} x {F:,} | {label(row)} |"
+    if "seconds" not in row:
+        return f"{start} {outcome(row)} | | | | | |"
+    times = f"{row['seconds'] / ours:.3g}" if ours else ""
+    return (
+        f"{start} {outcome(row)} | {times} | {row['peak_mb']:,.0f} | {row['call_mb']:,.0f}"
+        f" | {row['found']:.2f} | {row['not_noise']:.2f} |"
+    )
+
+
+def belief_seconds(kept: dict[str, Any], shape: list[int]) -> float | None:
+    """Seconds of BELIEF with its defaults on this table, if it ran."""
+    return next((r.get("seconds") for r in kept["rows"] if r["peer"] == "BELIEF" and r["table"] == shape), None)
+
+
+def label(row: dict[str, Any]) -> str:
+    return row["peer"] if row["rows"] == row["table"][0] else f"{row['peer']}, only {row['rows']:,} rows"
+
+
+def outcome(row: dict[str, Any]) -> str:
+    if "failed" in row:
+        return f"failed ({row['failed']})"
+    return f"{row['seconds']:.3g}" if "seconds" in row else f"more than {row['more_than']:g}"
+
+
+def draw(kept: dict[str, Any], file: Path) -> None:
+    """A panel for each table: seconds on a log scale, and the share of the informative features that was found."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams["svg.hashsalt"] = "peers"  # the same picture is the same file
+    shapes = list(dict.fromkeys(tuple(row["table"]) for row in kept["rows"]))
+    figure = Figure(figsize=(4.2 * len(shapes) + 1.5, 0.42 * len(kept["packages"]) + 1.4), facecolor="white")
+    panels = figure.subplots(1, len(shapes), sharex=True, squeeze=False)[0]
+    for panel, shape in zip(panels, shapes, strict=True):
+        bars(panel, [row for row in kept["rows"] if tuple(row["table"]) == shape])
+        panel.set(title=f"{shape[0]:,} x {shape[1]:,}", xscale="log", xlabel="seconds")
+    low, high = panels[0].get_xlim()
+    panels[0].set_xlim(
+        low / 3, high * (high / low) ** 0.5
+    )  # the least bar is seen; room for what is written beside them
+    figure.tight_layout()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, format="svg", metadata={"Date": None})
+
+
+def bars(panel: Any, rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        seconds = row.get("seconds", row.get("more_than"))
+        if seconds is None:
+            continue
+        done, mine = "seconds" in row, row["peer"].startswith("BELIEF")
+        panel.barh(label(row), seconds, color="#1b6ca8" if mine else "#b0b7bf", hatch=None if done else "//")
+        said = f" {outcome(row)} s" + (f", found {row['found']:.2f}" if done else "")
+        panel.annotate(said, (seconds, label(row)), va="center", fontsize=8)
+    panel.invert_yaxis()
+    panel.tick_params(axis="y", labelsize=8)
+    panel.spines[["top", "right"]].set_visible(False)
