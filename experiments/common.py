@@ -51,7 +51,8 @@ class Answers:
 
 def commit() -> str:
     """The commit that is checked out, in short; "-dirty" where the code is not what was committed."""
-    changed = _git("status", "--porcelain", "--untracked-files=all", "--", "src/*.py", "experiments/*.py", "benchmarks/*.py")
+    code = ("src/*.py", "experiments/*.py", "benchmarks/*.py")
+    changed = _git("status", "--porcelain", "--untracked-files=all", "--", *code)
     return (_git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 

@@ -36,7 +36,7 @@ from belief.baselines import MRMR
 ANSWERS = Path(__file__).with_suffix(".json")
 PAGE = HOME / "docs" / "experiments" / "large.md"
 BINS = 10
-FULL = {"epsilon": 20_000, "ecbdl14": 20_000, "url": (40_000, 80_000), "kddb": (40_000, 80_000)}
+FULL = {"epsilon": 50_000, "ecbdl14": 50_000, "url": (100_000, 160_000), "kddb": (100_000, 160_000)}
 QUICK = {"epsilon": 4_000, "ecbdl14": 4_000, "url": (5_000, 10_000), "kddb": (5_000, 10_000)}
 
 
@@ -193,10 +193,7 @@ def main(words: list[str]) -> None:
     if asked.quick or asked.files:
         tasks = real_files(asked.files, asked.max_rows) if asked.files else look_alikes(**QUICK)
         grid = PAPERS if asked.files else Grid((10, 50), (10,), (0.25,))
-        file, grid = (
-            ("large-files.json", PAPERS) if asked.files else ("large-quick.json", Grid((10, 50), (10,), (0.25,)))
-        )
-        study = Study(tasks, Path(file), grid)
+        study = Study(tasks, Path("large-files.json" if asked.files else "large-quick.json"), grid)
         study.compute()
         print(markdown(study))
         return

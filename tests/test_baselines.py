@@ -8,10 +8,13 @@ Where scikit-rebate's ReliefF is the same as Kononenko's, and so as ours:
 - the classes must be balanced: it weighs the misses of every class alike, not by P(c)/(1 - P(class of the query));
 - k must be below the size of the smallest class: beyond, it takes a row as its own hit;
 - no table may mix discrete and continuous features: there it makes all differences above σ 1.
+
+Where MRMR is the same as that of others, and where not, is said with the tests of it.
 """
 
 import math
 
+import naive
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,9 +70,13 @@ def test_constant_features_come_last_and_strings_are_discrete(selector):
 # --- Relief and ReliefF ---
 
 
-def naive_relieff(X, y, k, discrete, squared=False):
-    """ReliefF by the book, in loops; continuous features as shares of their range, neighbours by Euclidean distance."""
+def naive_relieff(X, y, k, discrete, squared=False, rows=None):
+    """ReliefF by the book, in loops; continuous features as shares of their range, neighbours by Euclidean distance.
+
+    The mean is over the rows given, or all; their neighbours are taken from all.
+    """
     m, F = X.shape
+    rows = range(m) if rows is None else rows
     width = np.ptp(X, axis=0)
 
     def diff(a, b):
@@ -78,11 +85,11 @@ def naive_relieff(X, y, k, discrete, squared=False):
 
     W = np.zeros(F)
     P = {c: np.mean(y == c) for c in set(y)}
-    for q in range(m):
+    for q in rows:
         for c in P:
             near = sorted((r for r in range(m) if r != q and y[r] == c), key=lambda r: (diff(q, r) ** 2).sum())[:k]
             mean = np.mean([diff(q, r) ** (2 if squared else 1) for r in near], axis=0)
-            W += (-mean if c == y[q] else P[c] / (1 - P[y[q]]) * mean) / m
+            W += (-mean if c == y[q] else P[c] / (1 - P[y[q]]) * mean) / len(rows)
     return W
 
 
@@ -96,17 +103,51 @@ def test_relieff_by_the_book():
     np.testing.assert_allclose(W, naive_relieff(X, y, 4, discrete), atol=1e-12)
 
 
-def test_relief_by_the_book_and_with_squares_on_discrete_features():
+def naive_relief(X, y, discrete):
+    """Kira and Rendell's procedure, in loops: W - diff(x, near hit)²/m + diff(x, near miss)²/m."""
+    m, F = X.shape
+
+    def diff(a, b, j):
+        return float(a[j] != b[j]) if discrete[j] else (a[j] - b[j]) / (max(X[:, j]) - min(X[:, j]))
+
+    W = [0.0] * F
+    for q, x in enumerate(X):
+        nearest = {}
+        for hit in (True, False):
+            others = [X[r] for r in range(m) if r != q and (y[r] == y[q]) == hit]
+            nearest[hit] = min(others, key=lambda z: sum(diff(x, z, j) ** 2 for j in range(F)))
+        for j in range(F):
+            W[j] += diff(x, nearest[False], j) ** 2 / m - diff(x, nearest[True], j) ** 2 / m
+    return np.array(W)
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["continuous", "mixed"])
+def test_relief_by_the_book(mixed):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 40)
-    X = rng.normal(size=(40, 5)) + y[:, None] * [1, 0, 0, 1, 0]
-    W = Relief(2).fit(X, y).weights_
-    np.testing.assert_allclose(W, naive_relieff(X, y, 1, np.zeros(5, bool)), atol=1e-12)
-    X = apart()
-    y = np.arange(12) % 2
-    every = np.ones(X.shape[1], bool)
-    W = Relief(2, discrete_features=every).fit(X, y).weights_
-    np.testing.assert_allclose(W, naive_relieff(X, y, 1, every, squared=True), atol=1e-12)
+    X = rng.normal(size=(40, 5)) * [1, 2, 3, 4, 5] + y[:, None] * [1, 0, 0, 3, 0]
+    discrete = np.zeros(5, bool)
+    if mixed:
+        X[:, 2], X[:, 4] = rng.integers(0, 3, 40), y ^ (rng.random(40) < 0.2)
+        discrete[[2, 4]] = True
+    expected = naive_relief(X, y, discrete)
+    relief = Relief(2, discrete_features=discrete)
+    np.testing.assert_allclose(relief.fit(X, y).weights_, expected, atol=1e-12)
+    np.testing.assert_allclose(expected, naive_relieff(X, y, 1, discrete, squared=True), atol=1e-12)
+    np.testing.assert_allclose(relief.fit(csr_array(X), y).weights_, expected, atol=1e-12)
+    # the differences themselves are ReliefF's, and others; on the discrete features alone they are the same
+    plain = ReliefF(2, n_neighbors=1, discrete_features=discrete).fit(X, y).weights_
+    np.testing.assert_allclose(plain[discrete], expected[discrete], atol=1e-12)
+    assert np.all(np.abs(plain - expected)[~discrete] > 1e-6)
+
+
+def test_relief_takes_few_pairs_at_a_time_where_there_is_little_memory():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 5000))
+    X[rng.random(X.shape) < 0.01] = np.nan
+    few = Relief(2, working_memory=16).fit(X, y).weights_  # 34 of 60 pairs at a time
+    np.testing.assert_allclose(few, Relief(2).fit(X, y).weights_, atol=1e-12)
 
 
 def apart():
@@ -131,16 +172,18 @@ def test_relieff_is_scikit_rebates_on_one_continuous_feature_and_its_copies():
     np.testing.assert_allclose(ReliefF(3, n_neighbors=7).fit(X, y).weights_, theirs, atol=1e-12)
 
 
-def test_a_sample_is_a_mean_over_fewer_rows_and_threads_or_sparsity_change_nothing():
+@pytest.mark.parametrize(("kind", "k"), [(ReliefF, 3), (Relief, 1)], ids=["ReliefF", "Relief"])
+def test_a_sample_is_a_mean_over_its_rows_and_threads_or_sparsity_change_nothing(kind, k):
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 300)
-    X = rng.normal(size=(300, 8)) * (rng.random((300, 8)) < 0.4)
+    y = rng.integers(0, 2, 120)
+    X = rng.normal(size=(120, 8)) * (rng.random((120, 8)) < 0.4)
     X[:, 2] += y
-    few = ReliefF(1, sample_size=50, random_state=0).fit(X, y)
-    assert few.selected_.tolist() == [2]
-    assert not np.allclose(few.weights_, ReliefF(1).fit(X, y).weights_)
-    for other in (ReliefF(1, sample_size=50, random_state=0, n_jobs=1).fit(X, y),
-                  ReliefF(1, sample_size=50, random_state=0).fit(csr_array(X), y)):  # fmt: skip
+    settings = {"sample_size": 30, "random_state": 0} | ({"n_neighbors": k} if kind is ReliefF else {})
+    few = kind(1, **settings).fit(X, y)
+    rows = sorted(range(120), key=lambda i: naive.key(0, 0, i))[:30]  # as docs/method.md section 2 has it
+    expected = naive_relieff(X, y, k, np.zeros(8, bool), squared=kind is Relief, rows=rows)
+    np.testing.assert_allclose(few.weights_, expected, atol=1e-12)
+    for other in (kind(1, **settings, n_jobs=1).fit(X, y), kind(1, **settings).fit(csr_array(X), y)):
         np.testing.assert_allclose(other.weights_, few.weights_, atol=1e-12)
 
 
@@ -204,6 +247,65 @@ def test_mrmr_is_that_of_naive_loops(form, n_classes):
     assert found.selected_.tolist() == naive_mrmr(X.T.tolist(), y.tolist(), 6, form)
     expected = [naive_information(x, y.tolist()) for x in X.T.tolist()]
     np.testing.assert_allclose(found.weights_, expected, atol=1e-12)
+
+
+def repeating_table(seed, n_classes=3):
+    """Columns of codes: some noise, some of the class, and one that nearly repeats another."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, 200)
+    X = rng.integers(0, 4, (200, 8))
+    X[:, 1] = y + (rng.random(200) < 0.3)
+    X[:, 2] = X[:, 1] + (rng.random(200) < 0.1)
+    X[:, 5] = (y > 0) ^ (rng.random(200) < 0.2)
+    X[:, 6] = (y > 1) ^ (rng.random(200) < 0.2)
+    return X, y
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_mrmr_begins_as_scikit_features_search(seed):
+    """scikit-feature has mutual information in bits, and a greedy search for I(f; y) - β·Σ I(f; s) over the selected s.
+
+    That is Peng's difference where β is one over the number of the selected: for the first feature, whatever β is, and
+    for the second, with β = 1. From the third on it is not: β is one number for the whole search. Its own `MRMR.mrmr`
+    leaves β at 0.8 (in skfeature-chappers 1.2), so it is not Peng's from the second feature on, and it returns ranks
+    of ranks. So the search behind it is asked here, for two features; the whole order is compared below.
+    """
+    from skfeature.function.information_theoretical_based.LCSI import lcsi
+    from skfeature.utility.entropy_estimators import midd
+
+    X, y = repeating_table(seed)
+    found = MRMR(2, bins=None).fit(X, y)
+    np.testing.assert_allclose(found.weights_ / math.log(2), [midd(x, y) for x in X.T.tolist()], atol=1e-12)
+    assert found.selected_.tolist() == lcsi(X, y, mode="index", beta=1, gamma=0, n_selected_features=2).tolist()
+
+
+@pytest.mark.parametrize("form", ["difference", "quotient"])
+@pytest.mark.parametrize("seed", range(3))
+def test_mrmr_is_mrmr_selections_where_that_is_given_mutual_information(seed, form):
+    """mrmr-selection measures relevance by the F statistic and redundancy by Pearson's correlation.
+
+    So as it comes, it need not agree with Peng, nor with us. But it takes other measures: here the mutual information
+    of scikit-learn. Its score is always a quotient; that of exponentials has the order of the difference.
+    It takes a redundancy below 0.001 for 0.001, so there must be none: the unit is a hundredth of a nat.
+    """
+    from mrmr import mrmr_classif  # here, for it silences all warnings
+
+    X, y = repeating_table(seed)
+    measured = []
+
+    def relevance(X, y):
+        return shape(pd.Series({j: 100 * mutual_info_score(X[j], y) for j in X}))
+
+    def redundancy(X, target_column, features):
+        measured.extend(100 * mutual_info_score(X[j], X[target_column]) for j in features)
+        return pd.Series(measured[-len(features) :], features)
+
+    shape = np.exp if form == "difference" else np.positive
+    theirs = mrmr_classif(
+        pd.DataFrame(X), pd.Series(y), 8, relevance, redundancy, lambda I: shape(np.mean(I)), show_progress=False
+    )
+    assert min(measured) > 0.001
+    assert MRMR(8, bins=None, form=form).fit(X, y).selected_.tolist() == theirs
 
 
 def test_information_of_many_levels_is_scikit_learns():

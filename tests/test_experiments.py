@@ -31,6 +31,14 @@ def test_planted_copies_are_near_copies(redundancy):
         assert 0.95 < best < 0.99
 
 
+@pytest.mark.parametrize("shifts", [(0.6, 1.2), (0.5, 0.5)])
+def test_the_class_means_are_as_far_apart_as_the_shifts_say(redundancy, shifts):
+    X, y, origin = redundancy.planted(2, 3, shifts)
+    apart = (X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)).astype(float)
+    expected = np.append(np.linspace(*shifts, 10), 0)[origin]  # -1 is noise
+    assert np.all(np.abs(apart - expected) < 5 * np.sqrt(2 * 1.0625 / 500))
+
+
 def test_mcr_finds_more_of_the_features_that_are_repeated_ten_times(redundancy):
     def mean(method):
         return np.mean([redundancy.distinct(method, 10, seed) for seed in (0, 1)])
@@ -51,3 +59,35 @@ def test_only_missing_answers_are_computed(redundancy, monkeypatch, tmp_path):
     monkeypatch.setattr(redundancy, "BLUR", 0.5)  # other data: all anew
     redundancy.compute()
     assert len(asked) == 2 * len(redundancy.grid())
+
+
+def test_the_published_page_is_that_of_the_answers(redundancy):
+    kept = redundancy.Answers(redundancy.CELLS, redundancy.configuration())
+    assert kept.answers, "redundancy.json is of another configuration: run experiments/redundancy.py again"
+    assert redundancy.markdown(kept) in redundancy.PAGE.read_text()
+
+
+def test_the_tries_are_those_the_page_tells_of(redundancy, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(redundancy, "distinct", lambda *cell: asked.append(cell) or len(asked) % 3)
+    monkeypatch.setattr(redundancy, "commit", lambda: "abc")
+    monkeypatch.setattr(redundancy, "compute", None)  # answers that are kept stay as they are
+    redundancy.main(["--tries"])
+    seeds, shifts = (100, 101, 102), ((0.6, 1.2), (0.4, 0.8), (0.5, 0.5))
+    assert asked == [(method, 10, seed, pair) for method in redundancy.METHODS for pair in shifts for seed in seeds]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| method, r = 10 | shifts 0.6 to 1.2 | shifts 0.4 to 0.8 | shifts 0.5 for all |"
+    assert lines[2] == "| BELIEF | 1.0 (0–2) | 1.0 (0–2) | 1.0 (0–2) |"
+    assert lines[-1] == "Seeds 100 to 102. Computed at commit abc."
+
+
+def test_what_the_page_says_of_equal_shifts(redundancy):
+    seeds = redundancy.TRIED_SEEDS
+
+    def mean(method):
+        return np.mean([redundancy.distinct(method, 10, seed, redundancy.TRIES["0.5 for all"]) for seed in seeds])
+
+    plain = mean("BELIEF")
+    assert plain == 5.0
+    assert round(mean("BELIEF + mCR, θ = 0.3") / plain, 1) == 1.6
+    assert round(mean("BELIEF + mCR, θ = mean") / plain, 1) == 1.4

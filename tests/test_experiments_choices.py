@@ -62,14 +62,20 @@ def test_minmax_leaves_nominal_and_constant_columns(modules):
 
 
 def test_real_data_is_judged_on_rows_that_did_not_select(modules):
-    """Features chosen by the fold's own class would look perfect if the test rows had a say."""
+    """Noise tells nothing of new rows, but much of rows that had a say in which of 2,000 columns of it to take."""
     choices, *_ = modules
     rng = np.random.default_rng(0)
-    y = rng.permutation(np.arange(90) % 2)
-    data = choices.Data(rng.standard_normal((90, 400)), y, np.zeros(400, bool))
-    assert choices.macro_f1(data, lambda part: choices.selected(part, 5, "eta", 2.0, 0), 0) < 0.65
+    y = rng.permutation(np.arange(60) % 2)
+    data = choices.Data(rng.standard_normal((60, 2000)), y, np.zeros(2000, bool))
+
+    def select(part):
+        return choices.selected(part, 20, "eta", 2.0, 0)
+
+    assert choices.macro_f1(data, select, 0) < 0.57
+    leaked = select(data)
+    assert choices.macro_f1(data, lambda part: leaked, 0) > 0.7  # so the bound above would notice
     told = data._replace(X=np.column_stack([data.X[:, 1:], y]))
-    assert choices.macro_f1(told, lambda part: choices.selected(part, 5, "eta", 2.0, 0), 0) > 0.95
+    assert choices.macro_f1(told, select, 0) > 0.9
 
 
 def test_only_missing_answers_are_computed(small, monkeypatch):
@@ -100,3 +106,36 @@ def test_the_published_page_is_that_of_the_answers(modules):
     answers = common.Answers(choices.ANSWERS, choices.configuration())
     assert answers.answers, "choices.json is of another configuration: run experiments/choices.py again"
     assert page.markdown(answers) in choices.PAGE.read_text()
+
+
+def test_what_the_page_says_in_words(modules):
+    choices, page, common = modules
+    answers = common.Answers(choices.ANSWERS, choices.configuration())
+    words = " ".join(choices.PAGE.read_text().split("<!-- choices -->")[0].split())
+
+    def gain(*what):
+        return page.gain(answers, *what)
+
+    def shown(g, digits=3):
+        return f"{g.mean:+.{digits}f} ± {g.error:.{digits}f}"
+
+    near = {(value, kind): gain("kappa", value, kind) for value in (0.7, 0.9, 0.95) for kind in page.KINDS}
+    assert max(abs(g.mean) for g in near.values()) < 0.0055
+    assert [key for key, g in near.items() if abs(g.mean) > g.error] == [(0.9, "real")]
+    assert f"only 0.9 on real data by more than its standard error ({shown(near[0.9, 'real'], 4)})" in words
+    each = [x for kind in page.KINDS for x in gain("kappa", 0.5, kind).each.values()]
+    assert [sum(sign * x > page.NOTABLE for x in each) for sign in (1, -1)] == [3, 4]
+    assert "0.5 is better on three data sets and worse on four" in words
+
+    assert gain("n_neighbors", 20, "planted").each["Parity3+3"] == -1
+    assert f"its mean of {gain('n_neighbors', 20, 'planted').mean:.3f} is that one set alone" in words
+    for k, said in ((20, "on the other nine it is {}, and on none worse"), (40, "{} without Parity3+3")):
+        rest = {name: x for name, x in gain("n_neighbors", k, "planted").each.items() if name != "Parity3+3"}
+        values = list(rest.values())
+        without = page.Gain(np.mean(values), np.std(values, ddof=1) / len(values) ** 0.5, rest)
+        assert len(values) == 9
+        assert said.format(shown(without)) in words
+        assert page.sure(without) == 0
+        assert min(values) >= (0 if k == 20 else -0.02 - 1e-9)
+        assert shown(gain("n_neighbors", k, "real")) in words
+    assert f"add next to nothing ({shown(gain('sample_size', 1.0, 'planted'))})" in words

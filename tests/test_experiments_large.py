@@ -160,6 +160,103 @@ def test_real_files_where_there_are_any(it, tmp_path):
     assert set(data.y) == {0, 1}
 
 
+FILES = {  # of each real set, and of its test file
+    "epsilon": ("epsilon_normalized", "epsilon_normalized.t"),
+    "ECBDL14": ("ECBDL14.arff", "ECBDL14_test.arff"),
+    "url": ("url_combined", None),
+    "kddb": ("kddb", "kddb.t"),
+}
+WIDTHS = {"epsilon": 2_000, "ECBDL14": 4, "url": 3_231_961, "kddb": 29_890_095}
+HEAD = """@relation made
+@attribute number real
+@attribute letter {H,E,C,X}
+@attribute score real
+@attribute other real
+@attribute class {0,1}
+@data
+"""
+
+
+def write_real(folder, name, rows, test=False, letters="HECX"):
+    """A file like a published one; the first feature of row i is i, and its class is 1 unless 3 divides i."""
+    if name == "ECBDL14":
+        text = HEAD + "".join(f"{i},{letters[i % len(letters)]},{i % 5},{i % 3},{int(i % 3 > 0)}\n" for i in rows)
+    else:
+        text = "".join(f"{1 if i % 3 else -1} 1:{i} {2 + i % 9}:1\n" for i in rows)
+    (folder / FILES[name][test]).write_text(text)
+
+
+def firsts(X):
+    """The first feature of each row."""
+    return (X[:, [0]].toarray() if hasattr(X, "toarray") else X[:, :1]).ravel().astype(int).tolist()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_without_a_test_file_some_rows_of_the_real_one_judge(it, name, tmp_path):
+    write_real(tmp_path, name, range(1, 101))
+    ((shown, task),) = it["large_tasks"].real_files(str(tmp_path), None).items()
+    assert shown == f"{name}, the real file"
+    assert ("a fifth of the distinct rows" if name == "ECBDL14" else "a fifth of the rows") in task.describe()
+    data = task.make(0)
+    assert data.X.shape[1] == data.Z.shape[1] == len(data.discrete) == WIDTHS[name]
+    assert 8 < len(data.truth) < 35
+    assert sorted(firsts(data.X) + firsts(data.Z)) == list(range(1, 101))
+    for X, y in ((data.X, data.y), (data.Z, data.truth)):
+        assert y.tolist() == [int(i % 3 > 0) for i in firsts(X)]
+    assert np.array_equal(task.make(0).truth, data.truth)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, test) in FILES.items() if test])
+def test_the_test_file_judges_where_there_is_one(it, name, tmp_path):
+    write_real(tmp_path, name, range(1, 101))
+    write_real(tmp_path, name, (1001, 1002, 1007), test=True, letters="X")
+    (task,) = it["large_tasks"].real_files(str(tmp_path), 50).values()
+    assert "its test file" in task.describe()
+    data = task.make(0)
+    assert firsts(data.X) == list(range(1, 51))
+    assert firsts(data.Z) == [1001, 1002, 1007]
+    assert data.truth.tolist() == [1, 0, 1]
+    if name == "ECBDL14":  # a letter has the same code in both files, though the test file has no other
+        assert set(data.Z[:, 1]) == set(data.X[2::4, 1])
+        assert len(set(data.X[:, 1])) == 4
+
+
+def test_a_test_file_with_one_class_is_judged_as_that_class(it, tmp_path):
+    write_real(tmp_path, "kddb", range(1, 21))
+    write_real(tmp_path, "kddb", (4, 5), test=True)
+    (task,) = it["large_tasks"].real_files(str(tmp_path), None).values()
+    assert task.make(0).truth.tolist() == [1, 1]
+
+
+def test_a_row_and_its_copies_are_on_one_side(it, tmp_path):
+    rows = [i for i in range(300) for _ in range(49 if i % 3 else 1)]
+    write_real(tmp_path, "ECBDL14", np.random.default_rng(0).permutation(rows).tolist())
+    (task,) = it["large_tasks"].real_files(str(tmp_path), None).values()
+    data = task.make(0)
+    learn, judge = firsts(data.X), firsts(data.Z)
+    assert not set(learn) & set(judge)
+    assert sorted(learn + judge) == rows
+    assert 40 < len(set(judge)) < 80
+    assert set(data.truth) == set(data.y) == {0, 1}
+
+
+def test_real_files_go_through_all_of_it(it, spark, tmp_path, monkeypatch, capsys):
+    write_real(tmp_path, "ECBDL14", range(80))
+    write_real(tmp_path, "ECBDL14", range(80, 100), test=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.modules["common"], "commit", lambda: "abc")
+    monkeypatch.setattr(it["large_judges"], "ITERATIONS", 5)
+    monkeypatch.setattr(it["large"], "PAPERS", it["large_ways"].Grid((2,), (3,), (0.25,)))
+    it["large"].main(["--files", str(tmp_path)])
+    text = capsys.readouterr().out
+    assert "| ECBDL14, the real file | 80 | 20 | 4 |" in text
+    assert "on 1 of 1 large tables" in text
+    kept = json.loads((tmp_path / "large-files.json").read_text())
+    assert "its test file" in kept["configuration"]["tasks"]["ECBDL14, the real file"]
+    found = kept["answers"]["ECBDL14, the real file | fold 0 | mRMR | 2"]["selected"].split()
+    assert found[0] == "3"  # the class is whether it is 0
+
+
 @pytest.mark.parametrize("name", ["large", "sampling"])
 def test_the_published_page_is_that_of_the_answers(it, name, data_home, monkeypatch):
     monkeypatch.setenv("BELIEF_DATA", str(data_home))

@@ -4,6 +4,7 @@ import importlib
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -106,10 +107,16 @@ def test_only_missing_answers_are_computed(small, made_anew, monkeypatch, tmp_pa
 
 
 def test_the_page_shows_the_answers_that_are_kept(small, kept, made_anew):
-    page = (HOME / "docs" / "experiments" / "small.md").read_text()
+    page = small.PAGE.read_text()
     for name in small.TASKS:
         assert small.results(kept, name) in page, name
-    assert ", ".join(kept.commits) in page
+    assert small.agreement(kept) in page
+    assert small.markdown(kept) in page
+
+
+def words_of(page):
+    """What stands before the tables, in one line."""
+    return " ".join(page.read_text().split("<!--")[0].split())
 
 
 def test_what_the_page_says_in_words(small, kept, made_anew):
@@ -123,6 +130,55 @@ def test_what_the_page_says_in_words(small, kept, made_anew):
         for n in small.TASKS[name].sizes:
             same = [answers[small.key_of(name, False, method, n)] for method in ("BELIEF", "ReliefF")]
             assert same[0] == same[1]
+
+
+def test_what_the_page_says_of_mcrs_losses(small, kept, made_anew):
+    words, lost = words_of(small.PAGE), {key: gain for key, gain in small.gains(kept).items() if gain[0] < -0.04}
+    assert sorted(lost, key=lambda key: lost[key][0]) == ["XOR-100, 10", "SD3, 6", "Corral-100, 10"]
+    shown = [f"{lost[key][0]:.3f}" for key in ("XOR-100, 10", "SD3, 6", "Corral-100, 10")]
+    assert "XOR-100 with ten features ({}), SD3 with six ({}) and Corral-100 with ten ({})".format(*shown) in words
+    assert all(gain[1] > 0 for gain in lost.values())  # "selected once, it gains on all three"
+    for key, rows in (("XOR-100, 10", 50), ("SD3, 6", 75), ("Corral-100, 10", 32)):
+        assert -lost[key][0] < 2 * 0.5 / rows**0.5
+
+
+def test_what_the_page_says_of_mrmr_on_sd3(small, kept, made_anew):
+    words, printed = words_of(small.PAGE), small.PAPER["SD3"]["mRMR", 6]
+    plain, starred = (kept.answers[f"SD3 | mRMR{star} | 6"]["once"] for star in ("", " *"))
+    assert f"the paper's tree has {printed[5]:.2f} and ours {plain['DT']:.2f}" in words
+    assert f"logistic regression {printed[6]:.2f} and {plain['LR']:.2f}" in words
+    assert f"the tree has {starred['DT']:.2f}, logistic regression {starred['LR']:.2f}." in words
+    before = np.mean(small.apart(kept, "once"))
+    swapped = {key.replace("mRMR *", "mRMR"): kept.answers[key] for key in kept.answers if " mRMR * " in key}
+    other = SimpleNamespace(answers={**kept.answers, **swapped})
+    assert f"would be {np.mean(small.apart(other, 'once')):.3f} instead of {before:.3f}" in words
+
+
+def test_what_the_page_says_of_the_pair_of_xor100(small, tasks, published):
+    rows = tasks.problem("XOR-100")
+    X, y = rows.X.astype(int), rows.y.astype(int)
+    agree = (X[:, :, None] ^ X[:, None, :] == y[:, None, None]).sum(axis=0)
+    assert agree[4, 6] == len(y) == 50
+    others = agree[~np.eye(X.shape[1], dtype=bool) & (agree < 50)]
+    most, opposite = others.max(), 50 - others.min()
+    assert f"is the class in {most} at most, and the opposite of the class in {opposite} at most" in words_of(
+        small.PAGE
+    )
+
+
+def test_what_the_page_of_all_experiments_says_of_the_small_ones(small, kept, made_anew):
+    words, answers, gains = words_of(HOME / "docs" / "reproduction.md"), kept.answers, small.gains(kept)
+    found = [sum(answers[f"Madelon | {method} | 20"]["counts"][:2]) for method in ("BELIEF", "BELIEF + mCR")]
+    assert "plain BELIEF has {} of the 20 that matter, with mCR {}".format(*found) in words
+    assert f"loses {-gains['XOR-100, 10'][0]:.3f} and {-gains['Corral-100, 10'][0]:.3f} of accuracy" in words
+    assert min(gains[key][0] for key in ("XOR-100, 2", "Corral-100, 4")) > 0  # "with fewer features it gains"
+    other = [
+        (answers[f"Corral-100 | {method} | {n}"]["counts"][0], figures[0])
+        for (method, n), figures in small.PAPER["Corral-100"].items()
+        if answers[f"Corral-100 | {method} | {n}"]["counts"][0] != figures[0]
+    ]
+    assert len(other) == 1
+    assert "{} relevant ones, against {}".format(*other[0]) in words
 
 
 def test_some_answers_come_out_again(small, kept, published):

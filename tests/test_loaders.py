@@ -85,6 +85,19 @@ def test_the_large_libsvm_files_plain_and_packed(tmp_path):
     assert url.y.tolist() == [1, -1]
 
 
+def test_test_files_are_as_wide_as_the_others(tmp_path):
+    (tmp_path / "epsilon_normalized.t").write_text("-1 2000:0.5\n")
+    (tmp_path / "kddb.t.bz2").write_bytes(bz2.compress(b"1 2:1 5:1\n0 1:1\n1 3:1\n"))
+    assert load("epsilon_test", tmp_path).X[0].shape == (1, 2000)
+    kddb = load("kddb_test", tmp_path)
+    assert kddb.X[0].shape == (3, 29_890_095)
+    assert kddb.X[0].indices.tolist() == [1, 4, 0, 2]
+    assert kddb.y.tolist() == [1, 0, 1]
+    assert load("kddb_test", tmp_path, max_rows=2).y.tolist() == [1, 0]
+    with pytest.raises(FileNotFoundError, match=r"There is no file kddb \(plain"):
+        load("kddb", tmp_path)
+
+
 ARFF = """% made up
 @relation ECBDL14
 @attribute separation real
@@ -99,14 +112,15 @@ ARFF = """% made up
 """
 
 
-def test_arff_says_what_is_nominal(tmp_path):
-    (tmp_path / "ECBDL14.arff").write_text(ARFF)
-    data = load("ECBDL14", tmp_path)
+@pytest.mark.parametrize("name", ["ECBDL14", "ECBDL14_test"])
+def test_arff_says_what_is_nominal(name, tmp_path):
+    (tmp_path / f"{name}.arff").write_text(ARFF)
+    data = load(name, tmp_path)
     assert data.X.column_names == ["separation", "PredSS_r1_-1", "level"]
     assert data.X.to_pylist()[1] == {"separation": 7.5, "PredSS_r1_-1": "X", "level": "1"}
     assert data.discrete.tolist() == [False, True, True]
     assert data.y.tolist() == [0, 1, 0]
-    assert load("ECBDL14", tmp_path, max_rows=2).X.shape == (2, 3)
+    assert load(name, tmp_path, max_rows=2).X.shape == (2, 3)
 
 
 def test_the_folder_may_come_from_the_environment(monkeypatch, tmp_path):

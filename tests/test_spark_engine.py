@@ -3,12 +3,14 @@
 On Spark Connect the same tests run in a child process (see spark_sessions.py).
 """
 
+import itertools
 import json
 import os
 from threading import Timer
 
 import numpy as np
 import pytest
+import test_invariances
 import test_oracle
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,8 +26,8 @@ from spark_sessions import (
 from tables import cases
 
 import belief
+from belief.engines.spark import blocks, select_frame
 from belief.engines.spark import engine as spark_engine
-from belief.engines.spark import select_frame
 from belief.engines.spark.engine import SparkEngine
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.wire import pack, unpack
@@ -80,6 +82,7 @@ test_the_method = few(test_oracle.test_the_method_agrees_with_the_oracle, 4)
 test_joint_collisions = few(test_oracle.test_joint_collisions_agree_with_the_oracle, 3)
 test_neighbours = few(test_oracle.test_the_neighbours_are_those_of_the_oracle_in_order, 4)
 test_lazy_selection = test_oracle.test_lazy_selection_gives_what_measuring_everything_gives
+test_small_and_large_values = test_oracle.test_very_small_and_very_large_values
 test_far_values = test_oracle.test_values_far_from_zero_and_far_apart_do_not_hide_neighbours
 
 
@@ -191,6 +194,45 @@ def test_a_block_that_comes_back_different_is_an_error(spark, fixed):
             engine.sample(np.array([10]), 0)
 
 
+def test_a_partition_of_several_blocks_comes_back_the_same(spark):
+    """Computed again, it reaches Python in other batches."""
+    features = "transform(sequence(0, 49), j -> double(hash(id, j))) features"
+    with engine_on(spark, spark.range(0, 170_000, 1, 1).selectExpr(features, "id % 2 label"), "memory") as engine:
+        engine.describe()
+        assert len(engine._store.placed) == 3
+        engine._store._staged.unpersist(blocking=True)
+        assert len(engine.sample(np.array([10]), 0).row) == 10
+
+
+@given(cuts=st.lists(st.integers(0, 300), max_size=6), sparse=st.booleans())
+@settings(max_examples=50, deadline=None, derandomize=True)
+def test_blocks_do_not_depend_on_batches(cuts, sparse):
+    import pyarrow as pa
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) * (rng.random((300, 4)) < 0.5)
+    dense = np.arange(300) % 3 > 0 if sparse else np.ones(300, bool)
+    rows = [[*x] if d else [*x[x != 0], *np.flatnonzero(x)] for x, d in zip(X, dense, strict=True)]
+    size = pa.array([None if d else 4 for d in dense], pa.int32())
+    whole = pa.record_batch(
+        [size, pa.array(rows, pa.list_(pa.float64())), pa.array(np.arange(300) % 2)], ["size", "values", "label"]
+    )
+
+    def staged(at):
+        edges = [0, *sorted(at), 300]
+        batches = [whole.slice(a, b - a) for a, b in itertools.pairwise(edges)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(blocks, "BLOCK_BYTES", 1000)
+            found = list(blocks._blocks(blocks.Reader(None, "y", "X", np.zeros(0, bool), 4)(iter(batches), {})))
+        return [
+            (np.concatenate(part).tobytes() if isinstance(part, list) else part.toarray().tobytes(), codes.tolist())
+            for part, _, codes in found
+        ]
+
+    assert staged(cuts) == staged([])
+    assert len(staged([])) > 5
+
+
 def test_blocks_are_kept_in_the_folder_named_and_gone_in_the_end(spark, tmp_path):
     X, y = table()
     with engine_on(spark, in_partitions(spark, X, y.astype(np.int32), 3), str(tmp_path)) as engine:
@@ -228,6 +270,9 @@ BAD = {
     ),
     "twice": (lambda df: df.selectExpr("features", "label", "1 Label"), {}, r"the columns \['label', 'Label'\] of"),
     "twin": (lambda df: df.selectExpr("1 a", "2 A", "label"), {}, r"tell the columns \['a', 'A'\] .* apart: rename"),
+    "no features": (lambda df: df.selectExpr("array_repeat(1D, 0) features", "label"), {}, "without features in row 0"),
+    "a stream": (lambda df: df.sparkSession.readStream.format("rate").load(), {"label": "value"}, "is a stream"),
+    "said twice": (lambda df: df, {"y": "label"}, "Both y and label='label' are given"),
     "infinite": (lambda df: df.selectExpr("array(double('inf'), 1D) features", "label"), {}, "contains infinity"),
 }  # fmt: skip
 
@@ -264,6 +309,62 @@ def test_a_bad_row_is_named_by_its_number_in_the_whole(spark, label, features, s
         belief.select(df, label="label")
 
 
+def test_a_missing_value_in_sparse_rows_is_named_by_its_number_in_the_whole(spark):
+    from pyspark.ml.linalg import Vectors
+
+    rows = [(i, Vectors.sparse(9, [i % 9], [float("nan") if i == 33 else 1.0]), i % 2) for i in range(40)]
+    df = spark.createDataFrame(rows, ["i", "features", "label"]).repartitionByRange(4, "i").sortWithinPartitions("i")
+    with pytest.raises(ValueError, match=r"NaN \(row 33, column 6\): missing values in sparse data are not supported"):
+        belief.select(df.drop("i"), label="label")
+
+
+def test_what_the_schema_shows_is_refused_before_any_job(spark):
+    if "SPARK_REMOTE" in os.environ:
+        pytest.skip("Connect does not tell of jobs")
+    df = spark.range(10).selectExpr("id a", "id % 2 label", "array(id) v")
+    spark.sparkContext.setJobGroup("bad", "")
+    for given_settings, said in (
+        ({"label": "lable"}, "did you mean 'label'"),
+        ({"label": "v"}, "has the type array<bigint>"),
+        ({"label": "label"}, "'v' has the type array<bigint>, but must be numbers, strings or booleans"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            belief.select(df, **given_settings)
+    with pytest.raises(ValueError, match="staging must be 'auto', 'memory', 'disk', or the full path"):
+        belief.select(df.select("a", "label"), label="label", staging="folder")
+    assert not spark.sparkContext.statusTracker().getJobIdsForGroup("bad")
+
+
+INVARIANCES = {
+    "partitions": lambda X, y: (X, y),
+    "float32": lambda X, y: (X.astype(np.float32).astype(float), y),
+    "rescaled and shifted": lambda X, y: (X * 1e3 ** (np.arange(X.shape[1]) % 5 - 2) + np.arange(X.shape[1]), y),
+    "relabelled": lambda X, y: (X, np.array([7, -1, 3])[y]),
+}
+
+
+@pytest.mark.parametrize("change", INVARIANCES)
+def test_an_invariance(spark, change):
+    """Section 7 of the method, by name, on Spark."""
+    X, y = INVARIANCES[change](test_invariances.X, test_invariances.Y)
+    chosen = {**test_invariances.SETTINGS, "scale": "standard"}
+    as_given = (X if change == "float32" else test_invariances.X), test_invariances.Y
+    got = belief.select(in_partitions(spark, X, y.astype(np.int32), 4), label="label", **chosen)
+    wanted = belief.select(*as_given, **chosen)
+    assert got.selected.tolist() == wanted.selected.tolist()
+    np.testing.assert_allclose(got.weights, wanted.weights, rtol=1e-6 if "shifted" in change else 1e-9, atol=1e-12)
+
+
+def test_twins_and_constants(spark):
+    X = np.column_stack([test_invariances.X, test_invariances.X[:, 0]])
+    df = in_partitions(spark, X, test_invariances.Y.astype(np.int32), 4)
+    chosen = {"label": "label", "sample_size": 150, "random_state": 3, "n_features_to_select": 13}
+    plain, paying = belief.select(df, redundancy=None, **chosen), belief.select(df, **chosen)
+    assert plain.weights[0] == pytest.approx(plain.weights[12], rel=1e-12)
+    assert paying.selected.tolist().index(12) > plain.selected.tolist().index(12) > plain.selected.tolist().index(0)
+    assert plain.selected[-1] == paying.selected[-1] == 3  # constant
+
+
 def test_progress_is_told(spark):
     X, y = table()
     told = []
@@ -296,7 +397,13 @@ def test_all_of_it_on_connect():
 
 
 @pytest.mark.parametrize(
-    ("discrete", "said"), [([-1], "count from the front"), ([15], "speaks of 16 features"), (["a"], "no column names")]
+    ("discrete", "said"),
+    [
+        ([-1], "count from the front"),
+        ([15], "speaks of 16 features"),
+        (["a"], "no column names"),
+        ([True, False], "a mask of 2 values, but the vectors have 8"),
+    ],
 )
 def test_discrete_features_of_vectors_of_unknown_length(spark, discrete, said):
     X, y = table()

@@ -202,6 +202,37 @@ def test_odd_column_names(columns):
     assert model.transform(odd).columns == ["a.b", "copy", "weak", "flat", "`e", "kind"]
 
 
+@pytest.mark.parametrize("as_array", [False, True])
+def test_odd_names_of_vectors(df, selector, as_array):
+    from pyspark.ml.functions import vector_to_array
+
+    odd = df.withColumnRenamed("features", "a.b")
+    if as_array:
+        odd = odd.withColumn("a.b", vector_to_array(odd["`a.b`"]))
+    model = selector.copy().setFeaturesCol("a.b").fit(odd)
+    wanted = selector.fit(df)
+    assert model.selectedFeatures == wanted.selectedFeatures
+    got = [row.best.toArray().tolist() for row in model.transform(odd).select("best").collect()]
+    assert got == [row.best.toArray().tolist() for row in wanted.transform(df).select("best").collect()]
+    assert "a.b" in model.transform(odd).columns
+
+
+def test_arrays_with_missing_values(df, selector):
+    from pyspark.ml.functions import vector_to_array
+    from pyspark.sql.functions import expr
+
+    gaps = df.withColumn("features", vector_to_array("features")).withColumn(
+        "features", expr("transform(features, (x, i) -> if(i = 1 and x > 0, null, x))")
+    )
+    model = selector.copy().setNumTopFeatures(3).fit(gaps)
+    assert len(model.transform(gaps).select("best").collect()[0].best) == 3
+
+
+def test_a_column_named_twice_is_refused(columns):
+    with pytest.raises(ValueError, match="Column 'signal' is named as a feature 2 times"):
+        BeliefSelector(inputCols=["signal", "signal", "noise"], labelCol="kind").fit(columns)
+
+
 def test_transform_names_a_missing_column(df, selector):
     model = selector.fit(df)
     with pytest.raises(ValueError, match=r"no column 'features' \(did you mean 'feature'\?\)"):

@@ -1,6 +1,8 @@
 """The sparse problems made to measure are what they say they are."""
 
 import math
+import tracemalloc
+from hashlib import blake2b
 
 import numpy as np
 import pytest
@@ -125,6 +127,59 @@ def test_a_seed_makes_the_same_rows_in_blocks_of_any_size(make):
     assert not np.array_equal(one.informative, different.informative)
 
 
+DIGESTS = {url_like: "b1179bf44c4fdda3", kddb_like: "2c3dce8284233b55"}
+
+
+@pytest.mark.parametrize("make", DIGESTS)
+def test_the_rows_are_the_ones_the_published_figures_were_computed_on(make):
+    problem = make(1_000, 50_000)
+    (X,) = problem.X
+    parts = (X.indptr, X.indices, X.data, problem.y, problem.informative)
+    assert blake2b(b"".join(x.tobytes() for x in parts), digest_size=8).hexdigest() == DIGESTS[make]
+
+
+def test_without_redundant_columns_every_informative_one_is_alone(problem):
+    assert problem.relevant == tuple((j,) for j in problem.informative.tolist())
+    assert problem.redundant.shape == (0,)
+    assert problem.discrete.tolist() == [False] * N_FEATURES
+
+
+@pytest.mark.parametrize("make", [url_like, kddb_like])
+def test_redundant_columns_repeat_the_first_of_their_group(make):
+    problem = make(40_000, 50_000, n_redundant=50, block_rows=15_000)
+    whole = vstack(problem.X, format="csc")
+    assert [group[0] for group in problem.relevant] == problem.informative.tolist()
+    assert [len(group) for group in problem.relevant] == [3] * 10 + [2] * 30
+    assert sorted(j for group in problem.relevant for j in group[1:]) == problem.redundant.tolist()
+    assert len(np.union1d(problem.informative, problem.redundant)) == 90
+    assert problem.discrete.tolist() == [False] * 50_000
+    for original, *copies in problem.relevant:
+        there = whole[:, [original]].toarray().ravel()
+        for copy in (whole[:, [j]].toarray().ravel() for j in copies):
+            assert set(copy) == {0, 1}
+            assert not copy[there == 0].any()
+            assert abs(copy[there == 1].mean() - 0.9) < 6 * math.sqrt(0.09 / there.sum())
+            assert np.corrcoef(there, copy)[0, 1] > 0.9
+    assert abs(whole.nnz / 40_000 - MAKERS[problem.name][1]) < 0.02 * whole.nnz / 40_000
+    plain = make(40_000, 50_000)  # copies change neither the classes nor which columns are informative
+    assert np.array_equal(problem.y, plain.y)
+    assert np.array_equal(problem.informative, plain.informative)
+
+
+def test_redundant_rows_are_the_same_in_blocks_of_any_size():
+    one, other = (url_like(1_000, 50_000, n_redundant=50, block_rows=n) for n in (1_000, 77))
+    assert (one.X[0] != vstack(other.X)).nnz == 0
+
+
+def test_besides_the_rows_only_one_block_is_in_memory():
+    kddb_like(10, 20_000, n_redundant=50)  # compiles
+    tracemalloc.start()
+    problem = kddb_like(40_000, 20_000, n_redundant=50, block_rows=2_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * sum(x.nbytes for X in problem.X for x in (X.data, X.indices, X.indptr))
+
+
 def test_a_narrow_problem_ends():
     problem = kddb_like(500, 140, 29)
     assert abs(problem.X[0].nnz / 500 - 29) < 2
@@ -135,9 +190,11 @@ REFUSED = {
     "a fraction": ({"block_rows": 1.5}, "block_rows must be an integer"),
     "none informative": ({"n_informative": 0}, "n_informative must be"),
     "negative": ({"n_real": -1}, "n_real must be an integer of at least 0"),
+    "half a copy": ({"n_redundant": 0.5}, "n_redundant must be an integer of at least 0"),
+    "too many copies": ({"n_redundant": 900}, "nnz_per_row=29 is too small: 40 informative, 900 redundant and 0 real"),
     "too wide": ({"n_features": 2**31}, "below 2..31"),
     "too narrow": ({"n_features": 50}, "n_features=50 is too small.*at least 136"),
-    "too few non-zeros": ({"nnz_per_row": 3}, "nnz_per_row=3 is too small: 40 informative and 0 real-valued columns"),
+    "too few non-zeros": ({"nnz_per_row": 3}, "nnz_per_row=3 is too small: 40 informative, 0 redundant and 0 real"),
     "one class": ({"positive": 1.0}, "positive must be between 0 and 1"),
     "huge blocks": ({"n_rows": 10**8, "block_rows": 10**8}, "block_rows=100000000 is too large"),
 }

@@ -38,6 +38,7 @@ def select(
     working_memory: int = 1024,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    staging: str = "auto",
     **settings: Any,
 ) -> Result:
     """Select features with BELIEF.
@@ -66,6 +67,9 @@ def select(
         Called with a `belief.progress.Progress` as the run goes on.
     checkpoint : path, default=None
         A folder in which neighbours and sums are noted after each batch: the same call continues from there.
+    staging : str, default="auto"
+        Of a Spark DataFrame, where its rows are held during the run: "memory", "disk", or the full path of a folder
+        that every executor reaches; "auto": a temporary folder where Spark runs on one machine, and memory elsewhere.
     **settings
         The other settings of :class:`BeliefSelector`, by the same names: `n_neighbors`, `sample_size`, `batch_size`,
         `neighborhood`, `scale`, `redundancy`, `theta`, `eta`, `kappa`, `stratify`, `random_state`.
@@ -84,13 +88,17 @@ def select(
     >>> belief.select(X, y, 1, random_state=0).selected
     array([3])
     """
-    others = ("label", "discrete_features", "n_jobs", "verbose", "working_memory", "callback", "checkpoint")
+    others = ("label", "discrete_features", "n_jobs", "verbose", "working_memory", "callback", "checkpoint", "staging")
     chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
     check_resources(n_jobs, working_memory, verbose)
     if is_spark(X):
         if checkpoint is not None:
             raise ValueError("checkpoint is for files and tables on one machine; on Spark the staged blocks are kept.")
-        return _select_spark(X, y if label is None else label, chosen, discrete_features, verbose, callback)
+        refuse_both(y, label)
+        options = {"discrete_features": discrete_features, "staging": staging, "verbose": verbose, "callback": callback}
+        return _select_spark(X, label or y, chosen, options)
+    if staging != "auto":
+        raise ValueError(f"staging is for Spark DataFrames; got {staging!r} with another table: leave it out.")
     notes = Checkpoint(checkpoint)
     reporter = Reporter(callback, bar=verbose > 0)
     options = {"n_jobs": n_jobs, "working_memory": working_memory * 2**20, "report": reporter.rows}
@@ -132,19 +140,20 @@ def is_spark(X: Any) -> bool:
     return type(X).__module__.startswith("pyspark.sql.") and hasattr(X, "sparkSession")
 
 
-def _select_spark(
-    df: Any, label: Any, settings: Settings, discrete_features: Any, verbose: int, callback: Callback | None
-) -> Result:
+def _select_spark(df: Any, label: Any, settings: Settings, options: dict[str, Any]) -> Result:
     """On Spark, a column named features is the vectors; if there is none, all columns but the label are features."""
     from belief.engines.spark import select_frame
 
     if not isinstance(label, str):
         raise ValueError("Of a Spark DataFrame, say which column holds the class, with label='name'.")
     features = "features" if "features" in df.columns else [name for name in df.columns if name != label]
-    return select_frame(
-        df, features=features, label=label, settings=settings, discrete_features=discrete_features, verbose=verbose,
-        callback=callback,
-    )  # fmt: skip
+    return select_frame(df, features=features, label=label, settings=settings, **options)
+
+
+def refuse_both(y: Any, label: str | None) -> None:
+    """Refuse the classes said twice."""
+    if y is not None and label is not None:
+        raise ValueError(f"Both y and label={label!r} are given: give one of them.")
 
 
 def take_label(X: Any, y: Any, label: str | None, discrete_features: Any) -> tuple[Any, Any]:
@@ -159,8 +168,7 @@ def take_label(X: Any, y: Any, label: str | None, discrete_features: Any) -> tup
         return opened if isinstance(opened, tuple) else (opened, None)
     if label is None:
         return X, y
-    if y is not None:
-        raise ValueError(f"Both y and label={label!r} are given: give one of them.")
+    refuse_both(y, label)
     return split_label(X, label)
 
 

@@ -5,12 +5,15 @@
 Both measure a difference as diff(A, a, b) = |a - b|/(max - min) for a continuous feature and 0 or 1 for a discrete one,
 and take neighbours by the Euclidean distance √Σdiff², as Kira and Rendell do. Kononenko, and scikit-rebate after him,
 add up the differences instead (Manhattan). The two agree on the order of neighbours where every difference is 0 or 1.
+The weights of Relief are sums of diff², those of ReliefF sums of diff.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,13 +23,17 @@ from belief.api import check_resources, engine_for
 from belief.baselines.base import Baseline, checks
 from belief.data.labels import encode_labels
 from belief.data.table import Table, open_table
-from belief.engines.base import Engine
+from belief.engines.base import spans
+from belief.engines.local import LocalEngine
+from belief.engines.sparse import SparseEngine
 from belief.method.algorithm import pairs_of, search_of
 from belief.method.difference import Difference
-from belief.method.partials import Array, Pairs, Summary
+from belief.method.partials import Array, Pairs, Summary, Tally
 from belief.method.relevance import by_weight, relevance
 from belief.method.selection import Selection
 from belief.method.settings import Settings
+
+Engine = LocalEngine | SparseEngine  # rows at hand: `tally_squares` asks of them what the protocol does not
 
 
 def by_range(summary: Summary, discrete: Array) -> Difference:
@@ -38,16 +45,23 @@ def by_range(summary: Summary, discrete: Array) -> Difference:
 
 
 def relieff(
-    engine: Engine, labels: Array, settings: Settings, check: Callable[[Summary], None] = lambda summary: None
+    engine: Engine,
+    labels: Array,
+    settings: Settings,
+    check: Callable[[Summary], None] = lambda summary: None,
+    squared: bool = False,
 ) -> tuple[Array, Array]:
     """The weights of ReliefF, and which features are constant.
 
     W[A] = Σ_q (Σ_{c ≠ class(q)} P(c)/(1 - P(class(q))) · mean diff to its misses of c - mean diff to its hits) / s
 
+    With one neighbour, two classes and diff² for diff these are the weights of Relief.
+
     Parameters
     ----------
     labels : the class of each row, as a number from 0
     check : called with the summary, to refuse data that cannot be used
+    squared : whether diff² takes the place of diff
     """
     summary = engine.describe()
     check(summary)
@@ -58,12 +72,33 @@ def relieff(
     pairs = pairs_of(sample, found, slice(None))
     queries = np.bincount(sample.label, minlength=engine.n_classes) / len(sample.row)
     P = summary.class_counts / summary.m
+    tally = partial(tally_squares, engine) if squared else engine.tally
     W = np.zeros(engine.n_features)
     for c, mine in enumerate(_by_class(pairs, labels, engine.n_classes)):
         share = queries * P[c] / (1.0 - P)  # of the queries of each class: their misses of class c
         share[c] = queries[c]  # their hits
-        W += relevance(engine.tally(mine, difference, settings.kappa), share)
+        W += relevance(tally(mine, difference, settings.kappa), share)
     return W, difference.constant
+
+
+def tally_squares(engine: Engine, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
+    """The engine's tally, with Δ² in place of Δ.
+
+    The kernels add Δ up by the class of the query. Here each pair is a class of its own, so that its sums are its
+    differences; they are squared, and then added up by class.
+    """
+    n_classes, F = engine.n_classes, engine.n_features
+    height = max(1, engine.working_memory // (12 * 8 * F))  # a dozen numbers for each feature of a pair, on the way
+    alone = copy(engine)  # the same rows and threads
+    total = Tally.zero(n_classes, F)
+    for a, b in spans(len(pairs), height):
+        mine = Pairs(pairs.query[a:b], pairs.neighbour[a:b], np.arange(b - a), pairs.hit[a:b])
+        alone.n_classes = b - a
+        each = alone.tally(mine, difference, kappa)
+        of = (pairs.c[a:b] == np.arange(n_classes)[:, None]).astype(float)  # (|C|, pairs)
+        squares = replace(each, DD=of @ each.DD**2, ED=of @ each.ED**2, DC=of @ each.DC, EC=of @ each.EC)
+        total = total.merge(squares)
+    return total
 
 
 def _by_class(pairs: Pairs, labels: Array, n_classes: int) -> list[Pairs]:
@@ -75,6 +110,8 @@ def _by_class(pairs: Pairs, labels: Array, n_classes: int) -> list[Pairs]:
 
 class _Neighbourhood(Baseline):
     """Relief and ReliefF as selectors."""
+
+    _squared = False  # whether the weights are sums of diff²
 
     def _fit(self, X: Any, y: Any, n_neighbors: int) -> Self:
         check_resources(self.n_jobs, self.working_memory, 0)
@@ -94,7 +131,7 @@ class _Neighbourhood(Baseline):
     def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
         options = {"n_jobs": self.n_jobs, "working_memory": self.working_memory * 2**20}
         with engine_for(table, labels, len(self.classes_), options) as engine:
-            return relieff(engine, labels, settings, checks(settings, table.names))
+            return relieff(engine, labels, settings, checks(settings, table.names), self._squared)
 
     def _check_classes(self) -> None:
         """Refuse what the method is not for."""
@@ -208,13 +245,13 @@ class ReliefF(_Neighbourhood):
 class Relief(_Neighbourhood):
     """Select features by Relief (Kira and Rendell 1992), for two classes.
 
-    A feature's weight falls by its difference to a row's nearest hit, and rises by that to its nearest miss, by
-    Euclidean distance. Kira and Rendell add up the squares of the differences. Here they are added up as they are, as
-    Kononenko (1994) writes Relief: then it is ReliefF with one neighbour, on the same kernels. For discrete features,
-    whose differences are their own squares, the weights are the same either way.
+    For each sampled row, a feature's weight falls by diff²/s of the row and its nearest hit, and rises by that of the
+    row and its nearest miss, by Euclidean distance. Kononenko (1994) writes Relief with diff in place of diff²: that is
+    :class:`ReliefF` with one neighbour. For discrete features, whose differences are their own squares, the two have
+    the same weights.
 
-    The parameters and attributes are those of :class:`ReliefF`, without `n_neighbors`; `sample_size` is the m of Kira
-    and Rendell.
+    The parameters and attributes are those of :class:`ReliefF`, without `n_neighbors`; `sample_size` is s, the m of
+    Kira and Rendell.
 
     References
     ----------
@@ -224,10 +261,12 @@ class Relief(_Neighbourhood):
     --------
     >>> import numpy as np
     >>> from belief.baselines import Relief
-    >>> X = np.array([[0, 5], [1, 5.5], [9, 5.1], [10, 5.6]])
+    >>> X = np.array([[0, 5], [1, 5.5], [6, 5.2], [10, 5.6]])
     >>> Relief(1).fit(X, ["a", "a", "b", "b"]).weights_.round(2)
-    array([ 0.8 , -0.67])
+    array([ 0.36, -0.44])
     """
+
+    _squared = True
 
     def __init__(
         self,

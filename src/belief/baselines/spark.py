@@ -134,7 +134,7 @@ class CodedColumns(SparkEngine):
         discrete = self.discrete
         if bins is None and not discrete.all():
             discrete = np.ones(self.n_features, bool)
-            parts = self._run(Describe(self.n_features, discrete, SLICE), 48 * self.n_features, "describing")
+            parts = self._run(Describe(self.n_features, discrete, self._slice(48)), 48 * self.n_features, "describing")
             summary = joined([summary_of(parts[i]) for i in sorted(parts)])
         upto = np.split(summary.levels.value, np.searchsorted(summary.levels.feature, np.arange(1, self.n_features)))
         if bins is not None and not discrete.all():
@@ -269,7 +269,7 @@ class Coded:
     def __init__(self, store: Files | Persisted, job: Encode) -> None:
         from pyspark import StorageLevel
 
-        self._store, self.placed = store, store.placed
+        self._store, self.placed, self.tasks = store, store.placed, store.tasks
         self._table = store.answers(job).where("slice >= 0").persist(StorageLevel.MEMORY_AND_DISK)
 
     def answers(self, job: Job) -> Any:

@@ -64,9 +64,10 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
     Parameters
     ----------
     name : str
-        One of `names()`. `epsilon`, `epsilon_test`, `url` and `kddb` are LIBSVM files, plain or packed; `ECBDL14` is
-        the ARFF or CSV file, class last, under the name ECBDL14.arff or ECBDL14.csv. The others are small, or parts of
-        large ones.
+        One of `names()`. `epsilon`, `epsilon_test`, `url`, `kddb` and `kddb_test` are LIBSVM files, plain or packed;
+        `ECBDL14` is the ARFF or CSV file, class last, under the name ECBDL14.arff or ECBDL14.csv, and `ECBDL14_test`
+        its test file, under the name ECBDL14_test.arff or ECBDL14_test.csv. The others are small, or parts of large
+        ones.
     home : path, optional
         The folder with the files, or with the folders kais, large_slices, text, sparse and microarray. None: the
         folder in the environment variable BELIEF_DATA.
@@ -292,5 +293,7 @@ _ENTRIES = {
     "epsilon_test": _libsvm("epsilon_normalized.t", _dense, 2_000),
     "url": _libsvm("url_combined", _sparse, 3_231_961),
     "kddb": _libsvm("kddb", _sparse, 29_890_095),
+    "kddb_test": _libsvm("kddb.t", _sparse, 29_890_095),
     "ECBDL14": _Entry(("ECBDL14.arff", "ECBDL14.csv"), _ECBDL14, _ecbdl14),
+    "ECBDL14_test": _Entry(("ECBDL14_test.arff", "ECBDL14_test.csv"), _ECBDL14, _ecbdl14),
 }

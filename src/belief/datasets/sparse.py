@@ -2,8 +2,9 @@
 
 A row has three kinds of columns. Informative ones are in it with a probability that depends on its class; real-valued
 ones with one that does not; the rest are drawn at random, the r-th most popular column with a chance near 1/r (Zipf's
-law). Column numbers are then scattered, so that they tell nothing of popularity. Each row is made from random numbers
-of its own, found from the seed and the row's number: blocks of any size hold the same rows.
+law). Redundant columns, where they are asked for, are in most rows of an informative one. Column numbers are then
+scattered, so that they tell nothing of popularity. Each row is made from random numbers of its own, found from the seed
+and the row's number: blocks of any size hold the same rows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from belief.method.settings import is_integer, is_real
 
 _RARE, _WEAKEST, _STRONGEST = 0.05, 0.05, 0.25  # an informative column's rate in its rare class, and how much more
 _REAL_RATE = 0.9
+_KEPT = 0.9  # of the rows of an informative column, the share that a redundant one is in: they correlate at 0.94
 _SPREAD = 0.4  # rows have from 60 % to 140 % of the mean number of popular columns
 
 
@@ -37,6 +39,13 @@ class SparseProblem:
     informative : array
         The columns that differ between the classes, strongest first. How strong a column is, is the difference between
         the shares of the rows of each class that have it: from 0.25 down to 0.05, in equal steps.
+    relevant : tuple of tuples of int
+        Groups of columns, strongest first: one column of each group is needed. The first of a group is informative,
+        the others repeat it.
+    redundant : array
+        The columns that repeat an informative one.
+    discrete : array of bool
+        Which columns are nominal: none, since a column of zeros and ones is a number here.
     name : str
         What it is like.
     """
@@ -44,6 +53,9 @@ class SparseProblem:
     X: list[csr_array]
     y: Array
     informative: Array
+    relevant: tuple[tuple[int, ...], ...]
+    redundant: Array
+    discrete: Array
     name: str
 
 
@@ -54,6 +66,7 @@ def url_like(
     *,
     n_informative: int = 40,
     n_real: int = 40,
+    n_redundant: int = 0,
     positive: float = 1 / 3,
     seed: int = 0,
     block_rows: int = 200_000,
@@ -71,6 +84,9 @@ def url_like(
         frequent in class 1, the others in class 0.
     n_real : int
         How many columns have values between 0 and 1, in 9 of 10 rows; they tell nothing of the class.
+    n_redundant : int
+        How many columns repeat an informative one, the strongest first and each in turn: they are in 9 of 10 of its
+        rows, and in no other.
     positive : float
         The share of class 1.
     seed : int
@@ -78,7 +94,8 @@ def url_like(
     block_rows : int
         The rows of a block.
     """
-    return _make("url-like", n_rows, n_features, nnz_per_row, n_informative, n_real, positive, seed, block_rows)
+    plan = _plan(n_features, nnz_per_row, n_informative, n_real, n_redundant, positive, seed)
+    return _make("url-like", n_rows, plan, block_rows)
 
 
 def kddb_like(
@@ -88,6 +105,7 @@ def kddb_like(
     *,
     n_informative: int = 40,
     n_real: int = 0,
+    n_redundant: int = 0,
     positive: float = 0.86,
     seed: int = 0,
     block_rows: int = 500_000,
@@ -96,44 +114,40 @@ def kddb_like(
 
     The parameters are those of `url_like`. In full size X takes 4.5 GB.
     """
-    return _make("kddb-like", n_rows, n_features, nnz_per_row, n_informative, n_real, positive, seed, block_rows)
+    plan = _plan(n_features, nnz_per_row, n_informative, n_real, n_redundant, positive, seed)
+    return _make("kddb-like", n_rows, plan, block_rows)
 
 
 class _Plan(NamedTuple):
-    """All that the rows have in common. Columns are numbered informative, real-valued, then by popularity."""
+    """All that the rows have in common. Columns are numbered informative, real-valued, redundant, then by popularity.
+
+    The i-th redundant column repeats the informative one with the number i mod n_informative.
+    """
 
     rates: Array  # (2, n_informative): how often each informative column is in a row of each class
     n_features: int
     n_real: int
+    n_redundant: int
     popular: float  # the mean number of popular columns of a row
     step: int  # column c has the number (c·step + shift) mod n_features
     shift: int
     positive: float
     seed: int
 
+    def columns(self, first: int, n: int) -> Array:
+        """The numbers that n columns got when they were scattered."""
+        return (np.arange(first, first + n) * self.step + self.shift) % self.n_features
 
-def _make(
-    name: str,
-    n_rows: int,
-    n_features: int,
-    nnz_per_row: float,
-    n_informative: int,
-    n_real: int,
-    positive: float,
-    seed: int,
-    block_rows: int,
-) -> SparseProblem:
-    _check_counts(n_rows=n_rows, n_features=n_features, n_informative=n_informative, block_rows=block_rows)
-    _check_counts(least=0, n_real=n_real, seed=seed)
-    if n_features >= 2**31:
-        raise ValueError(f"n_features must be below 2**31; got {n_features}.")
-    if not (is_real(positive) and 0 < positive < 1):
-        raise ValueError(f"positive must be between 0 and 1; got {positive!r}.")
-    plan = _plan(n_features, nnz_per_row, n_informative, n_real, positive, seed)
+
+def _make(name: str, n_rows: int, plan: _Plan, block_rows: int) -> SparseProblem:
+    _check_counts(n_rows=n_rows, block_rows=block_rows)
     y = np.empty(n_rows, np.int8)
     X = [_block(a, min(a + block_rows, n_rows), y, plan) for a in range(0, n_rows, block_rows)]
-    informative = (np.arange(n_informative) * plan.step + plan.shift) % n_features
-    return SparseProblem(X, y, informative, name)
+    n_informative = plan.rates.shape[1]
+    informative = plan.columns(0, n_informative)
+    copies = plan.columns(n_informative + plan.n_real, plan.n_redundant)
+    groups = tuple((int(j), *copies[i::n_informative].tolist()) for i, j in enumerate(informative))
+    return SparseProblem(X, y, informative, groups, np.sort(copies), np.zeros(plan.n_features, bool), name)
 
 
 def _check_counts(least: int = 1, **counts: int) -> None:
@@ -142,18 +156,34 @@ def _check_counts(least: int = 1, **counts: int) -> None:
             raise ValueError(f"{name} must be an integer of at least {least}; got {count!r}.")
 
 
-def _plan(n_features: int, nnz_per_row: float, n_informative: int, n_real: int, positive: float, seed: int) -> _Plan:
+def _plan(
+    n_features: int,
+    nnz_per_row: float,
+    n_informative: int,
+    n_real: int,
+    n_redundant: int,
+    positive: float,
+    seed: int,
+) -> _Plan:
+    _check_counts(n_features=n_features, n_informative=n_informative)
+    _check_counts(least=0, n_real=n_real, n_redundant=n_redundant, seed=seed)
+    if n_features >= 2**31:
+        raise ValueError(f"n_features must be below 2**31; got {n_features}.")
+    if not (is_real(positive) and 0 < positive < 1):
+        raise ValueError(f"positive must be between 0 and 1; got {positive!r}.")
     frequent = _RARE + np.linspace(_STRONGEST, _WEAKEST, n_informative)
     rates = np.full((2, n_informative), _RARE)
     rates[1, ::2], rates[0, 1::2] = frequent[::2], frequent[1::2]
     known = float((1 - positive) * rates[0].sum() + positive * rates[1].sum()) + _REAL_RATE * n_real
+    copied = rates[:, np.arange(n_redundant) % n_informative]
+    known += _KEPT * float((1 - positive) * copied[0].sum() + positive * copied[1].sum())
     if not (is_real(nnz_per_row) and nnz_per_row >= known + 1):
         raise ValueError(
-            f"nnz_per_row={nnz_per_row!r} is too small: {n_informative} informative and {n_real} real-valued columns"
-            f" take {known:.1f} of a row, and at least one more must be left."
+            f"nnz_per_row={nnz_per_row!r} is too small: {n_informative} informative, {n_redundant} redundant and"
+            f" {n_real} real-valued columns take {known:.1f} of a row, and at least one more must be left."
         )
     popular = nnz_per_row - known
-    least = math.ceil(n_informative + n_real + 4 * popular)
+    least = math.ceil(n_informative + n_real + n_redundant + 4 * popular)
     if n_features < least:
         raise ValueError(f"n_features={n_features} is too small for rows like these: at least {least} are needed.")
     rng = np.random.default_rng(seed)
@@ -161,11 +191,12 @@ def _plan(n_features: int, nnz_per_row: float, n_informative: int, n_real: int, 
     while math.gcd(step, n_features) > 1:
         step += 2
     stream = int(rng.integers(2**63))
-    return _Plan(rates, n_features, n_real, popular, step, int(rng.integers(n_features)), positive, stream)
+    shift = int(rng.integers(n_features))
+    return _Plan(rates, n_features, n_real, n_redundant, popular, step, shift, positive, stream)
 
 
 def _block(a: int, b: int, y: Array, plan: _Plan) -> csr_array:
-    most = int(plan.popular * (1 + _SPREAD)) + 1 + plan.n_real + plan.rates.shape[1]
+    most = int(plan.popular * (1 + _SPREAD)) + 1 + plan.n_real + plan.n_redundant + plan.rates.shape[1]
     if (b - a) * most >= 2**31:
         raise ValueError(f"block_rows={b - a} is too large for rows like these: at most {2**31 // most} are allowed.")
     indptr = np.zeros(b - a + 1, np.int32)
@@ -223,6 +254,7 @@ def _fill(
     rates: Array,
     n_features: int,
     n_real: int,
+    n_redundant: int,
     popular: float,
     step: int,
     shift: int,
@@ -230,7 +262,9 @@ def _fill(
     seed: int,
 ) -> None:
     """Make the rows a to b."""
-    first = rates.shape[1] + n_real
+    n_informative = rates.shape[1]
+    copies = n_informative + n_real  # where the redundant columns begin
+    first = copies + n_redundant
     stretch = math.log(n_features - first + 1.0)
     state = np.zeros(1, np.uint64)
     n = 0
@@ -238,10 +272,13 @@ def _fill(
         state[0] = _mixed(np.uint64(seed) + np.uint64(row) * _GOLDEN)
         label = 1 if _uniform(state) < positive else 0
         lo = n
-        for j in range(rates.shape[1]):
+        for j in range(n_informative):
             if _uniform(state) < rates[label, j]:
                 n = _insert(indices, values, lo, n, (j * step + shift) % n_features, 1.0)
-        for j in range(rates.shape[1], first):
+                for i in range(copies + j, first, n_informative):
+                    if _uniform(state) < _KEPT:
+                        n = _insert(indices, values, lo, n, (i * step + shift) % n_features, 1.0)
+        for j in range(n_informative, copies):
             if _uniform(state) < _REAL_RATE:
                 n = _insert(indices, values, lo, n, (j * step + shift) % n_features, 1.0 - _uniform(state))
         end = n + int(popular * (1.0 + _SPREAD * (2.0 * _uniform(state) - 1.0)) + _uniform(state))

@@ -42,13 +42,14 @@ class NonZeros:
         self.mean, self.m2 = np.zeros(n_features), np.zeros(n_features)
         self.least, self.most = np.full(n_features, np.inf), np.full(n_features, -np.inf)
 
-    def add(self, rows: sparse.Rows) -> None:
+    def add(self, rows: sparse.Rows, first: int | None = None) -> None:
+        """Add a block; `first` is the number of its first row, where others than those added come before it."""
         bad = sparse.moments(rows, self.nonzero, self.mean, self.m2, self.least, self.most)
         if bad >= 0:
-            i = self.m + int(np.searchsorted(rows.start, bad, side="right")) - 1
+            i = (self.m if first is None else first) + int(np.searchsorted(rows.start, bad, side="right")) - 1
             raise ValueError(
-                f"Input X contains NaN (row {i}, column {rows.column[bad]}): missing values in a sparse matrix are"
-                " not supported; replace them, or pass a dense table."
+                f"Input X contains NaN (row {i}, column {rows.column[bad]}): missing values in sparse data are not"
+                " supported; replace them, or pass dense rows."
             )
         self.m += len(rows.start) - 1
 

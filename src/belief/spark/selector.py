@@ -11,8 +11,10 @@ from pyspark.ml.functions import array_to_vector
 from pyspark.ml.linalg import DenseVector
 from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import coalesce, col, lit, transform
 from pyspark.sql.types import ArrayType
 
+from belief.engines.spark.frame import quoted
 from belief.method.settings import did_you_mean
 from belief.result import Result
 from belief.spark.params import TABLE, BeliefParams, with_setters
@@ -151,15 +153,14 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
 
     def _sliced(self, dataset: DataFrame, features: str) -> DataFrame:
         _check_columns(dataset, [features])
-        slicer = VectorSlicer(inputCol=features, outputCol=self.getOutputCol(), indices=self.selectedFeatures)
-        if not isinstance(dataset.schema[features].dataType, ArrayType):
-            return slicer.transform(dataset)
-        vectors = f"{self.uid}__vectors"
-        return (
-            slicer.setInputCol(vectors)
-            .transform(dataset.withColumn(vectors, array_to_vector(dataset[features])))
-            .drop(vectors)
-        )
+        vectors = f"{self.uid}__vectors"  # a copy: VectorSlicer takes a dot in a name for a field
+        slicer = VectorSlicer(inputCol=vectors, outputCol=self.getOutputCol(), indices=self.selectedFeatures)
+        given = col(quoted(features))
+        if isinstance(dataset.schema[features].dataType, ArrayType):
+            numbers = transform(given.cast("array<double>"), lambda x: coalesce(x, lit(float("nan"))))
+            given = array_to_vector(numbers)
+        metadata = dataset.schema[features].metadata
+        return slicer.transform(dataset.withColumn(vectors, given.alias(vectors, metadata=metadata))).drop(vectors)
 
     def write(self) -> ModelWriter:
         """Give the writer of this model, which knows `overwrite` and `save`."""

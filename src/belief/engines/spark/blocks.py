@@ -42,28 +42,34 @@ class Reader:
     features: str
     declared: Array  # which features are declared discrete; those of vectors that are too few are filled up with False
     width: int | None  # of the vectors, where it is known
+    masked: bool = False  # whether `declared` speaks of every feature
 
     def __call__(
         self, batches: Iterator[Any], names: dict[tuple[str, float], int]
-    ) -> Iterator[tuple[Rows, Array, Array]]:
-        """Rows, the distinct labels, and which of them each row has; the codes of strings are noted in `names`."""
+    ) -> Iterator[tuple[Rows, Array, Array, Array]]:
+        """Rows, the bytes of each, the distinct labels, and which each row has; `names` notes the codes of strings."""
         rows = self._plain(names) if self.columns is not None else self._vectors()
         n = 0
         for batch in batches:
             if len(batch):
                 labels = label_values(batch.column("label"), self.label, n)
-                yield rows(batch, n), *labels
+                yield *rows(batch, n), *labels
                 n += len(batch)
 
-    def _plain(self, names: dict[tuple[str, float], int]) -> Callable[[Any, int], Rows]:
+    def _plain(self, names: dict[tuple[str, float], int]) -> Callable[[Any, int], tuple[Rows, Array]]:
         coders = Columns(self.columns, "The DataFrame", lambda name: Hashed(name, names))
         coders.declare(self.declared)
-        return lambda batch, n: coders.block(batch.drop_columns(["label"]))  # told apart by their places
 
-    def _vectors(self) -> Callable[[Any, int], Rows]:
+        def rows(batch: Any, n: int) -> tuple[Rows, Array]:
+            X = coders.block(batch.drop_columns(["label"]))  # told apart by their places
+            return X, np.full(len(X), X.itemsize * X.shape[1])
+
+        return rows
+
+    def _vectors(self) -> Callable[[Any, int], tuple[Rows, Array]]:
         width = self.width
 
-        def rows(batch: Any, n: int) -> Rows:
+        def rows(batch: Any, n: int) -> tuple[Rows, Array]:
             nonlocal width
             size, values = batch.column("size"), batch.column("values")
             if values.null_count:
@@ -81,8 +87,11 @@ class Reader:
                     f"The vectors of column {self.features!r} differ in length: {width}, but {int(lengths[i])} in row"
                 )
                 raise RowError(said, n + i, ": make them all as long.")
+            if width == 0:
+                raise RowError(f"Column {self.features!r} has a vector without features in row", n, ".")
             data = values.flatten().to_numpy(zero_copy_only=False)
-            return data.reshape(len(batch), width) if dense.all() else _mixed(dense, held, data, width)
+            X = data.reshape(len(batch), width) if dense.all() else _mixed(dense, held, data, width)
+            return X, data.itemsize * held
 
         return rows
 
@@ -194,18 +203,21 @@ def _arrow_schema(pa: Any) -> Any:
     return pa.schema([(name, kinds[kind]) for name, kind in (part.split() for part in STAGED.split(", "))])
 
 
-def _blocks(rows: Iterator[tuple[Rows, Array, Array]]) -> Iterator[tuple[Rows | list[Array], Array, Array]]:
+def _blocks(rows: Iterator[tuple[Rows, Array, Array, Array]]) -> Iterator[tuple[Rows | list[Array], Array, Array]]:
+    """Blocks of rows, which end with the row that fills them: not with a batch, whose size may be another next time."""
     heap = _Heap()
-    for X, values, codes in rows:
-        step = -(-BLOCK_BYTES // max(1, _bytes(X) // X.shape[0]))
-        for a in range(0, X.shape[0], step):
-            part = X[a : a + step]
-            heap.parts.append(part)
-            heap.labels.append((values, codes[a : a + step]))
-            heap.size += _bytes(part)
+    for X, sizes, values, codes in rows:
+        total, a = np.cumsum(sizes), 0
+        while a < len(total):
+            before = total[a] - sizes[a]
+            b = 1 + min(int(np.searchsorted(total, before + BLOCK_BYTES - heap.size)), len(total) - 1)
+            heap.parts.append(X[a:b])
+            heap.labels.append((values, codes[a:b]))
+            heap.size += int(total[b - 1] - before)
             if heap.size >= BLOCK_BYTES:
                 yield _whole(heap)
                 heap = _Heap()
+            a = b
     if heap.parts:
         yield _whole(heap)
 
@@ -219,10 +231,6 @@ def _whole(heap: _Heap) -> tuple[Rows | list[Array], Array, Array]:
     if any(map(issparse, heap.parts)):
         return csr_array(vstack([csr_array(part) for part in heap.parts], format="csr")), values, codes
     return heap.parts, values, codes
-
-
-def _bytes(X: Rows) -> int:
-    return int(12 * X.nnz + 8 * X.shape[0] if issparse(X) else X.nbytes)
 
 
 def arrays_of(X: Rows) -> dict[str, Any]:

@@ -51,7 +51,8 @@ from belief.method.redundancy import Watch
 from belief.method.sampling import Sample
 
 SPARSE_BELOW = 0.25  # vectors of which some are sparse are kept sparse if fewer of their values are not 0
-SLICE = 2**20  # features whose sums are merged in one place
+SLICE = 2**20  # features whose sums are merged in one place, at the most
+MERGE_BYTES = 2**28  # of answers that are merged in one place
 QUERY_BYTES = 2**26  # of queries that travel with one search
 
 
@@ -80,10 +81,10 @@ class SparkEngine:
         return self
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
-        with suppress(Exception) if error else nullcontext():  # what went wrong before is what is told
-            if self._few is not None and self._few is not self._store:
-                self._few.close()
-            self._store.close()
+        stores = [self._store, *([self._few] if self._few not in (None, self._store) else [])]
+        for store in stores:
+            with suppress(Exception) if error else nullcontext():  # what went wrong before is what is told
+                store.close()
 
     # --- 1. staging, and the summary ---
 
@@ -95,6 +96,8 @@ class SparkEngine:
         refuse_shared_codes(staged)
         self._place([x for x in staged if x.rows])
         F = self.n_features
+        if self._reader.masked and len(self.discrete) != F:
+            raise ValueError(f"discrete_features is a mask of {len(self.discrete)} values, but the vectors have {F}.")
         if len(self.discrete) > F:
             raise ValueError(f"discrete_features speaks of {len(self.discrete)} features, but the vectors have {F}.")
         self.discrete = np.concatenate([self.discrete, np.zeros(F - len(self.discrete), bool)])
@@ -102,7 +105,7 @@ class SparkEngine:
         if sum(x.m for x in known) == self.m:
             summary = reduce(Summary.merge, known)
         else:
-            parts = self._run(Describe(F, self.discrete, SLICE), 6 * 8 * F, "describing")
+            parts = self._run(Describe(F, self.discrete, self._slice(6 * 8)), 6 * 8 * F, "describing")
             summary = joined([summary_of(parts[i]) for i in sorted(parts)])
         return replace(summary, class_counts=self._counts)
 
@@ -172,7 +175,7 @@ class SparkEngine:
         parts = []
         for a, b in spans(len(sample.row), self._portion()):
             mine = Sample(sample.key[a:b], sample.row[a:b], sample.label[a:b])
-            job = Nearest(mine, queries[a:b], difference, search, self.n_classes, max(1, 2**22 // size))
+            job = Nearest(mine, queries[a:b], difference, search, self.n_classes, self._slice(size))
             found = self._run(job, size * (b - a), "searching")
             parts += [found[i] for i in sorted(found)]
         return Neighbours(*(np.concatenate([x[name] for x in parts]) for name in ("d2", "key", "row", "label")))
@@ -202,14 +205,15 @@ class SparkEngine:
     def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
         if id(pairs) not in self._tallies:
             # the sums of all batches in one pass where they are small, since a pass costs more than they do
-            size = 8 * self.n_features * 2 * self.n_classes
+            each = 8 * (2 * self.n_classes + 1) * (2 if difference.missing else 1)
+            size, width = each * self.n_features, self._slice(each)
             together = [x for x in self._batches if size * len(self._batches) <= COLLECT_BYTES] or [pairs]
             answers = [
-                self._run(Weigh(here, [mine(x) for x in together], SLICE), size * len(together), "weighing")
+                self._run(Weigh(here, [mine(x) for x in together], width), size * len(together), "weighing")
                 for here, mine in self._portions(difference, kappa)
             ]
             found = {i: Weigh.merge([x[i] for x in answers]) for i in answers[0]}
-            n = len(spans(self.n_features, SLICE))
+            n = len(spans(self.n_features, width))
             for t, batch in enumerate(together):
                 parts = [tally_of(found[t * n + i]) for i in range(n)]
                 self._tallies[id(batch)] = beside(parts, difference.missing)
@@ -236,6 +240,10 @@ class SparkEngine:
 
     # --- jobs ---
 
+    def _slice(self, size: int) -> int:
+        """How many features (or queries) a slice of answers has, at `size` bytes each from every task."""
+        return max(1, min(SLICE, MERGE_BYTES // (size * self._store.tasks)))
+
     def _run(self, job: Job, size: int, what: str) -> dict[int, dict[str, Array]]:
         """Run a job; its answers (of about `size` bytes from each task) merged, by slice."""
         store = self._few if self._few is not None and isinstance(job, Weigh | Collide) else self._store
@@ -244,7 +252,7 @@ class SparkEngine:
             if at_hand is not None:
                 return merged(job, at_hand, len(store.placed))
             answers = store.answers(job)
-            if size * len(store.placed) > COLLECT_BYTES and not isinstance(job, Fetch):
+            if size * store.tasks > COLLECT_BYTES and not isinstance(job, Fetch):
                 return self._merged_on_the_way(answers, job)
             rows = answers.collect()
         return merged(job, [(row.task, row.slice, bytes(row.data)) for row in rows], len(store.placed))

@@ -29,6 +29,10 @@ class Input:
 
 def open_frame(df: Any, features: str | Sequence[str], label: str, discrete_features: Any) -> Input:
     """Check a DataFrame, and choose the columns that are read."""
+    if df.isStreaming:
+        raise ValueError(
+            "The DataFrame is a stream, which has no end: write some of it to a table first."
+        )
     refuse_unknown(df, [label] + ([features] if isinstance(features, str) else list(features)))
     refuse_type(df, label, (*NUMBERS, "string"), "a class: a number or a string")
     if isinstance(features, str):
@@ -39,7 +43,7 @@ def open_frame(df: Any, features: str | Sequence[str], label: str, discrete_feat
 def refuse_unknown(df: Any, columns: Sequence[str]) -> None:
     """Refuse a column that is not there, and suggest the nearest, or one that Spark cannot tell from another."""
     known = list(df.columns)
-    as_spark_sees = str if df.sparkSession.conf.get("spark.sql.caseSensitive") == "true" else str.lower
+    as_spark_sees = str if df.sparkSession.conf.get("spark.sql.caseSensitive").lower() == "true" else str.lower
     seen = Counter(map(as_spark_sees, known))
     for name in columns:
         if name not in known:
@@ -65,13 +69,15 @@ def _vectors(df: Any, features: str, label: str, discrete_features: Any) -> Inpu
 
     kind = df.schema[features].dataType
     if isinstance(kind, VectorUDT):
-        parts = functions.unwrap_udt(functions.col(_quoted(features)))
+        parts = functions.unwrap_udt(functions.col(quoted(features)))
         size, indices, values = (parts.getField(name) for name in ("size", "indices", "values"))
         # in one column, since a second of arrays would double the time of dense vectors
         both = functions.concat(values, indices.cast("array<double>"))
         columns = [size, functions.when(size.isNull(), values).otherwise(both)]
-    elif isinstance(kind, ArrayType) and kind.elementType.typeName() in ("double", "float"):
-        columns = [functions.lit(None).cast("int"), functions.col(_quoted(features))]
+    elif isinstance(kind, ArrayType) and kind.elementType.typeName() in NUMBERS:
+        values = functions.col(quoted(features))
+        is_float = kind.elementType.typeName() in ("double", "float")
+        columns = [functions.lit(None).cast("int"), values if is_float else values.cast("array<double>")]
     else:
         raise ValueError(
             f"Column {features!r} has the type {kind.simpleString()}, but must be a vector of pyspark.ml or an array of"
@@ -80,11 +86,11 @@ def _vectors(df: Any, features: str, label: str, discrete_features: Any) -> Inpu
     attributes = _attributes(df.schema[features].metadata)
     names = [name for name, _ in attributes] if attributes else None
     nominal = np.array([is_nominal for _, is_nominal in attributes], bool)
-    width = len(attributes) if attributes else None
+    width = len(attributes) if attributes else df.schema[features].metadata.get("ml_attr", {}).get("num_attrs")
     declared = _declared(discrete_features, names, width)
     discrete = nominal | declared if len(nominal) else declared
     chosen = [c.alias(name) for c, name in zip(columns, ("size", "values"), strict=True)]
-    reader = Reader(None, label, features, discrete, width)
+    reader = Reader(None, label, features, discrete, width, masked=width is None and _is_mask(discrete_features))
     return Input(df.select(*chosen, _label(df, label)), reader, names, discrete)
 
 
@@ -94,9 +100,9 @@ def _declared(given: Any, names: list[str] | None, width: int | None) -> Array:
         return discrete_mask(given, names, width)
     if given is None or isinstance(given, str):
         return discrete_mask(given, None, 0)
+    if _is_mask(given):
+        return np.array(given, bool)
     items = list(given)
-    if items and all(isinstance(x, bool | np.bool_) for x in items):
-        return np.array(items, bool)
     below = [x for x in items if isinstance(x, int | np.integer) and x < 0]
     if below:
         raise ValueError(
@@ -106,6 +112,13 @@ def _declared(given: Any, names: list[str] | None, width: int | None) -> Array:
     return discrete_mask(items, None, 1 + max((int(x) for x in items if not isinstance(x, str)), default=0))
 
 
+def _is_mask(given: Any) -> bool:
+    """Whether what is declared discrete is said by True and False, one for each feature."""
+    if given is None or isinstance(given, str):
+        return False
+    return bool(len(given)) and all(isinstance(x, bool | np.bool_) for x in given)
+
+
 def _attributes(metadata: dict[str, Any]) -> list[tuple[str, bool]]:
     """The name of each feature of a vector, and whether it is nominal, by its ML attributes; none where it has none."""
     about = metadata.get("ml_attr", {})
@@ -113,7 +126,7 @@ def _attributes(metadata: dict[str, Any]) -> list[tuple[str, bool]]:
     for kind, attributes in about.get("attrs", {}).items():
         for x in attributes:
             known[x["idx"]] = (x.get("name", f"x{x['idx']}"), kind == "nominal")
-    n = about.get("num_attrs", len(known))
+    n = about.get("num_attrs", len(known)) if known else 0
     return [known.get(j, (f"x{j}", False)) for j in range(n)]
 
 
@@ -125,6 +138,9 @@ def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> I
         raise ValueError(f"Column {label!r} is both the label and a feature: take it out of the features.")
     if not names:
         raise ValueError("No column is named as a feature: name at least one.")
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise ValueError(f"Column {twice[0]!r} is named as a feature {names.count(twice[0])} times: name it once.")
     for name in names:
         refuse_type(df, name, (*NUMBERS, "string"), "numbers, strings or booleans")
     declared = discrete_mask(discrete_features, names, len(names))
@@ -136,7 +152,7 @@ def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> I
     fields = [pa.field(name, arrow.get(k, pa.float64())) for name, k in kinds.items()]
     text = np.array([k in ("string", "boolean") for k in kinds.values()], bool)
     # under names of our own: mapInArrow parses those it is given
-    chosen = [functions.col(_quoted(name)).cast(k).alias(f"f{j}") for j, (name, k) in enumerate(kinds.items())]
+    chosen = [functions.col(quoted(name)).cast(k).alias(f"f{j}") for j, (name, k) in enumerate(kinds.items())]
     reader = Reader(fields, label, "", declared, len(names))
     return Input(df.select(*chosen, _label(df, label)), reader, names, text | declared)
 
@@ -152,9 +168,10 @@ def _label(df: Any, label: str) -> Any:
     from pyspark.sql import functions
 
     kind = df.schema[label].dataType.typeName()
-    column = functions.col(_quoted(label))
+    column = functions.col(quoted(label))
     return (column.cast("double") if kind == "decimal" else column).alias("label")
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as Spark reads it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

@@ -157,7 +157,7 @@ class Files:
     """Blocks in files."""
 
     def __init__(self, spark: Any, folder: str, tasks: int, here: bool = False) -> None:
-        self._spark, self._folder, self._tasks = spark, Folder(folder), tasks
+        self._spark, self._folder, self._most = spark, Folder(folder), tasks
         self._here = here  # whether the driver reaches the folder too
         self.placed: Sequence[Placed] = []
         self.dense = True
@@ -167,9 +167,13 @@ class Files:
         staged = df.mapInArrow(stage(reader, discrete, keep), STAGED)
         return heard(staged.drop("data").collect())
 
+    @property
+    def tasks(self) -> int:
+        """How many tasks a pass has."""
+        return max(1, min(self._most, len(self.placed)))
+
     def answers(self, job: Job) -> Any:
-        folder, placed, dense = self._folder, self.placed, self.dense
-        n = max(1, min(self._tasks, len(placed)))
+        folder, placed, dense, n = self._folder, self.placed, self.dense, self.tasks
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
@@ -218,6 +222,11 @@ class Persisted:
         run = stage(reader, discrete, lambda partition, seq, checksum, data: data)
         self._staged = df.mapInArrow(run, STAGED).persist(self._level)
         return heard(self._staged.drop("data").collect())
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks of a pass have something to say."""
+        return max(1, len({x.partition for x in self.placed}))
 
     def answers(self, job: Job) -> Any:
         table = self._staged.select("partition", "seq", "checksum", "data")
@@ -307,8 +316,10 @@ def store_for(spark: Any, staging: str) -> Files | Persisted:
     if staging == "auto" and not local:
         return Persisted(StorageLevel.MEMORY_AND_DISK)
     run = f"belief-{uuid.uuid4().hex}"
-    folder = run if staging == "auto" else f"{staging.removeprefix('file://').rstrip('/')}/{run}"
-    return Files(spark, folder, parallelism(spark, local), here=bool(local) and hasattr(spark, "_sc"))
+    here = bool(local) and hasattr(spark, "_sc")
+    home = tempfile.gettempdir() if here else ""  # of another process, it may be another
+    folder = os.path.join(home, run) if staging == "auto" else f"{staging.removeprefix('file://').rstrip('/')}/{run}"
+    return Files(spark, folder, parallelism(spark, local), here)
 
 
 def parallelism(spark: Any, local: re.Match[str] | None) -> int:

@@ -64,7 +64,7 @@ class Describe:
         dense, nonzeros = Summary.zero(1, self.n_features), NonZeros(self.n_features)
         for block in blocks:
             if issparse(block.X):
-                nonzeros.add(as_rows(block.X))
+                nonzeros.add(as_rows(block.X), block.first)
                 continue
             with engine_of(block.X, np.zeros(len(block.X), np.int32), 1, self.discrete, n_jobs) as engine:
                 dense = dense.merge(engine.describe())
