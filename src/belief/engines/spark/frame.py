@@ -30,9 +30,7 @@ class Input:
 def open_frame(df: Any, features: str | Sequence[str], label: str, discrete_features: Any) -> Input:
     """Check a DataFrame, and choose the columns that are read."""
     if df.isStreaming:
-        raise ValueError(
-            "The DataFrame is a stream, which has no end: write some of it to a table first."
-        )
+        raise ValueError("The DataFrame is a stream, which has no end: write some of it to a table first.")
     refuse_unknown(df, [label] + ([features] if isinstance(features, str) else list(features)))
     refuse_type(df, label, (*NUMBERS, "string"), "a class: a number or a string")
     if isinstance(features, str):
