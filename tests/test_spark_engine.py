@@ -457,16 +457,17 @@ def large():
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="a cluster is of classic Spark")
-@pytest.mark.parametrize("phase", ["searching", "weighing"])
-def test_a_cluster_that_loses_a_worker_gives_the_same_answer(large, phase):
+@pytest.mark.parametrize(("phase", "staging"), [("searching", "memory"), ("weighing", "disk"), ("searching", "folder")])
+def test_a_cluster_that_loses_a_worker_gives_the_same_answer(large, phase, staging, tmp_path):
     X, y, wanted = large
+    staging = str(tmp_path) if staging == "folder" else staging
     with cluster() as running, running.session() as session:
         df = in_partitions(session, X, y, 6)
 
         def run(callback=None):
             chosen = Settings(**LARGE)
             return select_frame(
-                df, features="features", label="label", settings=chosen, staging="memory", callback=callback
+                df, features="features", label="label", settings=chosen, staging=staging, callback=callback
             )
 
         same(run(), wanted)

@@ -197,7 +197,7 @@ def test_transform_keeps_csr(dense):
 def test_bad_sparse_input():
     holes = sp.csr_array(X)
     holes.data[7] = np.nan
-    with pytest.raises(ValueError, match=r"contains NaN \(row 1, column \d+\): missing values in a sparse matrix"):
+    with pytest.raises(ValueError, match=r"contains NaN \(row 1, column \d+\): missing values in sparse data"):
         belief.select(holes, Y, 3)
     holes.data[7] = np.inf
     with pytest.raises(ValueError, match="contains infinity, in column 'x"):

@@ -159,8 +159,8 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
         if isinstance(dataset.schema[features].dataType, ArrayType):
             numbers = transform(given.cast("array<double>"), lambda x: coalesce(x, lit(float("nan"))))
             given = array_to_vector(numbers)
-        metadata = dataset.schema[features].metadata
-        return slicer.transform(dataset.withColumn(vectors, given.alias(vectors, metadata=metadata))).drop(vectors)
+        copied = dataset.withColumn(vectors, given).withMetadata(vectors, dataset.schema[features].metadata)
+        return slicer.transform(copied).drop(vectors)
 
     def write(self) -> ModelWriter:
         """Give the writer of this model, which knows `overwrite` and `save`."""
