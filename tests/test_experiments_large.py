@@ -280,16 +280,24 @@ def test_what_the_page_says_in_words(it, data_home, monkeypatch):
         return np.mean([study.marks(name, way(*settings), n)[x] for n in study.sizes(name) for x in ("SVM", "DT")])
 
     gains = {x: usual(x, "BELIEF + mCR", 10, 0.25) - usual(x, "BELIEF", 10) for x in study.tasks}
-    assert sum(abs(gain) < 0.0025 for gain in gains.values()) == 6
-    assert gains["ECBDL14-like"] == pytest.approx(0.008, abs=5e-4)
+    assert sum(abs(gain) < 0.0025 for gain in gains.values()) == 5
     assert gains["ECBDL14_test_1K"] == pytest.approx(0.015, abs=5e-4)
+    assert gains["url-like"] == pytest.approx(0.005, abs=5e-4)
+    assert gains["kddb-like"] == pytest.approx(-0.005, abs=5e-4)
+    few = usual("ECBDL14-like", "BELIEF + mCR", 3, 0.25) - usual("ECBDL14-like", "BELIEF", 3)
+    assert few == pytest.approx(-0.013, abs=5e-4)
     for name in tasks.slices():
         for method in (("BELIEF", 10), ("BELIEF + mCR", 10, 0.25)):
-            assert abs(usual(name, *method) - usual(name, "mRMR")) < 0.0115
-    for name in ("url-like", "kddb-like"):
-        assert 0.005 < usual(name, "mRMR") - usual(name, "BELIEF", 10) < 0.015
+            assert abs(usual(name, *method) - usual(name, "mRMR")) < 0.0125
+    for name, ahead in (("url-like", 0.013), ("kddb-like", 0.002)):
+        assert usual(name, "mRMR") - usual(name, "BELIEF", 10) == pytest.approx(ahead, abs=5e-4)
+    batches = [
+        abs(study.marks(x, way("BELIEF + mCR", k, 0.25), n)[c] - study.marks(x, way("BELIEF + mCR", k, 0.1), n)[c])
+        for x in study.tasks for k in (3, 5, 10) for n in study.sizes(x) for c in ("SVM", "DT")
+    ]  # fmt: skip
+    assert max(batches) == pytest.approx(0.053, abs=5e-4)
     copies = study.copies("ECBDL14-like")
-    assert all(counts[0] == 50 and max(counts[1:]) < 40 for counts in copies.values())
-    gains = {name: without - copied for name, (_, copied, without) in copies.items()}
-    assert [name for name, gain in gains.items() if gain > 0] == ["BELIEF + mCR, k = 10"]
-    assert gains["mRMR"] == min(gains.values())
+    assert copies["mRMR"] == [50, 46, 20]
+    assert copies["BELIEF, k = 10"] == [50, 28, 32]
+    assert copies["BELIEF + mCR, k = 10"] == [50, 22, 32]
+    assert all(all(counts[0] == 50 and c <= 32 for c in counts[1:]) for x, counts in copies.items() if x != "mRMR")
