@@ -6,11 +6,12 @@ when all blocks are there, and tells with every pass.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,17 @@ def refuse_shared(known: int, check: int, name: str) -> None:
 # --- staging ---
 
 
+@cache
+def settle() -> None:
+    """Once in a Python worker: what has been imported by now is no garbage.
+
+    PySpark collects garbage after every task. Looking through all that numba and pandas hold takes 40 ms each time,
+    more than a task on a small partition.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 @dataclass
 class _Heap:
     """Rows that wait until they make a block."""
@@ -163,6 +175,7 @@ def stage(
         import pyarrow as pa
         from pyspark import TaskContext
 
+        settle()
         schema = _arrow_schema(pa)
         partition = TaskContext.get().partitionId()  # type: ignore[union-attr]
         seq, names = 0, {}  # type: int, dict[tuple[str, float], int]

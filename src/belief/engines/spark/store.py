@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from belief.data.labels import RowError
-from belief.engines.spark.blocks import STAGED, Block, Placed, Reader, arrays_of, decode, refuse_shared, stage
+from belief.engines.spark.blocks import STAGED, Block, Placed, Reader, arrays_of, decode, refuse_shared, settle, stage
 from belief.engines.spark.tasks import Job, picked
 from belief.engines.spark.wire import pack, unpack
 from belief.method.partials import Array
@@ -98,6 +98,7 @@ def answered(job: Job, blocks: Iterator[tuple[int, Block]]) -> Iterator[Any]:
     import pyarrow as pa
     from pyspark import TaskContext
 
+    settle()
     task = TaskContext.get().partitionId()  # type: ignore[union-attr]
     schema = pa.schema([("task", pa.int32()), ("slice", pa.int32()), ("data", pa.binary())])
     seen: list[int] = []
