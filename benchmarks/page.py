@@ -52,5 +52,6 @@ def _cell(name: str, value: Any) -> str:
     if value is None:
         return ""
     text = f"{value:,.0f}" if isinstance(value, float) and value >= 100 else str(value)
-    text = f"{value:.3g}" if isinstance(value, float) and value < 100 else text
+    if isinstance(value, float) and value < 100:
+        text = f"{value:.3g}" if value >= 5e-4 else "0"
     return f"**{text}**" if name == "ratio" else text
