@@ -2,10 +2,11 @@
 
     python benchmarks/spark.py [--only tall,small,partitions,driver,bytes] [--share 1.0]
 
-`tall`: 200,000 x 500 vectors, sample 2,000, staging included, against the local engine on the same numbers;
-and what Spark takes to hand the vectors to Python, with nothing done to them. `small`: 20,000 x 500, a tenth of the rows sampled: the authors' Scala code takes 25 s for it on such a machine, for a search
-over 2.5 % of the rows. `partitions`: the same table in 2 to 64 partitions. `driver`: the most memory of the driver's
-Python as the rows grow. `bytes`: what goes out to the executors and comes back in each phase.
+`tall`: 200,000 x 500 vectors, sample 2,000, staging included, against the local engine on the same numbers; and what
+Spark takes to hand the vectors to Python, with nothing done to them. `small`: 20,000 x 500, a tenth of the rows
+sampled: the authors' Scala code takes 25 s for it on such a machine, for a search over 2.5 % of the rows. `partitions`:
+the same table in 2 to 64 partitions. `driver`: the most memory of the driver's Python as the rows grow. `bytes`: what
+goes out to the executors and comes back in each phase.
 """
 
 from __future__ import annotations
