@@ -1,6 +1,6 @@
 """BELIEF against what one would otherwise use: time, memory and which of the true features are found, in one run.
 
-    python benchmarks/peers.py [--quick] [--only BELIEF,fast-select,...] [--limit 300] [--draw]
+    python benchmarks/peers.py [--quick] [--only BELIEF,fast-select,...] [--limit 250] [--draw]
 
 The tables are 5,000 x 500, 20,000 x 200 and 2,000 x 20,000, in float32. Twenty columns are the informative ones of
 scikit-learn's make_classification (two clusters in each of two classes), brought to mean 0 and variance 1; twenty
@@ -273,7 +273,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that it runs")
     parser.add_argument("--only", default="", help="how the names of the selectors begin, with commas")
-    parser.add_argument("--limit", type=float, default=300, help="seconds after which a selector is stopped")
+    parser.add_argument("--limit", type=float, default=250, help="seconds after which a selector is stopped")
     parser.add_argument("--seed", type=int, default=0, help="of the tables")
     parser.add_argument("--draw", action="store_true", help="show the last run again, without measuring")
     parser.add_argument("--json", type=Path, help="where the figures go; benchmarks/peers.json if not --quick")

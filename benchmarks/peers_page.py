@@ -24,11 +24,15 @@ def line(row: dict[str, Any], ours: float | None) -> str:
     start = f"| {m:,} x {F:,} | {label(row)} |"
     if "seconds" not in row:
         return f"{start} {outcome(row)} | | | | | |"
-    times = f"{row['seconds'] / ours:.3g}" if ours else ""
+    times = _digits(row["seconds"] / ours) if ours else ""
     return (
         f"{start} {outcome(row)} | {times} | {row['peak_mb']:,.0f} | {row['call_mb']:,.0f}"
         f" | {row['found']:.2f} | {row['not_noise']:.2f} |"
     )
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
 
 
 def belief_seconds(kept: dict[str, Any], shape: list[int]) -> float | None:
@@ -43,7 +47,7 @@ def label(row: dict[str, Any]) -> str:
 def outcome(row: dict[str, Any]) -> str:
     if "failed" in row:
         return f"failed ({row['failed']})"
-    return f"{row['seconds']:.3g}" if "seconds" in row else f"more than {row['more_than']:g}"
+    return _digits(row["seconds"]) if "seconds" in row else f"more than {row['more_than']:g}"
 
 
 def draw(kept: dict[str, Any], file: Path) -> None:
