@@ -48,10 +48,13 @@ def computed_at(commits: Any) -> str:
     return f"Computed at commit {', '.join(sorted(set(commits)))}."
 
 
+def digits(value: float) -> str:
+    """Three digits that count, or all before the point."""
+    return f"{value:,.0f}" if value >= 100 or value < 5e-4 else f"{value:.3g}"
+
+
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return ""
-    text = f"{value:,.0f}" if isinstance(value, float) and value >= 100 else str(value)
-    if isinstance(value, float) and value < 100:
-        text = f"{value:.3g}" if value >= 5e-4 else "0"
+    text = digits(value) if isinstance(value, float) else str(value)
     return f"**{text}**" if name == "ratio" else text

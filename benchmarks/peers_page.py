@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from page import computed_at
+from page import computed_at, digits
 
 
 def markdown(kept: dict[str, Any]) -> str:
@@ -24,15 +24,11 @@ def line(row: dict[str, Any], ours: float | None) -> str:
     start = f"| {m:,} x {F:,} | {label(row)} |"
     if "seconds" not in row:
         return f"{start} {outcome(row)} | | | | | |"
-    times = _digits(row["seconds"] / ours) if ours else ""
+    times = digits(row["seconds"] / ours) if ours else ""
     return (
         f"{start} {outcome(row)} | {times} | {row['peak_mb']:,.0f} | {row['call_mb']:,.0f}"
         f" | {row['found']:.2f} | {row['not_noise']:.2f} |"
     )
-
-
-def _digits(value: float) -> str:
-    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
 
 
 def belief_seconds(kept: dict[str, Any], shape: list[int]) -> float | None:
@@ -47,7 +43,7 @@ def label(row: dict[str, Any]) -> str:
 def outcome(row: dict[str, Any]) -> str:
     if "failed" in row:
         return f"failed ({row['failed']})"
-    return _digits(row["seconds"]) if "seconds" in row else f"more than {row['more_than']:g}"
+    return digits(row["seconds"]) if "seconds" in row else f"more than {row['more_than']:g}"
 
 
 def draw(kept: dict[str, Any], file: Path) -> None:

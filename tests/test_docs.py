@@ -1,5 +1,6 @@
 """The documentation says what is true: links, lines, examples, settings."""
 
+import json
 import re
 from pathlib import Path
 
@@ -44,3 +45,14 @@ def test_the_readme_shows_what_the_example_prints(monkeypatch):
     table = pd.read_csv(CHURN)
     result = belief.select(table.drop(columns="left"), table["left"], 4, random_state=0)
     assert str(result.explain()) in (HOME / "README.md").read_text()
+
+
+def test_the_benchmarks_on_the_page_are_those_that_were_noted(monkeypatch):
+    monkeypatch.syspath_prepend(str(HOME / "benchmarks"))
+    import page
+    import peers_page
+
+    text = page.PAGE.read_text()
+    for name in ("local", "sparse", "files", "spark"):
+        assert page.markdown(json.loads((HOME / "benchmarks" / f"{name}.json").read_text())["rows"]) in text
+    assert peers_page.markdown(json.loads((HOME / "benchmarks" / "peers.json").read_text())) in text

@@ -332,7 +332,11 @@ def test_what_the_schema_shows_is_refused_before_any_job(spark):
             belief.select(df, **given_settings)
     with pytest.raises(ValueError, match="staging must be 'auto', 'memory', 'disk', or the full path"):
         belief.select(df.select("a", "label"), label="label", staging="folder")
-    assert not spark.sparkContext.statusTracker().getJobIdsForGroup("bad")
+    spark.sparkContext.parallelize([1], 1).count()  # jobs are told of in their order: none was before this one
+    told = spark.sparkContext.statusTracker().getJobIdsForGroup
+    wait_until(lambda: told("bad"), "A job", os.devnull)
+    assert len(told("bad")) == 1
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
 
 
 INVARIANCES = {

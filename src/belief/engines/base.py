@@ -39,9 +39,7 @@ class Visit:
     queries: Any
     first: int
     found: Neighbours
-    ready: dict[int, tuple[Array, Array]] = field(
-        default_factory=dict
-    )  # what one block made of the queries for the next
+    ready: dict[int, tuple[Array, Array]] = field(default_factory=dict)  # what a block made of the queries, for all
 
 
 class Engine(Protocol):

@@ -11,6 +11,7 @@ from typing import Any
 from belief.data.files import Wanted, chosen_names, find_files
 from belief.data.tabular import MISSING, CsvFiles
 from belief.engines.spark import select_frame
+from belief.engines.spark.frame import quoted
 from belief.method.settings import Settings
 from belief.result import Result
 
@@ -73,7 +74,7 @@ def read_csv(spark: Any, places: list[str], files: Sequence[Path], wanted: Wante
     rows = spark.read.csv(places, header=wanted.csv.header, sep=wanted.csv.separator_of(files[0]), escape='"')
     chosen = []
     for name, field in zip(rows.columns, plain.schema, strict=True):
-        text = functions.col("`" + name.replace("`", "``") + "`")
+        text = functions.col(quoted(name))
         there = functions.when(~text.isin(MISSING), text)
         types = {"double": "double", "int64": "long", "bool": "boolean"}
         chosen.append(there.cast(types.get(str(field.type), "string")).alias(field.name))

@@ -57,10 +57,10 @@ def small_batches(spark: Any) -> Iterator[None]:
         yield
     finally:
         with _lock:
-            n = _at_work[session][0] - 1
-            _at_work[session] = n, before
-            if not n:
-                del _at_work[session]
+            n = _at_work.pop(session)[0] - 1
+            if n:
+                _at_work[session] = n, before
+            else:
                 spark.conf.set(name, before)
 
 
