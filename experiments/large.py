@@ -155,6 +155,11 @@ class Study:
                 self.copies(name)
 
 
+def published() -> Study:
+    """The study whose tables are in the page."""
+    return Study({**slices(), **look_alikes(**FULL)}, ANSWERS)
+
+
 def mean(marks: list[dict[str, float] | None], kind: str) -> float | None:
     """The mean of F1, where it is known."""
     known = [mark[kind] for mark in marks if mark is not None]
@@ -199,7 +204,7 @@ def main(words: list[str]) -> None:
         return
     if data_home() is None:
         raise SystemExit("Set BELIEF_DATA to the folder with the public data sets, or take --quick.")
-    study = Study({**slices(), **look_alikes(**FULL)}, ANSWERS)
+    study = published()
     study.compute()
     publish(PAGE, "large", markdown(study))
     print(f"{PAGE} is written.")

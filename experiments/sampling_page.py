@@ -75,16 +75,11 @@ def over_reduced(study: Study) -> str:
     """F1 with 100 rows and with 1 %, and the spread over the seeds."""
     head = ["data", "1 % is", *samples(study)]
     lines = []
-    for name in over_reduced_of(study):
+    for name in study.over_reduced:
         cells = [few_marks(study, name, sample) for sample in samples(study).values()]
         shown = [f"{np.mean(x):.3f} ({min(x):.3f} to {max(x):.3f})" for x in cells]
-        lines.append([name, f"{round(0.01 * study.rows(name))} rows", *shown])
+        lines.append([name, f"{round(0.01 * study.rows(name)):,} rows", *shown])
     return table(head, lines)
-
-
-def over_reduced_of(study: Study) -> list[str]:
-    """The data sets of which 100 rows are sampled."""
-    return [name for name in study.tasks if name in study.answers.configuration["over-reduced"]]
 
 
 def samples(study: Study) -> dict[str, float]:
@@ -141,12 +136,12 @@ def bars(study: Study, path: Path) -> None:
     """Two bars for each data set, with the spread over the seeds."""
     found, axes = figure("sampling-few")
     for i, ((label, sample), colour) in enumerate(zip(samples(study).items(), COLOURS, strict=False)):
-        marks = [few_marks(study, name, sample) for name in over_reduced_of(study)]
+        marks = [few_marks(study, name, sample) for name in study.over_reduced]
         middle = np.array([np.mean(x) for x in marks])
         spread = [middle - [min(x) for x in marks], [max(x) for x in marks] - middle]
         at = np.arange(len(marks)) + 0.28 * (i - 1)
         axes.bar(at, middle, 0.26, yerr=np.array(spread), label=label, color=colour, capsize=3)
-    axes.set_xticks(range(len(over_reduced_of(study))), over_reduced_of(study))
+    axes.set_xticks(range(len(study.over_reduced)), list(study.over_reduced))
     axes.set_ylabel("F1 with 10 features")
     found.legend(loc="outside right center")
     found.savefig(path, metadata={"Date": None})
