@@ -76,7 +76,7 @@ def markdown(answers: Answers) -> str:
         parts += [title, table(head, lines), verdict(answers, setting)]
     for kind, what in KINDS.items():
         parts += [f"## Every data set: {what}", details(answers, kind)]
-    return "\n\n".join([*parts, f"Computed at commit {', '.join(answers.commits)}."])
+    return "\n\n".join([*parts, answers.origin])
 
 
 def line_of(answers: Answers, setting: str, value: Any) -> list[str]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 HOME = Path(__file__).parents[1]
@@ -32,15 +33,23 @@ class Answers:
         same = kept.get("configuration") == self.configuration
         self.commits: list[str] = kept["commits"] if same else []
         self.answers: dict[str, Any] = kept["answers"] if same else {}
+        self._saving = Lock()  # threads may ask
 
     def get(self, key: str, compute: Callable[[], Any]) -> Any:
         """The answer kept under this name, or else the one computed now."""
         if key not in self.answers:
             print(key, file=sys.stderr)
-            self.answers[key] = compute()
-            self.commits = sorted({*self.commits, commit()})
-            self._save()
+            found = compute()
+            with self._saving:
+                self.answers[key] = found
+                self.commits = sorted({*self.commits, commit()})
+                self._save()
         return self.answers[key]
+
+    @property
+    def origin(self) -> str:
+        """Where the answers come from, for the page."""
+        return f"Computed at commit {', '.join(self.commits)}."
 
     def _save(self) -> None:
         kept = {"configuration": self.configuration, "commits": self.commits, "answers": self.answers}

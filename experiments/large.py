@@ -18,25 +18,27 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from common import HOME, Answers, data_home, publish
 from large_copies import relevant_found
-from large_judges import JUDGES, Marks, marks_of, on_disk, with_mllib, with_sklearn
+from large_judges import JUDGES, Marks, marks_of, on_disk, with_mllib
 from large_page import OVERSAMPLED, markdown
 from large_tasks import SEED, TEST, Array, Data, Task, look_alikes, real_files, slices
 from large_ways import PAPERS, Grid, Way
 
 import belief
-from belief.baselines import MRMR
 
 ANSWERS = Path(__file__).with_suffix(".json")
 PAGE = HOME / "docs" / "experiments" / "large.md"
 BINS = 10
-FULL = {"epsilon": 50_000, "ecbdl14": 50_000, "url": (100_000, 160_000), "kddb": (100_000, 160_000)}
+AT_ONCE = 4  # selections that are judged: Spark's jobs on a small table wait more than they compute
+FULL = {"epsilon": 100_000, "ecbdl14": 120_000, "url": (250_000, 400_000), "kddb": (250_000, 400_000)}
 QUICK = {"epsilon": 4_000, "ecbdl14": 4_000, "url": (5_000, 10_000), "kddb": (5_000, 10_000)}
 
 
@@ -48,13 +50,15 @@ class Study:
         self.answers = Answers(file, configuration(tasks, grid))
         self._at: tuple[str, int] | None = None
         self._data: Data | None = None
+        self._making = Lock()  # selections are judged several at a time
 
     def data(self, name: str, fold: int) -> Data:
         """The rows of one fold; those of the last one asked for are kept."""
-        if self._at != (name, fold) or self._data is None:
-            self._data = None
-            self._at, self._data = (name, fold), self.tasks[name].make(fold)
-        return self._data
+        with self._making:
+            if self._at != (name, fold) or self._data is None:
+                self._data = None
+                self._at, self._data = (name, fold), self.tasks[name].make(fold)
+            return self._data
 
     def shape(self, name: str) -> dict[str, Any]:
         """The size of a data set, and F1 of saying the most frequent class always."""
@@ -83,14 +87,12 @@ class Study:
 
     def select(self, name: str, fold: int, way: Way, n: int) -> Array:
         """The same, computed."""
-        data, task = self.data(name, fold), self.tasks[name]
+        data = self.data(name, fold)
         if way.method != "mRMR":
             return belief.select(
                 data.X, data.y, n, n_neighbors=way.k, batch_size=way.batch or 1.0,
                 redundancy=None if way.greedy else "mcr", discrete_features=data.discrete, random_state=SEED,
             ).selected  # fmt: skip
-        if not task.on_spark:
-            return MRMR(n, bins=BINS, discrete_features=data.discrete).fit(data.X, data.y).selected_
         from belief.baselines.spark import mrmr_frame
 
         nominal = np.flatnonzero(data.discrete)
@@ -100,7 +102,7 @@ class Study:
             ).selected
 
     def on_spark(self, name: str) -> dict[str, Any]:
-        """Whether the Spark engine selects the same as the one that is used here, once for each large table."""
+        """Whether the Spark engine selects the same as the one that is used here, once for each data set."""
 
         def compare() -> dict[str, Any]:
             from belief.engines.spark import select_frame
@@ -127,12 +129,17 @@ class Study:
 
     def judged(self, name: str, fold: int, selected: Array | None) -> Marks:
         """What the classifiers make of some features, or of all."""
-        judge = with_mllib if self.tasks[name].on_spark else with_sklearn
         which = "all features" if selected is None else f"judged {digest(selected)}"
         return self.answers.get(
             f"{name} | fold {fold} | {which}",
-            lambda: judge(self.data(name, fold), None if selected is None else np.sort(selected)),
+            lambda: with_mllib(self.data(name, fold), None if selected is None else np.sort(selected)),
         )
+
+    def judge(self, name: str, fold: int, chosen: list[Array]) -> None:
+        """What the classifiers make of all features and of some selections, several at a time."""
+        different = {digest(selected): selected for selected in chosen}.values()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda selected: self.judged(name, fold, selected), [None, *different]))
 
     def marks(self, name: str, way: Way | None, n: int = 0, kind: str = "f1") -> dict[str, float | None]:
         """F1 by classifier, the mean over the folds; with all features if no way is given; "macro" is another kind."""
@@ -145,12 +152,9 @@ class Study:
         for name, task in self.tasks.items():
             sizes = self.sizes(name)
             for fold in range(task.folds):
-                for way in self.grid.ways():
-                    for n in sizes:
-                        self.judged(name, fold, self.selected(name, fold, way, n))
-                self.judged(name, fold, None)
-            if task.on_spark:
-                self.on_spark(name)
+                chosen = [self.selected(name, fold, way, n) for way in self.grid.ways() for n in sizes]
+                self.judge(name, fold, chosen)
+            self.on_spark(name)
             if name == OVERSAMPLED:
                 self.copies(name)
 

@@ -1,7 +1,7 @@
-"""What classifiers make of some features: MLlib's on Spark for large tables, scikit-learn's for small ones.
+"""What MLlib's classifiers make of some features: a linear support vector machine and a decision tree, as they are.
 
-Both are a linear support vector machine and a decision tree of depth 5, everything else at its default. F1 is the mean
-over the classes, weighted by their rows ("f1" in MLlib, and by its figures the paper's); "macro" is the plain mean.
+The SVM knows two classes; of more, each is told from all others. F1 is the mean over the classes, weighted by their
+rows ("f1" in MLlib, and by its figures the paper's); "macro" is the plain mean.
 """
 
 from __future__ import annotations
@@ -44,29 +44,6 @@ def columns_of(X: Rows, selected: Array | None) -> Rows:
         return X
     X = X[:, selected]
     return X.toarray() if issparse(X) else X
-
-
-# --- one machine ---
-
-
-def with_sklearn(data: Data, selected: Array | None) -> Marks:
-    """The marks of scikit-learn's classifiers."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import LinearSVC
-    from sklearn.tree import DecisionTreeClassifier
-
-    models = {
-        "SVM": make_pipeline(StandardScaler(), LinearSVC(random_state=SEED)),
-        "DT": DecisionTreeClassifier(max_depth=5, random_state=SEED),
-    }
-    X, Z = columns_of(data.X, selected), columns_of(data.Z, selected)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of convergence: what the SVM has by then is judged
-        return {name: marks_of(data.truth, model.fit(X, data.y).predict(Z)) for name, model in models.items()}
-
-
-# --- Spark ---
 
 
 def session() -> Any:
@@ -133,10 +110,13 @@ def vectors(X: Rows) -> tuple[Any, Any, Any, Any]:
 
 def with_mllib(data: Data, selected: Array | None, only: str = "") -> Marks:
     """The marks of MLlib's classifiers, or of one; None for a tree on very many features."""
-    from pyspark.ml.classification import DecisionTreeClassifier, LinearSVC
+    from pyspark.ml.classification import DecisionTreeClassifier, LinearSVC, OneVsRest
 
     session()  # which MLlib's classes need before they are made
-    models = {"SVM": LinearSVC(maxIter=ITERATIONS), "DT": DecisionTreeClassifier(seed=SEED)}
+    svm = LinearSVC(maxIter=ITERATIONS)
+    if data.y.max() > 1:
+        svm = OneVsRest(classifier=svm)
+    models = {"SVM": svm, "DT": DecisionTreeClassifier(seed=SEED)}
     models = {name: model for name, model in models.items() if only in ("", name)}
     X, Z = columns_of(data.X, selected), columns_of(data.Z, selected)
     marks: Marks = {}

@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 def markdown(study: Study) -> str:
     """All tables, and where they come from."""
-    note = f"Seed {study.answers.configuration['seed']}. Computed at commit {', '.join(study.answers.commits)}."
+    note = f"Seed {study.answers.configuration['seed']}. {study.answers.origin}"
     parts = [note, shapes(study), findings(study)]
     return "\n\n".join([*parts, *(section(study, name) for name in study.tasks)])
 
 
 def shapes(study: Study) -> str:
     """The data sets."""
-    head = ["data", "rows to learn from", "to judge by", "features", "sampled", "classifiers", "always the same class"]
+    head = ["data", "rows to learn from", "to judge by", "folds", "features", "sampled", "always the same class"]
     lines = []
     for name, task in study.tasks.items():
         shape = study.shape(name)
-        judge = "MLlib" if task.on_spark else f"scikit-learn, {task.folds} folds"
         always = f"{shape['always']['f1']:.3f} ({shape['share']:.1%} of the rows)"
         sampled = Settings().sample_of(shape["rows"])
-        lines.append([name, *(f"{shape[x]:,}" for x in ("rows", "test", "features")), f"{sampled:,}", judge, always])
+        counts = (shape["rows"], shape["test"], task.folds, shape["features"], sampled)
+        lines.append([name, *(f"{x:,}" for x in counts), always])
     return table(head, lines)
 
 
@@ -105,11 +105,9 @@ def findings(study: Study) -> str:
     lines += ["", text, ""]
     lines += [versus(study, cells, every[i], every[j]) for i, j in ((1, 0), (2, 0), (2, 1))]
     lines += ["", "And:", "", by_setting(study, cells)]
-    asked = [study.on_spark(name) for name, task in study.tasks.items() if task.on_spark]
-    if asked:
-        same = sum(x["same"] for x in asked)
-        lines.append(f"- The Spark engine selects the same 10 features as the local one, which is used here, on {same}"
-                     f" of {len(asked)} large tables.")  # fmt: skip
+    same = [study.on_spark(name)["same"] for name in study.tasks]
+    lines.append(f"- The Spark engine selects the same 10 features as the local one, which is used here, on {sum(same)}"
+                 f" of {len(same)} data sets.")  # fmt: skip
     return "\n".join(lines)
 
 

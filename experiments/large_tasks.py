@@ -43,7 +43,6 @@ class Task:
     make: Callable[[int], Data]  # given the fold
     paper: str = ""
     folds: int = 1
-    on_spark: bool = True
 
     def describe(self) -> str:
         """All that the data depend on."""
@@ -145,7 +144,7 @@ def look_alikes(epsilon: int, ecbdl14: int, url: tuple[int, int], kddb: tuple[in
 def slices() -> dict[str, Task]:
     """What the public collection has of the paper's and of two other large sets; none without it."""
     known = ("covtype_10K", "kddcup_10K", "ECBDL14_1K", "ECBDL14_test_1K") if data_home() else ()
-    return {name: Task(partial(sliced, name), folds=FOLDS, on_spark=False) for name in known}
+    return {name: Task(partial(sliced, name), folds=FOLDS) for name in known}
 
 
 def real_files(folder: str | None, max_rows: int | None) -> dict[str, Task]:

@@ -126,7 +126,7 @@ def markdown(kept: Answers) -> str:
             shown.append(summary([kept.answers[key_of(method, r, seed)] for seed in SEEDS]))
         lines.append([method, *shown])
     text = table(["method", *(f"r = {r}" for r in REPEATS)], lines)
-    return f"{text}\n\nComputed at commit {', '.join(kept.commits)}."
+    return f"{text}\n\n{kept.origin}"
 
 
 def summary(found: list[int]) -> str:

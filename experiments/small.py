@@ -146,7 +146,7 @@ def configuration() -> dict[str, Any]:
 def markdown(answers: Answers) -> str:
     """All tables, and where they come from."""
     made = {"published": "the published files", "made anew": "made anew by belief.datasets, seed 0"}
-    note = f"Data: {made[answers.configuration['data']]}. Seed {SEED}. Computed at commit {', '.join(answers.commits)}."
+    note = f"Data: {made[answers.configuration['data']]}. Seed {SEED}. {answers.origin}"
     figure = f"![mCR against plain BELIEF]({FIGURE.name})"
     return "\n\n".join(
         [note, agreement(answers), figure, *(f"## {name}\n\n{results(answers, name)}" for name in TASKS)]

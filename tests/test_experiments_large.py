@@ -29,12 +29,12 @@ def it():
 
 @pytest.fixture
 def tiny(it, monkeypatch):
-    """A sparse table judged on Spark and a dense one judged here, in two folds."""
+    """A sparse table and a dense one in two folds."""
     monkeypatch.setattr(sys.modules["common"], "commit", lambda: "abc")
     monkeypatch.setattr(it["large_judges"], "ITERATIONS", 5)  # each is a job
     tasks = it["large_tasks"]
     sparse = tasks.look_alikes(400, 400, (400, 2000), (400, 2000))["url-like"]
-    dense = tasks.Task(partial(tasks.ecbdl14_like, 300, 1), folds=2, on_spark=False)
+    dense = tasks.Task(partial(tasks.ecbdl14_like, 300, 1), folds=2)
     return {"url-like": sparse, "dense": dense}
 
 
@@ -95,6 +95,17 @@ def test_a_table_goes_to_spark_as_it_is_and_in_order(it, spark):
             back = df.collect()
         assert np.array_equal([row.features.toArray() for row in back], X)
         assert [row.label for row in back] == y.tolist()
+
+
+def test_of_three_classes_each_is_told_from_the_others(it, spark):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = np.column_stack([np.eye(3)[y] + 0.1 * rng.random((60, 3)), rng.random(60)])
+    data = it["large_tasks"].Data(X[:40], y[:40], X[40:], y[40:], np.zeros(4, bool))
+    perfect = {"f1": 1.0, "macro": 1.0}
+    assert it["large_judges"].with_mllib(data, np.arange(3)) == {"SVM": perfect, "DT": perfect}
+    blind = it["large_judges"].with_mllib(data, np.array([3]), only="SVM")["SVM"]
+    assert blind["f1"] < 0.6
 
 
 def test_f1_is_weighted_by_the_rows_of_a_class(it):
@@ -250,8 +261,8 @@ def test_real_files_go_through_all_of_it(it, spark, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(it["large"], "PAPERS", it["large_ways"].Grid((2,), (3,), (0.25,)))
     it["large"].main(["--files", str(tmp_path)])
     text = capsys.readouterr().out
-    assert "| ECBDL14, the real file | 80 | 20 | 4 |" in text
-    assert "on 1 of 1 large tables" in text
+    assert "| ECBDL14, the real file | 80 | 20 | 1 | 4 |" in text
+    assert "on 1 of 1 data sets" in text
     kept = json.loads((tmp_path / "large-files.json").read_text())
     assert "its test file" in kept["configuration"]["tasks"]["ECBDL14, the real file"]
     found = kept["answers"]["ECBDL14, the real file | fold 0 | mRMR | 2"]["selected"].split()
