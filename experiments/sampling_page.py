@@ -127,7 +127,8 @@ def curves(study: Study, n: int, what: str, value: Callable[[dict[str, Any]], fl
     axes.set_xlabel("sampled")
     axes.set_ylabel("F1" if what == "f1" else "seconds of selection")
     if what == "time":
-        axes.set_yscale("log")
+        axes.set_yscale("log", subs=[2, 5])
+        axes.yaxis.set(major_formatter="{x:g}", minor_formatter="{x:g}")  # not powers of ten
     found.legend(loc="outside right center")
     found.savefig(folder / f"sampling-{what}-{n}.svg", metadata={"Date": None})
 

@@ -1,8 +1,10 @@
 """The large experiments in small: every answer is what it says, is kept, and the pages show what is kept."""
 
+import gc
 import importlib
 import json
 import sys
+import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -97,14 +99,18 @@ def test_a_table_goes_to_spark_as_it_is_and_in_order(it, spark):
         assert [row.label for row in back] == y.tolist()
 
 
-def test_of_three_classes_each_is_told_from_the_others(it, spark):
+def test_of_three_classes_each_is_told_from_the_others(it, spark, monkeypatch):
+    monkeypatch.setattr(it["large_judges"], "ITERATIONS", 10)
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3
     X = np.column_stack([np.eye(3)[y] + 0.1 * rng.random((60, 3)), rng.random(60)])
     data = it["large_tasks"].Data(X[:40], y[:40], X[40:], y[40:], np.zeros(4, bool))
     perfect = {"f1": 1.0, "macro": 1.0}
-    assert it["large_judges"].with_mllib(data, np.arange(3)) == {"SVM": perfect, "DT": perfect}
-    blind = it["large_judges"].with_mllib(data, np.array([3]), only="SVM")["SVM"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # PySpark's OneVsRest does not close its threads
+        assert it["large_judges"].with_mllib(data, np.arange(3)) == {"SVM": perfect, "DT": perfect}
+        blind = it["large_judges"].with_mllib(data, np.array([3]), only="SVM")["SVM"]
+        gc.collect()
     assert blind["f1"] < 0.6
 
 
@@ -316,3 +322,30 @@ def test_what_the_page_says_in_words(it, kept):
     assert copies["BELIEF, k = 10"] == [50, 28, 32]
     assert copies["BELIEF + mCR, k = 10"] == [50, 22, 32]
     assert all(all(counts[0] == 50 and c <= 32 for c in counts[1:]) for x, counts in copies.items() if x != "mRMR")
+
+
+def test_what_the_page_of_samples_says_in_words(kept):
+    study = kept["sampling"]
+
+    def at(name, rate, n):
+        return study.belief(name, rate, n)
+
+    for n, dense in ((100, (0.13, 0.03)), (10, (0.06, 0.05))):
+        gains = [at(x, 0.5, n)["f1"] - at(x, 0.01, n)["f1"] for x in study.tasks]
+        assert gains[:2] == pytest.approx(dense, abs=0.005)
+        assert max(gains[2:]) < (0.03 if n == 100 else 0.02)
+        faster = [study.mrmr(x, n)["seconds"] / at(x, 0.01, n)["seconds"] for x in study.tasks]
+        least, most = (5.45, 12.5) if n == 100 else (1.75, 2.75)
+        assert least <= min(faster) <= max(faster) <= most
+        assert max(at(x, 0.5, n)["f1"] - at(x, 0.25, n)["f1"] for x in study.tasks) < 0.0125
+        assert max(at(x, 0.5, n)["seconds"] / at(x, 0.25, n)["seconds"] for x in study.tasks) < 2.2
+        assert all(study.mrmr(x, n)["f1"] > at(x, rate, n)["f1"] for x in study.tasks for rate in study.rates)
+    slower = [at(x, 0.5, 10)["seconds"] / study.mrmr(x, 10)["seconds"] for x in study.tasks]
+    assert 3 <= min(slower) <= max(slower) <= 9
+    few = {(x, sample): [study.few(x, sample, seed) for seed in (0, 1, 2)]
+           for x in study.over_reduced for sample in (100, 0.01, 2000)}  # fmt: skip
+    epsilon, url = study.over_reduced
+    assert max(few[epsilon, 100]) < min(few[epsilon, 0.01])
+    assert np.mean(few[epsilon, 0.01]) - np.mean(few[epsilon, 100]) == pytest.approx(0.05, abs=0.005)
+    assert np.mean(few[epsilon, 2000]) == pytest.approx(np.mean(few[epsilon, 0.01]), abs=0.005)
+    assert np.mean(few[url, 0.01]) - np.mean(few[url, 100]) == pytest.approx(0.004, abs=5e-4)
