@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, lit, transform
 from pyspark.sql.types import ArrayType
 
-from belief.engines.spark.frame import quoted
+from belief.engines.spark.frame import quoted, refuse_unknown
 from belief.method.settings import did_you_mean
 from belief.result import Result
 from belief.spark.params import TABLE, BeliefParams, with_setters
@@ -148,11 +148,11 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
         features = self._features()
         if isinstance(features, str):
             return self._sliced(dataset, features)
-        _check_columns(dataset, self.selectedNames)
+        refuse_unknown(dataset, self.selectedNames)
         return dataset.drop(*set(features).difference(self.selectedNames))
 
     def _sliced(self, dataset: DataFrame, features: str) -> DataFrame:
-        _check_columns(dataset, [features])
+        refuse_unknown(dataset, [features])
         vectors = f"{self.uid}__vectors"  # a copy: VectorSlicer takes a dot in a name for a field
         slicer = VectorSlicer(inputCol=vectors, outputCol=self.getOutputCol(), indices=self.selectedFeatures)
         given = col(quoted(features))
@@ -170,9 +170,3 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
     def read(cls) -> ModelReader:
         """Give the reader of saved models."""
         return ModelReader(cls)
-
-
-def _check_columns(dataset: DataFrame, needed: list[str]) -> None:
-    for name in needed:
-        if name not in dataset.columns:
-            raise ValueError(f"The DataFrame has no column {name!r}{did_you_mean(name, dataset.columns)}.")

@@ -1,0 +1,222 @@
+"""Distances between dense rows (3.): as points for a matrix product, and one by one in float64."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from belief.method.partials import Array
+
+FAST = {"reassoc", "contract"}  # lets sums run in vector lanes; NaN keeps its meaning
+
+
+class Geometry(NamedTuple):
+    """What a kernel must know of the features of the slice it works on (all arrays are per feature)."""
+
+    mean: Array
+    per_unit: Array  # 1/u, and 0 for a constant feature
+    spread: Array  # what a missing value is expected to cost
+    discrete: Array
+    first: Array  # the levels of feature j are level[first[j]:first[j + 1]], with shares p
+    level: Array
+    share: Array
+    embedded: Array  # at which column of the search matrix the feature begins, -1: it is compared directly
+    point: Array  # where the coordinates of feature j's levels begin in `points`
+    points: Array
+
+
+@njit(cache=True, nogil=True)
+def _find(level: Array, lo: int, hi: int, x: float) -> int:
+    """The position of x among the sorted levels lo to hi."""
+    guess = lo + int(x - level[lo])  # codes that follow one another need no search
+    if lo <= guess < hi and level[guess] == x:
+        return guess
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if level[mid] < x:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+def embed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Array, norm: Array) -> None:
+    """Write each row as a point whose squared Euclidean distances are d²; add the squared norms to `norm`.
+
+    A continuous feature is (x - mean)/u. A discrete one with L levels is the corner of a regular simplex with edges of
+    length 1, centred on the mean of the data, in L - 1 columns. A missing value is the mean, that is zero, and adds its
+    spread to the norm. Everything is multiplied by `per_scale`, to stay within float32.
+    """
+    if g.discrete.any():
+        _embed_mixed(X, rows, a, g, per_scale, out, norm)
+    else:
+        _embed_plain(X, rows, a, g.mean, g.per_unit, g.spread, per_scale, out, norm)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _embed_plain(
+    X: Array,
+    rows: Array,
+    a: int,
+    mean: Array,
+    per_unit: Array,
+    spread: Array,
+    per_scale: float,
+    out: Array,
+    norm: Array,
+) -> None:
+    n_features, square = len(mean), per_scale * per_scale
+    for i in range(len(rows)):
+        x = X[rows[i], a : a + n_features]
+        total = 0.0
+        for j in range(n_features):
+            z = (np.float64(x[j]) - mean[j]) * per_unit[j] * per_scale
+            there = z == z
+            z = z if there else 0.0
+            total += z * z + (0.0 if there else spread[j] * square)
+            out[i, j] = z
+        norm[i] += total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _embed_mixed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Array, norm: Array) -> None:
+    n_features, square = len(g.mean), per_scale * per_scale
+    mean, per_unit, spread, discrete = g.mean, g.per_unit, g.spread, g.discrete
+    for i in range(len(rows)):
+        x = X[rows[i], a : a + n_features]
+        total = 0.0
+        for j in range(n_features):
+            v, at = np.float64(x[j]), g.embedded[j]
+            if not discrete[j]:
+                z = (v - mean[j]) * per_unit[j] * per_scale
+                out[i, at] = z if z == z else 0.0
+                total += z * z if z == z else spread[j] * square
+                continue
+            if at < 0:
+                total += 0.5 * square  # as one-hot/√2 would have it; `match` adds the products
+                continue
+            first = g.first[j]
+            width = g.first[j + 1] - first - 1
+            if v != v:
+                total += spread[j] * square
+                for t in range(width):
+                    out[i, at + t] = 0.0
+                continue
+            base = g.point[j] + (_find(g.level, first, first + width + 1, v) - first) * width
+            for t in range(width):
+                z = g.points[base + t] * per_scale
+                out[i, at + t] = z
+                total += z * z
+        norm[i] += total
+
+
+@njit(cache=True, nogil=True)
+def _cost(x: float, y: float, j: int, g: Geometry) -> float:
+    """Δ² of feature j, and what is to be expected of it where x or y is missing."""
+    if x == x and y == y:
+        d = (1.0 if x != y else 0.0) if g.discrete[j] else x - y
+        return (d * g.per_unit[j]) ** 2
+    if x != x and y != y:
+        return 2.0 * g.spread[j]
+    there = x if x == x else y
+    if g.per_unit[j] == 0.0:
+        return 0.0
+    if g.discrete[j]:
+        return 1.0 - g.share[_find(g.level, g.first[j], g.first[j + 1], there)]
+    return ((there - g.mean[j]) * g.per_unit[j]) ** 2 + g.spread[j]
+
+
+@njit(cache=True, nogil=True)
+def match(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, square: float, product: Array
+) -> None:
+    """Add the products of the discrete features with too many levels to embed: ½·(1 - cost) each."""
+    y, share = np.empty(len(rows)), np.empty(len(rows))  # the values of the rows, and how frequent each is
+    half = np.float32(0.5 * square)
+    for j in range(len(g.mean)):
+        if g.embedded[j] >= 0 or not g.discrete[j]:
+            continue
+        lo, hi = g.first[j], g.first[j + 1]
+        for r in range(len(rows)):
+            y[r] = np.float64(Xr[rows[r], ar + j])
+            share[r] = g.share[_find(g.level, lo, hi, y[r])] if y[r] == y[r] else 1.0 - 2.0 * g.spread[j]
+        for q in range(len(queries)):
+            x = np.float64(Xq[queries[q], aq + j])
+            line = product[q]
+            if x == x:
+                expected = np.float32(half * g.share[_find(g.level, lo, hi, x)])
+                for r in range(len(rows)):
+                    line[r] += half if y[r] == x else (np.float32(0.0) if y[r] == y[r] else expected)
+            else:
+                for r in range(len(rows)):
+                    line[r] += np.float32(half * share[r])
+
+
+def distances(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, d2: Array) -> None:
+    """Add d² over the features of this slice, in float64, for each pair (queries[p], rows[p])."""
+    part = np.zeros(len(d2))
+    if g.discrete.any():
+        _distances_mixed(Xq, queries, aq, Xr, rows, ar, g.per_unit, g.discrete, part)
+    else:
+        _distances_plain(Xq, queries, aq, Xr, rows, ar, g.per_unit, part)
+    lost = np.flatnonzero(np.isnan(part))  # a missing value makes the whole sum NaN: then the long way
+    if len(lost):
+        part[lost] = 0.0
+        _distances_missing(Xq, queries, aq, Xr, rows, ar, g, lost, part)
+    d2 += part
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _distances_plain(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, per_unit: Array, d2: Array
+) -> None:
+    n = len(per_unit)
+    for p in range(len(d2)):
+        x = Xq[queries[p], aq : aq + n]
+        y = Xr[rows[p], ar : ar + n]
+        total = 0.0
+        for j in range(n):
+            d = (np.float64(x[j]) - np.float64(y[j])) * per_unit[j]
+            total += d * d
+        d2[p] = total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _distances_mixed(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, per_unit: Array, discrete: Array, d2: Array
+) -> None:
+    n = len(per_unit)
+    for p in range(len(d2)):
+        x = Xq[queries[p], aq : aq + n]
+        y = Xr[rows[p], ar : ar + n]
+        total = 0.0
+        lost = 0
+        for j in range(n):
+            d = np.float64(x[j]) - np.float64(y[j])
+            lost += d != d
+            d = (1.0 if d != 0.0 else 0.0) if discrete[j] else d
+            total += (d * per_unit[j]) ** 2
+        d2[p] = np.nan if lost > 0 else total
+
+
+@njit(cache=True, nogil=True)
+def _distances_missing(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, pairs: Array, d2: Array
+) -> None:
+    for p in pairs:
+        for j in range(len(g.mean)):
+            d2[p] += _cost(np.float64(Xq[queries[p], aq + j]), np.float64(Xr[rows[p], ar + j]), j, g)
+
+
+@njit(cache=True, nogil=True)
+def hashes(bits: Array, rows: Array, a: int, multiplier: Array, out: Array) -> None:
+    """Add a 64-bit hash of the bits of each row to `out`."""
+    n = len(multiplier)
+    for i in range(len(rows)):
+        x = bits[rows[i], a : a + n]
+        h = np.int64(0)
+        for j in range(n):
+            h += (np.int64(x[j]) ^ (np.int64(x[j]) >> 15)) * multiplier[j]
+        out[i] += h

@@ -1,0 +1,72 @@
+"""The summary of dense rows (1.), and some of their values in one place."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from belief.method.partials import Array
+
+
+@njit(cache=True, nogil=True)
+def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
+    """Copy some columns of some rows to `out`."""
+    for i in range(len(rows)):
+        x = X[rows[i]]
+        for j in range(len(columns)):
+            out[i, j] = x[columns[j]]
+
+
+@njit(cache=True, nogil=True)
+def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array) -> None:
+    """Count, mean, M2, minimum, maximum and non-zeros of columns a to b over rows lo to hi, into out (6, b - a)."""
+    n = b - a
+    # separate arrays and short loops: each runs in vector lanes, and the row stays in the cache
+    count, mean, m2, nonzero = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    least, most = np.empty(n, X.dtype), np.empty(n, X.dtype)
+    for j in range(n):
+        least[j] = most[j] = X[lo, a + j]
+    for i in range(lo, hi):
+        x = X[i, a:b]
+        for j in range(n):
+            there = x[j] == x[j]
+            count[j] += there
+            mean[j] += np.float64(x[j]) if there else 0.0
+        for j in range(n):
+            least[j] = least[j] if least[j] <= x[j] or x[j] != x[j] else x[j]
+            most[j] = most[j] if most[j] >= x[j] or x[j] != x[j] else x[j]
+        for j in range(n):
+            nonzero[j] += x[j] != 0.0
+    for j in range(n):
+        mean[j] = mean[j] / count[j] if count[j] > 0.0 else 0.0
+    for i in range(lo, hi):
+        x = X[i, a:b]
+        for j in range(n):
+            d = np.float64(x[j]) - mean[j]
+            m2[j] += d * d if d == d else 0.0
+    for j in range(n):  # one by one: assigning whole rows takes seconds to compile
+        out[0, j], out[1, j], out[2, j], out[5, j] = count[j], mean[j], m2[j], nonzero[j]
+        out[3, j], out[4, j] = least[j], most[j]  # NaN where nothing is present: the maximum is not above the minimum
+
+
+@njit(cache=True, nogil=True)
+def levels(X: Array, lo: int, hi: int, columns: Array, value: Array, count: Array, found: Array) -> None:
+    """The distinct values of some columns and how often each occurs; found = -1 where there are more than fit."""
+    most = value.shape[1]
+    found[:] = 0
+    for i in range(lo, hi):
+        for t in range(len(columns)):
+            x = np.float64(X[i, columns[t]])
+            if x != x or found[t] < 0:
+                continue
+            v = 0
+            while v < found[t] and value[t, v] != x:
+                v += 1
+            if v == found[t]:
+                if v == most:
+                    found[t] = -1
+                    continue
+                value[t, v] = x
+                count[t, v] = 0
+                found[t] += 1
+            count[t, v] += 1
