@@ -38,7 +38,7 @@ ANSWERS = Path(__file__).with_suffix(".json")
 PAGE = HOME / "docs" / "experiments" / "large.md"
 BINS = 10
 AT_ONCE = 4  # selections that are judged: Spark's jobs on a small table wait more than they compute
-FULL = {"epsilon": 100_000, "ecbdl14": 120_000, "url": (250_000, 400_000), "kddb": (250_000, 400_000)}
+FULL = {"epsilon": 200_000, "ecbdl14": 240_000, "url": (500_000, 800_000), "kddb": (500_000, 800_000)}
 QUICK = {"epsilon": 4_000, "ecbdl14": 4_000, "url": (5_000, 10_000), "kddb": (5_000, 10_000)}
 
 
