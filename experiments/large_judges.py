@@ -120,12 +120,10 @@ def with_mllib(data: Data, selected: Array | None, only: str = "") -> Marks:
     models = {name: model for name, model in models.items() if only in ("", name)}
     X, Z = columns_of(data.X, selected), columns_of(data.Z, selected)
     marks: Marks = {}
-    with on_disk(X, data.y) as learn, on_disk(Z, data.truth) as judge:
-        learn.cache()
+    with on_disk(X, data.y) as learn, on_disk(Z, data.truth) as judge:  # not cached: MLlib keeps what it makes of them
         for name, model in models.items():
             too_wide = name == "DT" and X.shape[1] > WIDEST_TREE
             marks[name] = None if too_wide else judged(model.fit(learn), judge)
-        learn.unpersist()
     return marks
 
 
