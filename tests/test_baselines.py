@@ -5,7 +5,8 @@ Where scikit-rebate's ReliefF is the same as Kononenko's, and so as ours:
 - the order of neighbours: it adds differences up (Manhattan), ours adds their squares up; these are the same where all
   features are discrete, or where there is one feature only (or copies of one);
 - ties at the k-th place: it takes them by file order, ours by a hash; so there must be none, or k must take all;
-- the classes must be balanced: it weighs the misses of every class alike, not by P(c)/(1 - P(class of the query));
+- three classes or more must be balanced: it weighs the misses of every class alike, not by P(c)/(1 - P(class of the
+  query)); of two, the misses are of one class;
 - k must be below the size of the smallest class: beyond, it takes a row as its own hit;
 - no table may mix discrete and continuous features: there it makes all differences above σ 1.
 
@@ -170,6 +171,15 @@ def test_relieff_is_scikit_rebates_on_one_continuous_feature_and_its_copies():
     X, y = np.column_stack([x, -2 * x, x + 5]), np.arange(60) % 3
     theirs = Skrebate(n_neighbors=7).fit(X, y).feature_importances_
     np.testing.assert_allclose(ReliefF(3, n_neighbors=7).fit(X, y).weights_, theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize(("sizes", "same"), [((40, 20), True), ((30, 20, 10), False)], ids=["two", "three"])
+def test_unbalanced_classes_part_it_from_scikit_rebate_where_there_are_three(sizes, same):
+    x, y = np.random.default_rng(0).normal(size=(60, 1)), np.repeat(np.arange(len(sizes)), sizes)
+    theirs = Skrebate(n_neighbors=7).fit(x, y).feature_importances_
+    ours = ReliefF(1, n_neighbors=7).fit(x, y).weights_
+    assert np.allclose(ours, theirs, atol=1e-12) == same
+    np.testing.assert_allclose(ours, naive_relieff(x, y, 7, np.zeros(1, bool)), atol=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "k"), [(ReliefF, 3), (Relief, 1)], ids=["ReliefF", "Relief"])

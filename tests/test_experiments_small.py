@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 HOME = Path(__file__).parents[1]
+BOTH = ("BELIEF", "BELIEF + mCR")
 
 
 @pytest.fixture(scope="module")
@@ -168,17 +169,30 @@ def test_what_the_page_says_of_the_pair_of_xor100(small, tasks, published):
 
 def test_what_the_page_of_all_experiments_says_of_the_small_ones(small, kept, made_anew):
     words, answers, gains = words_of(HOME / "docs" / "reproduction.md"), kept.answers, small.gains(kept)
-    found = [sum(answers[f"Madelon | {method} | 20"]["counts"][:2]) for method in ("BELIEF", "BELIEF + mCR")]
-    assert "plain BELIEF has {} of the 20 that matter, with mCR {}".format(*found) in words
+
+    def counts(name, n, paper=False):
+        """Relevant and redundant features of BELIEF and of BELIEF + mCR."""
+        rows = [small.PAPER[name][m, n] if paper else answers[f"{name} | {m} | {n}"]["counts"] for m in BOTH]
+        return [tuple(row[:2]) for row in rows]
+
+    for n in (3, 5):
+        assert counts("Parity3+3", n) == counts("Parity3+3", n, paper=True)
+    assert counts("Parity3+3", 3) == [(2, 1), (3, 0)]
+    few, many = ([x for x, _ in counts("Corral-100", n)] for n in (4, 10))
+    assert f"| {few[0]} and {many[0]}, with mCR {few[1]} and {many[1]} |" in words
+    few, many = ([x for x, _ in counts("Corral-100", n, paper=True)] for n in (4, 10))
+    assert f"{few[0]} and {many[0]} relevant ones, with mCR {few[1]} and {many[1]} |" in words
+    assert counts("XOR-100", 2) == [(2, 0), (2, 0)]
+    assert counts("SD3", 6) == counts("SD3", 6, paper=True) == [(1, 5), (1, 1)]
+    assert [x for x, _ in counts("SD3", 20)] == [1, 1]
+    assert [x for x, _ in counts("SD3", 20, paper=True)] == [2, 2]
+    assert "| {} of the 20, with mCR {} |".format(*map(sum, counts("Madelon", 20))) in words
+    inside, once = ([gain[i] for gain in gains.values() if gain[2] is not None] for i in (0, 1))
+    assert len(once) == 10
+    assert (f"in {sum(x >= 0 for x in once)} if features are selected once,"
+            f" in {sum(x >= 0 for x in inside)} if inside the folds") in words  # fmt: skip
     assert f"loses {-gains['XOR-100, 10'][0]:.3f} and {-gains['Corral-100, 10'][0]:.3f} of accuracy" in words
     assert min(gains[key][0] for key in ("XOR-100, 2", "Corral-100, 4")) > 0  # "with fewer features it gains"
-    other = [
-        (answers[f"Corral-100 | {method} | {n}"]["counts"][0], figures[0])
-        for (method, n), figures in small.PAPER["Corral-100"].items()
-        if answers[f"Corral-100 | {method} | {n}"]["counts"][0] != figures[0]
-    ]
-    assert len(other) == 1
-    assert "{} relevant ones, against {}".format(*other[0]) in words
 
 
 def test_some_answers_come_out_again(small, kept, published):

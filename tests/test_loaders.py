@@ -24,10 +24,24 @@ def test_shapes(name, data_home):
     assert data.name == name
 
 
+CLASSES = {  # and how many rows each has
+    "colon": {-1: 40, 1: 22}, "leukemia": {-1: 47, 1: 25}, "lung": {1: 6, 2: 5, 3: 5, 4: 16, 5: 7, 6: 13, 7: 21},
+    "lymphoma": {1: 46, 2: 10, 3: 9, 4: 11, 5: 6, 6: 6, 7: 4, 8: 2, 9: 2},
+    "ECBDL14_1K": {0: 500, 1: 500}, "ECBDL14_test_1K": {0: 536, 1: 464},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_class_is_the_column_that_was_published_as_such(name, data_home):
+    found, counts = np.unique(load(name, data_home).y, return_counts=True)
+    assert dict(zip(found.astype(int).tolist(), counts.tolist(), strict=True)) == CLASSES[name]
+
+
 def test_the_truth_is_that_of_the_class(data_home):
     corral, xor, parity = (load(name, data_home) for name in ("Corral100", "XOR100", "Parity3+3"))
     a, b, c, d = (corral.X[:, group[0]].astype(int) for group in corral.relevant)
     assert np.array_equal(corral.y, (a & b) | (c & d))
+    assert (corral.X[:, 5] == corral.y).sum() == 24  # of 32, the trap
     assert np.array_equal(xor.y, xor.X[:, [g[0] for g in xor.relevant]].sum(axis=1) % 2)
     for member in (0, 1):  # either feature of each group will do
         assert np.array_equal(parity.y, parity.X[:, [g[member] for g in parity.relevant]].sum(axis=1) % 2)
@@ -110,6 +124,19 @@ ARFF = """% made up
 7.5,X,1,1
 8,C,1,0
 """
+
+
+def test_arff_with_tabs_comments_and_missing_values(tmp_path):
+    text = ARFF.replace("@attribute ", "@attribute\t").replace("7.5,X,1,1", "% one more\n?,X,1,1\n2,?,1,0")
+    (tmp_path / "ECBDL14.arff").write_text(text)
+    data = load("ECBDL14", tmp_path)
+    assert data.X.column_names == ["separation", "PredSS_r1_-1", "level"]
+    assert data.X.column(0).to_pylist() == [6, None, 2, 8]
+    assert data.X.column(1).to_pylist() == ["H", "X", None, "C"]
+    assert data.y.tolist() == [0, 1, 0, 0]
+    (tmp_path / "ECBDL14.arff").write_text(ARFF + "9,H,0\n")
+    with pytest.raises(ValueError, match=r"ECBDL14\.arff: 4 columns were expected"):
+        load("ECBDL14", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["ECBDL14", "ECBDL14_test"])

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from belief.datasets import Problem, corral100, led, madelon, parity3plus3, sd, xor100
-from belief.datasets.small import _SEGMENTS
+
+DISPLAY = """
+ _       _   _       _   _   _   _   _
+| |   |  _|  _| |_| |_  |_    | |_| |_|
+|_|   | |_   _|   |  _| |_|   | |_|  _|
+"""
+AT = ((0, 1), (1, 0), (1, 2), (1, 1), (2, 0), (2, 2), (2, 1))  # line and place of the segments, in their order
+LINES = [line.ljust(40) for line in DISPLAY.strip("\n").splitlines()]
+DIGITS = np.array([[LINES[r][4 * d + c] != " " for r, c in AT] for d in range(10)], int)
 
 # name: maker, its arguments, shape, classes, groups of relevant features, redundant features, binary or not
 CASES = {
@@ -59,24 +67,30 @@ def test_the_class_rules_hold():
         assert np.array_equal(p.y, p.X[:, :3].sum(axis=1) % 2)
         assert np.array_equal(p.X[:, :3], p.X[:, 3:6])
         p = led(n_rows=500, seed=seed)
-        assert np.array_equal(p.X[:, :7], np.array(_SEGMENTS)[p.y])
+        assert np.array_equal(p.X[:, :7], DIGITS[p.y])
 
 
-def test_bits_are_fair():
+def test_bits_are_fair_but_for_the_trap_of_corral():
     p = corral100(20_000)
-    assert np.abs(p.X.mean(axis=0) - 0.5).max() < 0.02
+    assert np.abs(np.delete(p.X, 5, axis=1).mean(axis=0) - 0.5).max() < 0.02
     assert abs(p.y.mean() - 7 / 16) < 0.02
+    agree = (p.y[:, None] == p.X).mean(axis=0)
+    assert agree[5] == pytest.approx(0.75, abs=0.01)
+    for c in (0, 1):  # in either class, so that it says nothing of the four that matter beyond the class
+        mine = p.X[p.y == c]
+        assert np.abs(np.corrcoef(mine[:, :6], rowvar=False)[5, :5]).max() < 0.04
+    assert np.abs(agree[6:] - 0.5).max() < 0.02
 
 
 def test_no_two_digits_look_alike():
-    assert len(set(_SEGMENTS)) == 10
-    assert sum(map(sum, _SEGMENTS)) == 49  # the segments lit by all ten digits
+    assert len(set(map(tuple, DIGITS))) == 10
+    assert DIGITS.sum() == 49  # the segments lit by all ten digits
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.2, 1.0])
 def test_the_noise_of_led_is_the_share_of_wrong_segments(noise):
     p = led(noise=noise, n_rows=20_000)
-    wrong = (p.X[:, :7] != np.array(_SEGMENTS)[p.y]).mean(axis=0)
+    wrong = (p.X[:, :7] != DIGITS[p.y]).mean(axis=0)
     assert np.abs(wrong - noise).max() <= (0.012 if 0 < noise < 1 else 0)
 
 

@@ -68,6 +68,8 @@ class Problem:
 def corral100(n_rows: int = 32, seed: int = 0) -> Problem:
     """Corral-100: 99 binary features, and the class is (x0 and x1) or (x2 and x3).
 
+    x5 is a trap: it has no part in the class, but agrees with it in three rows of four.
+
     Parameters
     ----------
     n_rows : int, default=32
@@ -81,6 +83,8 @@ def corral100(n_rows: int = 32, seed: int = 0) -> Problem:
     """
     bits = _bits(n_rows, 99, seed)
     y = (bits[:, 0] & bits[:, 1]) | (bits[:, 2] & bits[:, 3])
+    agrees = np.random.default_rng([seed, 5]).random(n_rows) < 0.75
+    bits[:, 5] = np.where(agrees, y, 1 - y)
     return _binary("Corral-100", bits, y, _alone(4))
 
 
