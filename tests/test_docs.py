@@ -47,6 +47,31 @@ def test_the_readme_shows_what_the_example_prints(monkeypatch):
     assert str(result.explain()) in (HOME / "README.md").read_text()
 
 
+README_ROWS = {  # by file: the case, the data, and what the README says of it
+    "local": [
+        ("tall", "200,000", "| {seconds:.1f} | {ratio:.2f} times the bare matrix product of queries and rows |"),
+        ("wide", "2,350", "| {seconds:.0f} | {ratio:.2f} times the bare matrix product; {peak_gb:.1f} GB beside"),
+        ("peers", "5,000", "| {seconds:.2f} | {ratio:.1f} times as fast as fast-select's ReliefF |"),
+        ("peers", "20,000", "| {seconds:.1f} | {ratio:.1f} times as fast as fast-select's ReliefF |"),
+    ],
+    "files": [("big", "20,000,000", "| {seconds:.0f} | {peak_gb:.2f} GB in all, 4 reads of the file |")],
+    "spark": [
+        ("tall", "200,000", "| {seconds:.1f} | {ratio:.2f} times as long as without Spark"),
+        ("small", "19,968", "| {seconds:.1f} | {ratio:.0f} times as fast as the authors' Scala code, which took 25 s"),
+    ],
+    "sparse": [("url-like", "1,916,904", "| {seconds:.0f} | {peak_gb:.1f} GB beside the matrix |")],
+}
+
+
+@pytest.mark.parametrize("name", README_ROWS)
+def test_the_readmes_figures_are_those_that_were_noted(name):
+    noted = json.loads((HOME / "benchmarks" / f"{name}.json").read_text())["rows"]
+    text = (HOME / "README.md").read_text()
+    for case, data, says in README_ROWS[name]:
+        row = next(r for r in noted if r["case"] == case and r["data"].startswith(data))
+        assert says.format(**row) in text
+
+
 def test_the_benchmarks_on_the_page_are_those_that_were_noted(monkeypatch):
     monkeypatch.syspath_prepend(str(HOME / "benchmarks"))
     import page
