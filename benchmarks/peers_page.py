@@ -10,7 +10,7 @@ from page import computed_at, digits
 
 def markdown(kept: dict[str, Any]) -> str:
     lines = [
-        "| table | selector | seconds | times BELIEF's | beside a bare process, MB | beside what was there before the call, MB | found | not noise |",
+        "| table | selector | seconds | times BELIEF's | MB in all | MB in the call | found | not noise |",
         "|---" * 8 + "|",
     ]
     lines += [line(row, belief_seconds(kept, row["table"])) for row in kept["rows"]]

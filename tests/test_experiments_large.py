@@ -330,7 +330,7 @@ def test_what_the_page_says_in_words(it, kept):
 
 
 def test_what_the_page_of_samples_says_in_words(it, kept):
-    study, words = kept["sampling"], words_of(it["sampling"].PAGE)
+    study, said = kept["sampling"], words_of(it["sampling"].PAGE)
     gains, faster, slower = {}, {}, {}
     for n in study.sizes:
         low, middle, high = ([study.belief(x, rate, n) for x in study.tasks] for rate in (0.01, 0.25, 0.5))
@@ -342,22 +342,18 @@ def test_what_the_page_of_samples_says_in_words(it, kept):
         assert max(b["seconds"] / a["seconds"] for a, b in zip(middle, high, strict=True)) < 2.25
         assert all(study.mrmr(x, n)["f1"] > study.belief(x, r, n)["f1"] for x in study.tasks for r in study.rates)
     assert max(gains[100][1:]) < 0.03
-    assert f"50 % instead of 1 % wins less than 0.03, but {gains[100][0]:.2f} on epsilon-like." in words
-    assert (
-        f"With 10 features it wins {gains[10][0]:.2f} on epsilon-like and {gains[10][1]:.2f} on ECBDL14-like" in words
-    )
+    assert f"50 % instead of 1 % wins less than 0.03, but {gains[100][0]:.2f} on epsilon-like." in said
+    assert f"With 10 features it wins {gains[10][0]:.2f} on epsilon-like and {gains[10][1]:.2f} on ECBDL14-like" in said
     assert max(gains[10][2:]) < 0.02
     many, few = ((min(faster[n]), max(faster[n])) for n in (100, 10))
-    assert (
-        f"{many[0]:.1f} to {many[1]:.0f} times with 100 features, {few[0]:.1f} to {few[1]:.1f} times with 10" in words
-    )
-    assert "50 % instead of 25 % wins 0.012 or less everywhere, and takes up to 2.2 times as long" in words
-    assert f"half of the rows take {min(slower[10]):.0f} to {max(slower[10]):.0f} times as long as mRMR" in words
+    assert f"{many[0]:.1f} to {many[1]:.0f} times with 100 features, {few[0]:.1f} to {few[1]:.1f} times with 10" in said
+    assert "50 % instead of 25 % wins 0.012 or less everywhere, and takes up to 2.2 times as long" in said
+    assert f"half of the rows take {min(slower[10]):.0f} to {max(slower[10]):.0f} times as long as mRMR" in said
     rows = {(x, sample): [study.few(x, sample, seed) for seed in (0, 1, 2)]
             for x in study.over_reduced for sample in (100, 0.01, 2000)}  # fmt: skip
     lost = {x: np.mean(rows[x, 0.01]) - np.mean(rows[x, 100]) for x in study.over_reduced}
     epsilon, url = lost
-    assert f"F1 is {lost[epsilon]:.2f} lower than with 1 %" in words
+    assert f"F1 is {lost[epsilon]:.2f} lower than with 1 %" in said
     assert max(rows[epsilon, 100]) < min(rows[epsilon, 0.01])
     assert np.mean(rows[epsilon, 2000]) == pytest.approx(np.mean(rows[epsilon, 0.01]), abs=0.005)
-    assert f"On url-like 100 rows lose {lost[url]:.3f} in the mean" in words
+    assert f"On url-like 100 rows lose {lost[url]:.3f} in the mean" in said
