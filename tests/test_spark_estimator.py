@@ -239,7 +239,7 @@ def test_a_column_named_twice_is_refused(columns):
 
 def test_transform_names_a_missing_column(df, selector):
     model = selector.fit(df)
-    with pytest.raises(ValueError, match=r"no column 'features' \(did you mean 'feature'\?\)"):
+    with pytest.raises(ValueError, match=r"no column 'features' in the DataFrame \(did you mean 'feature'\?\)"):
         model.transform(df.withColumnRenamed("features", "feature"))
     assert model.setFeaturesCol("feature").transform(df.withColumnRenamed("features", "feature")).count() == 60
 
