@@ -201,6 +201,10 @@ def main(words: list[str]) -> None:
     asked = parser.parse_args(words)
     if asked.quick or asked.files:
         tasks = real_files(asked.files, asked.max_rows) if asked.files else look_alikes(**QUICK)
+        if not tasks:
+            raise SystemExit(
+                f"{asked.files} has no file of epsilon, ECBDL14, url or kddb; name the folder they are in."
+            )
         grid = PAPERS if asked.files else Grid((10, 50), (10,), (0.25,))
         study = Study(tasks, Path("large-files.json" if asked.files else "large-quick.json"), grid)
         study.compute()

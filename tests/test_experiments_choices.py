@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import words_of
 
 HOME = Path(__file__).parents[1] / "experiments"
 
@@ -111,7 +112,7 @@ def test_the_published_page_is_that_of_the_answers(modules):
 def test_what_the_page_says_in_words(modules):
     choices, page, common = modules
     answers = common.Answers(choices.ANSWERS, choices.configuration())
-    words = " ".join(choices.PAGE.read_text().split("<!-- choices -->")[0].split())
+    words = words_of(choices.PAGE)
 
     def gain(*what):
         return page.gain(answers, *what)

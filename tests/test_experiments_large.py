@@ -3,6 +3,7 @@
 import gc
 import importlib
 import json
+import re
 import sys
 import warnings
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import words_of
 from scipy.sparse import csr_array
 
 pytest.importorskip("pyspark")
@@ -275,11 +277,6 @@ def test_real_files_go_through_all_of_it(it, spark, tmp_path, monkeypatch, capsy
     assert found[0] == "3"  # the class is whether it is 0
 
 
-def words_of(page):
-    """What a page says before its tables, in one line."""
-    return " ".join(page.read_text().partition("<!--")[0].split())
-
-
 @pytest.fixture
 def kept(it, data_home, monkeypatch):
     """The studies that are published; what is not among their answers cannot be computed."""
@@ -292,6 +289,17 @@ def kept(it, data_home, monkeypatch):
             tasks.update({key: replace(task, make=never) for key, task in tasks.items()})
         found[name] = study
     return found
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["empty folder", "no folder"])
+def test_a_folder_without_any_of_the_files_is_refused(it, tmp_path, there, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "real"
+    if there:
+        folder.mkdir()
+    with pytest.raises(SystemExit, match=r"real has no file of epsilon, ECBDL14, url or kddb"):
+        it["large"].main(["--files", str(folder)])
+    assert not (tmp_path / "large-files.json").exists()
 
 
 @pytest.mark.parametrize("name", ["large", "sampling"])
@@ -330,6 +338,9 @@ def test_what_the_page_says_in_words(it, kept):
     for name in it["large_tasks"].slices():
         for method in (("BELIEF", 10), ("BELIEF + mCR", 10, 0.25)):
             assert abs(usual(name, *method) - usual(name, "mRMR")) < 0.009
+    assert "level**: within 0.009 of each other" in said
+    large, small = re.findall(r"([\d.]+) with batches", it["large_page"].markdown(study))
+    assert f"hardly in the mean ({small} and {large})" in said
     apart = {
         (x, n, judge, k): abs(f1(x, judge, n, "BELIEF + mCR", k, 0.25) - f1(x, judge, n, "BELIEF + mCR", k, 0.1))
         for x in study.tasks for n in study.sizes(x) for judge in ("SVM", "DT") for k in (3, 5, 10)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pages import words_of
 
 HOME = Path(__file__).parents[1]
 BOTH = ("BELIEF", "BELIEF + mCR")
@@ -113,11 +114,6 @@ def test_the_page_shows_the_answers_that_are_kept(small, kept, made_anew):
         assert small.results(kept, name) in page, name
     assert small.agreement(kept) in page
     assert small.markdown(kept) in page
-
-
-def words_of(page):
-    """What stands before the tables, in one line."""
-    return " ".join(page.read_text().split("<!--")[0].split())
 
 
 def test_what_the_page_says_in_words(small, kept, made_anew):

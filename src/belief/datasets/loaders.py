@@ -90,7 +90,7 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
         raise ValueError(f"max_rows must be None or an integer of at least 1; got {max_rows!r}.")
     entry = _ENTRIES[name]
     X, y, discrete = entry.read(_find(entry, home), max_rows)
-    redundant = None if entry.relevant is None else np.array(_repeats(entry.relevant), int)
+    redundant = None if entry.relevant is None else _repeats(entry.relevant)
     return Dataset(X, y, discrete, entry.relevant, redundant, name)
 
 
@@ -196,7 +196,7 @@ def _mixed(path: Path, columns: list[str], nominal: tuple[int, ...], max_rows: i
         reader = csv.open_csv(
             path,
             read_options=csv.ReadOptions(column_names=columns, skip_rows=skip),
-            parse_options=csv.ParseOptions(invalid_row_handler=_comment),
+            parse_options=csv.ParseOptions(invalid_row_handler=_comment if skip else None),  # CSV has no comments
             convert_options=csv.ConvertOptions(column_types=types, null_values=["", "?"], strings_can_be_null=True),
         )
         table = pa.Table.from_batches(_enough(reader, max_rows), reader.schema)[:max_rows]
