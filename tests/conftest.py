@@ -9,7 +9,8 @@ import pytest
 from spark_sessions import _stopped_at_the_end, spark  # noqa: F401
 
 from belief.data.source import ArraySource, BlockSource, ColumnSource, frozen
-from belief.engines.local import LocalEngine
+from belief.engines.local import local_engine
+from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 
 
@@ -57,7 +58,7 @@ class Blocks:
 
 
 def streamed(X, labels, discrete):
-    return StreamEngine(Blocks(X, labels, discrete, 1 + len(X) // 4), "y", working_memory=64)
+    return StreamEngine(Blocks(X, labels, discrete, 1 + len(X) // 4), "y", Resources(working_memory=64))
 
 
 ENGINES = {
@@ -74,12 +75,12 @@ ENGINES = {
 def make_engine(request, monkeypatch):
     """Make an engine from an array, labels and a mask of discrete features, in one of the ways there are."""
     if request.param != "one thread":
-        monkeypatch.setattr("belief.engines.base.SMALL", 0)  # small tables go the way of the large ones
+        monkeypatch.setattr("belief.engines.block.threads.SMALL", 0)  # small tables go the way of the large ones
     if request.param == "streamed":
         return streamed
     source, options = ENGINES[request.param]
 
     def make(X, labels, discrete):
-        return LocalEngine(source(X), labels, int(labels.max()) + 1, discrete, **options)
+        return local_engine(source(X), np.arange(labels.max() + 1), labels, discrete, Resources(**options))
 
     return make

@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file
 
 import belief
+from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 
 M, F = 20_000, 30  # ten blocks of 2,066 rows, or twenty of 1,033
@@ -28,11 +29,12 @@ import sys
 from belief import cli
 from belief.data import tabular
 from belief.engines import stream
+from belief.engines.resources import Resources
 tabular.BATCH_BYTES = 4 * 31 * 1000
 stream.SAVE_EVERY = 0.0
 begin = stream.StreamEngine.__init__
-def forgetful(self, *a, working_memory, **k):
-    begin(self, *a, working_memory=2**20, **k)
+def forgetful(self, given, label, resources, notes=None):
+    begin(self, given, label, Resources(resources.n_jobs, 2**20, resources.report), notes)
 stream.StreamEngine.__init__ = forgetful
 sys.exit(cli.main(["select", *sys.argv[1:]]))
 """
@@ -113,10 +115,10 @@ def run(notes, seed=0, **settings):
 
 def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
     first = run(tmp_path / "notes")
-    from belief.engines.local import LocalEngine
+    from belief.engines.block.dense import DenseEngine
 
-    monkeypatch.setattr(LocalEngine, "nearest", lambda *a: pytest.fail("searched again"))
-    monkeypatch.setattr(LocalEngine, "tally", lambda *a: pytest.fail("weighed again"))
+    monkeypatch.setattr(DenseEngine, "nearest", lambda *a: pytest.fail("searched again"))
+    monkeypatch.setattr(DenseEngine, "tally", lambda *a: pytest.fail("weighed again"))
     again = run(tmp_path / "notes")
     np.testing.assert_array_equal(again.weights, first.weights)
     np.testing.assert_array_equal(again.scores, first.scores)
@@ -137,13 +139,15 @@ def test_notes_of_a_search_begin_where_it_stopped(data, tmp_path, monkeypatch):
     """A search stopped halfway meets only the blocks it had not met."""
     from belief.data import tabular
     from belief.engines import stream
-    from belief.engines.local import LocalEngine
+    from belief.engines.block.dense import DenseEngine
 
     monkeypatch.setattr(tabular, "BATCH_BYTES", 4 * 31 * 2000)
     monkeypatch.setattr(stream, "SAVE_EVERY", 0.0)
-    begin, nearest, met = StreamEngine.__init__, LocalEngine.nearest, []
+    begin, nearest, met = StreamEngine.__init__, DenseEngine.nearest, []
     monkeypatch.setattr(
-        StreamEngine, "__init__", lambda self, *a, working_memory, **k: begin(self, *a, working_memory=2**20, **k)
+        StreamEngine,
+        "__init__",
+        lambda self, given, label, resources, notes: begin(self, given, label, Resources(working_memory=2**20), notes),
     )
 
     def counted(self, *a):
@@ -152,7 +156,7 @@ def test_notes_of_a_search_begin_where_it_stopped(data, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return nearest(self, *a)
 
-    monkeypatch.setattr(LocalEngine, "nearest", counted)
+    monkeypatch.setattr(DenseEngine, "nearest", counted)
     options = {"label": "y", "n_features_to_select": 5, "sample_size": 200, "random_state": 0}
     with pytest.raises(KeyboardInterrupt):
         belief.select(data, checkpoint=tmp_path / "notes", **options)

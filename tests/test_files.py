@@ -5,6 +5,7 @@ import gzip
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -98,8 +99,8 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(tabular, "CSV_BYTES", 4096)
     keep = StreamEngine.__init__
 
-    def forgetful(self, *a, working_memory, **k):
-        keep(self, *a, working_memory=2**16, **k)
+    def forgetful(self, stream, label, resources, notes=None):
+        keep(self, stream, label, replace(resources, working_memory=2**16), notes)
 
     monkeypatch.setattr(StreamEngine, "__init__", forgetful)
 

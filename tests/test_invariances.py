@@ -105,15 +105,14 @@ def test_ties_in_data_sorted_by_class_do_not_all_go_to_one_class():
     """Five kinds of rows, each many times, sorted by class: pooled neighbours of a query are all ties."""
     grid = np.tile(np.arange(5.0), 120)[:, None] * np.ones((1, 3))
     y = np.repeat([0, 1, 2], 200)
-    from belief.data.source import ArraySource
-    from belief.engines.base import Search
-    from belief.engines.local import LocalEngine
+    from belief.engines.local import local_engine
     from belief.method.difference import Difference
+    from belief.method.protocols import Search
 
-    with LocalEngine(ArraySource(grid), y.astype(np.int32), 3, np.zeros(3, bool)) as engine:
+    with local_engine(grid, np.arange(3), y.astype(np.int32), np.zeros(3, bool)) as engine:
         sample = engine.sample(np.array([100]), 0)
         difference = Difference.of(engine.describe(), engine.discrete, "standard")
-        found = engine.nearest(sample, difference, Search(30, False, 0))
-    share = np.bincount(found.label.ravel(), minlength=3) / found.label.size
+        found = engine.nearest(sample, difference, Search(30, 1, 0))
+    share = np.bincount(found.target.ravel(), minlength=3) / found.target.size
     assert found.d2.max() == 0.0
     np.testing.assert_allclose(share, 1 / 3, atol=0.15)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belief.data.source import ArraySource
-from belief.engines.local import LocalEngine
-from belief.method.partials import Joint, Levels, Neighbours, Summary, Tally
+from belief.engines.local import local_engine
+from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.sampling import Sample, batches, key, quotas
+from belief.method.summary import Levels, Summary
 
 
 def describe(X, labels, discrete):
-    with LocalEngine(ArraySource(X), labels, 3, discrete) as engine:
+    with local_engine(X, np.arange(3), labels, discrete) as engine:
         return engine.describe()
 
 
@@ -39,7 +39,7 @@ def test_summaries_merge_to_the_summary_of_the_whole(seed, parts):
     cuts = np.sort(rng.choice(np.arange(1, 50), parts - 1, replace=False))
     pieces = [describe(x, y, discrete) for x, y in zip(np.split(X, cuts), np.split(labels, cuts), strict=True)]
     rng.shuffle(pieces)
-    merged = reduce(Summary.merge, pieces, Summary.zero(3, 4))
+    merged = reduce(Summary.merge, pieces, Summary.zero(4))
     assert_same(merged, describe(X, labels, discrete), rtol=1e-9)  # a mean of 1e6 leaves ten digits of m2
     present = X[:, 0][~np.isnan(X[:, 0])]
     assert merged.mean[0] == pytest.approx(present.mean(), rel=1e-14)
@@ -55,11 +55,13 @@ def random_partial(kind, rng):
         return Neighbours(*(np.take_along_axis(x, order, axis=2) for x in (d2, key_, rows, labels)))
     if kind is Joint:
         return Joint(rng.random((2, 3)), rng.integers(0, 9, (2, 3)).astype(float))
-    return Tally(*(rng.random(shape) for shape in [(2, 3)] * 2 + [(2, 1)] * 2 + [3, 1]), n_pairs=int(rng.integers(9)))
+    return Tally(rng.random((4, 3)), rng.random((4, 1)), rng.random(3), int(rng.integers(9)))
 
 
 @pytest.mark.parametrize(
-    ("kind", "shape"), [(Neighbours, (3, 2, 4)), (Tally, (2, 3)), (Joint, (2, 3))], ids=["neighbours", "tally", "joint"]
+    ("kind", "shape"),
+    [(Neighbours, (3, 2, 4)), (Tally, (4, 3, True)), (Joint, (2, 3))],
+    ids=["neighbours", "tally", "joint"],
 )
 def test_merging_is_associative_commutative_and_has_a_zero(kind, shape):
     rng = np.random.default_rng(0)
@@ -67,6 +69,15 @@ def test_merging_is_associative_commutative_and_has_a_zero(kind, shape):
     assert_same(a.merge(b).merge(c), a.merge(b.merge(c)))
     assert_same(a.merge(b), b.merge(a))
     assert_same(a.merge(kind.zero(*shape)), a)
+
+
+def test_pairs_are_counted_by_kind_and_by_weight():
+    kind, weight = np.array([0, 1, 1, 2]), np.array([1.0, 0.25, 0.5, 0.0])
+    pairs = Pairs(np.arange(4), np.arange(4), kind, 4)
+    assert pairs.counts().tolist() == [1, 2, 1, 0]
+    shared = Pairs(np.arange(4), np.arange(4), kind, 4, weight)
+    assert shared.counts().tolist() == [1, 0.75, 1.25, 1]
+    assert shared.take(np.array([1, 3])).weight.tolist() == [0.25, 0.0]
 
 
 @given(seed=st.integers(0, 2**64 - 1), stream=st.sampled_from([0, 1]), row=st.integers(0, 2**40))

@@ -15,7 +15,8 @@ import belief
 from belief import BeliefSelector
 from belief.data.libsvm import load_libsvm
 from belief.datasets import kddb_like, url_like
-from belief.engines.sparse import SparseEngine
+from belief.engines.local import local_engine
+from belief.engines.resources import Resources
 
 
 @st.composite
@@ -67,15 +68,16 @@ def test_sparse_agrees_with_the_oracle(blocks, n_jobs, dtype, case):
     X = X.astype(dtype).astype(np.float64)
     ref = oracle(X, labels, discrete, given_settings)
     assume(not is_close_call(ref))
-    engine = SparseEngine(cut(X.astype(dtype), blocks), labels, int(labels.max()) + 1, discrete, n_jobs=n_jobs)
+    rows, classes = cut(X.astype(dtype), blocks), np.arange(labels.max() + 1)
+    engine = local_engine(rows, classes, labels, discrete, Resources(n_jobs))
     got = run(engine, given_settings)
     size = max(np.abs(ref.w).max(initial=0), 1e-300)
     np.testing.assert_allclose(got.w, ref.w, rtol=1e-9, atol=1e-11 * size)
-    np.testing.assert_allclose(got.tally.marginal, ref.marginal, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(got.tally.rates, ref.marginal, rtol=1e-9, atol=1e-9)
     assert got.difference.scale == ref.scale
     assert got.watched.tolist() == ref.watch_lists[-1]
     for i in got.redundancy.pool:
-        joint, pairs = got.redundancy._measured(i)
+        joint, pairs = got.redundancy.measured(i)
         np.testing.assert_allclose(joint, ref.joint[i, got.redundancy.pool], rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(pairs, ref.joint_pairs[i, got.redundancy.pool])
     assert got.selection.selected.tolist() == ref.selected
@@ -149,13 +151,13 @@ def test_a_row_that_shares_no_feature_is_a_neighbour_when_it_is_short():
     X[0, 0], X[1, 1], X[2, 2] = 1.0, 0.1, 5.0
     X[3, [0, 3]] = 1.0, 9.0
     y = np.array([0, 1, 1, 1, 0, 1])
-    from belief.engines.base import Search
     from belief.method.difference import Difference
+    from belief.method.protocols import Search
 
-    with SparseEngine([sp.csr_array(X)], y.astype(np.int32), 2, np.zeros(6, bool)) as engine:
+    with local_engine(sp.csr_array(X), np.arange(2), y.astype(np.int32), np.zeros(6, bool)) as engine:
         sample = engine.sample(np.array([6]), 0)
         difference = Difference.of(engine.describe(), engine.discrete, "none")
-        found = engine.nearest(sample, difference, Search(2, True, 0))
+        found = engine.nearest(sample, difference, Search(2, 2, 0))
     rows = found.row[np.flatnonzero(sample.row == 0)[0], 1]
     assert rows.tolist() == [5, 1]  # the empty row, then the one of length 0.1
 

@@ -7,23 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from belief.checkpoint import NO_CHECKPOINT, Checkpoint
+from belief.checkpoint import Checkpoint
+from belief.checks import check_resources, check_sizes, check_values
 from belief.data.files import Wanted, open_files
 from belief.data.labels import encode_labels
-from belief.data.source import SparseSource
 from belief.data.stream import LibsvmStream, TableStream
-from belief.data.table import Table, open_table, split_label
-from belief.engines.local import LocalEngine
-from belief.engines.sparse import SparseEngine
+from belief.data.table import open_table, split_label
+from belief.engines.local import local_engine
+from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 from belief.method.algorithm import belief
-from belief.method.partials import Array, Summary
-from belief.method.settings import Settings, is_count, is_integer
+from belief.method.protocols import Engine, Notes
+from belief.method.settings import Settings
+from belief.method.summary import Summary
+from belief.method.targets import Target
 from belief.progress import Callback, Reporter
 from belief.result import Numbered, Result, result_of
-from belief.warn import warn
 
 
 def select(
@@ -99,40 +98,39 @@ def select(
         return _select_spark(X, label or y, chosen, options)
     if staging != "auto":
         raise ValueError(f"staging is for Spark DataFrames; got {staging!r} with another table: leave it out.")
-    notes = Checkpoint(checkpoint)
+    notes = None if checkpoint is None else Checkpoint(checkpoint)
     reporter = Reporter(callback, bar=verbose > 0)
-    options = {"n_jobs": n_jobs, "working_memory": working_memory * 2**20, "report": reporter.rows}
+    resources = Resources(n_jobs, working_memory * 2**20, reporter.rows)
     X, y = take_label(X, y, label, discrete_features)
-    if isinstance(X, TableStream | LibsvmStream):
-        name = f"column {X.label!r}" if isinstance(X, TableStream) else "The first column"
-        engine: AnyEngine = StreamEngine(X, name, notes, **options)
-        names = X.names
-    else:
-        table = open_table(X, discrete_features)
-        classes, labels = encode_labels(y, table.source.n_rows)
-        engine = engine_for(table, labels, len(classes), options)
-        engine.classes, names = classes, table.names
+    engine, names = open_engine(X, y, discrete_features, resources, notes)
     with reporter, engine:
         return run(engine, chosen, names, working_memory, reporter, notes)
 
 
-AnyEngine = LocalEngine | SparseEngine | StreamEngine
+def open_engine(
+    X: Any, y: Any, discrete_features: Any, resources: Resources, notes: Notes | None
+) -> tuple[Engine, list[str] | None]:
+    """The engine for rows in memory or in files, and the names of the features."""
+    if isinstance(X, TableStream | LibsvmStream):
+        name = f"column {X.label!r}" if isinstance(X, TableStream) else "The first column"
+        return StreamEngine(X, name, resources, notes), X.names
+    table = open_table(X, discrete_features)
+    classes, labels = encode_labels(y, table.source.n_rows)
+    return local_engine(table.source, classes, labels, table.discrete, resources), table.names
 
 
 def run(
-    engine: Any, settings: Settings, names: Sequence[str] | None, working_memory: int, reporter: Reporter,
-    checkpoint: Checkpoint = NO_CHECKPOINT,
+    engine: Engine, settings: Settings, names: Sequence[str] | None, working_memory: int, reporter: Reporter,
+    notes: Notes | None = None,
 ) -> Result:  # fmt: skip
-    """Run the method on an engine that, once it has described its data, knows its classes too."""
+    """Run the method on an engine."""
 
-    def check(summary: Summary) -> None:
-        known = names or Numbered(engine.n_features)
-        check_sizes(settings, summary, engine.n_features, working_memory)
-        check_values(summary, known)
+    def check(summary: Summary, target: Target) -> None:
+        check_sizes(settings, summary, target, working_memory)
+        check_values(summary, names or Numbered(engine.n_features))
 
-    outcome = belief(engine, settings, check, reporter.phase, checkpoint)
-    known = names or Numbered(engine.n_features)
-    return result_of(outcome, engine.classes, settings.as_dict(), known)
+    outcome = belief(engine, settings, check, reporter.phase, notes)
+    return result_of(outcome, settings.as_dict(), names or Numbered(engine.n_features))
 
 
 def is_spark(X: Any) -> bool:
@@ -142,7 +140,7 @@ def is_spark(X: Any) -> bool:
 
 def _select_spark(df: Any, label: Any, settings: Settings, options: dict[str, Any]) -> Result:
     """On Spark, a column named features is the vectors; if there is none, all columns but the label are features."""
-    from belief.engines.spark import select_frame
+    from belief.frames import select_frame
 
     if not isinstance(label, str):
         raise ValueError("Of a Spark DataFrame, say which column holds the class, with label='name'.")
@@ -170,76 +168,3 @@ def take_label(X: Any, y: Any, label: str | None, discrete_features: Any) -> tup
         return X, y
     refuse_both(y, label)
     return split_label(X, label)
-
-
-def engine_for(table: Table, labels: Array, n_classes: int, options: dict[str, Any]) -> LocalEngine | SparseEngine:
-    """The engine for what the table holds."""
-    if isinstance(table.source, SparseSource):
-        return SparseEngine(table.source.blocks, labels, n_classes, table.discrete, **options)
-    return LocalEngine(table.source, labels, n_classes, table.discrete, **options)
-
-
-def check_resources(n_jobs: Any, working_memory: Any, verbose: Any) -> None:
-    """Refuse what is not a number of threads, of MiB, or a loudness."""
-    if not isinstance(verbose, int) or verbose < 0:
-        raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
-    if not (n_jobs is None or n_jobs == -1 or is_count(n_jobs)):
-        raise ValueError(f"n_jobs must be None, -1 or an integer of at least 1; got {n_jobs!r}.")
-    if not is_integer(working_memory) or working_memory < 16:
-        raise ValueError(f"working_memory must be an integer of at least 16 (MiB); got {working_memory!r}.")
-
-
-def check_sizes(settings: Settings, summary: Summary, F: int, working_memory: int) -> None:
-    """Refuse, or warn of, settings that do not go with the size of the data."""
-    m, n_classes = summary.m, len(summary.class_counts)
-    if settings.select_of(F) > F:
-        warn(
-            f"n_features_to_select={settings.n_features_to_select} is more than the {F} features there are: all are"
-            " selected, in order."
-        )
-    _check_joint(settings, F, working_memory)
-    if settings.stratify and settings.sample_of(m) < n_classes:
-        raise ValueError(
-            f"sample_size={settings.sample_size!r} comes to {settings.sample_of(m)} of {m} rows, fewer than the"
-            f" {n_classes} classes: with stratify=True at least one row of each is sampled; ask for more."
-        )
-
-
-def _check_joint(settings: Settings, F: int, working_memory: int) -> None:
-    """The joint collisions of the watched features are held all at once: two numbers for each pair of them."""
-    n = min(F, settings.select_of(F))
-    watched = min(F, settings.watch_of(n))
-    need = 16 * watched * max(watched, min(F, 2 * n)) / 2**20
-    if settings.redundancy is not None and need > working_memory:
-        raise ValueError(
-            f"n_features_to_select={settings.n_features_to_select} with eta={settings.eta} watches {watched} features,"
-            f" whose joint collisions take {need:.0f} MiB, more than working_memory={working_memory}: select fewer,"
-            " lower eta, raise working_memory, or set redundancy=None."
-        )
-
-
-def check_values(summary: Summary, names: Sequence[str]) -> None:
-    """Refuse, or warn of, values that cannot be used, by the name of the column."""
-    infinite = np.flatnonzero(np.isinf(summary.minimum) | np.isinf(summary.maximum))
-    if len(infinite):
-        raise ValueError(
-            f"Input X contains infinity, in column {names[infinite[0]]!r}{_and_more(infinite)}: replace infinities by a"
-            " number, or by NaN to have them count as missing."
-        )
-    huge = np.flatnonzero(~np.isfinite(summary.m2))
-    if len(huge):
-        raise ValueError(
-            f"Input X has values too large to square, in column {names[huge[0]]!r}{_and_more(huge)} (from"
-            f" {summary.minimum[huge[0]]:g} to {summary.maximum[huge[0]]:g}): rescale it, or make such values NaN."
-        )
-    empty = np.flatnonzero(summary.count == 0)
-    if len(empty) == len(names):
-        raise ValueError("Every value of X is missing: there is nothing to select from.")
-    if not np.any((summary.maximum > summary.minimum) & (summary.m2 > 0)):
-        raise ValueError("Every feature of X is constant: there is nothing to tell the classes apart by.")
-    if len(empty):
-        warn(f"Column {names[empty[0]]!r}{_and_more(empty)} has no value at all: it counts as constant.")
-
-
-def _and_more(columns: np.ndarray) -> str:
-    return f" (and {len(columns) - 1} more)" if len(columns) > 1 else ""

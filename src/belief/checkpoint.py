@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -18,27 +18,28 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from belief.method.partials import Array, Neighbours, Summary, Tally
+from belief.method.arrays import Array
+from belief.method.protocols import Notes
 from belief.method.settings import Settings
+from belief.method.summary import Summary
+from belief.method.targets import Target
 
-FORMAT = 1
+FORMAT = 2
 PAGE = "checkpoint.json"
 
 
-class Checkpoint:
-    """The notes of one run, or none where there is no folder."""
+class Checkpoint(Notes):
+    """The notes of one run, in a folder."""
 
-    def __init__(self, folder: str | os.PathLike[str] | None) -> None:
-        self.folder = None if folder is None else Path(folder)
-        if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"checkpoint {self.folder} is a file: give the name of a folder.")
 
-    def begin(self, settings: Settings, summary: Summary, fingerprint: Callable[[], bytes]) -> int:
-        """Return the seed of the run: that of the run to be continued, if there is one."""
+    def begin(self, settings: Settings, summary: Summary, target: Target, fingerprint: Callable[[], bytes]) -> int:
         seed = settings.draw_seed()
-        if self.folder is None:
-            return seed
-        mine = {"format": FORMAT, "settings": settings.as_dict(), "data": digest(summary, fingerprint())}
+        data = digest(summary, target, fingerprint())
+        mine = {"format": FORMAT, "settings": settings.as_dict(), "data": data}
         page = self.folder / PAGE
         if not page.exists():
             self._refuse_foreign()
@@ -58,38 +59,15 @@ class Checkpoint:
         return before
 
     def _refuse_foreign(self) -> None:
-        assert self.folder is not None
         begun = f".{PAGE}"  # by a run that was killed in its first moment
         if self.folder.exists() and any(file.name != begun for file in self.folder.iterdir()):
             raise ValueError(f"checkpoint {self.folder} holds other files: give an empty folder, or a new name.")
 
-    def keep_neighbours(self, found: Neighbours) -> None:
-        self.note("neighbours", **vars(found))
-
-    def neighbours(self) -> Neighbours | None:
-        noted = self.recall("neighbours")
-        return None if noted is None else Neighbours(**noted)
-
-    def keep_sums(self, tally: Tally, watch_lists: Sequence[Array]) -> None:
-        """Keep the sums so far, and the watch list made after each batch."""
-        lists = {f"watched_{t}": watched for t, watched in enumerate(watch_lists)}
-        self.note("sums", **vars(tally), **lists, batches=len(watch_lists))
-
-    def sums(self) -> tuple[Tally, list[Array]] | None:
-        noted = self.recall("sums")
-        if noted is None:
-            return None
-        watch_lists = [noted.pop(f"watched_{t}") for t in range(int(noted.pop("batches")))]
-        return Tally(**{**noted, "n_pairs": int(noted["n_pairs"])}), watch_lists
-
     def note(self, name: str, **arrays: Any) -> None:
-        """Keep arrays under a name; the ones before them are forgotten once these are safe."""
-        if self.folder is not None:
-            self._write(f"{name}.npz", lambda file: np.savez(file, **arrays))
+        self._write(f"{name}.npz", lambda file: np.savez(file, **arrays))
 
     def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
         """Write a file beside its place, and rename it when it is safe."""
-        assert self.folder is not None
         beside = self.folder / f".{name}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -105,8 +83,7 @@ class Checkpoint:
             raise ValueError(f"checkpoint {self.folder}: {name} cannot be written ({why}).") from None
 
     def recall(self, name: str) -> dict[str, Any] | None:
-        """The arrays kept under a name, None where there are none."""
-        if self.folder is None or not (self.folder / f"{name}.npz").exists():
+        if not (self.folder / f"{name}.npz").exists():
             return None
         try:
             with (self.folder / f"{name}.npz").open("rb") as raw, np.load(raw) as file:
@@ -115,18 +92,21 @@ class Checkpoint:
             raise ValueError(f"checkpoint {self.folder}: {name}.npz is damaged; remove it to go on without.") from None
 
 
-NO_CHECKPOINT = Checkpoint(None)
-
-
-def digest(summary: Summary, fingerprint: bytes) -> str:
-    """A name for the data: its moments, its levels, and what the engine says of its rows."""
+def digest(summary: Summary, target: Target, fingerprint: bytes) -> str:
+    """A name for the data: its moments, its levels, its target, and what the engine says of its rows."""
     h = hashlib.sha256(fingerprint)
-    for f in fields(summary):
-        value = getattr(summary, f.name)
-        parts = [value] if isinstance(value, np.ndarray) else [getattr(value, g.name) for g in fields(value)]
-        for x in parts:
-            h.update(str(x.shape).encode() + np.ascontiguousarray(x).tobytes())
+    for x in _arrays(summary, target.counts):
+        h.update(str(x.shape).encode() + np.ascontiguousarray(x).tobytes())
     return h.hexdigest()
+
+
+def _arrays(*values: Any) -> Iterator[Array]:
+    """The arrays in some values, and in the fields of those that have fields."""
+    for value in values:
+        if hasattr(value, "__dataclass_fields__"):
+            yield from _arrays(*(getattr(value, f.name) for f in fields(value)))
+        else:
+            yield np.asarray(value)
 
 
 def _refuse_other(folder: Path, mine: dict[str, Any], theirs: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from belief.data.table import blocks_of
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 
 class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]

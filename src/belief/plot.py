@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 from belief.progress import LABELS
 from belief.report.canvas import (
     LEFT,

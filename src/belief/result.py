@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from belief.method.algorithm import Outcome
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 FORMAT = 1  # of to_dict(); a newer one is refused
 
@@ -234,13 +234,13 @@ def _cell(value: Any) -> str:
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def result_of(outcome: Outcome, classes: Array, settings: dict[str, Any], names: Sequence[str]) -> Result:
+def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) -> Result:
     """Turn what the method found into a Result."""
     selected, watched, mcr = outcome.selection.selected, outcome.watched, outcome.redundancy
     known = selected[~outcome.difference.constant[selected]] if mcr is not None else selected[:0]
     among, beside = np.zeros((len(selected), len(selected))), np.zeros((len(selected), len(watched)))
     for a, j in enumerate(known):
-        row = mcr.row(j)  # type: ignore[union-attr]
+        row = mcr.row(j, selected[:0])  # type: ignore[union-attr]
         among[a, : len(known)] = row[mcr.place[known]]  # type: ignore[union-attr]
         beside[a] = row[mcr.place[watched]]  # type: ignore[union-attr]
     return Result(
@@ -248,15 +248,15 @@ def result_of(outcome: Outcome, classes: Array, settings: dict[str, Any], names:
         selected=selected,
         scores=outcome.selection.scores,
         relevance=outcome.relevance,
-        marginal=outcome.tally.marginal,
+        marginal=outcome.tally.rates,
         n_pairs=outcome.tally.n_pairs,
         redundancy=among,
         watched=watched,
         watched_redundancy=beside,
         history=np.array(list(zip_longest(*outcome.history, fillvalue=-1)), np.int64).T,
         constant=np.flatnonzero(outcome.difference.constant),
-        classes=classes,
-        priors=outcome.priors,
+        classes=outcome.target.names,
+        priors=outcome.target.P,
         n_rows=outcome.n_rows,
         sample_size=outcome.sample_size,
         seed=outcome.seed,

@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from belief.api import check_sizes, check_values
+from belief.checks import check_sizes, check_values
 from belief.columns import ColumnSelector
 from belief.method.algorithm import constants_last
-from belief.method.partials import Array, Summary
+from belief.method.arrays import Array
 from belief.method.relevance import by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
+from belief.method.summary import Summary
+from belief.method.targets import Target
 from belief.result import Numbered
 
 
-def checks(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary], None]:
+def checks(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary, Target], None]:
     """What refuses, or warns of, data that cannot be used, once it has been described."""
 
-    def check(summary: Summary) -> None:
-        F = len(summary.mean)
-        check_sizes(settings, summary, F, working_memory=0)  # asked of redundancy=None only, which needs none
-        check_values(summary, names or Numbered(F))
+    def check(summary: Summary, target: Target) -> None:
+        check_sizes(settings, summary, target, working_memory=0)  # asked of redundancy=None only, which needs none
+        check_values(summary, names or Numbered(len(summary.mean)))
 
     return check
 

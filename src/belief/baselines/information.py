@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from scipy.special import xlogy
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 TABLE = 2**16  # cells of a contingency table that is counted directly; a larger one is sorted
 

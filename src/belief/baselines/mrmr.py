@@ -12,17 +12,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief.api import check_resources
 from belief.baselines.base import Baseline, checks
 from belief.baselines.information import information
+from belief.checks import check_resources
 from belief.data.labels import encode_labels
 from belief.data.source import Source, SparseSource
 from belief.data.table import Table, open_table
-from belief.engines.base import spans
-from belief.engines.local import LocalEngine
-from belief.method.partials import Array
+from belief.engines.block.dense import DenseEngine
+from belief.engines.block.threads import spans
+from belief.engines.resources import Resources
+from belief.method.arrays import Array
 from belief.method.selection import Selection
 from belief.method.settings import Settings, is_count, one_of
+from belief.method.targets import classes_of
 
 CHUNK = 64  # columns read, or measured, at a time
 
@@ -171,8 +173,9 @@ class MRMR(Baseline):
         table = open_table(X, self.discrete_features)
         source = _dense(table)
         self.classes_, labels = encode_labels(y, source.n_rows)
-        with LocalEngine(source, labels, len(self.classes_), table.discrete, n_jobs=self.n_jobs) as engine:
-            checks(settings, table.names)(engine.describe())
+        resources = Resources(self.n_jobs)
+        with DenseEngine(source, labels, table.discrete, resources) as engine:
+            checks(settings, table.names)(engine.describe(), classes_of(self.classes_, labels))
             columns = _Codes(engine, self.bins, self.strategy)
             relevance = columns.information_with(labels, len(self.classes_))
             constant = columns.levels < 2
@@ -205,7 +208,7 @@ def _dense(table: Table) -> Source:
 class _Codes:
     """The columns of a table as codes, and the mutual information between them."""
 
-    def __init__(self, engine: LocalEngine, bins: int | None, strategy: str) -> None:
+    def __init__(self, engine: DenseEngine, bins: int | None, strategy: str) -> None:
         self.engine = engine
         rows = np.arange(engine.m)
 
@@ -215,7 +218,7 @@ class _Codes:
             discrete = engine.discrete[slice(*span)]
             return [as_codes(x, None if d else bins, strategy) for x, d in zip(columns, discrete, strict=True)]
 
-        parts = [code for part in engine._map(read, spans(engine.n_features, CHUNK)) for code in part]
+        parts = [code for part in engine.map(read, spans(engine.n_features, CHUNK)) for code in part]
         self.levels = np.array([int(x.max()) + 1 for x in parts])
         self.codes = np.array(parts, np.uint8 if self.levels.max() <= 256 else np.int32)
 
@@ -227,7 +230,7 @@ class _Codes:
             mine = slice(*span)
             information(self.codes[mine], self.levels[mine], target, n_target, out[mine])
 
-        list(self.engine._map(measure, spans(len(out), CHUNK)))
+        list(self.engine.map(measure, spans(len(out), CHUNK)))
         return out
 
     def redundancy_of(self, j: int) -> Array:

@@ -1,6 +1,6 @@
 """Relief and ReliefF, on the engines that BELIEF runs on.
 
-    describe ─► sample ─► nearest, k of every class ─► for each class of neighbours: tally ─► W
+    describe ─► sample ─► nearest, k of every class ─► tally by the classes of both rows ─► W
 
 Both measure a difference as diff(A, a, b) = |a - b|/(max - min) for a continuous feature and 0 or 1 for a discrete one,
 and take neighbours by the Euclidean distance √Σdiff², as Kira and Rendell do. Kononenko, and scikit-rebate after him,
@@ -11,29 +11,43 @@ The weights of Relief are sums of diff², those of ReliefF sums of diff.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import ClassifierTags, Tags
 
-from belief.api import check_resources, engine_for
 from belief.baselines.base import Baseline, checks
+from belief.checks import check_resources
 from belief.data.labels import encode_labels
 from belief.data.table import Table, open_table
-from belief.engines.base import spans
-from belief.engines.local import LocalEngine
-from belief.engines.sparse import SparseEngine
+from belief.engines.block.threads import spans
+from belief.engines.local import local_engine
+from belief.engines.resources import Resources
 from belief.method.algorithm import pairs_of, search_of
+from belief.method.arrays import Array
 from belief.method.difference import Difference
-from belief.method.partials import Array, Pairs, Summary, Tally
-from belief.method.relevance import by_weight, relevance
+from belief.method.partials import Pairs
+from belief.method.protocols import Engine
+from belief.method.relevance import by_weight, less, mean
 from belief.method.selection import Selection
 from belief.method.settings import Settings
+from belief.method.summary import Summary
+from belief.method.targets import Classes, Target
 
-Engine = LocalEngine | SparseEngine  # rows at hand: `tally_squares` asks of them what the protocol does not
+SQUARED_BYTES = 2**27  # of the differences of single pairs, which are squared before they are added up
+
+
+@dataclass(frozen=True)
+class BothClasses(Classes):
+    """Pairs filed by the class of the query and that of the neighbour."""
+
+    @property
+    def n_kinds(self) -> int:
+        return len(self.counts) ** 2
+
+    def file(self, query: Array, neighbour: Array) -> tuple[Array, None]:
+        return (len(self.counts) * query + neighbour).astype(np.int64), None
 
 
 def by_range(summary: Summary, discrete: Array) -> Difference:
@@ -46,9 +60,8 @@ def by_range(summary: Summary, discrete: Array) -> Difference:
 
 def relieff(
     engine: Engine,
-    labels: Array,
     settings: Settings,
-    check: Callable[[Summary], None] = lambda summary: None,
+    check: Callable[[Summary, Target], None] = lambda summary, target: None,
     squared: bool = False,
 ) -> tuple[Array, Array]:
     """The weights of ReliefF, and which features are constant.
@@ -59,53 +72,43 @@ def relieff(
 
     Parameters
     ----------
-    labels : the class of each row, as a number from 0
-    check : called with the summary, to refuse data that cannot be used
+    check : called with the summary and the target, to refuse data that cannot be used
     squared : whether diff² takes the place of diff
     """
     summary = engine.describe()
-    check(summary)
+    check(summary, engine.target)
     difference = by_range(summary, engine.discrete)
+    target = BothClasses(engine.target.names, engine.target.counts)
     seed = settings.draw_seed()
     sample = engine.sample(np.array([settings.sample_of(summary.m)]), seed)
-    found = engine.nearest(sample, difference, search_of(settings, summary, seed))
-    pairs = pairs_of(sample, found, slice(None))
-    queries = np.bincount(sample.label, minlength=engine.n_classes) / len(sample.row)
-    P = summary.class_counts / summary.m
-    tally = partial(tally_squares, engine) if squared else engine.tally
-    W = np.zeros(engine.n_features)
-    for c, mine in enumerate(_by_class(pairs, labels, engine.n_classes)):
-        share = queries * P[c] / (1.0 - P)  # of the queries of each class: their misses of class c
-        share[c] = queries[c]  # their hits
-        W += relevance(tally(mine, difference, settings.kappa), share)
-    return W, difference.constant
+    found = engine.nearest(sample, difference, search_of(settings, target, summary.m, seed))
+    pairs = pairs_of(sample, found, slice(None), target)
+    engine.expect([pairs])
+    total, count = (squares if squared else sums)(engine, pairs, difference)
+    n, P = len(target.counts), target.P
+    queries = np.bincount(sample.target, minlength=n) / len(sample.row)
+    share = queries[:, None] * P / (1.0 - P[:, None])  # of the mean diff of queries of a class to misses of another
+    diff = mean(total, count).reshape(n, n, -1)
+    hit = np.eye(n, dtype=bool)
+    return less(share[~hit] @ diff[~hit], queries @ diff[hit]), difference.constant
 
 
-def tally_squares(engine: Engine, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
-    """The engine's tally, with Δ² in place of Δ.
-
-    The kernels add Δ up by the class of the query. Here each pair is a class of its own, so that its sums are its
-    differences; they are squared, and then added up by class.
-    """
-    n_classes, F = engine.n_classes, engine.n_features
-    height = max(1, engine.working_memory // (12 * 8 * F))  # a dozen numbers for each feature of a pair, on the way
-    alone = copy(engine)  # the same rows and threads
-    total = Tally.zero(n_classes, F)
-    for a, b in spans(len(pairs), height):
-        mine = Pairs(pairs.query[a:b], pairs.neighbour[a:b], np.arange(b - a), pairs.hit[a:b])
-        alone.n_classes = b - a
-        each = alone.tally(mine, difference, kappa)
-        of = (pairs.c[a:b] == np.arange(n_classes)[:, None]).astype(float)  # (|C|, pairs)
-        squares = replace(each, DD=of @ each.DD**2, ED=of @ each.ED**2, DC=of @ each.DC, EC=of @ each.EC)
-        total = total.merge(squares)
-    return total
+def sums(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:
+    """Σ diff over the pairs of each kind, and how many there are."""
+    tally = next(engine.tally([pairs], difference, None))
+    return tally.total, tally.count
 
 
-def _by_class(pairs: Pairs, labels: Array, n_classes: int) -> list[Pairs]:
-    """The pairs by the class of the neighbour."""
-    of = labels[pairs.neighbour]
-    cuts = [of == c for c in range(n_classes)]
-    return [Pairs(pairs.query[x], pairs.neighbour[x], pairs.c[x], pairs.hit[x]) for x in cuts]
+def squares(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:
+    """Σ diff² over the pairs of each kind: each pair is a kind of its own first, so that its sum is its difference."""
+    total = np.zeros((pairs.n_kinds, engine.n_features))
+    count = np.zeros((pairs.n_kinds, engine.n_features))
+    for a, b in spans(len(pairs), max(1, SQUARED_BYTES // (8 * engine.n_features))):
+        few = pairs.take(slice(a, b))
+        each = next(engine.tally([replace(few, kind=np.arange(b - a), n_kinds=b - a)], difference, None))
+        np.add.at(total, few.kind, each.total**2)
+        np.add.at(count, few.kind, each.count)
+    return total, count
 
 
 class _Neighbourhood(Baseline):
@@ -129,9 +132,9 @@ class _Neighbourhood(Baseline):
         return self
 
     def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
-        options = {"n_jobs": self.n_jobs, "working_memory": self.working_memory * 2**20}
-        with engine_for(table, labels, len(self.classes_), options) as engine:
-            return relieff(engine, labels, settings, checks(settings, table.names), self._squared)
+        resources = Resources(self.n_jobs, self.working_memory * 2**20)
+        with local_engine(table.source, self.classes_, labels, table.discrete, resources) as engine:
+            return relieff(engine, settings, checks(settings, table.names), self._squared)
 
     def _check_classes(self) -> None:
         """Refuse what the method is not for."""

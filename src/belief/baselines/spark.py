@@ -28,8 +28,9 @@ from belief.engines.spark.store import ANSWERS, Files, Persisted, answered
 from belief.engines.spark.tasks import Answer, Describe, Job, summary_of
 from belief.engines.spark.wire import unpack
 from belief.method.algorithm import constants_last
-from belief.method.partials import Array, Summary
+from belief.method.arrays import Array
 from belief.method.selection import Selection
+from belief.method.summary import Summary
 from belief.result import Numbered
 
 CUT_ROWS, CUT_BYTES = 10_000, 2**28  # of the sample whose quantiles are the cuts

@@ -14,7 +14,7 @@ import numpy as np
 
 from belief.data.labels import RowError, refuse_missing
 from belief.data.source import as_float, frozen
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 MOST_CATEGORIES = 2**24  # codes are exact in float32 below it
 TILE_ROWS, TILE_COLUMNS = 1024, 128  # of a block, filled column by column while they are in the cache

@@ -18,7 +18,7 @@ from belief.data.arrow import pyarrow
 from belief.data.stream import LibsvmStream, TableStream, position
 from belief.data.table import discrete_mask
 from belief.data.tabular import CsvFiles, CsvForm, DatasetFiles, Tabular
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 FORMATS = {
     "csv": ("csv", "tsv", "txt", "data"),

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from belief.data.objects import is_missing
-from belief.method.partials import Array
+from belief.method.arrays import Array
 from belief.method.settings import is_real
 
 

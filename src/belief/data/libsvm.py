@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from belief.kernels.libsvm import INDEX_DIGITS, parse_lines
-from belief.method.partials import Array
+from belief.method.arrays import Array
 from belief.method.settings import is_integer
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 
 def is_missing(values: Iterable[Any]) -> Array:

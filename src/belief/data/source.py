@@ -13,9 +13,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from belief.kernels.dense import gather
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
-Rows = tuple[Array, Array, int]
+Located = tuple[Array, Array, int]  # an array, the place of each row in it, and the first column
 
 
 class Source(Protocol):
@@ -24,10 +24,10 @@ class Source(Protocol):
     n_rows: int
     n_features: int
 
-    def rows(self, ids: Array, a: int, b: int) -> Rows:
+    def rows(self, ids: Array, a: int, b: int) -> Located:
         """The features a to b of some rows."""
 
-    def columns(self, ids: Array, columns: Array) -> Rows:
+    def columns(self, ids: Array, columns: Array) -> Located:
         """Some features of some rows, in that order."""
 
     def longest_integer(self, j: int) -> int:
@@ -55,7 +55,7 @@ def longest_integer(x: Array) -> int:
     return max(abs(int(x.min())), abs(int(x.max())))
 
 
-def packed(x: Array) -> Rows:
+def packed(x: Array) -> Located:
     """What was gathered, as a source gives it."""
     return frozen(as_float(x)), np.arange(len(x)), 0
 
@@ -76,10 +76,10 @@ class GatherSource:
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
         raise AssertionError  # every subclass has its own
 
-    def rows(self, ids: Array, a: int, b: int) -> Rows:
+    def rows(self, ids: Array, a: int, b: int) -> Located:
         return packed(self._gather(ids, slice(a, b)))
 
-    def columns(self, ids: Array, columns: Array) -> Rows:
+    def columns(self, ids: Array, columns: Array) -> Located:
         run = consecutive(columns)
         if isinstance(run, slice):
             return self.rows(ids, run.start, run.stop)
@@ -95,7 +95,7 @@ class ArraySource(GatherSource):
         self._direct = frozen(X) if direct else None
         self._X = X
 
-    def rows(self, ids: Array, a: int, b: int) -> Rows:
+    def rows(self, ids: Array, a: int, b: int) -> Located:
         return (self._direct, ids, a) if self._direct is not None else super().rows(ids, a, b)
 
     def longest_integer(self, j: int) -> int:

@@ -15,7 +15,7 @@ from belief.data.labels import Labels
 from belief.data.libsvm import read_libsvm, shape_of_libsvm
 from belief.data.table import discrete_mask, refuse_too_wide
 from belief.data.tabular import CsvFiles, Tabular
-from belief.method.partials import Array
+from belief.method.arrays import Array
 from belief.method.settings import did_you_mean
 
 T = TypeVar("T")

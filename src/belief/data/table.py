@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, issparse
 
 from belief.data.objects import is_missing
 from belief.data.source import ArraySource, BlockSource, ColumnSource, Source, SparseSource, longest_integer
-from belief.method.partials import Array
+from belief.method.arrays import Array
 from belief.method.settings import did_you_mean, is_integer
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from belief.datasets.sparse import _GOLDEN, _check_counts, _mixed, _uniform
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 _APART = 2.56  # standard deviations between the class means of epsilon_like: a linear rule is right in 9 of 10 rows
 _COPY = 0.9  # the correlation of a redundant feature of epsilon_like with the one it repeats

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from belief.datasets.dense import DenseProblem, normals, uniforms
 from belief.datasets.sparse import _check_counts
-from belief.method.partials import Array
+from belief.method.arrays import Array
 from belief.method.settings import is_real
 
 # What is measured on 1,000 rows of the published, oversampled training set.

@@ -16,7 +16,7 @@ import numpy as np
 from belief.data.arrow import pyarrow
 from belief.data.libsvm import load_libsvm, read_libsvm
 from belief.datasets.small import _alone, _repeats
-from belief.method.partials import Array
+from belief.method.arrays import Array
 from belief.method.settings import did_you_mean, is_count
 
 _PACKED = ("", ".gz", ".bz2", ".xz")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 from belief.method.settings import is_integer, is_real
 
 _SEGMENTS = (  # top, upper left, upper right, middle, lower left, lower right, bottom; one row for each digit

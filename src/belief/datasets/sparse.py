@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from scipy.sparse import csr_array
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 from belief.method.settings import is_integer, is_real
 
 _RARE, _WEAKEST, _STRONGEST = 0.05, 0.05, 0.25  # an informative column's rate in its rare class, and how much more

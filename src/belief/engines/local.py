@@ -1,182 +1,29 @@
-"""One machine: the kernels on slices of the data, in threads.
-
-Each pass cuts the data into pieces, gives them to the threads, and merges the answers in the order of the pieces, so
-that no number depends on how many threads there are. The search, the one long pass, is in search.py.
-"""
+"""All rows in one place: a block engine that knows the target of the whole."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
-from functools import reduce
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
-from belief.data.source import Source
-from belief.engines import base
-from belief.engines.base import Search, Visit, spans
-from belief.engines.search import TILE, Nearest
-from belief.engines.threads import ThreadedEngine
-from belief.kernels import dense
-from belief.kernels.embedding import reaches
-from belief.kernels.nearest import UNIT_ROUNDOFF
-from belief.method.difference import Difference
-from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
-from belief.method.redundancy import Watch, joint_floor, joint_of
-from belief.method.sampling import Sample
-
-CHUNK = 128  # features a kernel works on at a time where it passes over many rows
-FLOOR_PAIRS = 2048  # pairs whose float32 products are added up at a time
-FEW_LEVELS = 64  # levels counted in a small table; a feature with more is sorted
+from belief.engines.block import block_engine
+from belief.engines.block.dense import DenseEngine
+from belief.engines.block.sparse import SparseEngine
+from belief.engines.resources import Resources
+from belief.method.arrays import Array
+from belief.method.targets import classes_of
 
 
-class LocalEngine(ThreadedEngine):
-    """The Engine protocol over a Source of dense rows."""
+def local_engine(
+    rows: Any, classes: Array, labels: Array, discrete: Array, resources: Resources | None = None
+) -> DenseEngine | SparseEngine:
+    """The engine for all rows of a table.
 
-    def __init__(self, source: Source, labels: Array, n_classes: int, discrete: Array, **options: Any) -> None:
-        super().__init__(source.n_features, labels, n_classes, discrete, **options)
-        self.source = source
-
-    # --- 1. the summary ---
-
-    def describe(self) -> Summary:
-        height = max(TILE, TILE * CHUNK // self.n_features)
-        nothing = Summary.zero(self.n_classes, self.n_features)
-        return reduce(Summary.merge, self._map(self._describe, spans(self.m, height)), nothing)
-
-    def _describe(self, span: tuple[int, int]) -> Summary:
-        ids = np.arange(*span)
-        out = np.empty((6, self.n_features))
-        levels = [Levels.zero()]
-        for a, b in spans(self.n_features, CHUNK):
-            X, rows, at = self.source.rows(ids, a, b)
-            lo, hi = int(rows[0]), int(rows[-1]) + 1
-            part = np.empty((6, b - a))
-            dense.moments(X, lo, hi, at, at + b - a, part)
-            out[:, a:b] = part
-            columns = np.flatnonzero(self.discrete[a:b])
-            if len(columns):
-                levels.append(_levels(X[lo:hi], columns + at, columns + a))
-        counts = np.bincount(self.labels[slice(*span)], minlength=self.n_classes)
-        count, mean, m2, minimum, maximum, nonzero = out
-        return Summary(counts, count, mean, m2, minimum, maximum, nonzero, Levels.concat(levels))
-
-    def _values(self) -> Iterator[Array]:
-        for a, b in spans(self.m, TILE):
-            X, rows, at = self.source.rows(np.arange(a, b), 0, self.n_features)
-            yield X[rows, at : at + self.n_features]
-
-    # --- 3. neighbours ---
-
-    def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
-        return Nearest(self, sample, difference, search, visit).run()
-
-    # --- 4. and 5. the tally ---
-
-    def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
-        kinds, F = 2 * self.n_classes, self.n_features
-        kind = pairs.kind
-        reach = reaches(difference, kappa, slice(None))
-
-        def task(span: tuple[int, int]) -> tuple[Array, Array, Array]:
-            n = span[1] - span[0]
-            mine = dense.Reach(*(x[slice(*span)] for x in reach))
-            sums = np.zeros((kinds, n)), np.zeros((kinds if difference.missing else 0, n)), np.zeros(n)
-            for part, few, at in cut:
-                X, rows, a = self.source.rows(few, *span)
-                neighbours = self.source.rows(pairs.neighbour[part], *span)
-                dense.tally(X, rows[at], a, *neighbours, kind[part], mine, *sums)
-            return sums
-
-        cut = [(part, *_runs(pairs.query[part])) for part in self._parts(pairs)]
-        parts = self._map(task, spans(F, CHUNK))
-        total, absent, marginal = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
-        total *= difference.per_unit
-        return Tally.of(pairs, total, marginal, absent if difference.missing else None)
-
-    def _parts(self, pairs: Pairs) -> list[slice]:
-        """Cut the pairs so that the rows gathered for a part stay within the working memory."""
-        row_bytes = 3 * 8 * CHUNK * 2 * self.n_jobs
-        return [slice(a, b) for a, b in spans(len(pairs), max(1024, self.working_memory // (2 * row_bytes)))]
-
-    def collide(self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        return [self._collide(pairs, difference, kappa, watched, columns) for pairs, watched in watches]
-
-    def _collide(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Joint:
-        every = np.union1d(watched, columns)
-        w, j = np.searchsorted(every, watched), np.searchsorted(every, columns)
-        reach = reaches(difference, kappa, every)
-        height = int(np.clip(2**21 // (16 * len(every)), 64, 1024))  # R and B in the cache
-
-        def task(part: slice) -> Joint:
-            total = Joint.zero(len(watched), len(columns))
-            R, B = np.empty((height, len(every))), np.empty((height, len(every)))
-            P = np.empty((height if difference.missing else 0, len(every)))
-            for a, b in spans(part.stop - part.start, height):
-                cut, n = slice(part.start + a, part.start + b), b - a
-                Q, N = self.source.columns(pairs.query[cut], every), self.source.columns(pairs.neighbour[cut], every)
-                dense.collisions(*Q, *N, reach, R, B, P)
-                total.joint[...] += joint_of(R[:n, w], B[:n, w], _pick(R[:n], j), _pick(B[:n], j))
-                total.pairs[...] += P[:n, w].T @ _pick(P[:n], j) if difference.missing else n
-            return total
-
-        step = max(height, -(-len(pairs) // 16))
-        parts = self._map(task, [slice(a, b) for a, b in spans(len(pairs), step)])
-        return reduce(Joint.merge, parts, Joint.zero(len(watched), len(columns)))
-
-    def collide_floor(
-        self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array
-    ) -> list[Array]:
-        return [self._floor(pairs, difference, kappa, watched, columns) for pairs, watched in watches]
-
-    def _floor(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Array:
-        total, gap = np.zeros((len(watched), len(columns))), np.zeros(len(columns))
-        lines, line_gap = np.empty((len(pairs), len(watched)), np.float32), np.zeros(len(watched))
-        self._halfway(pairs, slice(0, len(pairs)), watched, reaches(difference, kappa, watched), lines, line_gap)
-        reach = reaches(difference, kappa, slice(None))
-        starts = np.searchsorted(columns, np.arange(0, self.n_features + CHUNK, CHUNK))
-
-        def task(cut: tuple[int, int]) -> None:
-            mine = columns[slice(*cut)]
-            run = np.arange(mine[0], mine[-1] + 1)  # reading features that lie side by side is worth a few too many
-            mine_reach = dense.Reach(*(x[run[0] : run[-1] + 1] for x in reach))
-            H, run_gap = np.empty((FLOOR_PAIRS, len(run)), np.float32), np.zeros(len(run))
-            for a, b in spans(len(pairs), FLOOR_PAIRS):
-                self._halfway(pairs, slice(a, b), run, mine_reach, H, run_gap)
-                total[:, slice(*cut)] += (lines[a:b].T @ H[: b - a])[:, mine - mine[0]]
-            gap[slice(*cut)] = run_gap[mine - mine[0]]
-
-        if len(watched):
-            deque(self._map(task, [(a, b) for a, b in pairwise(starts) if a < b]), maxlen=0)
-        return joint_floor(total * (1 - 2 * FLOOR_PAIRS * UNIT_ROUNDOFF), line_gap, gap)
-
-    def _halfway(self, pairs: Pairs, part: slice, columns: Array, reach: dense.Reach, H: Array, gap: Array) -> None:
-        Q, N = self.source.columns(pairs.query[part], columns), self.source.columns(pairs.neighbour[part], columns)
-        dense.halfway(*Q, *N, reach, H, gap)
-
-
-def _runs(ids: Array) -> tuple[Array, Array]:
-    """The ids without repetitions in a row, and which of them each was."""
-    new = np.r_[True, ids[1:] != ids[:-1]]
-    return ids[new], np.cumsum(new) - 1
-
-
-def _pick(X: Array, columns: Array) -> Array:
-    """Some columns, and where that is all of them, the array itself."""
-    return X if len(columns) == X.shape[1] else X[:, columns]
-
-
-def _levels(X: Array, at: Array, features: Array) -> Levels:
-    """The levels of the columns `at` of a block, filed under their features."""
-    value, count = np.empty((len(at), FEW_LEVELS)), np.zeros((len(at), FEW_LEVELS), np.int64)
-    found = np.full(len(at), -1)  # -1: to be sorted
-    if len(X) > base.SMALL:
-        dense.levels(X, 0, len(X), at, value, count, found)
-    used = np.arange(FEW_LEVELS) < found[:, None]
-    parts = [Levels(np.broadcast_to(features[:, None], used.shape)[used], value[used], count[used])]
-    for t in np.flatnonzero(found < 0):
-        values, counts = np.unique(X[:, at[t]][~np.isnan(X[:, at[t]])], return_counts=True)
-        parts.append(Levels(np.full(len(values), features[t]), values.astype(float), counts))
-    return Levels.concat(parts)
+    Parameters
+    ----------
+    rows : a source, an array, a CSR matrix, or a list of those, one after the other
+    classes : what the classes are called
+    labels : the class of each row, as a number from 0
+    discrete : which features are
+    """
+    engine = block_engine(rows, labels, discrete, resources or Resources())
+    engine.target = classes_of(classes, labels)
+    return engine

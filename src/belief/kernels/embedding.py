@@ -16,9 +16,9 @@ from scipy.linalg import helmert
 
 from belief.kernels.dense import Geometry, Reach
 from belief.kernels.nearest import UNIT_ROUNDOFF
+from belief.method.arrays import Array
 from belief.method.difference import Difference
-from belief.method.partials import Array
-from belief.method.redundancy import reach
+from belief.method.redundancy.collisions import reach
 
 WIDTH = 1024
 MOST_LEVELS = 32  # a discrete feature with more is compared directly instead of embedded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 INDEX_DIGITS = 18  # an index of so many digits fits 64 bits whatever they are
 _TENS = 10.0 ** np.arange(23)  # all exact

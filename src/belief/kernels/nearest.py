@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 UNIT_ROUNDOFF = 2.0**-24  # of float32, the type of the products
 TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so what lies this close is a candidate too

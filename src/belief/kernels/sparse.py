@@ -1,6 +1,6 @@
 """The kernels for sparse rows, at the cost of their non-zeros.
 
-Rows come as `Rows`, the three arrays of a CSR matrix with sorted indices and no duplicates; an explicit zero is a zero.
+Rows come as `Csr`, the three arrays of a CSR matrix with sorted indices and no duplicates; an explicit zero is a zero.
 What two rows do not have, they share: both are 0 there, the difference is 0 and the rate of collision 1. So sums of
 differences run over the union of the non-zeros, and sums of collisions count the complement, e = 1 - cr and z = 1 - b.
 """
@@ -14,13 +14,13 @@ from numba import njit
 
 from belief.kernels.dense import Reach
 from belief.kernels.nearest import TIE_MARGIN, insert, round9
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 _ERROR = 1e-12  # bound of the rounding error of a float64 product, relative to the squared norms
 _SAME = 4e-10  # a distance this little below a rounded one rounds to it, or above
 
 
-class Rows(NamedTuple):
+class Csr(NamedTuple):
     """The arrays of a CSR matrix."""
 
     start: Array
@@ -49,7 +49,7 @@ class Scale(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def moments(rows: Rows, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array) -> int:
+def moments(rows: Csr, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array) -> int:
     """Add to the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1."""
     for p in range(len(rows.value)):
         x = np.float64(rows.value[p])
@@ -77,7 +77,7 @@ def _square(x: float, j: int, s: Scale) -> float:
 
 
 @njit(cache=True, nogil=True)
-def norms(rows: Rows, s: Scale, out: Array) -> None:
+def norms(rows: Csr, s: Scale, out: Array) -> None:
     """d² of each row and an empty one."""
     for i in range(len(out)):
         total = 0.0
@@ -87,7 +87,7 @@ def norms(rows: Rows, s: Scale, out: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def products(rows: Rows, i: int, s: Scale, by: Postings, product: Array) -> float:
+def products(rows: Csr, i: int, s: Scale, by: Postings, product: Array) -> float:
     """Write the products of row i with every query to `product`, so that d² = |q|² + |r|² - 2·product; return |r|²."""
     product[:] = 0.0
     n_lists = len(by.first) - 1
@@ -119,7 +119,7 @@ def products(rows: Rows, i: int, s: Scale, by: Postings, product: Array) -> floa
 
 
 @njit(cache=True, nogil=True)
-def _apart(a: Rows, i: int, b: Rows, k: int, discrete: Array, column: Array, apart: Array) -> int:
+def _apart(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array, apart: Array) -> int:
     """List the features in which two rows differ, and |a - b| (1 for discrete ones); return how many."""
     p, p_end, r, r_end = a.start[i], a.start[i + 1], b.start[k], b.start[k + 1]
     n = 0
@@ -138,7 +138,7 @@ def _apart(a: Rows, i: int, b: Rows, k: int, discrete: Array, column: Array, apa
 
 
 @njit(cache=True, nogil=True)
-def _longest(rows: Rows) -> int:
+def _longest(rows: Csr) -> int:
     """The most entries a row has."""
     most = 0
     for i in range(len(rows.start) - 1):
@@ -157,8 +157,8 @@ def _within(norm: float, product: Array, limit: Array) -> int:
 
 @njit(cache=True, nogil=True)
 def nearest(
-    rows: Rows, span: tuple[int, int], first_id: int, group: Array, key: Array,
-    queries: Rows, norm: Array, ids: Array, by: Postings, s: Scale, best: tuple[Array, Array, Array],
+    rows: Csr, span: tuple[int, int], first_id: int, group: Array, key: Array,
+    queries: Csr, norm: Array, ids: Array, by: Postings, s: Scale, best: tuple[Array, Array, Array],
 ) -> None:  # fmt: skip
     """Put those of the rows `span` that belong there into the sorted lists `best`, each (queries, groups, size).
 
@@ -167,7 +167,7 @@ def nearest(
     d2, keys, found = best
     n, n_groups, size = d2.shape
     product = np.empty(n)
-    room = _longest(queries) + _longest(Rows(rows.start[span[0] : span[1] + 1], rows.column, rows.value))
+    room = _longest(queries) + _longest(Csr(rows.start[span[0] : span[1] + 1], rows.column, rows.value))
     column, apart = np.empty(room, np.int64), np.empty(room)
     limit = np.empty((n_groups, n))  # on |r|² - 2·product
     for q in range(n):
@@ -198,21 +198,31 @@ def nearest(
 
 
 @njit(cache=True, nogil=True)
-def tally(Q: Rows, queries: Array, R: Rows, rows: Array, kind: Array, r: Reach, total: Array, e: Array) -> None:
-    """Add Σ|a - b| over the pairs of each kind to `total` (kinds, features), and Σ(1 - cr) to `e` (features)."""
+def tally(
+    Q: Csr, queries: Array, R: Csr, rows: Array, kind: Array, weight: Array, r: Reach, total: Array, e: Array
+) -> None:
+    """Add Σ|a - b| over the pairs of each kind to `total` (kinds, features), and Σ(1 - cr) to `e` (features).
+
+    Where there is a `weight`, that share goes to the pair's kind and the rest to the one after. `e` may be empty.
+    """
     room = _longest(Q) + _longest(R)
     column, apart = np.empty(room, np.int64), np.empty(room)
     for p in range(len(kind)):
         n = _apart(Q, queries[p], R, rows[p], r.discrete, column, apart)
         for t in range(n):
             j, d = column[t], apart[t]
-            total[kind[p], j] += d
-            e[j] += r.slope[j] * d if d <= r.reach[j] else 1.0
+            if len(weight):
+                total[kind[p], j] += weight[p] * d
+                total[kind[p] + 1, j] += (1.0 - weight[p]) * d
+            else:
+                total[kind[p], j] += d
+            if len(e):
+                e[j] += r.slope[j] * d if d <= r.reach[j] else 1.0
 
 
 @njit(cache=True, nogil=True)
 def collisions(
-    Q: Rows, queries: Array, R: Rows, rows: Array, r: Reach, line: Array, place: Array,
+    Q: Csr, queries: Array, R: Csr, rows: Array, r: Reach, line: Array, place: Array,
     lines: Array, columns: Array, cross: Array,
 ) -> None:  # fmt: skip
     """Count the complement of the joint collisions of some features (lines) with others (columns).

@@ -16,15 +16,18 @@ from functools import partial
 
 import numpy as np
 
-from belief.checkpoint import NO_CHECKPOINT, Checkpoint
-from belief.engines.base import Engine, Search
+from belief.method.arrays import Array
 from belief.method.difference import Difference
-from belief.method.partials import Array, Neighbours, Pairs, Summary, Tally
-from belief.method.redundancy import Collide, Redundancy
+from belief.method.partials import Neighbours, Pairs, Tally
+from belief.method.protocols import Engine, Notes, Search
+from belief.method.redundancy import MEASURES
+from belief.method.redundancy.base import Evidence, Measure
 from belief.method.relevance import by_weight, contenders, normalise, relevance
 from belief.method.sampling import Sample, batches, quotas
 from belief.method.selection import Selection, first_pool, forward_selection
 from belief.method.settings import Settings
+from belief.method.summary import Summary
+from belief.method.targets import Classes, Target
 from belief.warn import warn
 
 Phase = Callable[[str, str], None]  # told the name of each phase as it begins, and a detail ("batch 2 of 4")
@@ -35,7 +38,7 @@ class Outcome:
     """All that one run found, as the method names it."""
 
     difference: Difference
-    priors: Array
+    target: Target
     n_rows: int
     sample_size: int
     seed: int
@@ -45,96 +48,120 @@ class Outcome:
     selection: Selection
     watched: Array  # the last watch list used
     history: Sequence[Array]  # the watch list made after each batch
-    redundancy: Redundancy | None
+    redundancy: Measure | None
     timings: dict[str, float] = field(default_factory=dict)
 
 
 def belief(
     engine: Engine,
     settings: Settings,
-    check: Callable[[Summary], None],
+    check: Callable[[Summary, Target], None],
     phase: Phase,
-    checkpoint: Checkpoint = NO_CHECKPOINT,
+    notes: Notes | None = None,
 ) -> Outcome:
     """Run BELIEF on an engine.
 
     Parameters
     ----------
-    check : called with the summary, to refuse data that cannot be used by the names the caller knows
+    check : called with the summary and the target, to refuse data that cannot be used by the names the caller knows
     phase : called as each phase begins
-    checkpoint : where the neighbours, and the sums after each batch, are noted, and found again by the next run
+    notes : where the neighbours, and the sums after each batch, are noted, and found again by the next run
     """
+    notes = notes or Notes()
     timings: dict[str, float] = {}
     clock = partial(_timed, timings, phase)
     with clock("describe"):
         summary = engine.describe()
-    check(summary)
+    check(summary, engine.target)
     difference = Difference.of(summary, engine.discrete, settings.scale)
-    P = summary.class_counts / summary.m
-    n_select = settings.select_of(engine.n_features)
-    n_watch = settings.watch_of(n_select)
-    seed = checkpoint.begin(settings, summary, engine.fingerprint)
+    seed = notes.begin(settings, summary, engine.target, engine.fingerprint)
 
-    s = settings.sample_of(summary.m)
     with clock("sample"):
-        sample = engine.sample(quotas(s, summary.class_counts) if settings.stratify else np.array([s]), seed)
+        sample = engine.sample(quota_of(settings, engine.target, summary.m), seed)
     with clock("neighbours"):
-        search = search_of(settings, summary, seed)
-        found = checkpoint.neighbours() or engine.nearest(sample, difference, search)
-        checkpoint.keep_neighbours(found)
-        pairs = [pairs_of(sample, found, part) for part in batches(len(sample.row), settings.batch_size)]
+        search = search_of(settings, engine.target, summary.m, seed)
+        found = notes.neighbours() or engine.nearest(sample, difference, search)
+        notes.keep_neighbours(found)
+        cut = batches(len(sample.row), settings.batch_size)
+        pairs = [pairs_of(sample, found, part, engine.target) for part in cut]
         engine.expect(pairs)
 
+    P = engine.target.P
+    measure = MEASURES.get(settings.redundancy or "")
+    n_select = settings.select_of(engine.n_features)
+    n_watch = settings.watch_of(n_select)
+    rates = measure.collisions(settings.kappa) if measure is not None and measure.sums_rates else None
     # the sums so far, and the watch list made after each batch
-    tally, watch_lists = checkpoint.sums() or (Tally.zero(engine.n_classes, engine.n_features), [])
-    for t, batch in enumerate(pairs[len(watch_lists) :], len(watch_lists)):
+    nothing = Tally.zero(engine.target.n_kinds, engine.n_features, rates is not None)
+    tally, watch_lists = notes.sums() or (nothing, [])
+    tallies = engine.tally(pairs[len(watch_lists) :], difference, rates)
+    for t in range(len(watch_lists), len(pairs)):
         with clock("tally", f"batch {t + 1} of {len(pairs)}"):
-            tally = tally.merge(engine.tally(batch, difference, settings.kappa))
+            tally = tally.merge(next(tallies))
         w = relevance(tally, P)
         watch_lists.append(by_weight(w, contenders(tally, difference.constant, n_watch))[:n_watch])
-        checkpoint.keep_sums(tally, watch_lists)
+        notes.keep_sums(tally, watch_lists)
     w = relevance(tally, P)
 
     with clock("redundancy"):
         order = by_weight(w, contenders(tally, difference.constant, n_select + n_watch))
-        mcr = None
-        if settings.redundancy == "mcr":
-            # a batch is watched with the list made before it; a single batch with its own
-            watches = list(zip(pairs[1:] or pairs, watch_lists, strict=False))
-            how = difference, settings.kappa
-            collide = Collide(partial(engine.collide, *how), partial(engine.collide_floor, *how))
-            mcr = Redundancy(tally, watches, first_pool(order, n_select, engine.at_once), collide)
-        normal = normalise(w, difference.constant)
-        selection = forward_selection(normal, order, n_select, mcr, settings.theta)
-        selection = constants_last(selection, difference.constant, n_select)
+        measured = None
+        if measure is not None:
+            how = difference, measure.collisions(settings.kappa)
+            ask = partial(engine.joint, *how), partial(engine.joint_floor, *how)
+            pool = first_pool(order, n_select, engine.columns_at_once)
+            measured = measure(Evidence(tally, pairs, watch_lists, *ask), pool)
+        normal, selection = selected_by(measured, settings, w, difference.constant, order, n_select)
     watched = watch_lists[-2] if len(pairs) > 1 else watch_lists[-1]
     return Outcome(
-        difference, P, summary.m, len(sample.row), seed, tally, w, normal, selection, watched, watch_lists, mcr, timings
+        difference, engine.target, summary.m, len(sample.row), seed, tally, w, normal, selection, watched, watch_lists,
+        measured, timings,
     )  # fmt: skip
 
 
-def search_of(settings: Settings, summary: Summary, seed: int) -> Search:
+def selected_by(
+    measured: Measure | None, settings: Settings, w: Array, constant: Array, order: Array, n_select: int
+) -> tuple[Array, Selection]:
+    """The weights as scores, and the selection; constant features come last."""
+    if measured is None:
+        normal = normalise(w, constant)
+        found = Selection(order[:n_select], normal[order[:n_select]])
+    else:
+        rule = measured.rule(settings.theta)
+        normal = rule.normalise(w, constant)
+        found = forward_selection(normal, order, n_select, measured, rule)
+    return normal, constants_last(found, constant, n_select)
+
+
+def quota_of(settings: Settings, target: Target, m: int) -> Array:
+    """How many rows are sampled: in all, or of each class."""
+    s = settings.sample_of(m)
+    return quotas(s, target.counts) if settings.stratify and isinstance(target, Classes) else np.array([s])
+
+
+def search_of(settings: Settings, target: Target, m: int, seed: int) -> Search:
     """K of every class, or K = k·|C| in all; a warning where there are fewer rows than that."""
-    k, n_classes = settings.n_neighbors, len(summary.class_counts)
+    k, counts = settings.n_neighbors, target.counts
     per_class = settings.neighborhood == "per_class"
-    fewest = int(summary.class_counts.min()) if per_class else summary.m - 1
-    size = k if per_class else k * n_classes
+    fewest = int(counts.min()) if per_class else m - 1
+    size = k if per_class else k * len(counts)
     if fewest < size:
         warn(
             f"n_neighbors={k} asks for {size} neighbours {'of each class' if per_class else 'in all'}, but there are"
             f" only {fewest} {'rows of the smallest class' if per_class else 'other rows'}: all of them are taken."
         )
-    most = int(summary.class_counts.max()) if per_class else summary.m
-    return Search(min(size, most), per_class, seed)
+    most = int(counts.max()) if per_class else m
+    return Search(min(size, most), len(counts) if per_class else 1, seed)
 
 
-def pairs_of(sample: Sample, found: Neighbours, part: slice) -> Pairs:
+def pairs_of(sample: Sample, found: Neighbours, part: slice, target: Target) -> Pairs:
     """The pairs (q, r) of one batch, in the order of the sample."""
-    row, label = found.row[part], found.label[part]
+    row, of_row = found.row[part], found.target[part]
     there = row >= 0
     q = np.broadcast_to(sample.row[part, None, None], row.shape)[there]
-    c = np.broadcast_to(sample.label[part, None, None], row.shape)[there]
-    return Pairs(q, row[there], c, label[there] == c)
+    of_q = np.broadcast_to(sample.target[part, None, None], row.shape)[there]
+    kind, weight = target.file(of_q, of_row[there])
+    return Pairs(q, row[there], kind, target.n_kinds, weight)
 
 
 def constants_last(selection: Selection, constant: Array, n_select: int) -> Selection:

@@ -7,9 +7,10 @@ from typing import Self
 
 import numpy as np
 
-from belief.method.partials import Array, Levels, Summary
+from belief.method.arrays import Array
+from belief.method.summary import Levels, Summary
 
-SPARSE_BELOW = 0.1  # scale="auto": data with a smaller share of non-zero cells is left as it is
+MOSTLY_ZEROS = 0.1  # scale="auto": data with a smaller share of non-zero cells is left as it is
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def resolve_scale(scale: str, summary: Summary, discrete: Array) -> str:
     if scale != "auto":
         return scale
     cells = summary.m * int((~discrete).sum())
-    return "none" if summary.nonzero[~discrete].sum() < SPARSE_BELOW * cells else "standard"
+    return "none" if summary.nonzero[~discrete].sum() < MOSTLY_ZEROS * cells else "standard"
 
 
 def gini(levels: Levels, n_features: int) -> Array:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from belief.method.partials import Array, Tally
+from belief.method.arrays import Array
+from belief.method.partials import Tally
 
 NOISE = 1e-12  # a difference of two sums smaller than this share of them is rounding
 
 
-def _mean(total: Array, count: Array) -> Array:
+def mean(total: Array, count: Array) -> Array:
     """Return total/count, and 0 where nothing was counted."""
     count = np.broadcast_to(count, total.shape)
     return np.divide(total, count, out=np.zeros_like(total), where=count > 0)
 
 
-def relevance(tally: Tally, P: Array) -> Array:
-    """w[j] = Σ_c P(c)·DD[c,j]/DC[c] - Σ_c P(c)·ED[c,j]/EC[c]."""
-    misses = P @ _mean(tally.DD, tally.DC)
-    hits = P @ _mean(tally.ED, tally.EC)
+def relevance(tally: Tally, v: Array) -> Array:
+    """w[j] = Σ_c v(c)·DD[c,j]/DC[c] - Σ_c v(c)·ED[c,j]/EC[c], with v(c) = P(c) in the paper."""
+    return less(v @ mean(tally.DD, tally.DC), v @ mean(tally.ED, tally.EC))
+
+
+def less(misses: Array, hits: Array) -> Array:
+    """Misses less hits; what is left of two equal sums is 0, not their rounding."""
     w = misses - hits
     w[np.abs(w) <= NOISE * (misses + hits)] = 0.0
     return w
@@ -40,9 +44,8 @@ def contenders(tally: Tally, constant: Array, n: int) -> Array:
     sparse data these are nearly all.
     """
     live = ~constant
-    if tally.pairs.size == 1:  # with missing values they may differ in their counts
-        apart = tally.DD.any(axis=0) | tally.ED.any(axis=0)
-        alike = np.flatnonzero(live & ~apart & (tally.marginal == tally.n_pairs))
+    if tally.count.shape[1] == 1:  # with missing values they may differ in their counts
+        alike = np.flatnonzero(live & ~tally.total.any(axis=0))
         live[alike[n:]] = False
     return np.flatnonzero(live)
 

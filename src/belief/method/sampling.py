@@ -6,12 +6,12 @@ So the sample does not depend on partitions, engines or threads, and a tie never
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 SAMPLE, TIES = 0, 1  # the streams
 
@@ -52,24 +52,22 @@ class Sample:
 
     key: Array
     row: Array
-    label: Array
+    target: Array
 
     @classmethod
-    def of(cls, rows: Array, labels: Array, quota: Array, seed: int) -> Self:
-        return cls(key(seed, SAMPLE, rows), rows, labels)._cut(quota)
+    def of(cls, rows: Array, targets: Array, quota: Array, seed: int) -> Self:
+        return cls(key(seed, SAMPLE, rows), rows, targets)._cut(quota)
 
     @classmethod
     def zero(cls) -> Self:
         return cls(np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int32))
 
     def merge(self, other: Self, quota: Array) -> Self:
-        both = (
-            np.concatenate([a, b]) for a, b in ((self.key, other.key), (self.row, other.row), (self.label, other.label))
-        )
+        both = (np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self))
         return type(self)(*both)._cut(quota)
 
     def _cut(self, quota: Array) -> Self:
-        group = self.label if len(quota) > 1 else np.zeros(len(self.row), np.int32)
+        group = self.target if len(quota) > 1 else np.zeros(len(self.row), np.int32)
         parts = []
         for g, n in enumerate(quota):
             members = np.flatnonzero(group == g)
@@ -78,7 +76,7 @@ class Sample:
             parts.append(members)
         taken = np.concatenate(parts)
         taken = taken[np.argsort(self.key[taken], kind="stable")]
-        return type(self)(self.key[taken], self.row[taken], self.label[taken])
+        return type(self)(self.key[taken], self.row[taken], self.target[taken])
 
 
 def batches(s: int, share: float) -> list[slice]:

@@ -12,6 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from belief.method.redundancy import MEASURES
+
 AUTO_SAMPLE = 2_000  # sample_size="auto": all rows up to here, then the larger of this and AUTO_SHARE of the rows
 AUTO_SHARE = 0.01
 
@@ -39,6 +41,12 @@ def is_share(x: Any) -> bool:
 def one_of(*options: object) -> Callable[[Any], bool]:
     """A check for one of these."""
     return lambda x: any(x is o or (isinstance(x, str) and x == o) for o in options)
+
+
+def words_of(*options: object) -> str:
+    """These options, in words."""
+    *most, last = map(repr, options)
+    return f"{', '.join(most)} or {last}"
 
 
 def setting(default: Any, ok: Callable[[Any], bool], allowed: str, doc: str) -> Any:
@@ -77,7 +85,7 @@ class Settings:
         "divide differences by the standard deviation, or not; 'auto' does unless the data is mostly zeros",
     )  # fmt: skip
     redundancy: str | None = setting(
-        "mcr", one_of("mcr", None), "'mcr' or None",
+        "mcr", one_of(*MEASURES, None), words_of(*MEASURES, None),
         "make features pay for repeating a selected one (mCR), or rank by relevance alone",
     )  # fmt: skip
     theta: float | str = setting(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

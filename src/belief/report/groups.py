@@ -6,7 +6,7 @@ from itertools import groupby
 
 import numpy as np
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 LEVEL = 0.5  # half as much as any two watched features repeat each other
 

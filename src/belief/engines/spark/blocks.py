@@ -22,7 +22,8 @@ from belief.data.labels import RowError
 from belief.data.source import ArraySource, frozen
 from belief.engines.local import LocalEngine
 from belief.engines.spark.wire import checksum, pack, unpack
-from belief.method.partials import Array, Summary
+from belief.method.arrays import Array
+from belief.method.summary import Summary
 
 BLOCK_BYTES = 2**25
 SUMMARY_FEATURES = 20_000  # up to so many features, a partition of dense rows is described when it is staged

@@ -45,10 +45,12 @@ from belief.engines.spark.tasks import (
     tally_of,
 )
 from belief.engines.spark.wire import unpack
+from belief.method.arrays import Array
 from belief.method.difference import Difference
-from belief.method.partials import Array, Joint, Neighbours, Pairs, Summary, Tally
+from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.redundancy import Watch
 from belief.method.sampling import Sample
+from belief.method.summary import Summary
 
 SPARSE_BELOW = 0.25  # vectors of which some are sparse are kept sparse if fewer of their values are not 0
 SLICE = 2**20  # features whose sums are merged in one place, at the most

@@ -11,7 +11,7 @@ import numpy as np
 
 from belief.data.table import discrete_mask
 from belief.engines.spark.blocks import Reader
-from belief.method.partials import Array
+from belief.method.arrays import Array
 from belief.method.settings import did_you_mean
 
 NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal", "boolean")

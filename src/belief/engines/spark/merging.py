@@ -15,7 +15,9 @@ from belief.engines.spark.blocks import Rows
 from belief.engines.spark.store import SEEN
 from belief.engines.spark.tasks import Job, stacked
 from belief.engines.spark.wire import pack, unpack
-from belief.method.partials import Array, Levels, Summary, Tally
+from belief.method.arrays import Array
+from belief.method.partials import Tally
+from belief.method.summary import Levels, Summary
 
 
 def merged(job: Job, answers: Sequence[tuple[int, int, Any]], n_blocks: int) -> dict[int, dict[str, Array]]:

@@ -27,7 +27,7 @@ from belief.data.labels import RowError
 from belief.engines.spark.blocks import STAGED, Block, Placed, Reader, arrays_of, decode, refuse_shared, settle, stage
 from belief.engines.spark.tasks import Job, picked
 from belief.engines.spark.wire import pack, unpack
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 ANSWERS = "task int, slice int, data binary"
 SEEN = -1  # the slice in which a task says which blocks it has seen

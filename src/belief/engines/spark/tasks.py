@@ -19,10 +19,12 @@ from belief.engines.base import Search, Visit, spans
 from belief.engines.local import LocalEngine
 from belief.engines.spark.blocks import Block, Rows, flat
 from belief.engines.sparse import NonZeros, SparseEngine, as_rows
+from belief.method.arrays import Array
 from belief.method.difference import Difference
-from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
+from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.redundancy import Watch
 from belief.method.sampling import Sample
+from belief.method.summary import Levels, Summary
 
 Answer = tuple[int, dict[str, Any]]
 

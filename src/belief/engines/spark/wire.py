@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 ALIGN = 64
 LANES = 65521

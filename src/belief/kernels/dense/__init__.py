@@ -6,7 +6,7 @@ where it lies, and a block gathered from elsewhere looks the same. A missing val
 
 from belief.kernels.dense.distance import Geometry, distances, embed, hashes, match
 from belief.kernels.dense.summary import gather, levels, moments
-from belief.kernels.dense.sums import Reach, collisions, halfway, tally
+from belief.kernels.dense.sums import Reach, collisions, half_hits, tally
 
 __all__ = [
     "Geometry",
@@ -15,7 +15,7 @@ __all__ = [
     "distances",
     "embed",
     "gather",
-    "halfway",
+    "half_hits",
     "hashes",
     "levels",
     "match",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 FAST = {"reassoc", "contract"}  # lets sums run in vector lanes; NaN keeps its meaning
 

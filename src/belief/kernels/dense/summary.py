@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from belief.method.partials import Array
+from belief.method.arrays import Array
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""One machine, sparse rows: nothing as large as rows x features, and per-feature arrays only where the method has them.
+"""Sparse rows in one place: nothing as large as rows x features, and per-feature arrays only where the method has them.
 
 The queries are indexed by feature, and the rows stream past them; a row that shares no feature with a query is its
 neighbour too, if it is short enough.
@@ -8,29 +8,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from belief.data.source import frozen
-from belief.engines.base import Search, Visit, spans
-from belief.engines.threads import ThreadedEngine
+from belief.data.source import SparseSource, frozen
+from belief.engines.block.threads import ThreadedEngine, spans
+from belief.engines.resources import Resources
 from belief.kernels import sparse
 from belief.kernels.embedding import reaches
+from belief.method.arrays import Array
 from belief.method.difference import Difference
-from belief.method.partials import Array, Joint, Levels, Neighbours, Pairs, Summary, Tally
-from belief.method.redundancy import Watch, joint_from_complement, without_noise
+from belief.method.partials import Joint, Neighbours, Pairs, Tally
+from belief.method.protocols import Search, Visit
+from belief.method.redundancy.collisions import Collisions, Watch, joint_from_complement, without_noise
 from belief.method.sampling import TIES, Sample, key
+from belief.method.summary import Levels, Summary
 
 ROWS = 8192  # rows a thread takes at a time
 VECTOR_SHARE = 0.125  # a feature that more of the queries have is kept as a vector
 
 
-def as_rows(X: csr_array) -> sparse.Rows:
+def as_csr(X: csr_array) -> sparse.Csr:
     """The arrays of a CSR matrix as the kernels want them."""
-    return sparse.Rows(frozen(X.indptr), frozen(X.indices), frozen(X.data))
+    return sparse.Csr(frozen(X.indptr), frozen(X.indices), frozen(X.data))
 
 
 class NonZeros:
@@ -42,7 +45,7 @@ class NonZeros:
         self.mean, self.m2 = np.zeros(n_features), np.zeros(n_features)
         self.least, self.most = np.full(n_features, np.inf), np.full(n_features, -np.inf)
 
-    def add(self, rows: sparse.Rows, first: int | None = None) -> None:
+    def add(self, rows: sparse.Csr, first: int | None = None) -> None:
         """Add a block; `first` is the number of its first row, where others than those added come before it."""
         bad = sparse.moments(rows, self.nonzero, self.mean, self.m2, self.least, self.most)
         if bad >= 0:
@@ -53,28 +56,29 @@ class NonZeros:
             )
         self.m += len(rows.start) - 1
 
-    def summary(self, class_counts: Array) -> Summary:
+    def summary(self) -> Summary:
         F, m, n = len(self.mean), self.m, self.nonzero
         some = n < m  # then 0 is among the values
         least, most = self.least.copy(), self.most.copy()
         least[some], most[some] = np.minimum(least[some], 0.0), np.maximum(most[some], 0.0)
         with np.errstate(over="ignore"):  # values too large to square are refused when all is read, by name
             m2 = self.m2 + self.mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
-        return Summary(
-            class_counts, np.full(F, float(m)), self.mean * (n / m), m2, least, most, n.astype(float), Levels.zero()
-        )
+        return Summary(m, np.full(F, float(m)), self.mean * (n / m), m2, least, most, n.astype(float), Levels.zero())
 
 
 class SparseEngine(ThreadedEngine):
-    """The Engine protocol over blocks of CSR rows with sorted indices and no duplicates."""
+    """The BlockEngine protocol over blocks of CSR rows with sorted indices and no duplicates.
+
+    Over all rows, it is an Engine.
+    """
 
     def __init__(
-        self, blocks: Sequence[csr_array], labels: Array, n_classes: int, discrete: Array, **options: Any
+        self, source: SparseSource, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None
     ) -> None:
-        super().__init__(blocks[0].shape[1], labels, n_classes, discrete, **options)
-        self.blocks = blocks
-        self.rows = [as_rows(X) for X in blocks]
-        self.starts = np.cumsum([0] + [X.shape[0] for X in blocks])
+        super().__init__(source.n_features, targets, discrete, resources, pool)
+        self.blocks = source.blocks
+        self.rows = [as_csr(X) for X in self.blocks]
+        self.starts = np.cumsum([0] + [X.shape[0] for X in self.blocks])
 
     # --- 1. the summary ---
 
@@ -82,7 +86,7 @@ class SparseEngine(ThreadedEngine):
         found = NonZeros(self.n_features)
         for rows in self.rows:
             found.add(rows)
-        return found.summary(np.bincount(self.labels, minlength=self.n_classes))
+        return found.summary()
 
     def _values(self) -> Iterator[Array]:
         return (x for X in self.blocks for x in (X.indptr, X.indices, X.data))
@@ -93,19 +97,18 @@ class SparseEngine(ThreadedEngine):
         scale = sparse.Scale(difference.per_unit, difference.discrete)
         X = self._gather(sample.row) if visit is None else visit.queries
         first = 0 if visit is None else visit.first
-        queries, by, norm = as_rows(X), postings(X, scale), np.zeros(X.shape[0])
+        queries, by, norm = as_csr(X), postings(X, scale), np.zeros(X.shape[0])
         sparse.norms(queries, scale, norm)
-        n_groups = self.n_classes if search.per_class else 1
         own = threading.local()
         held = [] if visit is None else [visit.found]
 
         def task(span: tuple[int, int, int]) -> None:
             if not hasattr(own, "found"):
-                own.found = Neighbours.zero(X.shape[0], n_groups, search.size)
+                own.found = Neighbours.zero(X.shape[0], search.n_groups, search.size)
                 held.append(own.found)
             block, a, b = span
             start = int(self.starts[block])
-            group = self.labels[start + a : start + b] if search.per_class else np.zeros(b - a, np.int32)
+            group = self.targets[start + a : start + b] if search.n_groups > 1 else np.zeros(b - a, np.int32)
             best = (own.found.d2, own.found.key, own.found.row)
             sparse.nearest(
                 self.rows[block], (a, b), first + start, group,
@@ -114,10 +117,10 @@ class SparseEngine(ThreadedEngine):
 
         work = [(i, a, b) for i, Y in enumerate(self.blocks) for a, b in spans(Y.shape[0], ROWS)]
         done = 0
-        for (_, a, b), _ in zip(work, self._map(task, work), strict=True):
+        for (_, a, b), _ in zip(work, self.map(task, work), strict=True):
             done += b - a
             self.report(done, self.m)
-        return reduce(Neighbours.merge, held).labelled(first, self.labels, visit.found if visit else None)
+        return reduce(Neighbours.merge, held).with_targets(first, self.targets, visit.found if visit else None)
 
     def _gather(self, ids: Array) -> csr_array:
         """Some rows, in that order."""
@@ -129,41 +132,44 @@ class SparseEngine(ThreadedEngine):
 
     # --- 4. and 5. the tally ---
 
-    def tally(self, pairs: Pairs, difference: Difference, kappa: float) -> Tally:
-        kind = pairs.kind
-        total, e = np.zeros((2 * self.n_classes, self.n_features)), np.zeros(self.n_features)
-        limits = reaches(difference, kappa, slice(None))
+    def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
+        return (self._tally(pairs, difference, rates) for pairs in batches)
+
+    def _tally(self, pairs: Pairs, difference: Difference, rates: Collisions | None) -> Tally:
+        total, e = np.zeros((pairs.n_kinds, self.n_features)), np.zeros(self.n_features if rates else 0)
+        weight = np.zeros(0) if pairs.weight is None else pairs.weight
+        limits = reaches(difference, rates.kappa if rates else 1.0, slice(None))
         for Q, queries, R, rows, mine in self._by_block(pairs):
-            sparse.tally(Q, queries, R, rows, kind[mine], limits, total, e)
+            shares = weight[mine] if len(weight) else weight
+            sparse.tally(Q, queries, R, rows, pairs.kind[mine], shares, limits, total, e)
         total *= difference.per_unit
         return Tally.of(pairs, total, without_noise(len(pairs) - e, len(pairs)))
 
-    def _by_block(self, pairs: Pairs) -> list[tuple[sparse.Rows, Array, sparse.Rows, Array, Array]]:
+    def _by_block(self, pairs: Pairs) -> list[tuple[sparse.Csr, Array, sparse.Csr, Array, Array]]:
         """The pairs by the block of the neighbour: (queries, which, block, which, which pairs)."""
         ids, at = np.unique(pairs.query, return_inverse=True)
-        Q = as_rows(self._gather(ids))
+        Q = as_csr(self._gather(ids))
         home = np.searchsorted(self.starts, pairs.neighbour, side="right") - 1
         mine = [(i, np.flatnonzero(home == i)) for i in np.unique(home)]
         return [(Q, at[p], self.rows[i], pairs.neighbour[p] - self.starts[i], p) for i, p in mine]
 
-    def collide(self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        return [self._collide(pairs, difference, kappa, watched, columns) for pairs, watched in watches]
+    def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
+        return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
 
-    def _collide(self, pairs: Pairs, difference: Difference, kappa: float, watched: Array, columns: Array) -> Joint:
+    def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
         line, place = np.full(self.n_features, -1, np.int32), np.full(self.n_features, -1, np.int32)
         line[watched], place[columns] = np.arange(len(watched)), np.arange(len(columns))
         lines, across = np.zeros((2, len(watched))), np.zeros((2, len(columns)))
         cross = np.zeros((len(watched), len(columns)))
-        limits = reaches(difference, kappa, slice(None))
+        limits = reaches(difference, rates.kappa, slice(None))
         for Q, queries, R, rows, _ in self._by_block(pairs):
             sparse.collisions(Q, queries, R, rows, limits, line, place, lines, across, cross)
-        joint = joint_from_complement(len(pairs), lines, across, cross)
-        return Joint(joint, np.broadcast_to(float(len(pairs)), joint.shape))
+        return joint_from_complement(len(pairs), lines, across, cross)
 
-    def collide_floor(
-        self, difference: Difference, kappa: float, watches: Sequence[Watch], columns: Array
+    def joint_floor(
+        self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
-        return [seen.joint for seen in self.collide(difference, kappa, watches, columns)]  # exact, and cheap enough
+        return [seen.joint for seen in self.joint(difference, rates, watches, columns)]  # exact, and cheap enough
 
 
 def postings(X: csr_array, scale: sparse.Scale) -> sparse.Postings:

@@ -1,4 +1,4 @@
-"""The neighbour search of the local engine: tiles of queries meet tiles of rows.
+"""The neighbour search of the dense engine: tiles of queries meet tiles of rows.
 
     two tiles ──embed──► float32 product ──scan──► candidates ──exact distances──► push into the best so far
 
@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belief.data.source import Rows
-from belief.engines import base
-from belief.engines.base import Search, Visit, spans
+from belief.data.source import Located
+from belief.engines.block import threads
+from belief.engines.block.threads import spans
 from belief.kernels import dense
 from belief.kernels.embedding import Embedding, Slice
 from belief.kernels.nearest import TIE_MARGIN, push, scan, transpose
+from belief.method.arrays import Array
 from belief.method.difference import Difference
-from belief.method.partials import Array, Neighbours
+from belief.method.partials import Neighbours
+from belief.method.protocols import Search, Visit
 from belief.method.sampling import TIES, Sample, key
 
 if TYPE_CHECKING:
-    from belief.engines.local import LocalEngine
+    from belief.engines.block.dense import DenseEngine
 
 TILE = 2000  # rows a tile has at the most; not a power of two, whose columns would share few lines of the cache
 
@@ -39,19 +41,19 @@ class Tile:
     groups: Array
 
 
-class Nearest:
+class NeighbourSearch:
     """One search: tiles of queries meet tiles of rows.
 
     A query is known by its place in the sample, a row by its place in the engine's data.
     """
 
     def __init__(
-        self, engine: LocalEngine, sample: Sample, difference: Difference, search: Search, visit: Visit | None
+        self, engine: DenseEngine, sample: Sample, difference: Difference, search: Search, visit: Visit | None
     ) -> None:
         self.engine, self.source, self.search = engine, engine.source, search
         self.sample, self.visit = sample, visit
         self.embedding = Embedding(difference)
-        self.n_groups = engine.n_classes if search.per_class else 1
+        self.n_groups = search.n_groups
         if visit is None:
             self.queries, self.place, self.first = engine.source, sample.row, 0
             self.found = Neighbours.zero(len(sample.row), self.n_groups, search.size)
@@ -74,11 +76,11 @@ class Nearest:
             self._every_row()
         else:
             self._tile_by_tile()
-        return self.found.labelled(self.first, self.engine.labels, self.visit.found if self.visit else None)
+        return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
 
     def _symmetric(self, n_rows: int) -> bool:
         """Whether every row is a query too, and none was left out."""
-        return self.visit is None and len(self.sample.row) == self.engine.m == n_rows > base.SMALL
+        return self.visit is None and len(self.sample.row) == self.engine.m == n_rows > threads.SMALL
 
     def _queries_at(self, rows: Array) -> Array:
         """Which queries these rows are, where every row is one."""
@@ -102,7 +104,7 @@ class Nearest:
             self._choose(self.lock, queries[i], tile, whole[i], nq[i], nr)
 
         self._work(multiply, [(i, j) for j in across for i in down if not symmetric or i <= j])
-        for _ in self.engine._map(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs)))):
+        for _ in self.engine.map(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs)))):
             pass
 
     def _tile_by_tile(self) -> None:
@@ -122,7 +124,7 @@ class Nearest:
 
     def _every_row(self) -> None:
         """Every row is a query: two tiles meet once, and serve both ways, unless copies of rows were left out."""
-        tiles = list(self.engine._map(self._tile, spans(self.engine.m, self.height)))
+        tiles = list(self.engine.map(self._tile, spans(self.engine.m, self.height)))
         if not self._symmetric(sum(len(t.rows) for t in tiles)):
             self._tile_by_tile()
             return
@@ -144,7 +146,7 @@ class Nearest:
     def _work(self, task: Callable[[Any], None], meetings: list[Any]) -> None:
         """Do all meetings of tiles, and say how far it has come, in rows."""
         m = self.engine.m
-        for done, _ in enumerate(self.engine._map(task, meetings), 1):
+        for done, _ in enumerate(self.engine.map(task, meetings), 1):
             self.engine.report(m * done // len(meetings), m)
 
     def _height(self) -> int:
@@ -163,11 +165,11 @@ class Nearest:
         return Tile(ids, np.searchsorted(self._group(ids), np.arange(self.n_groups + 1)))
 
     def _group(self, ids: Array) -> Array:
-        return self.engine.labels[ids] if self.search.per_class else np.zeros(len(ids), np.int32)
+        return self.engine.targets[ids] if self.n_groups > 1 else np.zeros(len(ids), np.int32)
 
     def _drop_copies(self, ids: Array) -> Array:
         """Of identical rows of a group, the size + 1 with the smallest keys are enough: + 1 for the query itself."""
-        if len(ids) <= base.SMALL:
+        if len(ids) <= threads.SMALL:
             return ids
         h = np.zeros(len(ids), np.int64)
         for part in self.embedding.slices:
@@ -213,7 +215,7 @@ class Nearest:
                 dense.match(*Q, *R, part.geometry, self.embedding.scale**-2, product)
         return product, nq, nq if same else nr
 
-    def _points(self, t: int, part: Slice, queries: Array, Q: Rows, norm: Array) -> Array:
+    def _points(self, t: int, part: Slice, queries: Array, Q: Located, norm: Array) -> Array:
         """The queries embedded; those that visit block after block, once for all."""
         every = len(self.sample.row)
         if self.visit is None or 4 * every * part.width > self.engine.working_memory // 16:
@@ -228,7 +230,7 @@ class Nearest:
         norm += norms[mine]
         return points[mine]
 
-    def _embed(self, name: str, rows: Rows, part: Slice, norm: Array) -> Array:
+    def _embed(self, name: str, rows: Located, part: Slice, norm: Array) -> Array:
         out = self._buffer(name, len(rows[1]), part.width)
         dense.embed(*rows, part.geometry, 1.0 / self.embedding.scale, out, norm)
         return out

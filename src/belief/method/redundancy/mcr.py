@@ -1,71 +1,38 @@
-"""Section 5 of the method: collisions and mCR, I_α (equations 7 and 9 of the paper)."""
+"""mCR, I_α (equation 7 of the paper), and the selection that subtracts it (equation 8)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from belief.method.difference import Difference
-from belief.method.partials import Array, Joint, Pairs, Tally
-
-CR_MAX = 6.0  # ↑CR: collision rates fall to 0 at six standard deviations
-
-
-def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
-    """Cr = 1 - slope·|a - b| where |a - b| <= reach, else 0: both per feature.
-
-    That is cr = 1 - min(|a - b|/σ, 6)/6, and 0 where cr < κ. The 1e-9 keeps rounding in σ from deciding a value that
-    lies on the threshold. A discrete feature has |a - b| in {0, 1} and collides at 0.
-    """
-    sigma = difference.sigma
-    plain = ~difference.discrete & ~difference.constant
-    slope = np.divide(1.0, CR_MAX * sigma, out=np.zeros_like(sigma), where=plain)
-    farthest = CR_MAX * sigma * min(1.0 - kappa + 1e-9, 1.0 - 1e-9)
-    return np.where(plain, farthest, 0.0), slope
-
-
-def joint_of(R_i: Array, B_i: Array, R_j: Array, B_j: Array) -> Array:
-    """joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2, with R and B the cr and b of each pair (lines) and feature (columns)."""
-    return (R_i.T @ B_j + B_i.T @ R_j) / 2
-
-
-def joint_from_complement(n_pairs: int, i: Array, j: Array, cross: Array) -> Array:
-    """The same from e = 1 - cr and z = 1 - b, which are 0 where both rows are.
-
-    Σcr_i·b_j = pairs - Σe_i - Σz_j + Σe_i·z_j; `i` and `j` hold Σe and Σz of each feature in two lines, and `cross`
-    Σ(e_i·z_j + z_i·e_j)/2.
-    """
-    return without_noise(n_pairs - i.sum(axis=0)[:, None] / 2 - j.sum(axis=0) / 2 + cross, n_pairs)
-
-
-def without_noise(left: Array, n_pairs: int) -> Array:
-    """What is left when a complement is taken from the number of pairs; what should be 0 is, not the rounding."""
-    return np.where(left < 1e-11 * n_pairs, 0.0, left)
-
-
-def joint_floor(products: Array, gap_i: Array, gap_j: Array) -> Array:
-    """A lower bound of joint[i, j] from Σh_i·h_j, with h = (cr + b)/2, and gap = Σ(b - h)².
-
-    cr_i·b_j + b_i·cr_j = 2·h_i·h_j - 2·(b_i - h_i)(b_j - h_j), and by Cauchy and Schwarz the sum of the last products
-    is at most √(gap_i·gap_j), which is small: b - h is at most (1 - κ)/2. So one product instead of two will do.
-    """
-    return np.maximum(products - np.sqrt(np.outer(gap_i, gap_j)), 0.0)
-
-
-Watch = tuple[Pairs, Array]  # the pairs of a batch, and the features watched in it
+from belief.method.arrays import Array
+from belief.method.partials import Joint
+from belief.method.redundancy.base import Evidence
+from belief.method.redundancy.collisions import Collisions
+from belief.method.relevance import normalise
 
 
 @dataclass(frozen=True)
-class Collide:
-    """How to ask, of several watches at once, for the joint collisions of the watched features with other features."""
+class Payment:
+    """J(X_i) = w(X_i) - θ·Σ_{X_j in S} I_α(X_j; X_i), with w normalised and θ = 1/|S| for "mean"."""
 
-    measure: Callable[[Sequence[Watch], Array], list[Joint]]
-    floor: Callable[[Sequence[Watch], Array], list[Array]]  # lower bounds of the same
+    theta: float | str
+    start: ClassVar[float] = 0.0
+
+    def normalise(self, w: Array, constant: Array) -> Array:
+        return normalise(w, constant)
+
+    def gather(self, gathered: Array, row: Array) -> Array:
+        return gathered + row
+
+    def score(self, w: Array, gathered: Array, n_selected: int) -> Array:
+        weight = 1.0 / max(n_selected, 1) if self.theta == "mean" else float(self.theta)
+        return w - weight * gathered
 
 
-class Redundancy:
+class MCR:
     """I_α between features, measured when asked for.
 
     Only pairs of which one is watched are ever measured, and of those only the columns in `pool`: on wide data the
@@ -73,11 +40,24 @@ class Redundancy:
     watched, and a column for each of the pool, which holds the watched ones first.
     """
 
-    def __init__(self, tally: Tally, watches: Sequence[Watch], pool: Array, collide: Collide) -> None:
-        n_features = len(tally.marginal)
-        self.PC = tally.marginal / np.maximum(tally.pairs, 1)
-        self.watches, self.collide = watches, collide
-        self.watched = np.unique(np.concatenate([watched for _, watched in watches]))
+    sums_rates = True
+
+    @staticmethod
+    def rule(theta: float | str) -> Payment:
+        return Payment(theta)
+
+    @staticmethod
+    def collisions(kappa: float) -> Collisions:
+        return Collisions(kappa)
+
+    def __init__(self, evidence: Evidence, pool: Array) -> None:
+        tally, batches = evidence.tally, evidence.batches
+        n_features = len(tally.rates)
+        self.PC = tally.rates / np.maximum(tally.present, 1)
+        # a batch is watched with the list made before it; a single batch with its own
+        self.watches = list(zip(batches[1:] or batches, evidence.watch_lists, strict=False))
+        self._evidence = evidence
+        self.watched = np.unique(np.concatenate([watched for _, watched in self.watches]))
         self.line = np.full(n_features, -1, np.int32)  # feature -> its line
         self.line[self.watched] = np.arange(len(self.watched))
         self.place = np.full(n_features, -1, np.int32)  # feature -> its column
@@ -94,7 +74,7 @@ class Redundancy:
         self.place[new] = len(self.pool) + np.arange(len(new))
         self.pool = np.concatenate([self.pool, new])
         joint, pairs = np.zeros((len(self.watched), len(new))), np.zeros((len(self.watched), len(new)))
-        for (_, watched), seen in zip(self.watches, self.collide.measure(self.watches, new), strict=True):
+        for (_, watched), seen in zip(self.watches, self._evidence.joint(self.watches, new), strict=True):
             lines = self.line[watched]
             joint[lines] += seen.joint
             pairs[lines] += seen.pairs
@@ -113,7 +93,7 @@ class Redundancy:
             joint[cells] += seen.joint[:, at].T
             pairs[cells] += seen.pairs[:, at].T
 
-    def _measured(self, i: int) -> tuple[Array, Array]:
+    def measured(self, i: int) -> tuple[Array, Array]:
         """Joint collisions of feature i with the pool, and the pairs they were counted in."""
         if self.line[i] >= 0:
             return self.joint[self.line[i]], self.pairs[self.line[i]]
@@ -130,7 +110,7 @@ class Redundancy:
 
     def raw(self, i: int) -> tuple[Array, Array]:
         """I_α of feature i with the pool, and which were measured."""
-        joint, pairs = self._measured(i)
+        joint, pairs = self.measured(i)
         return self.I_alpha(i, joint / np.maximum(pairs, 1), self.pool), pairs > 0
 
     def _extremes(self) -> tuple[float, float]:
@@ -151,11 +131,11 @@ class Redundancy:
             return np.zeros_like(I)
         return np.clip((I - self.low) / span, 0.0, 1.0)
 
-    def row(self, i: int) -> Array:
-        """I_α(X_i; X_j) normalised, for j in the pool; 0 for itself and what was never measured."""
-        I, measured = self.raw(i)
+    def row(self, feature: int, likely: Array) -> Array:
+        """I_α(X_i; X_j) normalised, of the feature i with j in the pool; 0 for itself and what was never measured."""
+        I, measured = self.raw(feature)
         out = np.where(measured, self._normalise(I), 0.0)
-        out[self.place[i]] = 0.0
+        out[self.place[feature]] = 0.0
         return out
 
     def floor(self, features: Array, others: Array) -> Array:
@@ -163,7 +143,7 @@ class Redundancy:
         joint, pairs = np.zeros((len(features), len(others))), np.zeros(len(features))
         mine = [np.isin(features, watched) for _, watched in self.watches]
         asked = [(batch, features[here]) for (batch, _), here in zip(self.watches, mine, strict=True)]
-        for here, (batch, _), least in zip(mine, asked, self.collide.floor(asked, others), strict=True):
+        for here, (batch, _), least in zip(mine, asked, self._evidence.joint_floor(asked, others), strict=True):
             joint[here] += least
             pairs[here] += len(batch)
         for line, i, n in zip(joint, features, pairs, strict=True):

@@ -1,0 +1,47 @@
+"""One block of rows in one place: the engine for what it is stored in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from belief.data.source import ArraySource, BlockSource, SparseSource
+from belief.engines.block.dense import DenseEngine
+from belief.engines.block.sparse import SparseEngine
+from belief.engines.resources import Resources
+from belief.method.arrays import Array
+
+
+def block_engine(
+    rows: Any, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None
+) -> DenseEngine | SparseEngine:
+    """The engine for some rows.
+
+    Parameters
+    ----------
+    rows : a source, a float array in C order, a CSR matrix, or a list of those, one after the other
+    targets : the target of each row
+    pool : the threads of another engine, if it is not to have its own
+    """
+    source = _source(rows)
+    if isinstance(source, SparseSource):
+        return SparseEngine(source, targets, discrete, resources, pool)
+    return DenseEngine(source, targets, discrete, resources, pool)
+
+
+def _source(rows: Any) -> Any:
+    """Rows by id, whatever they came in."""
+    if isinstance(rows, Sequence):
+        parts = list(rows)
+        return SparseSource(parts) if issparse(parts[0]) else _one(BlockSource([_source(x) for x in parts]), parts)
+    if issparse(rows):
+        return SparseSource([rows])
+    return ArraySource(rows) if isinstance(rows, np.ndarray) else rows
+
+
+def _one(blocks: BlockSource, parts: list[Any]) -> Any:
+    return _source(parts[0]) if len(parts) == 1 else blocks

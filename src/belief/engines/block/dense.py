@@ -1,0 +1,190 @@
+"""Dense rows in one place: the kernels on slices of the data, in threads.
+
+Each pass cuts the data into pieces, gives them to the threads, and merges the answers in the order of the pieces, so
+that no number depends on how many threads there are. The search, the one long pass, is in search.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from functools import reduce
+from itertools import pairwise
+
+import numpy as np
+
+from belief.data.source import Source
+from belief.engines.block import threads
+from belief.engines.block.search import TILE, NeighbourSearch
+from belief.engines.block.threads import ThreadedEngine, spans
+from belief.engines.resources import Resources
+from belief.kernels import dense
+from belief.kernels.embedding import reaches
+from belief.kernels.nearest import UNIT_ROUNDOFF
+from belief.method.arrays import Array
+from belief.method.difference import Difference
+from belief.method.partials import Joint, Neighbours, Pairs, Tally
+from belief.method.protocols import Search, Visit
+from belief.method.redundancy.collisions import Collisions, Watch, joint_floor, joint_of
+from belief.method.sampling import Sample
+from belief.method.summary import Levels, Summary
+
+CHUNK = 128  # features a kernel works on at a time where it passes over many rows
+FLOOR_PAIRS = 2048  # pairs whose float32 products are added up at a time
+FEW_LEVELS = 64  # levels counted in a small table; a feature with more is sorted
+
+
+class DenseEngine(ThreadedEngine):
+    """The BlockEngine protocol over a Source of dense rows; over all rows, the Engine protocol."""
+
+    def __init__(
+        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None
+    ) -> None:
+        super().__init__(source.n_features, targets, discrete, resources, pool)
+        self.source = source
+
+    # --- 1. the summary ---
+
+    def describe(self) -> Summary:
+        height = max(TILE, TILE * CHUNK // self.n_features)
+        nothing = Summary.zero(self.n_features)
+        return reduce(Summary.merge, self.map(self._describe, spans(self.m, height)), nothing)
+
+    def _describe(self, span: tuple[int, int]) -> Summary:
+        ids = np.arange(*span)
+        out = np.empty((6, self.n_features))
+        levels = [Levels.zero()]
+        for a, b in spans(self.n_features, CHUNK):
+            X, rows, at = self.source.rows(ids, a, b)
+            lo, hi = int(rows[0]), int(rows[-1]) + 1
+            part = np.empty((6, b - a))
+            dense.moments(X, lo, hi, at, at + b - a, part)
+            out[:, a:b] = part
+            columns = np.flatnonzero(self.discrete[a:b])
+            if len(columns):
+                levels.append(_levels(X[lo:hi], columns + at, columns + a))
+        count, mean, m2, minimum, maximum, nonzero = out
+        return Summary(len(ids), count, mean, m2, minimum, maximum, nonzero, Levels.concat(levels))
+
+    def _values(self) -> Iterator[Array]:
+        for a, b in spans(self.m, TILE):
+            X, rows, at = self.source.rows(np.arange(a, b), 0, self.n_features)
+            yield X[rows, at : at + self.n_features]
+
+    # --- 3. neighbours ---
+
+    def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
+        return NeighbourSearch(self, sample, difference, search, visit).run()
+
+    # --- 4. and 5. the tally ---
+
+    def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
+        return (self._tally(pairs, difference, rates) for pairs in batches)
+
+    def _tally(self, pairs: Pairs, difference: Difference, rates: Collisions | None) -> Tally:
+        kinds, absent_kinds = pairs.n_kinds, pairs.n_kinds if difference.missing else 0
+        reach = reaches(difference, rates.kappa if rates else 1.0, slice(None))
+        weight = np.zeros(0) if pairs.weight is None else pairs.weight
+
+        def task(span: tuple[int, int]) -> tuple[Array, Array, Array]:
+            n = span[1] - span[0]
+            mine = dense.Reach(*(x[slice(*span)] for x in reach))
+            sums = np.zeros((kinds, n)), np.zeros((absent_kinds, n)), np.zeros(n if rates else 0)
+            for part, few, at in cut:
+                X, rows, a = self.source.rows(few, *span)
+                neighbours = self.source.rows(pairs.neighbour[part], *span)
+                dense.tally(X, rows[at], a, *neighbours, pairs.kind[part], weight[part], mine, *sums)
+            return sums
+
+        cut = [(part, *_runs(pairs.query[part])) for part in self._parts(pairs)]
+        parts = self.map(task, spans(self.n_features, CHUNK))
+        total, absent, rate = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+        total *= difference.per_unit
+        return Tally.of(pairs, total, rate, absent if difference.missing else None)
+
+    def _parts(self, pairs: Pairs) -> list[slice]:
+        """Cut the pairs so that the rows gathered for a part stay within the working memory."""
+        row_bytes = 3 * 8 * CHUNK * 2 * self.n_jobs
+        return [slice(a, b) for a, b in spans(len(pairs), max(1024, self.working_memory // (2 * row_bytes)))]
+
+    def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
+        return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
+
+    def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
+        every = np.union1d(watched, columns)
+        w, j = np.searchsorted(every, watched), np.searchsorted(every, columns)
+        reach = reaches(difference, rates.kappa, every)
+        height = int(np.clip(2**21 // (16 * len(every)), 64, 1024))  # R and B in the cache
+
+        def task(part: slice) -> Joint:
+            total = Joint.zero(len(watched), len(columns))
+            R, B = np.empty((height, len(every))), np.empty((height, len(every)))
+            P = np.empty((height if difference.missing else 0, len(every)))
+            for a, b in spans(part.stop - part.start, height):
+                cut, n = slice(part.start + a, part.start + b), b - a
+                Q, N = self.source.columns(pairs.query[cut], every), self.source.columns(pairs.neighbour[cut], every)
+                dense.collisions(*Q, *N, reach, R, B, P)
+                total.joint[...] += joint_of(R[:n, w], B[:n, w], _pick(R[:n], j), _pick(B[:n], j))
+                total.pairs[...] += P[:n, w].T @ _pick(P[:n], j) if difference.missing else n
+            return total
+
+        step = max(height, -(-len(pairs) // 16))
+        parts = self.map(task, [slice(a, b) for a, b in spans(len(pairs), step)])
+        return reduce(Joint.merge, parts, Joint.zero(len(watched), len(columns)))
+
+    def joint_floor(
+        self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
+    ) -> list[Array]:
+        return [self._floor(pairs, difference, rates, watched, columns) for pairs, watched in watches]
+
+    def _floor(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Array:
+        total, gap = np.zeros((len(watched), len(columns))), np.zeros(len(columns))
+        lines, line_gap = np.empty((len(pairs), len(watched)), np.float32), np.zeros(len(watched))
+        every = slice(0, len(pairs))
+        self._half_hits(pairs, every, watched, reaches(difference, rates.kappa, watched), lines, line_gap)
+        reach = reaches(difference, rates.kappa, slice(None))
+        starts = np.searchsorted(columns, np.arange(0, self.n_features + CHUNK, CHUNK))
+
+        def task(cut: tuple[int, int]) -> None:
+            mine = columns[slice(*cut)]
+            run = np.arange(mine[0], mine[-1] + 1)  # reading features that lie side by side is worth a few too many
+            mine_reach = dense.Reach(*(x[run[0] : run[-1] + 1] for x in reach))
+            H, run_gap = np.empty((FLOOR_PAIRS, len(run)), np.float32), np.zeros(len(run))
+            for a, b in spans(len(pairs), FLOOR_PAIRS):
+                self._half_hits(pairs, slice(a, b), run, mine_reach, H, run_gap)
+                total[:, slice(*cut)] += (lines[a:b].T @ H[: b - a])[:, mine - mine[0]]
+            gap[slice(*cut)] = run_gap[mine - mine[0]]
+
+        if len(watched):
+            deque(self.map(task, [(a, b) for a, b in pairwise(starts) if a < b]), maxlen=0)
+        return joint_floor(total * (1 - 2 * FLOOR_PAIRS * UNIT_ROUNDOFF), line_gap, gap)
+
+    def _half_hits(self, pairs: Pairs, part: slice, columns: Array, reach: dense.Reach, H: Array, gap: Array) -> None:
+        Q, N = self.source.columns(pairs.query[part], columns), self.source.columns(pairs.neighbour[part], columns)
+        dense.half_hits(*Q, *N, reach, H, gap)
+
+
+def _runs(ids: Array) -> tuple[Array, Array]:
+    """The ids without repetitions in a row, and which of them each was."""
+    new = np.r_[True, ids[1:] != ids[:-1]]
+    return ids[new], np.cumsum(new) - 1
+
+
+def _pick(X: Array, columns: Array) -> Array:
+    """Some columns, and where that is all of them, the array itself."""
+    return X if len(columns) == X.shape[1] else X[:, columns]
+
+
+def _levels(X: Array, at: Array, features: Array) -> Levels:
+    """The levels of the columns `at` of a block, filed under their features."""
+    value, count = np.empty((len(at), FEW_LEVELS)), np.zeros((len(at), FEW_LEVELS), np.int64)
+    found = np.full(len(at), -1)  # -1: to be sorted
+    if len(X) > threads.SMALL:
+        dense.levels(X, 0, len(X), at, value, count, found)
+    used = np.arange(FEW_LEVELS) < found[:, None]
+    parts = [Levels(np.broadcast_to(features[:, None], used.shape)[used], value[used], count[used])]
+    for t in np.flatnonzero(found < 0):
+        values, counts = np.unique(X[:, at[t]][~np.isnan(X[:, at[t]])], return_counts=True)
+        parts.append(Levels(np.full(len(values), features[t]), values.astype(float), counts))
+    return Levels.concat(parts)

@@ -1,0 +1,47 @@
+"""The summary of blocks of rows that come one after the other, dense or sparse, before their targets are known."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from belief.engines.block import block_engine
+from belief.engines.block.sparse import NonZeros, as_csr
+from belief.engines.resources import Resources
+from belief.method.arrays import Array
+from belief.method.summary import Summary
+
+
+class Describer:
+    """Adds up what each block says of the features."""
+
+    def __init__(self, resources: Resources, pool: Executor | None = None) -> None:
+        self._resources, self._pool = resources, pool
+        self._dense: Summary | None = None
+        self._sparse: NonZeros | None = None
+
+    def add(self, X: Any, discrete: Array, first: int | None = None) -> None:
+        """Add a block; `first` is the number of its first row, where others than those added come before it."""
+        if issparse(X):
+            self._sparse = self._sparse or NonZeros(X.shape[1])
+            self._sparse.add(as_csr(X), first)
+            return
+        part = self._describe(X, discrete)
+        self._dense = part if self._dense is None else self._dense.merge(part)
+
+    def _describe(self, X: Array, discrete: Array) -> Summary:
+        engine = block_engine(X, np.zeros(len(X), np.int32), discrete, self._resources, self._pool)
+        if self._pool is not None:
+            return engine.describe()
+        with engine:
+            return engine.describe()
+
+    def summary(self) -> Summary:
+        """Of all blocks that were added."""
+        if self._sparse is not None:
+            return self._sparse.summary()
+        assert self._dense is not None, "nothing was added"
+        return self._dense

@@ -1,0 +1,89 @@
+"""What the engines over rows in one place share: threads, and the answers that need the targets alone."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import cache, reduce
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from belief.engines.resources import Resources
+from belief.method.arrays import Array
+from belief.method.partials import Pairs
+from belief.method.sampling import Sample
+from belief.method.targets import Target
+
+T = TypeVar("T")
+SMALL = 1024  # rows of a table for which it is not worth compiling what only saves time on larger ones
+
+
+def spans(n: int, width: int) -> list[tuple[int, int]]:
+    """Cut 0 to n into spans of at most `width`."""
+    return [(a, min(a + width, n)) for a in range(0, n, width)]
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process: looking for them takes longer than a small block does."""
+    return ThreadpoolController()
+
+
+class ThreadedEngine:
+    """Rows in memory or memory-mapped, and threads to work on them; to be used as a context.
+
+    Parameters
+    ----------
+    targets : the target of each row, such as the number of its class
+    resources : what may be used
+    pool : the threads of another engine, to use instead of starting some
+    """
+
+    target: Target  # of all rows; set by whoever knows, where the engine is asked for a sample
+    columns_at_once = 0
+
+    def __init__(
+        self, n_features: int, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None
+    ) -> None:
+        self.n_features, self.m = n_features, len(targets)
+        self.targets, self.discrete = targets, discrete
+        self.resources, self.n_jobs = resources, resources.threads
+        self.working_memory, self.report = resources.working_memory, resources.report
+        self.pool = pool
+
+    def __enter__(self) -> Self:
+        """Start threads of our own. Each makes its own BLAS calls: BLAS starts none beside them."""
+        self._limits = _libraries().limit(limits=1, user_api="blas")
+        self.pool = self._own = ThreadPoolExecutor(self.n_jobs)
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
+        self._own.shutdown(cancel_futures=True)  # after Ctrl-C, what has not begun never will
+        self._limits.restore_original_limits()
+
+    def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
+        """Task over the arguments, the results in their order, so that sums do not depend on the threads."""
+        assert self.pool is not None, "an engine is to be used as a context"
+        return self.pool.map(task, arguments)
+
+    def fingerprint(self) -> bytes:
+        """A name for the rows, their targets, and which features are discrete."""
+        crc = 0
+        for x in (self.targets, self.discrete, *self._values()):
+            crc = zlib.crc32(np.ascontiguousarray(x).tobytes(), crc)
+        return crc.to_bytes(4, "little")
+
+    def _values(self) -> Iterator[Array]:
+        """All values, in some fixed order."""
+        raise AssertionError  # every engine has its own
+
+    def expect(self, batches: Sequence[Pairs]) -> None:
+        """Be told of pairs to come: their rows are at hand already."""
+
+    def sample(self, quota: Array, seed: int) -> Sample:
+        """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
+        parts = (Sample.of(np.arange(a, b), self.targets[a:b], quota, seed) for a, b in spans(self.m, 2**20))
+        return reduce(lambda x, y: x.merge(y, quota), parts, Sample.zero())

@@ -1,0 +1,46 @@
+"""A Spark DataFrame and its columns in, a Result out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from belief.api import run
+from belief.engines.spark.engine import SparkEngine
+from belief.engines.spark.frame import open_frame
+from belief.method.settings import Settings
+from belief.progress import Callback, Reporter
+from belief.result import Result
+
+DRIVER_MEMORY = 1024  # MiB of the driver that the joint collisions may take
+
+
+def select_frame(
+    df: Any,
+    *,
+    features: str | Sequence[str],
+    label: str,
+    settings: Settings,
+    discrete_features: Any = "auto",
+    staging: str = "auto",
+    verbose: int = 0,
+    callback: Callback | None = None,
+) -> Result:
+    """Select features of a Spark DataFrame, where it is.
+
+    Parameters
+    ----------
+    df : a DataFrame of classic Spark or of Spark Connect
+    features : a column of vectors, or the names of plain columns (numbers, booleans, strings; null is missing)
+    label : the column that holds the class
+    discrete_features : mask, indices or names of the nominal features
+    staging : where blocks of the rows are held: "memory", "disk" (Spark's), a folder that all executors reach, or
+        "auto", which is a temporary folder where Spark runs on one machine, and memory elsewhere
+    """
+    given = open_frame(df, features, label, discrete_features)
+    reporter = Reporter(callback, bar=verbose > 0)
+    engine = SparkEngine(
+        df.sparkSession, given.df, given.reader, given.discrete, staging, lambda what: reporter.rows(0, 0, what)
+    )
+    with reporter, engine:
+        return run(engine, settings, given.names, DRIVER_MEMORY, reporter)
