@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import belief
+from belief.outputs import REPORT_ENDINGS, check_output
 from belief.report import render
 from belief.report.content import content_of
 from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, clean
@@ -113,6 +114,17 @@ def test_names_are_text_everywhere(result):
     assert "北京" in seen.text
 
 
+def test_the_braces_of_a_template_are_text():
+    braces = ("{{ 7*7 }}", "{{ 7*'seven' }}", "{% include 'page.js' %}", "{# gone #}")
+    odd = select(names=braces, classes=("no", "{{ 7*'class' }}"))
+    assert {*braces} <= {*odd.selected_names}
+    page, small = Reader(render(odd, "{{ 7*'title' }}")).text, Reader(odd._repr_html_()).text
+    assert all(name in page and name in small for name in braces)
+    assert page.count("{{ 7*'title' }}") == 2
+    assert "{{ 7*'class' }}" in page
+    assert not re.search("(seven|class|title){7}", page + small)
+
+
 def test_nothing_is_loaded_and_every_link_leads_somewhere(result):
     page = render(result)
     seen = Reader(page)
@@ -194,6 +206,27 @@ def test_without_matplotlib_the_error_names_the_extra_and_notebooks_still_have_a
     assert done.stdout.count("pip install 'belief-fs[report]'") == 2
     assert "&lt;/script&gt;&lt;b&gt;$x$&amp;" in done.stdout
     assert "<b>$x$" not in done.stdout
+
+
+def test_without_jinja_the_error_names_the_extra_and_notebooks_show_the_repr(tmp_path, result):
+    (tmp_path / "result.json").write_text(json.dumps(result.to_dict()))
+    program = (
+        "import sys, json; sys.modules['jinja2'] = None\n"
+        "import belief, belief.plot, belief.report\n"
+        f"result = belief.Result.from_dict(json.load(open({str(tmp_path / 'result.json')!r})))\n"
+        "print(result._repr_html_())\n"
+        "belief.plot.ranking(result)\n"
+        "try: belief.report.render(result)\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "None\nReports need Jinja2, the extra 'report': pip install 'belief-fs[report]'.\n"
+
+
+def test_a_report_without_jinja_is_refused_before_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("belief.outputs.find_spec", lambda name: None if name == "jinja2" else name)
+    with pytest.raises(ValueError, match="a report needs jinja2, the extra 'report': pip install jinja2"):
+        check_output(tmp_path / "r.html", REPORT_ENDINGS)
 
 
 def test_the_table_for_notebooks_is_short():

@@ -16,6 +16,7 @@ from belief.result import Result
 
 DATA_ENDINGS = (".csv", ".parquet")
 REPORT_ENDINGS = (".html",)
+REPORT_NEEDS = ("matplotlib", "jinja2")
 
 
 def check_output(path: Path, endings: Collection[str], force: bool = False) -> None:
@@ -32,8 +33,9 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
     except OSError as error:
         raise ValueError(f"{path}: cannot write to the folder {path.parent} ({error.strerror}).") from None
     if endings is REPORT_ENDINGS:
-        if find_spec("matplotlib") is None:
-            raise ValueError(f"{path}: a report needs matplotlib, the extra 'report': pip install matplotlib.")
+        for module in REPORT_NEEDS:
+            if find_spec(module) is None:
+                raise ValueError(f"{path}: a report needs {module}, the extra 'report': pip install {module}.")
     elif path.suffix != ".json":
         pyarrow()
 

@@ -214,7 +214,7 @@ class Result:
         first = ", ".join(self.selected_names[:5]) + (", ..." if len(self.selected) > 5 else "")
         return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {first}>"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         from belief.report.compact import compact
 
         return compact(self)

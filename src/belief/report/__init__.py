@@ -22,7 +22,7 @@ def render(result: Result, title: str | None = None) -> str:
     Returns
     -------
     str
-        The page, to be written as UTF-8. It needs matplotlib, the extra `report`.
+        The page, to be written as UTF-8. It needs matplotlib and Jinja2, the extra `report`.
     """
     from belief.report.content import content_of
     from belief.report.figures import pictures_of

@@ -14,16 +14,25 @@ from belief.result import Result
 
 ROWS = 1_000  # of a table; a page with more is no page
 CLASSES = 20
+SECTIONS = {
+    "ranking": "The ranking",
+    "relevance": "Relevance against redundancy",
+    "redundancy": "What the selected features repeat",
+    "left": "What was left out",
+    "settling": "How the ranking settled",
+    "run": "What was run",
+    "timings": "Timings",
+}
 
 
 def content_of(result: Result, title: str | None = None) -> dict[str, Any]:
     """Gather what the page shows: names are clean but not escaped, numbers are numbers."""
-    lines = [_line(line) for line in result.explain()]
+    lines = [line_of(line) for line in result.explain()]
     taken, left = lines[: len(result.selected)], lines[len(result.selected) :]
-    said = {
+    said: dict[str, Any] = {
         "title": clean(title) if title else "Features selected with BELIEF",
         "version": belief.__version__,
-        "run": _run(result),
+        "run": run_of(result),
         "classes": _classes(result),
         "settings": _settings(result.settings),
         "redundancy": result.settings["redundancy"] is not None,
@@ -38,7 +47,21 @@ def content_of(result: Result, title: str | None = None) -> dict[str, Any]:
         "settled": _settled(result),
         "timings": [(LABELS.get(phase, phase), float(s)) for phase, s in result.timings.items()],
     }
-    return {**said, "pictures": _pictures(said)}
+    return {**said, "kept_for": _kept_for(said["kept_out"]), "pictures": _pictures(said), "sections": _sections(said)}
+
+
+def _sections(said: dict[str, Any]) -> dict[str, str]:
+    """The sections of the page and their titles; without redundancy two have nothing to say."""
+    empty = () if said["redundancy"] else ("relevance", "redundancy")
+    return {name: title for name, title in SECTIONS.items() if name not in empty}
+
+
+def _kept_for(lines: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    """The features left, by the selected feature they repeat most; the longest list first."""
+    sakes: dict[str, list[str]] = {}
+    for line in lines:
+        sakes.setdefault(line["repeats"], []).append(line["feature"])
+    return sorted(sakes.items(), key=lambda item: -len(item[1]))
 
 
 def _pictures(said: dict[str, Any]) -> list[str]:
@@ -53,11 +76,13 @@ def _pictures(said: dict[str, Any]) -> list[str]:
     return [name for name, yes in there.items() if yes]
 
 
-def _line(line: dict[str, Any]) -> dict[str, Any]:
+def line_of(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of explain() with clean words."""
     return {key: clean(value) if isinstance(value, str) else value for key, value in line.items()}
 
 
-def _run(result: Result) -> dict[str, int]:
+def run_of(result: Result) -> dict[str, int]:
+    """How much of what was looked at."""
     return {
         "rows": result.n_rows,
         "features": len(result.weights),

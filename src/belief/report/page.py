@@ -1,34 +1,42 @@
-"""The page: what there is to say, and pictures, become one file of HTML with its style and its script inside."""
+"""The page: what there is to say, and pictures, become one file of HTML with its style and its script inside.
+
+The HTML is in templates/: page.html is the frame, sections/ has a file for each section, macros.html what repeats, and
+compact.html is the table for notebooks. Whatever a template prints is escaped.
+"""
 
 from __future__ import annotations
 
-from importlib.resources import files
-from string import Template
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from belief.report.markup import text
-from belief.report.sections import TITLES, lead, points, sections_of
+from belief.report import words
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def page_of(said: dict[str, Any], pictures: dict[str, dict[str, str]]) -> str:
     """The whole page; `said` is of content_of, `pictures` of pictures_of."""
-    sections = sections_of(said, pictures)
-    return Template(_part("html")).substitute(
-        title=text(said["title"]),
-        version=text(said["version"]),
-        style=_part("css"),
-        script=_part("js"),
-        lead=lead(said),
-        points="".join(f"<li>{point}</li>" for point in points(said)),
-        links="\n".join(f'<a href="#{name}">{TITLES[name]}</a>' for name in sections),
-        sections="\n".join(_section(name, body) for name, body in sections.items()),
+    return fill("page.html", {**said, "pictures": pictures})
+
+
+def fill(template: str, said: dict[str, Any]) -> str:
+    """One of the templates, with what there is to say."""
+    return _environment().get_template(template).render(said)
+
+
+@cache
+def _environment() -> Environment:
+    try:
+        import jinja2
+    except ImportError:
+        raise ImportError("Reports need Jinja2, the extra 'report': pip install 'belief-fs[report]'.") from None
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("belief.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-
-
-def _part(ending: str) -> str:
-    return files("belief.report").joinpath(f"page.{ending}").read_text("utf-8")
-
-
-def _section(name: str, body: str) -> str:
-    title = f'<h2 id="{name}-title">{TITLES[name]}</h2>'
-    return f'<section id="{name}" aria-labelledby="{name}-title">{title}\n{body}\n</section>'
+    environment.globals["words"] = words
+    return environment

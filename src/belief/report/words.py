@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
 
 UNSHOWN = ("Cc", "Cs", "Zl", "Zp")  # control, surrogate, line and paragraph separators, as Unicode names them
 
@@ -16,6 +15,11 @@ NO_TIMINGS = "This result has no timings."
 def clean(name: object) -> str:
     """A name on one line: what no page can hold (line breaks, control characters, halves of characters) is a space."""
     return "".join(" " if c in "\ufffe\uffff" or unicodedata.category(c) in UNSHOWN else c for c in str(name))
+
+
+def visible(name: str) -> str:
+    """A name, in quotes if it is of blanks alone."""
+    return name if name.strip() else repr(name)
 
 
 def short(name: object, length: int) -> str:
@@ -44,8 +48,3 @@ def seconds(s: float) -> str:
     if s < 0.9995:
         return f"{1000 * s:.1f} ms" if s < 0.00995 else f"{1000 * s:.0f} ms"
     return f"{s:.1f} s" if s < 99.95 else f"{s:,.0f} s"
-
-
-def listed(items: Sequence[str]) -> str:
-    """One, two and three."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
