@@ -1,7 +1,9 @@
-"""A naive oracle of BELIEF with mCR, as docs/method.md defines it.
+"""A naive oracle of BELIEF, as docs/method.md defines it: the paper's preset, the second edition, numeric targets.
 
 It follows the page section by section, in memory and in float64, and is meant to be read and believed, not to be
-fast. It shares no code with the package: it imports the standard library and numpy, and nothing else.
+fast. It shares no code with the package: it imports the standard library and numpy, and nothing else. Without
+settings it is the first edition; PAPER and DEFAULT are the two presets. What the page leaves to rounding is settled
+here: two equal sums differ by 0 (ZERO), a variance that is lost in its own rounding is 0 (FLAT).
 """
 
 import math
@@ -9,16 +11,24 @@ from types import SimpleNamespace
 
 import numpy as np
 
-__all__ = ["belief", "key"]
+__all__ = ["DEFAULT", "PAPER", "belief", "key"]
 
 MASK = (1 << 64) - 1
+ZERO = 1e-12  # a difference of two sums that is no larger, relative to them, is rounding
+FLAT = 1e-9  # a variance n*sum(x^2) - sum(x)^2 that is no larger, relative to n*sum(x^2), is rounding
+COMMON = {"neighborhood": "per_class", "theta": "auto", "eta": 2.0, "kappa": 0.8, "share": 0.25}
+PAPER = {**COMMON, "sampling": "random", "class_weight": "prior", "k": 10, "scale": "sigma", "redundancy": "mcr"}
+DEFAULT = {
+    **COMMON, "sampling": "balanced", "class_weight": "balanced", "k": "auto", "scale": "auto", "two_valued": "range",
+    "redundancy": "agreement",
+}  # fmt: skip
 
 
 # 1. Scaling and difference
 
 
-def summary(X, discrete, scale):
-    """What section 1 needs to know of each feature."""
+def summary(X, discrete, scale, two_valued):
+    """What section 1 needs to know of each feature; two_valued is the unit of marks under "standard"."""
     m, F = X.shape
     mean, sigma, constant = np.zeros(F), np.zeros(F), np.ones(F, dtype=bool)
     own = np.full((m, F), np.nan)  # discrete: the share p_v of the row's own value v
@@ -39,6 +49,11 @@ def summary(X, discrete, scale):
         cells = X[:, ~discrete]
         scale = "none" if 10 * np.count_nonzero(cells) < cells.size else "standard"  # a NaN counts as non-zero
     unit = np.ones(F) if scale == "none" else np.where(constant, 1.0, sigma)
+    if scale == "standard" and two_valued == "range":
+        for j in np.flatnonzero(~discrete & ~constant):
+            values = np.unique(X[~np.isnan(X[:, j]), j])
+            if len(values) == 2:
+                unit[j] = values[1] - values[0]
     return SimpleNamespace(mean=mean, sigma=sigma, constant=constant, own=own, spread=spread, scale=scale, unit=unit)
 
 
@@ -94,13 +109,17 @@ def allot(s, sizes):
     return got
 
 
-def sample(label, n_classes, s, stratify, seed):
-    """The ids of the sampled rows, in key order."""
-    m = len(label)
-    order = sorted(range(m), key=lambda i: key(seed, 0, i))
-    if not stratify:
-        return order[:s]
-    left = allot(s, [int(np.sum(label == c)) for c in range(n_classes)])
+def balanced(order, label):
+    """The rows by (rank in their class, key): one of each class, then the second of each, and so on."""
+    seen, rank = {}, {}
+    for i in order:
+        rank[i] = seen[label[i]] = seen.get(label[i], -1) + 1
+    return sorted(order, key=lambda i: rank[i])  # a stable sort: rows of one rank stay in the order of their keys
+
+
+def proportional(order, label, s):
+    """The class's share of s from each class, in key order."""
+    left = allot(s, np.bincount(label).tolist())
     taken = []
     for i in order:
         if left[label[i]] > 0:
@@ -109,18 +128,71 @@ def sample(label, n_classes, s, stratify, seed):
     return taken
 
 
+def sample(label, s, sampling, seed):
+    """The ids of the s sampled rows, in order."""
+    order = sorted(range(len(label)), key=lambda i: key(seed, 0, i))
+    if sampling == "proportional":
+        return proportional(order, label, s)
+    return (balanced(order, label) if sampling == "balanced" else order)[:s]
+
+
 # 3. Neighbours
 
 
-def nearest(X, label, n_classes, q, discrete, f, k, neighborhood, seed):
+def auto_k(smallest):
+    """k = "auto", from the size of the smallest class (numeric targets: from half of the rows)."""
+    return min(20, max(10, smallest // 3))
+
+
+def nearest(X, aim, q, discrete, f, k, neighborhood, seed):
     dist = d2(X, q, discrete, f)
     order = sorted((r for r in range(len(X)) if r != q), key=lambda r: (dist[r], key(seed, 1, r)))
-    if neighborhood == "pooled":
-        return order[: k * n_classes]
-    return [r for c in range(n_classes) for r in [i for i in order if label[i] == c][:k]]
+    if aim.numeric or neighborhood == "pooled":
+        return order[: k * (2 if aim.numeric else len(aim.classes))]
+    return [r for c in range(len(aim.classes)) for r in [i for i in order if aim.label[i] == c][:k]]
 
 
-# 4. Relevance
+# 4. Relevance, and 10, where all rows are of one class and a neighbour is a miss to the degree tau
+
+
+def class_weights(classes, priors, class_weight):
+    """v(c); a mapping must name every class."""
+    if isinstance(class_weight, str):
+        return {"prior": priors, "balanced": np.full(len(classes), 1 / len(classes))}[class_weight]
+    given = np.array([class_weight[c] for c in classes.tolist()], dtype=float)
+    return given / given.sum()
+
+
+def classes_of(y, class_weight):
+    classes, label = np.unique(y, return_inverse=True)
+    priors = np.array([np.mean(label == c) for c in range(len(classes))])
+    v = class_weights(classes, priors, class_weight)
+    smallest = int(np.bincount(label).min())
+    return SimpleNamespace(numeric=False, classes=classes, label=label, priors=priors, v=v, t=None, smallest=smallest)
+
+
+def mid_ranks(y):
+    """t: how many values are smaller, plus half of the other equal ones, over m - 1."""
+    smaller = [np.sum(y < x) + (np.sum(y == x) - 1) / 2 for x in y]
+    return np.array(smaller) / max(len(y) - 1, 1)
+
+
+def numbers_of(y):
+    one, label = np.ones(1), np.zeros(len(y), dtype=int)
+    t = mid_ranks(np.asarray(y, dtype=float))
+    return SimpleNamespace(numeric=True, classes=None, label=label, priors=None, v=one, t=t, smallest=len(y) // 2)
+
+
+def missed(aim, q, near):
+    """How far each neighbour is a miss: 0 or 1 by class, tau by rank."""
+    return np.abs(aim.t[q] - aim.t[near]) if aim.numeric else (aim.label[near] != aim.label[q]).astype(float)
+
+
+def query_sums(delta, miss):
+    """One query: a, t, b, u, the sums of Delta and the counts (F) over misses and over hits."""
+    there = ~np.isnan(delta)
+    delta = np.where(there, delta, 0.0)
+    return miss @ delta, miss @ there, (1 - miss) @ delta, (1 - miss) @ there
 
 
 def ratio(a, n):
@@ -128,11 +200,57 @@ def ratio(a, n):
     return np.divide(a, n, out=np.zeros(np.shape(a)), where=np.asarray(n) > 0)
 
 
-def weights(priors, DD, DC, ED, EC):
-    misses, hits = priors @ ratio(DD, DC), priors @ ratio(ED, EC)
+def less(misses, hits):
+    """misses - hits, and 0 where only rounding is left of two equal sums."""
     w = misses - hits
-    w[np.abs(w) <= 1e-12 * (misses + hits)] = 0.0  # what is left of two equal sums is rounding
+    w[np.abs(w) <= ZERO * (misses + hits)] = 0.0
     return w
+
+
+def weights(v, DD, DC, ED, EC):
+    return less(v @ ratio(DD, DC), v @ ratio(ED, EC))
+
+
+# 6c. How sure
+
+
+def contrast(a, t, b, u):
+    """delta_q: mean difference to the misses less that to the hits; NaN where either has no value."""
+    return np.where((t > 0) & (u > 0), less(ratio(a, t), ratio(b, u)), np.nan)
+
+
+def class_variance(delta):
+    """S^2 / n of the queries of one class that have both (ddof 1; 0 for fewer than two of them)."""
+    n = np.sum(~np.isnan(delta), axis=0)
+    x = np.nan_to_num(delta, nan=0.0)
+    mean = ratio(x.sum(axis=0), n)
+    squares = np.sum(np.where(np.isnan(delta), 0.0, x - mean) ** 2, axis=0)
+    squares[squares <= FLAT * np.sum(x**2, axis=0)] = 0.0
+    return ratio(ratio(squares, n - 1), n)
+
+
+def influence(a, t, b, u, DD, DC, ED, EC):
+    """Numeric targets: what query q does to w, a difference of two ratios."""
+    return ratio(a - ratio(DD, DC) * t, DC) - ratio(b - ratio(ED, EC) * u, EC)
+
+
+def errors(aim, sums, DD, DC, ED, EC):
+    """delta (numeric: the influence) of each query, and se."""
+    if aim.numeric:
+        delta = {q: influence(*parts, DD[0], DC[0], ED[0], EC[0]) for q, parts in sums.items()}
+        return delta, np.sqrt(sum((d**2 for d in delta.values()), np.zeros(DD.shape[1])))
+    delta = {q: contrast(*parts) for q, parts in sums.items()}
+    variance = np.zeros(DD.shape[1])
+    for c, v_c in enumerate(aim.v):
+        mine = [d for q, d in delta.items() if aim.label[q] == c]
+        variance += v_c**2 * class_variance(np.array(mine)) if mine else 0.0
+    return delta, np.sqrt(variance)
+
+
+def z_of(w, se):
+    """w / se: 0 where w is 0, infinite where only se is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(w == 0, 0.0, w / se)
 
 
 # 5. Collisions
@@ -149,10 +267,15 @@ def collisions(X, q, r, discrete, f, kappa):
     return cr
 
 
+def ten_decimals(w):
+    """W relative to the largest, rounded, to compare by."""
+    return np.round(w / (np.max(np.abs(w)) or 1.0), 10)
+
+
 def watch(w, constant, size):
-    top = np.max(np.abs(w)) or 1.0
+    rounded = ten_decimals(w)
     candidates = [j for j in range(len(w)) if not constant[j]]
-    return sorted(candidates, key=lambda j: (-round(float(w[j] / top), 10), j))[:size]
+    return sorted(candidates, key=lambda j: (-rounded[j], j))[:size]
 
 
 def tally_joint(cr, watched, joint, joint_pairs):
@@ -180,6 +303,21 @@ def mutual(marginal, pairs, joint, joint_pairs):
     return I
 
 
+# 5b. Agreement
+
+
+def agreement(cr):
+    """R (F x F): the correlation of cr over the pairs in which both are present; 0 where negative or undefined."""
+    P = (~np.isnan(cr)).astype(float)
+    x = np.nan_to_num(cr, nan=0.0)
+    n, product = P.T @ P, x.T @ x
+    total, square = x.T @ P, (x**2).T @ P  # [i, j]: of cr_i and cr_i^2, over the pairs that have i and j
+    variance = n * square - total**2
+    variance[variance <= FLAT * n * square] = 0.0
+    scale = np.sqrt(variance) * np.sqrt(variance.T)
+    return np.clip(ratio(n * product - total * total.T, scale), 0.0, 1.0)
+
+
 # 6. Selection
 
 
@@ -194,25 +332,41 @@ def normalise(I, joint_pairs, watched):
     return out
 
 
-def select(relevance, I_norm, constant, n_select, redundancy, theta):
-    F = len(relevance)
-    left = [j for j in range(F) if not constant[j]]
-    selected, scores, paid = [], [], np.zeros(F)  # paid[i] = sum over the selected j of I(X_j; X_i)
+def between_0_and_1(w, constant):
+    """w min-max normalised over the non-constant features: relevance under "mcr" and None."""
+    relevance, live = np.zeros(len(w)), ~constant
+    if live.any() and np.ptp(w[live]) > 1e-9 * np.abs(w[live]).max():
+        relevance[live] = (w[live] - w[live].min()) / np.ptp(w[live])
+    return relevance
+
+
+def positive_part(w):
+    """w+: relevance under "agreement"."""
+    return np.maximum(w, 0.0) / w.max() if w.max() > 0 else np.zeros(len(w))
+
+
+def rule(relevance, repeated, redundancy, theta):
+    """The function S -> J of all features, where repeated[j, i] is what i repeats of j."""
+    if redundancy == "agreement":
+        share = 1.0 if theta == "auto" else theta
+        return lambda S: relevance * np.prod(1 - share * repeated[S], axis=0)
+    if redundancy is None:
+        return lambda S: relevance
+    mean = theta in ("auto", "mean")
+    return lambda S: relevance - (1 / max(len(S), 1) if mean else theta) * np.sum(repeated[S], axis=0)
+
+
+def select(score, tie, constant, n_select):
+    """Forward: the largest J (ten decimals), then the larger tie, then the smaller index; constants come last."""
+    left, selected, scores = [j for j in range(len(tie)) if not constant[j]], [], []
     while left and len(selected) < n_select:
-        if redundancy is None or not selected:
-            J = relevance
-        else:
-            J = relevance - (1 / len(selected) if theta == "mean" else theta) * paid
-        best = min(left, key=lambda j: (-round(float(J[j]), 10), j))
+        J = score(selected)
+        best = min(left, key=lambda j: (-round(float(J[j]), 10), -tie[j], j))
         left.remove(best)
         selected.append(best)
         scores.append(float(J[best]))
-        paid = paid + I_norm[best]
-    for j in range(F):
-        if constant[j] and len(selected) < n_select:
-            selected.append(j)
-            scores.append(0.0)
-    return selected, scores
+    rest = np.flatnonzero(constant).tolist()[: n_select - len(selected)]
+    return selected + rest, scores + [0.0] * len(rest)
 
 
 def belief(
@@ -221,89 +375,71 @@ def belief(
     n_select,
     *,
     discrete=None,
+    target="classes",
+    sampling="random",
+    class_weight="prior",
     k=10,
     s=None,
     share=0.25,
     neighborhood="per_class",
     scale="auto",
+    two_valued="sigma",
     redundancy="mcr",
-    theta="mean",
+    theta="auto",
     eta=2.0,
     kappa=0.8,
     stratify=False,
     seed=0,
 ):
+    """All numbers of one run. With a numeric target the sample is random and the neighbours pooled (section 10)."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     m, F = X.shape
     discrete = np.zeros(F, dtype=bool) if discrete is None else np.asarray(discrete, dtype=bool)
     s = m if s is None else min(s, m)
-    classes, label = np.unique(y, return_inverse=True)
-    n_classes = len(classes)
-    priors = np.array([np.mean(label == c) for c in range(n_classes)])
-    f = summary(X, discrete, scale)
+    aim = numbers_of(y) if target == "numeric" else classes_of(y, class_weight)
+    k = auto_k(aim.smallest) if k == "auto" else k
+    f = summary(X, discrete, scale, two_valued)
 
-    ids = sample(label, n_classes, s, stratify, seed)
+    sampling = "random" if aim.numeric else "proportional" if stratify else sampling
+    ids = sample(aim.label, s, sampling, seed)
     step = max(1, math.ceil(share * s - 1e-9))
-    batches = [np.array(ids[t : t + step]) for t in range(0, s, step)]
+    batches = [np.array(ids[i : i + step]) for i in range(0, s, step)]
 
-    DD, ED, DC, EC = (np.zeros((n_classes, F)) for _ in range(4))
-    marginal, pairs, n_pairs = np.zeros(F), np.zeros(F), 0
+    DD, ED, DC, EC = (np.zeros((len(aim.v), F)) for _ in range(4))
     joint, joint_pairs = np.zeros((F, F)), np.zeros((F, F))
-    neighbours, watch_lists, watched, w = {}, [], [], np.zeros(F)
+    neighbours, sums, crs, watch_lists, watched, w = {}, {}, [np.zeros((0, F))], [], [], np.zeros(F)
     size = math.ceil(n_select * eta - 1e-9)
     for batch in batches:
-        crs = []
+        first = len(crs)
         for q in map(int, batch):
-            near = neighbours[q] = nearest(X, label, n_classes, q, discrete, f, k, neighborhood, seed)
+            near = neighbours[q] = nearest(X, aim, q, discrete, f, k, neighborhood, seed)
             if not near:
                 continue
-            c = label[q]
-            for r, delta in zip(near, difference(X, q, near, discrete, f), strict=True):
-                there = ~np.isnan(delta)
-                total, count = (ED, EC) if label[r] == c else (DD, DC)
-                total[c, there] += delta[there]
-                count[c, there] += 1
+            parts = sums[q] = query_sums(difference(X, q, near, discrete, f), missed(aim, q, near))
+            for total, part in zip((DD, DC, ED, EC), parts, strict=True):
+                total[aim.label[q]] += part
             crs.append(collisions(X, q, near, discrete, f, kappa))
-        cr = np.concatenate(crs) if crs else np.zeros((0, F))
-        marginal += np.nansum(cr, axis=0)
-        pairs += np.sum(~np.isnan(cr), axis=0)
-        n_pairs += len(cr)
-        w = weights(priors, DD, DC, ED, EC)
+        w = weights(aim.v, DD, DC, ED, EC)
         if len(batches) == 1:
             watched = watch(w, f.constant, size)
-        tally_joint(cr, watched, joint, joint_pairs)
+        tally_joint(np.concatenate(crs[first:] or crs[:1]), watched, joint, joint_pairs)
         watch_lists.append(watched)
         watched = watch(w, f.constant, size)  # for the next batch
 
+    cr = np.concatenate(crs)
+    marginal, pairs = np.nansum(cr, axis=0), np.sum(~np.isnan(cr), axis=0)
+    delta, se = errors(aim, sums, DD, DC, ED, EC)
     I = mutual(marginal, pairs, joint, joint_pairs)
     I_norm = normalise(I, joint_pairs, watch_lists[-1])
-    relevance, live = np.zeros(F), ~f.constant
-    if live.any() and w[live].max() - w[live].min() > 1e-9 * np.abs(w[live]).max():
-        relevance[live] = (w[live] - w[live].min()) / (w[live].max() - w[live].min())
-    selected, scores = select(relevance, I_norm, f.constant, n_select, redundancy, theta)
+    agreeing = redundancy == "agreement"
+    R = agreement(cr) if agreeing else None
+    relevance = positive_part(w) if agreeing else between_0_and_1(w, f.constant)
+    score = rule(relevance, R if agreeing else I_norm, redundancy, theta)
+    selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select)
     return SimpleNamespace(
-        classes=classes,
-        priors=priors,
-        sigma=f.sigma,
-        constant=f.constant,
-        scale=f.scale,
-        sample=np.array(ids),
-        batches=batches,
-        neighbours=neighbours,
-        DD=DD,
-        ED=ED,
-        DC=DC,
-        EC=EC,
-        w=w,
-        marginal=marginal,
-        pairs=pairs,
-        n_pairs=n_pairs,
-        watch_lists=watch_lists,
-        joint=joint,
-        joint_pairs=joint_pairs,
-        I=I,
-        I_norm=I_norm,
-        relevance=relevance,
-        selected=selected,
-        scores=scores,
-    )
+        classes=aim.classes, priors=aim.priors, v=aim.v, t=aim.t, k=k, sigma=f.sigma, unit=f.unit, constant=f.constant,
+        scale=f.scale, sample=np.array(ids), batches=batches, neighbours=neighbours, DD=DD, ED=ED, DC=DC, EC=EC, w=w,
+        sums=sums, delta=delta, se=se, z=z_of(w, se), marginal=marginal, pairs=pairs, n_pairs=len(cr),
+        watch_lists=watch_lists, joint=joint, joint_pairs=joint_pairs, I=I, I_norm=I_norm, R=R, relevance=relevance,
+        selected=selected, scores=scores,
+    )  # fmt: skip

@@ -1,0 +1,308 @@
+"""The oracle itself, on tables small enough to be worked out by hand, so that it may be believed."""
+
+from statistics import mean, variance
+
+import naive
+import numpy as np
+import pytest
+
+LINE = np.array([[0.0], [1.0], [2.0], [10.0], [14.0]])  # delta by hand: a 9, 8, 7 and b 4, 8
+LETTERS = np.array(list("aaabb"))
+KEYS = [4, 1, 6, 3, 5, 2, 0]
+LABEL = np.array([0, 0, 0, 0, 1, 1, 2])
+
+
+@pytest.fixture
+def hand_keys(monkeypatch):
+    monkeypatch.setattr(naive, "key", lambda seed, stream, i: KEYS[i])
+
+
+@pytest.fixture(scope="module")
+def holes():
+    """Two classes of unequal size, a copy, marks, and missing values."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(120) < 0.3).astype(int)
+    X = rng.standard_normal((120, 8))
+    X[:, 0] += 2 * y
+    X[:, 1] = -3 * X[:, 0] + 7
+    X[:, 2:4] = rng.random((120, 2)) < 0.3
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X, y
+
+
+# 1. Scaling
+
+
+def test_the_unit_of_two_valued_columns():
+    X = np.column_stack([np.repeat([5.0, 0.0], [1, 9]), np.arange(1, 11), np.repeat([2.0, 3.0], 5), np.full(10, 3)])
+    discrete = np.array([False, False, True, False])
+    spread = np.arange(10).std()
+    units = {
+        (scale, marks): naive.summary(X, discrete, scale, marks).unit[:2].tolist()
+        for scale in ("auto", "standard", "sigma", "none")
+        for marks in ("range", "sigma")
+    }
+    for scale in ("auto", "standard"):
+        assert units[scale, "range"] == [5.0, spread]
+        assert units[scale, "sigma"] == [1.5, spread]
+    for marks in ("range", "sigma"):
+        assert units["sigma", marks] == [1.5, spread]
+        assert units["none", marks] == [1.0, 1.0]
+
+
+def test_a_missing_mark_costs_what_it_is_expected_to():
+    X = np.append(np.repeat([5.0, 0.0], [1, 9]), np.nan)[:, None]  # a tenth of the marks are 5, so sigma = 1.5
+    discrete = np.array([False])
+    cost = naive.d2(X, 10, discrete, naive.summary(X, discrete, "standard", "range"))
+    assert cost == pytest.approx([0.9] + [0.1] * 9 + [2 * 0.3**2])  # the share of the others; sigma/u = 0.3
+
+
+# 2. Sample
+
+
+def test_the_mixer_is_splitmix64():
+    assert naive.mix(0) == 0xE220A8397B1DCDAF  # the first number of the published generator, seed 0
+
+
+@pytest.mark.parametrize(
+    ("sampling", "by_hand"),
+    [
+        ("random", [6, 1, 5, 3, 0, 4, 2]),
+        ("balanced", [6, 1, 5, 3, 4, 0, 2]),  # one of each class, two that have a second, and what is left of the first
+    ],
+)
+def test_every_prefix_of_the_order_is_a_sample(hand_keys, sampling, by_hand):
+    for s in range(1, 8):
+        assert naive.sample(LABEL, s, sampling, seed=0) == by_hand[:s]
+
+
+def test_a_proportional_sample_by_hand(hand_keys):
+    assert naive.sample(LABEL, 4, "proportional", seed=0) == [6, 1, 5, 3]  # 4/7 of 4, 2, 1 rows: two, one and one
+
+
+# 3. Neighbours
+
+
+@pytest.mark.parametrize(("smallest", "k"), [(1, 10), (32, 10), (36, 12), (59, 19), (60, 20), (600, 20)])
+def test_k_auto_is_a_third_of_the_smallest_class(smallest, k):
+    y = np.repeat([0, 1], [smallest, max(smallest, 50)])
+    assert naive.belief(np.zeros((len(y), 1)), y, 1, k="auto", s=1).k == k
+
+
+@pytest.mark.parametrize(("m", "k"), [(60, 10), (84, 14), (120, 20), (200, 20)])
+def test_k_auto_of_numeric_targets(m, k):
+    found = naive.belief(np.arange(m)[:, None], np.arange(m), 1, target="numeric", k="auto", s=3)
+    assert found.k == k
+    assert {len(near) for near in found.neighbours.values()} == {2 * k}
+
+
+# 4. Relevance, 6c. How sure
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "w", "se2"),
+    [
+        ("prior", 0.6 * 8 + 0.4 * 6, 0.6**2 / 3 + 0.4**2 * 8 / 2),
+        ("balanced", 7.0, (1 / 3 + 4) / 4),
+        ({"a": 1, "b": 3}, 0.25 * 8 + 0.75 * 6, 0.25**2 / 3 + 0.75**2 * 4),
+    ],
+)
+def test_w_and_its_error_by_hand(class_weight, w, se2):
+    found = naive.belief(LINE, LETTERS, 1, k=1, scale="none", class_weight=class_weight)
+    assert [found.delta[q][0] for q in range(5)] == pytest.approx([9, 8, 7, 4, 8])
+    assert found.w == pytest.approx([w])
+    assert found.se**2 == pytest.approx([se2])
+    assert found.z == pytest.approx([w / se2**0.5])
+
+
+def test_the_error_is_that_of_a_loop_where_values_are_missing(holes):
+    X, y = holes
+    found = naive.belief(X, y, 3, s=60, **naive.DEFAULT)
+    for j in range(X.shape[1]):
+        se2 = 0.0
+        for c in (0, 1):
+            deltas = []
+            for q in found.sample[y[found.sample] == c]:
+                apart = {hit: [] for hit in (False, True)}
+                for r in found.neighbours[q]:
+                    if not np.isnan(X[q, j] - X[r, j]):
+                        apart[bool(y[r] == c)].append(abs(X[q, j] - X[r, j]) / found.unit[j])
+                if apart[False] and apart[True]:
+                    deltas.append(mean(apart[False]) - mean(apart[True]))
+            se2 += variance(deltas) / len(deltas) / 4
+        assert found.se[j] == pytest.approx(se2**0.5, rel=1e-9)
+
+
+def test_w_is_the_weighted_mean_of_the_contrasts():
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((90, 4)), np.repeat([0, 1, 2], [20, 30, 40])
+    found = naive.belief(X, y, 2, s=40, **naive.DEFAULT)
+    by_class = [np.mean([d for q, d in found.delta.items() if y[q] == c], axis=0) for c in range(3)]
+    np.testing.assert_allclose(found.w, np.mean(by_class, axis=0), rtol=1e-12)
+
+
+def test_one_query_of_a_class_adds_no_variance_and_a_perfect_feature_has_none():
+    X = np.array([[0.0, 1], [0, 2], [1, 4], [1, 8]])
+    found = naive.belief(X, [0, 0, 1, 1], 2, k=1, s=1, class_weight="balanced")
+    assert found.se.tolist() == [0.0, 0.0]
+    found = naive.belief(X, [0, 0, 1, 1], 2, k=1, scale="none", class_weight="balanced")
+    assert found.w[0] == 1.0
+    assert found.se[0] == 0.0
+    assert found.z[0] == np.inf
+
+
+def test_noise_has_no_weight_where_classes_weigh_the_same():
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((400, 24)), np.repeat([0, 1], [372, 28])
+    fair, paper = (naive.belief(X, y, 1, s=120, **preset) for preset in (naive.DEFAULT, naive.PAPER))
+    assert abs(fair.z.mean()) < 0.5
+    assert paper.z.mean() > 2
+
+
+# 5b. Agreement
+
+
+def test_agreement_by_hand():
+    cr = np.array([[1, 1, 1, 0, 1, 1], [0, 0, 1, 1, 1, np.nan], [1, 1, 0, 0, 1, 1], [0, 0, 0, 1, 1, 0]], float)
+    R = naive.agreement(cr)
+    assert R[0, 1] == pytest.approx(1)  # a copy
+    assert R[0, 2] == 0  # as often together as apart
+    assert R[0, 3] == 0  # never together: negative
+    assert R[0, 4] == 0  # no variance
+    assert R[0, 5] == pytest.approx(1)  # the same wherever both are there
+    assert R[2, 5] == pytest.approx(0.5)  # 1, 0, 0 against 1, 1, 0
+    np.testing.assert_array_equal(R, R.T)
+
+
+def test_agreement_is_the_correlation_of_the_collisions(holes):
+    X, y = holes
+    discrete = np.arange(8) == 2
+    found = naive.belief(X, y, 3, discrete=discrete, s=30, **naive.DEFAULT)
+    rows = [(q, r) for q, near in found.neighbours.items() for r in near]
+    far = np.abs(X[[q for q, _ in rows]] - X[[r for _, r in rows]]) / found.sigma
+    cr = np.where(far > 1.2 + 1e-12, far * 0, 1 - far / 6)  # kappa = 0.8: not more than 1.2 sigma apart
+    cr[:, 2] = np.where(np.isnan(far[:, 2]), np.nan, far[:, 2] == 0)
+    for i in range(8):
+        for j in range(i):
+            both = ~np.isnan(cr[:, i] + cr[:, j])
+            expected = np.corrcoef(cr[both][:, [i, j]], rowvar=False)[0, 1]
+            assert found.R[i, j] == pytest.approx(max(0, expected), abs=1e-9)
+
+
+def test_a_copy_agrees_and_independent_marks_do_not():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 150)
+    X = np.column_stack([y + rng.standard_normal(150), rng.random((150, 6)) < 0.4, np.zeros(150)])
+    X[:, 7] = 10 - 2 * X[:, 0]
+    found = naive.belief(X, y, 8, **naive.DEFAULT)
+    assert found.R[0, 7] == pytest.approx(1)
+    marks = found.R[1:7, 1:7][~np.eye(6, dtype=bool)]
+    assert marks.max() < 0.15
+    place = {j: found.selected.index(j) for j in (0, 7)}
+    assert place[0] == 0  # the twins tie: the smaller index
+    assert found.scores[place[7]] == pytest.approx(0, abs=1e-9)
+
+
+# 6. Selection
+
+
+def pick(w, R, theta="auto", n=4):
+    w, R = np.array(w), np.array(R)
+    score = naive.rule(naive.positive_part(w), R, "agreement", theta)
+    return naive.select(score, naive.ten_decimals(w), np.zeros(len(w), bool), n)
+
+
+def test_selection_by_agreement_by_hand():
+    R = np.eye(4)
+    R[0, 1] = R[1, 0] = 0.95
+    R[0, 2] = R[2, 0] = 0.2
+    R[1, 2] = R[2, 1] = 0.5
+    selected, scores = pick([2.0, 1.8, 1.0, -0.2], R)
+    assert selected == [0, 2, 1, 3]
+    assert scores == pytest.approx([1, 0.5 * 0.8, 0.9 * 0.05 * 0.5, 0])
+    selected, scores = pick([2.0, 1.8, 1.0, -0.2], R, theta=0.5)
+    assert selected == [0, 1, 2, 3]
+    assert scores == pytest.approx([1, 0.9 * 0.525, 0.5 * 0.9 * 0.75, 0])
+
+
+def test_ties_of_j_go_to_the_larger_w_then_to_the_smaller_index():
+    R = np.eye(5)
+    R[0, 3] = R[3, 0] = 1.0
+    assert pick([1.0, -0.2, -0.1, 0.5, -0.1], R, n=5)[0] == [0, 3, 2, 4, 1]
+    assert pick([-1.0, -0.5, -0.5], np.eye(3), n=3) == ([1, 2, 0], [0.0, 0.0, 0.0])
+
+
+def test_theta_auto_is_the_mean_for_mcr(holes):
+    X, y = holes
+    auto, by_mean = (naive.belief(X, y, 5, s=40, theta=theta) for theta in ("auto", "mean"))
+    assert auto.selected == by_mean.selected
+    assert auto.scores == by_mean.scores
+
+
+# 8. The published tables
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "groups", "plain", "mcr"),
+    [
+        ("Parity3+3", 3, [(0, 3), (1, 4), (2, 5)], (2, 1, 0), (3, 0, 0)),
+        ("Parity3+3", 5, [(0, 3), (1, 4), (2, 5)], (3, 2, 0), (3, 2, 0)),
+        ("Corral100", 4, [(0,), (1,), (2,), (3,)], (2, 0, 2), (1, 0, 3)),
+        ("Corral100", 10, [(0,), (1,), (2,), (3,)], (3, 0, 7), (4, 0, 6)),
+        ("XOR100", 2, [(4,), (6,)], (2, 0, 0), (2, 0, 0)),
+    ],
+)
+def test_the_counts_on_the_papers_small_data(data_home, name, asked, groups, plain, mcr):
+    table = np.loadtxt(data_home / "kais" / f"{name}.csv", delimiter=",")
+    X, y = table[:, :-1], table[:, -1]
+    for redundancy, expected in ((None, plain), ("mcr", mcr)):
+        settings = {**naive.PAPER, "share": 1.0, "redundancy": redundancy}
+        selected = naive.belief(X, y, asked, discrete=np.ones(X.shape[1], bool), **settings).selected
+        inside = [len(set(group) & set(selected)) for group in groups]
+        hit = sum(map(bool, inside))
+        assert (hit, sum(inside) - hit, asked - sum(inside)) == expected
+
+
+# 10. Numeric targets
+
+
+def test_ranks_by_hand():
+    assert naive.mid_ranks(np.array([5.0, 1, 5, 9])).tolist() == [0.5, 0, 0.5, 1]
+    assert naive.mid_ranks(np.array([7.0, 7, 7])).tolist() == [0.5, 0.5, 0.5]
+
+
+def test_four_rows_of_a_numeric_target_by_hand():
+    found = naive.belief([[0], [1], [3], [7]], [10, 20, 40, 30], 1, target="numeric", k=1, scale="none")
+    assert found.neighbours == {0: [1, 2], 1: [0, 2], 2: [1, 0], 3: [2, 1]}
+    assert found.t == pytest.approx([0, 1 / 3, 1, 2 / 3])
+    assert [found.DD[0, 0], found.DC[0, 0]] == pytest.approx([38 / 3, 14 / 3])
+    assert [found.ED[0, 0], found.EC[0, 0]] == pytest.approx([28 / 3, 10 / 3])
+    assert found.w == pytest.approx([19 / 7 - 14 / 5])
+    by_hand = [-3 / 49 + 0.36, -11 / 49 + 0.44, -2 / 49 + 0.08, 16 / 49 - 0.88]
+    assert [found.delta[q][0] for q in range(4)] == pytest.approx(by_hand)
+    assert found.se == pytest.approx([sum(x**2 for x in by_hand) ** 0.5])
+
+
+def test_a_monotone_change_of_the_target_changes_nothing(holes):
+    X, _ = holes
+    y = np.nan_to_num(X[:, 0] * 2 + X[:, 4] * X[:, 5]).round(1)  # with ties
+    ref = naive.belief(X, y, 4, target="numeric", s=50, **naive.DEFAULT)
+    assert ref.selected[0] in (0, 1)
+    for changed in (np.exp(y), 3 * y - 8, -y):
+        found = naive.belief(X, changed, 4, target="numeric", s=50, **naive.DEFAULT)
+        assert found.selected == ref.selected
+        np.testing.assert_allclose(found.w, ref.w, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.se, ref.se, rtol=1e-9)
+
+
+def test_the_influence_is_what_w_moves_when_a_query_counts_a_little_more(holes):
+    """The error's terms are derivatives: weigh one query's sums by 1 + h and see."""
+    X, _ = holes
+    found = naive.belief(X, np.nan_to_num(X[:, 4]), 4, target="numeric", s=40, **naive.DEFAULT)
+    for q in found.sample[:5]:
+        totals = [
+            total + 1e-6 * part
+            for total, part in zip((found.DD, found.DC, found.ED, found.EC), found.sums[q], strict=True)
+        ]
+        moved = naive.weights(np.ones(1), *totals) - found.w
+        np.testing.assert_allclose(moved / 1e-6, found.delta[q], atol=1e-7)
