@@ -29,7 +29,7 @@ class Evidence:
 class Rule(Protocol):
     """What redundancy leaves of a score: it may not rise when more is repeated."""
 
-    start: float  # the redundancy a feature has gathered before anything is selected
+    start: ClassVar[float]  # the redundancy a feature has gathered before anything is selected
 
     def normalise(self, w: Array, constant: Array) -> Array:
         """The weights as scores."""
