@@ -19,7 +19,7 @@ FLAT = 1e-9  # a variance n*sum(x^2) - sum(x)^2 that is no larger, relative to n
 COMMON = {"neighborhood": "per_class", "theta": "auto", "eta": 2.0, "kappa": 0.8, "share": 0.25}
 PAPER = {**COMMON, "sampling": "random", "class_weight": "prior", "k": 10, "scale": "sigma", "redundancy": "mcr"}
 DEFAULT = {
-    **COMMON, "sampling": "balanced", "class_weight": "balanced", "k": "auto", "scale": "auto", "two_valued": "range",
+    **COMMON, "sampling": "balanced", "class_weight": "balanced", "k": "auto", "scale": "auto",
     "redundancy": "agreement",
 }  # fmt: skip
 
@@ -27,8 +27,8 @@ DEFAULT = {
 # 1. Scaling and difference
 
 
-def summary(X, discrete, scale, two_valued):
-    """What section 1 needs to know of each feature; two_valued is the unit of marks under "standard"."""
+def summary(X, discrete, scale):
+    """What section 1 needs to know of each feature."""
     m, F = X.shape
     mean, sigma, constant = np.zeros(F), np.zeros(F), np.ones(F, dtype=bool)
     own = np.full((m, F), np.nan)  # discrete: the share p_v of the row's own value v
@@ -49,7 +49,7 @@ def summary(X, discrete, scale, two_valued):
         cells = X[:, ~discrete]
         scale = "none" if 10 * np.count_nonzero(cells) < cells.size else "standard"  # a NaN counts as non-zero
     unit = np.ones(F) if scale == "none" else np.where(constant, 1.0, sigma)
-    if scale == "standard" and two_valued == "range":
+    if scale == "standard":
         for j in np.flatnonzero(~discrete & ~constant):
             values = np.unique(X[~np.isnan(X[:, j]), j])
             if len(values) == 2:
@@ -168,7 +168,16 @@ def classes_of(y, class_weight):
     priors = np.array([np.mean(label == c) for c in range(len(classes))])
     v = class_weights(classes, priors, class_weight)
     smallest = int(np.bincount(label).min())
-    return SimpleNamespace(numeric=False, classes=classes, label=label, priors=priors, v=v, t=None, smallest=smallest)
+    return SimpleNamespace(
+        numeric=False,
+        classes=classes,
+        label=label,
+        priors=priors,
+        v=v,
+        t=None,
+        smallest=smallest,
+        by_prior=class_weight == "prior",
+    )
 
 
 def mid_ranks(y):
@@ -180,7 +189,9 @@ def mid_ranks(y):
 def numbers_of(y):
     one, label = np.ones(1), np.zeros(len(y), dtype=int)
     t = mid_ranks(np.asarray(y, dtype=float))
-    return SimpleNamespace(numeric=True, classes=None, label=label, priors=None, v=one, t=t, smallest=len(y) // 2)
+    return SimpleNamespace(
+        numeric=True, classes=None, label=label, priors=None, v=one, t=t, smallest=len(y) // 2, by_prior=True
+    )
 
 
 def missed(aim, q, near):
@@ -207,8 +218,18 @@ def less(misses, hits):
     return w
 
 
-def weights(v, DD, DC, ED, EC):
-    return less(v @ ratio(DD, DC), v @ ratio(ED, EC))
+def shares(aim, DC, EC):
+    """v(c) of every feature; unless it is P(c), a class counts only where it has both misses and hits."""
+    v = np.broadcast_to(aim.v[:, None], DC.shape)
+    if aim.by_prior:
+        return v
+    v = np.where((DC > 0) & (EC > 0), v, 0.0)
+    return ratio(v, np.broadcast_to(v.sum(axis=0), v.shape))
+
+
+def weights(aim, DD, DC, ED, EC):
+    v = shares(aim, DC, EC)
+    return less(np.sum(v * ratio(DD, DC), axis=0), np.sum(v * ratio(ED, EC), axis=0))
 
 
 # 6c. How sure
@@ -241,7 +262,7 @@ def errors(aim, sums, DD, DC, ED, EC):
         return delta, np.sqrt(sum((d**2 for d in delta.values()), np.zeros(DD.shape[1])))
     delta = {q: contrast(*parts) for q, parts in sums.items()}
     variance = np.zeros(DD.shape[1])
-    for c, v_c in enumerate(aim.v):
+    for c, v_c in enumerate(shares(aim, DC, EC)):
         mine = [d for q, d in delta.items() if aim.label[q] == c]
         variance += v_c**2 * class_variance(np.array(mine)) if mine else 0.0
     return delta, np.sqrt(variance)
@@ -313,7 +334,7 @@ def agreement(cr):
     n, product = P.T @ P, x.T @ x
     total, square = x.T @ P, (x**2).T @ P  # [i, j]: of cr_i and cr_i^2, over the pairs that have i and j
     variance = n * square - total**2
-    variance[variance <= FLAT * n * square] = 0.0
+    variance[variance <= ZERO * n * square] = 0.0
     scale = np.sqrt(variance) * np.sqrt(variance.T)
     return np.clip(ratio(n * product - total * total.T, scale), 0.0, 1.0)
 
@@ -383,7 +404,6 @@ def belief(
     share=0.25,
     neighborhood="per_class",
     scale="auto",
-    two_valued="sigma",
     redundancy="mcr",
     theta="auto",
     eta=2.0,
@@ -398,7 +418,7 @@ def belief(
     s = m if s is None else min(s, m)
     aim = numbers_of(y) if target == "numeric" else classes_of(y, class_weight)
     k = auto_k(aim.smallest) if k == "auto" else k
-    f = summary(X, discrete, scale, two_valued)
+    f = summary(X, discrete, scale)
 
     sampling = "random" if aim.numeric else "proportional" if stratify else sampling
     ids = sample(aim.label, s, sampling, seed)
@@ -419,7 +439,7 @@ def belief(
             for total, part in zip((DD, DC, ED, EC), parts, strict=True):
                 total[aim.label[q]] += part
             crs.append(collisions(X, q, near, discrete, f, kappa))
-        w = weights(aim.v, DD, DC, ED, EC)
+        w = weights(aim, DD, DC, ED, EC)
         if len(batches) == 1:
             watched = watch(w, f.constant, size)
         tally_joint(np.concatenate(crs[first:] or crs[:1]), watched, joint, joint_pairs)

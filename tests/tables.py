@@ -20,7 +20,7 @@ class Case:
             "n_select": s["n_features_to_select"], "discrete": self.discrete, "k": s["n_neighbors"],
             "s": s["sample_size"], "share": s["batch_size"], "neighborhood": s["neighborhood"], "scale": s["scale"],
             "redundancy": s["redundancy"], "theta": s["theta"], "eta": s["eta"], "kappa": s["kappa"],
-            "stratify": s["stratify"], "seed": s["random_state"],
+            "sampling": s["sampling"], "class_weight": s["class_weight"], "seed": s["random_state"],
         }  # fmt: skip
 
 
@@ -61,19 +61,21 @@ def cases(draw):
     if draw(st.booleans()):
         X = X.astype(np.float32).astype(np.float64)
     s = draw(st.integers(1, len(X)))
-    stratify = draw(st.booleans())
+    sampling = draw(st.sampled_from(["balanced", "random", "proportional"]))
+    redundancy = draw(st.sampled_from(["agreement", "agreement", "mcr", "mcr", None]))
     settings = {
         "n_features_to_select": draw(st.integers(1, X.shape[1])),
-        "n_neighbors": draw(st.integers(1, 7)),
-        "sample_size": max(s, n_classes) if stratify else s,
+        "n_neighbors": draw(st.sampled_from(["auto", 1, 2, 3, 5, 7])),
+        "sample_size": max(s, n_classes) if sampling == "proportional" else s,
+        "sampling": sampling,
+        "class_weight": draw(st.sampled_from(["balanced", "prior", dict(enumerate([1, 3, 0.5, 2, 1, 1]))])),
         "batch_size": draw(st.sampled_from([0.1, 0.25, 0.4, 1.0])),
         "neighborhood": draw(st.sampled_from(["per_class", "pooled"])),
-        "scale": draw(st.sampled_from(["auto", "standard", "none"])),
-        "redundancy": draw(st.sampled_from(["mcr", "mcr", "mcr", None])),
-        "theta": draw(st.sampled_from(["mean", 0.3, 1.0])),
+        "scale": draw(st.sampled_from(["auto", "standard", "sigma", "none"])),
+        "redundancy": redundancy,
+        "theta": draw(st.sampled_from(["auto", 0.3, 1.0] + ["mean"] * (redundancy == "mcr"))),
         "eta": draw(st.sampled_from([0.5, 1.0, 2.0])),
         "kappa": draw(st.sampled_from([0.0, 0.5, 2 / 3, 0.8, 1.0])),
-        "stratify": stratify,
         "random_state": draw(st.integers(0, 2**40)),
     }
     return Case(X, labels.astype(np.int32), discrete, settings)

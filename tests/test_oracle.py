@@ -10,7 +10,8 @@ from tables import Case, cases
 
 from belief.method.algorithm import belief, search_of
 from belief.method.difference import Difference
-from belief.method.settings import Settings
+from belief.method.sampling import quota_of
+from belief.method.settings import PAPER, Settings
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 
@@ -36,7 +37,7 @@ def few_ties():
         {
             "n_features_to_select": 3, "n_neighbors": 5, "sample_size": 100, "batch_size": 0.25,
             "neighborhood": "per_class", "scale": "standard", "redundancy": "mcr", "theta": "mean", "eta": 2.0,
-            "kappa": 0.8, "stratify": False, "random_state": 1,
+            "kappa": 0.8, "sampling": "random", "class_weight": "prior", "random_state": 1,
         },
     )  # fmt: skip
 
@@ -59,6 +60,7 @@ def test_the_method_agrees_with_the_oracle(make_engine, case):
     else:  # nobody asked
         assert not len(got.tally.rates)
     assert got.tally.n_pairs == ref.n_pairs
+    np.testing.assert_allclose(got.se, ref.se, rtol=1e-6, atol=1e-9 * max(size, 1e-300))
     assert got.difference.scale == ref.scale
     assert got.watched.tolist() == ref.watch_lists[-1]
     assert got.selection.selected.tolist() == ref.selected
@@ -80,6 +82,20 @@ def test_joint_collisions_agree_with_the_oracle(make_engine, case):
 
 
 @given(case=cases())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_agreement_agrees_with_the_oracle(make_engine, case):
+    mine = {"redundancy": "agreement", "theta": "auto"}
+    ref = naive.belief(case.X, case.labels, **{**case.oracle(), **mine})
+    assume(not is_close_call(ref))
+    got = run(make_engine(case.X, case.labels, case.discrete), {**case.settings, **mine})
+    pool = got.redundancy.pool
+    for i in got.selection.selected[~got.difference.constant[got.selection.selected]]:
+        others = pool != i
+        row = got.redundancy.row(i, pool[:0])
+        np.testing.assert_allclose(row[others], ref.R[i, pool[others]], rtol=1e-7, atol=1e-7)
+
+
+@given(case=cases())
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_neighbours_are_those_of_the_oracle_in_order(make_engine, case):
     ref = naive.belief(case.X, case.labels, **case.oracle())
@@ -87,15 +103,14 @@ def test_the_neighbours_are_those_of_the_oracle_in_order(make_engine, case):
     with make_engine(case.X, case.labels, case.discrete) as engine, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         summary = engine.describe()
-        quota = np.array([case.settings["sample_size"]])
-        sample = engine.sample(quota, chosen.random_state)
+        s = case.settings["sample_size"]
+        quota = quota_of(chosen.sampling, s, engine.target.counts)
+        sample = engine.sample(quota, chosen.random_state).in_order(chosen.sampling, s)
         difference = Difference.of(summary, case.discrete, chosen.scale)
         found = engine.nearest(sample, difference, search_of(chosen, engine.target, summary.m, chosen.random_state))
     for q, rows in zip(sample.row.tolist(), found.row, strict=True):
-        if q in ref.neighbours:  # a stratified sample has other rows
-            assert rows[rows >= 0].tolist() == ref.neighbours[q]
-    if not chosen.stratify:
-        np.testing.assert_array_equal(sample.row, ref.sample)
+        assert rows[rows >= 0].tolist() == ref.neighbours[q]
+    np.testing.assert_array_equal(sample.row, ref.sample)
 
 
 def test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monkeypatch):
@@ -111,9 +126,10 @@ def test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monke
     X[:, 12:20] = rng.integers(0, 3, (90, 8))
     discrete = np.zeros(150, bool)
     discrete[12:20] = True
-    for theta in ("mean", 0.3):
-        given_settings = {"n_features_to_select": 25, "random_state": 4, "eta": 0.3, "theta": theta}
-        ref = naive.belief(X, y, 25, discrete=discrete, seed=4, eta=0.3, theta=theta)
+    for redundancy, theta in (("mcr", "mean"), ("mcr", 0.3), ("agreement", "auto"), ("agreement", 0.5)):
+        how = {"eta": 0.3, "theta": theta, "redundancy": redundancy, "sampling": "random", "class_weight": "prior"}
+        given_settings = {"n_features_to_select": 25, "random_state": 4, "n_neighbors": 10, **how}
+        ref = naive.belief(X, y, 25, discrete=discrete, seed=4, **how)
         for few, many in ((1, 3), (5, 40)):
             monkeypatch.setattr(selection, "FEW", few)
             monkeypatch.setattr(selection, "MANY", many)
@@ -131,7 +147,7 @@ def test_very_small_and_very_large_values(make_engine, size):
     X, y = rng.standard_normal((60, 3)) * size, rng.integers(0, 2, 60)
     got = run(
         make_engine(X, y.astype(np.int32), np.zeros(3, bool)),
-        {"n_features_to_select": 3, "random_state": 0, "scale": "none", "n_neighbors": 5},
+        {**PAPER, "n_features_to_select": 3, "random_state": 0, "scale": "none", "n_neighbors": 5},
     )
     assert got.tally.n_pairs == 600
     if size > 1e-150:
@@ -148,7 +164,7 @@ def test_values_far_from_zero_and_far_apart_do_not_hide_neighbours(make_engine, 
     ref = naive.belief(X, y, 3, scale=scale)
     got = run(
         make_engine(X, y.astype(np.int32), np.zeros(5, bool)),
-        {"n_features_to_select": 3, "random_state": 0, "scale": scale},
+        {**PAPER, "n_features_to_select": 3, "random_state": 0, "scale": scale},
     )
     np.testing.assert_allclose(got.w, ref.w, rtol=1e-9)
     assert got.selection.selected.tolist() == ref.selected

@@ -31,11 +31,12 @@ def check_sizes(settings: Settings, summary: Summary, target: Target, working_me
             f"n_features_to_select={settings.n_features_to_select} is more than the {F} features there are: all are"
             " selected, in order."
         )
-    _check_joint(settings, F, working_memory)
-    if settings.stratify and settings.sample_of(m) < n_classes:
+    if settings.redundancy == "mcr":
+        _check_joint(settings, F, working_memory)
+    if settings.sampling == "proportional" and settings.sample_of(m) < n_classes:
         raise ValueError(
             f"sample_size={settings.sample_size!r} comes to {settings.sample_of(m)} of {m} rows, fewer than the"
-            f" {n_classes} classes: with stratify=True at least one row of each is sampled; ask for more."
+            f" {n_classes} classes: with sampling='proportional' at least one row of each is sampled; ask for more."
         )
 
 
@@ -44,7 +45,7 @@ def _check_joint(settings: Settings, F: int, working_memory: int) -> None:
     n = min(F, settings.select_of(F))
     watched = min(F, settings.watch_of(n))
     need = 16 * watched * max(watched, min(F, 2 * n)) / 2**20
-    if settings.redundancy is not None and need > working_memory:
+    if need > working_memory:
         raise ValueError(
             f"n_features_to_select={settings.n_features_to_select} with eta={settings.eta} watches {watched} features,"
             f" whose joint collisions take {need:.0f} MiB, more than working_memory={working_memory}: select fewer,"

@@ -46,6 +46,10 @@ class BothClasses(Classes):
     def n_kinds(self) -> int:
         return len(self.counts) ** 2
 
+    @property
+    def coupled(self) -> bool:
+        return False
+
     def file(self, query: Array, neighbour: Array) -> tuple[Array, None]:
         return (len(self.counts) * query + neighbour).astype(np.int64), None
 

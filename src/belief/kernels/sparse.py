@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from belief.kernels.dense import Reach
+from belief.kernels.dense.tally import add_products
 from belief.kernels.nearest import TIE_MARGIN, insert, round9
 from belief.method.arrays import Array
 
@@ -49,8 +50,11 @@ class Scale(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def moments(rows: Csr, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array) -> int:
-    """Add to the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1."""
+def moments(rows: Csr, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array, between: Array) -> int:
+    """Add to the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1.
+
+    `between` notes where there are values between the least and the most.
+    """
     for p in range(len(rows.value)):
         x = np.float64(rows.value[p])
         if x != x:
@@ -62,6 +66,10 @@ def moments(rows: Csr, nonzero: Array, mean: Array, m2: Array, least: Array, mos
         step = x - mean[j]
         mean[j] += step / nonzero[j]
         m2[j] += step * (x - mean[j])
+        if x < least[j] or x > most[j]:
+            between[j] |= least[j] < most[j]  # what was the least, or the most, no longer is
+        elif x > least[j] and x < most[j]:
+            between[j] = True
         least[j] = min(least[j], x)
         most[j] = max(most[j], x)
     return -1
@@ -199,36 +207,77 @@ def nearest(
 
 @njit(cache=True, nogil=True)
 def tally(
-    Q: Csr, queries: Array, R: Csr, rows: Array, kind: Array, weight: Array, r: Reach, total: Array, e: Array
-) -> None:
-    """Add Σ|a - b| over the pairs of each kind to `total` (kinds, features), and Σ(1 - cr) to `e` (features).
+    Q: Csr, queries: Array, R: Csr, rows: Array, kind: Array, weight: Array, r: Reach,
+    total: Array, e: Array, spread: Array,
+) -> None:  # fmt: skip
+    """Add up |a - b| over the pairs, those of a query together; what nobody asks for is empty.
 
-    Where there is a `weight`, that share goes to the pair's kind and the rest to the one after. `e` may be empty.
+    Parameters
+    ----------
+    weight : empty, or for each pair the share that goes to its kind; the rest goes to the one after
+    total : (kinds, features), Σ|a - b|
+    e : (features), Σ(1 - cr)
+    spread : (2 or 7, couples, features), Σδ and Σδ² of the queries, or the products of their weighted sums
     """
     room = _longest(Q) + _longest(R)
     column, apart = np.empty(room, np.int64), np.empty(room)
-    for p in range(len(kind)):
-        n = _apart(Q, queries[p], R, rows[p], r.discrete, column, apart)
-        for t in range(n):
-            j, d = column[t], apart[t]
+    coupled = len(spread) > 0
+    n_features = total.shape[1] if coupled else 0
+    far, near = np.zeros(n_features), np.zeros(n_features if len(weight) else 0)  # of one query
+    touched, is_touched = np.empty(n_features, np.int64), np.zeros(n_features, np.bool_)
+    p = 0
+    while p < len(kind):
+        end, t, u = p, 0.0, 0.0
+        while end < len(kind) and queries[end] == queries[p]:
+            share = weight[end] if len(weight) else 1.0 - (kind[end] & 1)
+            t += share
+            u += 1.0 - share
+            end += 1
+        g, seen = kind[p] // 2, 0
+        for i in range(p, end):
+            n = _apart(Q, queries[i], R, rows[i], r.discrete, column, apart)
+            sign = 1.0 / max(t, 1.0) if kind[i] & 1 == 0 else -1.0 / max(u, 1.0)
+            for s in range(n):
+                j, d = column[s], apart[s]
+                if len(e):
+                    e[j] += r.slope[j] * d if d <= r.reach[j] else 1.0
+                if coupled and not is_touched[j]:
+                    is_touched[j] = True
+                    touched[seen] = j
+                    seen += 1
+                if len(weight):
+                    total[kind[i], j] += weight[i] * d
+                    total[kind[i] + 1, j] += (1.0 - weight[i]) * d
+                    if coupled:
+                        far[j] += weight[i] * d
+                        near[j] += (1.0 - weight[i]) * d
+                else:
+                    total[kind[i], j] += d
+                    if coupled:
+                        far[j] += sign * d
+        for s in range(seen):
+            j = touched[s]
             if len(weight):
-                total[kind[p], j] += weight[p] * d
-                total[kind[p] + 1, j] += (1.0 - weight[p]) * d
-            else:
-                total[kind[p], j] += d
-            if len(e):
-                e[j] += r.slope[j] * d if d <= r.reach[j] else 1.0
+                add_products(spread, g, j, far[j], near[j], t, u)
+                near[j] = 0.0
+            elif t > 0.0 and u > 0.0:
+                spread[0, g, j] += far[j]
+                spread[1, g, j] += far[j] * far[j]
+            far[j] = 0.0
+            is_touched[j] = False
+        p = end
 
 
 @njit(cache=True, nogil=True)
 def collisions(
-    Q: Csr, queries: Array, R: Csr, rows: Array, r: Reach, line: Array, place: Array,
+    Q: Csr, queries: Array, R: Csr, rows: Array, r: Reach, by_rate: bool, line: Array, place: Array,
     lines: Array, columns: Array, cross: Array,
 ) -> None:  # fmt: skip
     """Count the complement of the joint collisions of some features (lines) with others (columns).
 
     Parameters
     ----------
+    by_rate : whether rates are multiplied with rates: then e² takes the place of z in the sums, and e in the products
     line, place : for each feature its line and its column, or -1
     lines, columns : (2, n), Σe and Σz of each line and each column
     cross : (lines, columns), Σ(e_i·z_j + z_i·e_j)/2
@@ -242,12 +291,14 @@ def collisions(
             j = column[t]
             zs[t] = 0.0 if apart[t] <= r.reach[j] else 1.0
             es[t] = 1.0 if zs[t] > 0.0 else r.slope[j] * apart[t]
+            second = es[t] * es[t] if by_rate else zs[t]
+            zs[t] = es[t] if by_rate else zs[t]
             if line[j] >= 0:
                 lines[0, line[j]] += es[t]
-                lines[1, line[j]] += zs[t]
+                lines[1, line[j]] += second
             if place[j] >= 0:
                 columns[0, place[j]] += es[t]
-                columns[1, place[j]] += zs[t]
+                columns[1, place[j]] += second
         for t in range(n):
             i = line[column[t]]
             if i < 0:

@@ -1,9 +1,11 @@
 """BELIEF (algorithm 1 of the paper), for any engine.
 
-    describe ─► sample ─► nearest ─► for each batch: tally ─► w ─► watch list
-                                                       └─► collide ─► I_α ─► forward selection by J
+    describe ─► sample ─► nearest ─► for each batch: tally ─► w ± se ─► watch list
+                   ▲                                   └─► joint sums ─► redundancy ─► forward selection by J
+                   └──────────────── not settled: more queries ◄───────────────────────────────┘
 
-The neighbours of all batches are searched in one pass; only the tally needs the batches in order, for the watch list.
+The neighbours of all batches of a sample are searched in one pass; only the tally needs the batches in order, for the
+watch list. When the sample grows, what was found is kept.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ from belief.method.protocols import Engine, Notes, Search
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Evidence, Measure
 from belief.method.relevance import by_weight, contenders, normalise, relevance
-from belief.method.sampling import Sample, batches, quotas
+from belief.method.sampling import Sample, batches, quota_of
 from belief.method.selection import Selection, first_pool, forward_selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
-from belief.method.targets import Classes, Target
+from belief.method.targets import Target
 from belief.warn import warn
 
 Phase = Callable[[str, str], None]  # told the name of each phase as it begins, and a detail ("batch 2 of 4")
@@ -44,6 +46,7 @@ class Outcome:
     seed: int
     tally: Tally
     w: Array
+    se: Array
     relevance: Array  # w normalised
     selection: Selection
     watched: Array  # the last watch list used
@@ -67,56 +70,95 @@ def belief(
     phase : called as each phase begins
     notes : where the neighbours, and the sums after each batch, are noted, and found again by the next run
     """
-    notes = notes or Notes()
-    timings: dict[str, float] = {}
-    clock = partial(_timed, timings, phase)
-    with clock("describe"):
-        summary = engine.describe()
-    check(summary, engine.target)
-    difference = Difference.of(summary, engine.discrete, settings.scale)
-    seed = notes.begin(settings, summary, engine.target, engine.fingerprint)
+    run = _Run(engine, settings, phase, notes or Notes())
+    run.describe(check)
+    run.sample_rows()
+    run.search()
+    run.weigh()
+    return run.select()
 
-    with clock("sample"):
-        sample = engine.sample(quota_of(settings, engine.target, summary.m), seed)
-    with clock("neighbours"):
-        search = search_of(settings, engine.target, summary.m, seed)
-        found = notes.neighbours() or engine.nearest(sample, difference, search)
-        notes.keep_neighbours(found)
-        cut = batches(len(sample.row), settings.batch_size)
-        pairs = [pairs_of(sample, found, part, engine.target) for part in cut]
-        engine.expect(pairs)
 
-    P = engine.target.P
-    measure = MEASURES.get(settings.redundancy or "")
-    n_select = settings.select_of(engine.n_features)
-    n_watch = settings.watch_of(n_select)
-    rates = measure.collisions(settings.kappa) if measure is not None and measure.sums_rates else None
-    # the sums so far, and the watch list made after each batch
-    nothing = Tally.zero(engine.target.n_kinds, engine.n_features, rates is not None)
-    tally, watch_lists = notes.sums() or (nothing, [])
-    tallies = engine.tally(pairs[len(watch_lists) :], difference, rates)
-    for t in range(len(watch_lists), len(pairs)):
-        with clock("tally", f"batch {t + 1} of {len(pairs)}"):
-            tally = tally.merge(next(tallies))
-        w = relevance(tally, P)
-        watch_lists.append(by_weight(w, contenders(tally, difference.constant, n_watch))[:n_watch])
-        notes.keep_sums(tally, watch_lists)
-    w = relevance(tally, P)
+class _Run:
+    """One run: what is known so far."""
 
-    with clock("redundancy"):
-        order = by_weight(w, contenders(tally, difference.constant, n_select + n_watch))
-        measured = None
-        if measure is not None:
-            how = difference, measure.collisions(settings.kappa)
-            ask = partial(engine.joint, *how), partial(engine.joint_floor, *how)
-            pool = first_pool(order, n_select, engine.columns_at_once)
-            measured = measure(Evidence(tally, pairs, watch_lists, *ask), pool)
-        normal, selection = selected_by(measured, settings, w, difference.constant, order, n_select)
-    watched = watch_lists[-2] if len(pairs) > 1 else watch_lists[-1]
-    return Outcome(
-        difference, engine.target, summary.m, len(sample.row), seed, tally, w, normal, selection, watched, watch_lists,
-        measured, timings,
-    )  # fmt: skip
+    def __init__(self, engine: Engine, settings: Settings, phase: Phase, notes: Notes) -> None:
+        self.engine, self.settings, self.notes = engine, settings, notes
+        self.timings: dict[str, float] = {}
+        self.clock = partial(_timed, self.timings, phase)
+        self.measure = MEASURES.get(settings.redundancy or "")
+        self.pairs: list[Pairs] = []  # of each batch
+        self.tally: Tally | None = None  # the sums so far
+        self.watch_lists: list[Array] = []  # the features of the largest w after each batch
+
+    def describe(self, check: Callable[[Summary, Target], None]) -> None:
+        engine, settings = self.engine, self.settings
+        with self.clock("describe"):
+            self.summary = engine.describe()
+        check(self.summary, engine.target)
+        self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
+        self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)
+        self.n_select = settings.select_of(engine.n_features)
+        self.n_watch = settings.watch_of(self.n_select)
+
+    def sample_rows(self) -> None:
+        s, sampling = self.settings.sample_of(self.summary.m), self.settings.sampling
+        with self.clock("sample"):
+            quota = quota_of(sampling, s, self.engine.target.counts)
+            self.sample = self.engine.sample(quota, self.seed).in_order(sampling, s)
+
+    def search(self) -> None:
+        """Find the neighbours of the sampled rows, and make batches of pairs of them."""
+        engine, sample = self.engine, self.sample
+        with self.clock("neighbours"):
+            search = search_of(self.settings, engine.target, self.summary.m, self.seed)
+            found = self.notes.neighbours() or engine.nearest(sample, self.difference, search)
+            self.notes.keep_neighbours(found)
+            cut = batches(len(sample.row), self.settings.batch_size)
+            self.pairs = [pairs_of(sample, found, part, engine.target) for part in cut]
+            engine.expect(self.pairs)
+
+    def weigh(self) -> None:
+        """Add up the batches, those noted before but for one."""
+        if (noted := self.notes.sums()) is not None:
+            self.tally, self.watch_lists = noted
+        measure = self.measure
+        rates = measure.collisions(self.settings.kappa) if measure is not None and measure.sums_rates else None
+        tallies = self.engine.tally(self.pairs[len(self.watch_lists) :], self.difference, rates)
+        for t in range(len(self.watch_lists), len(self.pairs)):
+            with self.clock("tally", f"batch {t + 1} of {len(self.pairs)}"):
+                more = next(tallies)
+                self.tally = more if self.tally is None else self.tally.merge(more)
+            order = by_weight(self._weights()[0], contenders(self.tally, self.difference.constant, self.n_watch))
+            self.watch_lists.append(order[: self.n_watch])
+            self.notes.keep_sums(self.tally, self.watch_lists)
+
+    def _weights(self) -> tuple[Array, Array]:
+        """W, and v, what each class counts in it."""
+        assert self.tally is not None
+        v = self.engine.target.weights(self.settings.class_weight, self.tally)
+        return relevance(self.tally, v), v
+
+    def select(self) -> Outcome:
+        engine, tally, constant = self.engine, self.tally, self.difference.constant
+        assert tally is not None
+        w, v = self._weights()
+        with self.clock("redundancy"):
+            order = by_weight(w, contenders(tally, constant, self.n_select + self.n_watch))
+            measured = self._measured(first_pool(order, self.n_select, engine.columns_at_once))
+            normal, selection = selected_by(measured, self.settings, w, constant, order, self.n_select)
+        watched = self.watch_lists[-2] if len(self.pairs) > 1 else self.watch_lists[-1]
+        return Outcome(
+            self.difference, engine.target, self.summary.m, len(self.sample.row), self.seed, tally, w,
+            engine.target.error(tally, v, w), normal, selection, watched, self.watch_lists, measured, self.timings,
+        )  # fmt: skip
+
+    def _measured(self, pool: Array) -> Measure | None:
+        if self.measure is None:
+            return None
+        how = self.difference, self.measure.collisions(self.settings.kappa)
+        ask = partial(self.engine.joint, *how), partial(self.engine.joint_floor, *how)
+        assert self.tally is not None
+        return self.measure(Evidence(self.engine.n_features, self.tally, self.pairs, self.watch_lists, *ask), pool)
 
 
 def selected_by(
@@ -129,19 +171,14 @@ def selected_by(
     else:
         rule = measured.rule(settings.theta)
         normal = rule.normalise(w, constant)
-        found = forward_selection(normal, order, n_select, measured, rule)
+        found = forward_selection(normal, order, n_select, measured, rule, w)
     return normal, constants_last(found, constant, n_select)
-
-
-def quota_of(settings: Settings, target: Target, m: int) -> Array:
-    """How many rows are sampled: in all, or of each class."""
-    s = settings.sample_of(m)
-    return quotas(s, target.counts) if settings.stratify and isinstance(target, Classes) else np.array([s])
 
 
 def search_of(settings: Settings, target: Target, m: int, seed: int) -> Search:
     """K of every class, or K = k·|C| in all; a warning where there are fewer rows than that."""
-    k, counts = settings.n_neighbors, target.counts
+    counts = target.counts
+    k = settings.neighbours_of(int(counts.min()))
     per_class = settings.neighborhood == "per_class"
     fewest = int(counts.min()) if per_class else m - 1
     size = k if per_class else k * len(counts)
@@ -161,7 +198,7 @@ def pairs_of(sample: Sample, found: Neighbours, part: slice, target: Target) -> 
     q = np.broadcast_to(sample.row[part, None, None], row.shape)[there]
     of_q = np.broadcast_to(sample.target[part, None, None], row.shape)[there]
     kind, weight = target.file(of_q, of_row[there])
-    return Pairs(q, row[there], kind, target.n_kinds, weight)
+    return Pairs(q, row[there], kind, target.n_kinds, weight, target.coupled)
 
 
 def constants_last(selection: Selection, constant: Array, n_select: int) -> Selection:

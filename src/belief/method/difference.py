@@ -15,7 +15,10 @@ MOSTLY_ZEROS = 0.1  # scale="auto": data with a smaller share of non-zero cells 
 
 @dataclass(frozen=True)
 class Difference:
-    """Δ_j(a, b) = |a - b|/u_j for a continuous feature, a ≠ b for a discrete one, 0 for a constant one."""
+    """Δ_j(a, b) = |a - b|/u_j for a continuous feature, a ≠ b for a discrete one, 0 for a constant one.
+
+    u_j is σ_j, but by "standard" the range of a feature with two values only, whose Δ is then 0 or 1; or 1 by "none".
+    """
 
     scale: str
     discrete: Array
@@ -35,6 +38,9 @@ class Difference:
         constant |= ~discrete & (sigma == 0.0)
         scale = resolve_scale(scale, summary, discrete)
         unit = np.ones_like(sigma) if scale == "none" else np.where(discrete | constant, 1.0, sigma)
+        if scale == "standard":
+            two_values = ~(discrete | constant | summary.between)
+            unit[two_values] = (summary.maximum - summary.minimum)[two_values]
         spread = np.where(discrete, gini(summary.levels, len(sigma)) / 2, (sigma / unit) ** 2)
         spread[constant] = 0.0
         return cls(

@@ -68,6 +68,8 @@ class Pairs:
     """Queries and their neighbours, one pair a line, those of a query together.
 
     `kind` is the sum a pair is filed under. With a `weight`, that share of it is, and the rest under the kind after.
+    Where kinds come in couples, 2·g for the far and 2·g + 1 for the near pairs of a query of group g, the spread of the
+    queries is measured too.
     """
 
     query: Array  # row ids
@@ -75,6 +77,7 @@ class Pairs:
     kind: Array
     n_kinds: int
     weight: Array | None = None
+    coupled: bool = False
 
     def __len__(self) -> int:
         return len(self.query)
@@ -93,31 +96,58 @@ class Pairs:
         share = np.bincount(self.kind, self.weight, self.n_kinds)
         return share + np.bincount(self.kind + 1, 1.0 - self.weight, self.n_kinds)
 
+    @property
+    def starts(self) -> Array:
+        """Where the pairs of each query begin."""
+        return np.flatnonzero(np.r_[True, self.query[1:] != self.query[:-1]]) if len(self) else np.zeros(0, np.int64)
+
+    @property
+    def spread_shape(self) -> tuple[int, int, int]:
+        """Lines of `spread`, lines of `queries`, and couples, of the tally of these pairs."""
+        lines = (0, 0) if not self.coupled else (2, 1) if self.weight is None else (7, 3)
+        return (*lines, self.n_kinds // 2)
+
+    def query_sums(self) -> Array:
+        """Of each couple, where no value is missing: the queries with both kinds, or the products of their weights."""
+        _, lines, couples = self.spread_shape
+        out = np.zeros((lines, couples, 1))
+        if not lines or not len(self):
+            return out
+        far = 1.0 - (self.kind & 1) if self.weight is None else self.weight
+        t, n = np.add.reduceat(far, self.starts), np.diff(np.r_[self.starts, len(self)])
+        u, g = n - t, self.kind[self.starts] // 2
+        sums = [(t > 0) & (u > 0)] if self.weight is None else [t * t, t * u, u * u]
+        for line, x in zip(out, sums, strict=True):
+            line[:, 0] = np.bincount(g, x, couples)
+        return out
+
 
 @dataclass(frozen=True)
 class Tally:
     """The sums over pairs (sections 4 and 5 of the method), a line for each kind of pair.
 
-    `count` has one column for all features, or one for each where values are missing; `rates` is empty where no
-    redundancy measure asks for them.
+    `count` and `queries` have one column for all features, or one for each where values are missing. What nobody asks
+    for is empty: `rates` without a redundancy measure that needs them, `spread` of pairs that do not come in couples.
     """
 
     total: Array  # Σ difference, (kinds, F)
     count: Array  # Σ 1
     rates: Array  # Σ collision rate, (F,)
+    spread: Array  # Σδ and Σδ² over the queries of each couple, (2, couples, F); with weights, seven products of sums
+    queries: Array  # how many queries those are, (1, couples, 1 or F); with weights, three products of weights
     n_pairs: int
 
     @classmethod
-    def zero(cls, n_kinds: int, n_features: int, rates: bool) -> Self:
-        return cls(
-            np.zeros((n_kinds, n_features)), np.zeros((n_kinds, 1)), np.zeros(n_features if rates else 0), 0
-        )  # fmt: skip
-
-    @classmethod
-    def of(cls, pairs: Pairs, total: Array, rates: Array, absent: Array | None = None) -> Self:
-        """From the sums of each kind of pair, and how many pairs of each kind lacked a value."""
+    def of(
+        cls, pairs: Pairs, total: Array, rates: Array, spread: Array, absent: Array | None = None,
+        queries: Array | None = None,
+    ) -> Self:  # fmt: skip
+        """From the sums over some pairs; where values are missing, with the pairs of each kind that lacked one."""
         count = pairs.counts()[:, None]
-        return cls(total, count if absent is None else count - absent, rates, len(pairs))
+        if absent is None:
+            return cls(total, count, rates, spread, pairs.query_sums(), len(pairs))
+        assert queries is not None
+        return cls(total, count - absent, rates, spread, queries, len(pairs))
 
     def merge(self, other: Self) -> Self:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -150,14 +180,16 @@ class Tally:
 
 @dataclass(frozen=True)
 class Joint:
-    """Joint sums over pairs: of some features (lines) with others (columns), and the pairs that have both."""
+    """Joint sums over pairs: of some features (lines) with others (columns), over the pairs that have both.
 
-    joint: Array
+    `lines` and `columns` are Σx and Σx² of either; empty where the measure does not ask for them. Where no value is
+    missing, one column of `lines`, and one line of `columns`, are enough.
+    """
+
+    joint: Array  # (lines, columns)
     pairs: Array
-
-    @classmethod
-    def zero(cls, n_lines: int, n_columns: int) -> Self:
-        return cls(np.zeros((n_lines, n_columns)), np.zeros((n_lines, n_columns)))
+    lines: Array  # (2, lines, 1 or columns)
+    columns: Array  # (2, 1 or lines, columns)
 
     def merge(self, other: Self) -> Self:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from belief.method.arrays import Array
-from belief.method.partials import Tally
+from belief.method.partials import Pairs, Tally
 
 NOISE = 1e-12  # a difference of two sums smaller than this share of them is rounding
+VARIATION = 1e-9  # and so is a sum of squares about the mean
 
 
 def mean(total: Array, count: Array) -> Array:
@@ -16,9 +17,34 @@ def mean(total: Array, count: Array) -> Array:
     return np.divide(total, count, out=np.zeros_like(total), where=count > 0)
 
 
+def spread_unit(pairs: Pairs, per_unit: Array) -> Array:
+    """What makes the spread of differences in a feature's own unit that of Δ: a factor for each line and feature."""
+    first, second = per_unit, per_unit**2
+    lines = [first, second] if pairs.weight is None else [second] * 3 + [first] * 4
+    return np.stack(lines)[: pairs.spread_shape[0], None, :]
+
+
 def relevance(tally: Tally, v: Array) -> Array:
-    """w[j] = Σ_c v(c)·DD[c,j]/DC[c] - Σ_c v(c)·ED[c,j]/EC[c], with v(c) = P(c) in the paper."""
-    return less(v @ mean(tally.DD, tally.DC), v @ mean(tally.ED, tally.EC))
+    """w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]), with v(c) = P(c) in the paper; a term without pairs is 0."""
+    misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
+    return less(*((v @ x if v.ndim == 1 else (v * x).sum(axis=0)) for x in (misses, hits)))
+
+
+def standard_error(tally: Tally, v: Array) -> Array:
+    """se[j]² = Σ_c v(c)²·S²_c[j]/n_c, with S²_c the variance of δ_q over the n_c queries of class c (section 6c)."""
+    first, second = tally.spread
+    n = np.broadcast_to(tally.queries[0], first.shape)
+    squares = second - mean(first**2, n)
+    squares[squares <= VARIATION * second] = 0.0
+    S2 = mean(squares, n - 1.0)
+    v = v[:, None] if v.ndim == 1 else v
+    return np.sqrt((v**2 * mean(S2, n)).sum(axis=0))
+
+
+def z_of(w: Array, se: Array) -> Array:
+    """w/se; where nothing varies, 0 or infinite as w is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(w == 0.0, 0.0, w / se)
 
 
 def less(misses: Array, hits: Array) -> Array:
@@ -50,7 +76,11 @@ def contenders(tally: Tally, constant: Array, n: int) -> Array:
     return np.flatnonzero(live)
 
 
+def comparable(w: Array) -> Array:
+    """Weights to ten digits of the largest, so that the order of a sum does not decide."""
+    return np.round(w / (np.abs(w).max(initial=0.0) or 1.0), 10)
+
+
 def by_weight(w: Array, features: Array) -> Array:
     """These features, the largest w first, ties (to ten digits) to the smaller index."""
-    top = np.abs(w[features]).max(initial=0.0) or 1.0
-    return features[np.argsort(-np.round(w[features] / top, 10), kind="stable")]
+    return features[np.argsort(-comparable(w[features]), kind="stable")]

@@ -46,6 +46,22 @@ def quotas(s: int, class_counts: Array) -> Array:
     return got
 
 
+def quota_of(sampling: str, s: int, class_counts: Array) -> Array:
+    """How many rows of each class are needed for a sample of s, or in all where classes play no part."""
+    if sampling == "random":
+        return np.array([s])
+    if sampling == "proportional":
+        return quotas(s, class_counts)
+    rounds, before = 0, 0  # one row of each class, then the second of each, ...
+    for n in np.unique(class_counts):
+        at_hand = int((class_counts >= n).sum())
+        if before + at_hand * (int(n) - rounds) >= s:
+            rounds += -(-(s - before) // at_hand)
+            break
+        before, rounds = before + at_hand * (int(n) - rounds), int(n)
+    return np.minimum(class_counts, rounds)
+
+
 @dataclass(frozen=True)
 class Sample:
     """The rows with the smallest keys, in key order: `quota[g]` of each group (one group in all, or one per class)."""
@@ -66,6 +82,19 @@ class Sample:
         both = (np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self))
         return type(self)(*both)._cut(quota)
 
+    def in_order(self, sampling: str, s: int) -> Self:
+        """The first s rows in the order of sampling: by key, or one of each class, then the second of each."""
+        rank = np.zeros(len(self.row), np.int64)
+        if sampling == "balanced":
+            for c in np.unique(self.target):
+                mine = np.flatnonzero(self.target == c)  # by key already
+                rank[mine] = np.arange(len(mine))
+        return self.part(np.lexsort((self.key, rank))[:s])
+
+    def part(self, which: Array | slice) -> Self:
+        """Some of the rows."""
+        return type(self)(self.key[which], self.row[which], self.target[which])
+
     def _cut(self, quota: Array) -> Self:
         group = self.target if len(quota) > 1 else np.zeros(len(self.row), np.int32)
         parts = []
@@ -76,7 +105,7 @@ class Sample:
             parts.append(members)
         taken = np.concatenate(parts)
         taken = taken[np.argsort(self.key[taken], kind="stable")]
-        return type(self)(self.key[taken], self.row[taken], self.target[taken])
+        return self.part(taken)
 
 
 def batches(s: int, share: float) -> list[slice]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.redundancy.base import Measure, Rule
+from belief.method.relevance import comparable
 
 FEW, MANY = 64, 1024  # features worth measuring without bounding them first, and as many as are measured at a time
 
@@ -31,10 +32,15 @@ def first_pool(order: Array, n_select: int, columns_at_once: int) -> Array:
     return order[: max(FEW, 2 * n_select, columns_at_once)]
 
 
-def forward_selection(w: Array, order: Array, n_select: int, measure: Measure, rule: Rule) -> Selection:
-    """Select n_select of the features in `order` (by falling w): each time the largest J, by the rule."""
+def forward_selection(
+    w: Array, order: Array, n_select: int, measure: Measure, rule: Rule, weights: Array | None = None
+) -> Selection:
+    """Select n_select of the features in `order` (by falling w): each time the largest J, by the rule.
+
+    `w` are the weights as scores; `weights` as they are, by which ties may go.
+    """
     n_select = min(n_select, len(order))
-    race = _Race(w, order, measure, rule)
+    race = _Race(w, order, measure, rule, weights)
     scores: list[float] = []
     while len(scores) < n_select:
         best, score = race.best(n_select)
@@ -46,8 +52,9 @@ def forward_selection(w: Array, order: Array, n_select: int, measure: Measure, r
 class _Race:
     """The features that may still win: those of the pool, exactly known, and those outside, bounded."""
 
-    def __init__(self, w: Array, order: Array, measure: Measure, rule: Rule) -> None:
+    def __init__(self, w: Array, order: Array, measure: Measure, rule: Rule, weights: Array | None) -> None:
         self.w, self.measure, self.rule = w, measure, rule
+        self.weights = w if weights is None else comparable(weights)
         self.selected: list[int] = []
         self.inside = np.intersect1d(measure.pool, order)
         self.outside = np.setdiff1d(order, measure.pool)
@@ -67,19 +74,27 @@ class _Race:
         return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW)]
 
     def best(self, n_select: int) -> tuple[int, float]:
-        """The feature with the largest J, and J; ties go to the smaller index, to which both lists are sorted."""
+        """The feature with the largest J, and J; both lists are sorted by index, to the smaller of which ties go."""
         while True:
             exact = self._score(self.inside)
             J, ceiling = np.round(exact, 10), np.round(self._score(self.outside), 10)
             rivals = self.outside[ceiling >= J.max(initial=-np.inf)]
             if not len(rivals):
-                at = int(np.argmax(J))
+                at = self._first(J)
                 return int(self.inside[at]), float(exact[at])
             if len(rivals) > FEW and set(self.selected) - self.bounded and self._bound(self._likely(n_select)):
                 continue
             # a few more than the rivals, which will soon be rivals too
             by_ceiling = self.outside[np.argsort(-ceiling, kind="stable")]
             self._admit(by_ceiling[: min(max(len(rivals), FEW), MANY)])
+
+    def _first(self, J: Array) -> int:
+        """Where the largest J is among those inside; a tie goes to the larger w, if the rule says so."""
+        best = np.flatnonzero(J.max() == J)
+        if self.rule.ties_by_weight:
+            w = self.weights[self.inside[best]]
+            best = best[w == w.max()]
+        return int(best[0])
 
     def take(self, feature: int, n_select: int) -> None:
         """Select a feature: what repeats it gathers that."""

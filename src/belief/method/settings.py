@@ -14,8 +14,13 @@ import numpy as np
 
 from belief.method.redundancy import MEASURES
 
-AUTO_SAMPLE = 2_000  # sample_size="auto": all rows up to here, then the larger of this and AUTO_SHARE of the rows
+AUTO_SAMPLE = 2_000  # sample_size="auto": to begin with; "fixed": or AUTO_SHARE of the rows, if that is more
 AUTO_SHARE = 0.01
+FEWEST_NEIGHBOURS, MOST_NEIGHBOURS = 10, 20  # n_neighbors="auto"
+PAPER: dict[str, Any] = {  # the settings of the paper; how many features are selected is the user's
+    "n_neighbors": 10, "sample_size": "fixed", "sampling": "random", "class_weight": "prior", "scale": "sigma",
+    "redundancy": "mcr", "theta": "mean", "eta": 2.0, "kappa": 0.8, "batch_size": 0.25,
+}  # fmt: skip
 
 
 def is_integer(x: object) -> bool:
@@ -38,6 +43,11 @@ def is_share(x: Any) -> bool:
     return is_real(x) and not is_integer(x) and 0 < x <= 1
 
 
+def is_weights(x: Any) -> bool:
+    """A mapping to numbers of at least 0."""
+    return isinstance(x, Mapping) and bool(x) and all(is_real(v) and v >= 0 for v in x.values())
+
+
 def one_of(*options: object) -> Callable[[Any], bool]:
     """A check for one of these."""
     return lambda x: any(x is o or (isinstance(x, str) and x == o) for o in options)
@@ -58,19 +68,29 @@ def setting(default: Any, ok: Callable[[Any], bool], allowed: str, doc: str) -> 
 class Settings:
     """The settings of one run, checked: a wrong one raises a ValueError that says what is allowed."""
 
-    n_features_to_select: int | float = setting(
-        10, lambda x: is_count(x) or is_share(x), "an integer of at least 1, or a share of the features in (0, 1]",
-        "how many features to select: a number, or a share of all",
+    n_features_to_select: int | float | str = setting(
+        10, lambda x: is_count(x) or is_share(x) or one_of("auto")(x),
+        "'auto', an integer of at least 1, or a share of the features in (0, 1]",
+        "how many features to select: a number, a share of all, or 'auto' (as many as can be told from noise)",
     )  # fmt: skip
-    n_neighbors: int = setting(
-        10, is_count, "an integer of at least 1",
-        "k, the neighbours taken of every class",
+    n_neighbors: int | str = setting(
+        "auto", lambda x: is_count(x) or one_of("auto")(x), "'auto' or an integer of at least 1",
+        "k, the neighbours taken of every class; 'auto' takes 20, or fewer where a class is small",
     )  # fmt: skip
     sample_size: int | float | str = setting(
-        "auto", lambda x: is_count(x) or is_share(x) or one_of("auto")(x),
-        "'auto', an integer of at least 1, or a share of the rows in (0, 1]",
-        "s, the rows that look for their neighbours: a number, a share of all, or 'auto' (all rows up to 2,000, then"
-        " the larger of 2,000 and 1 %)",
+        "auto", lambda x: is_count(x) or is_share(x) or one_of("auto", "fixed")(x),
+        "'auto', 'fixed', an integer of at least 1, or a share of the rows in (0, 1]",
+        "s, the rows that look for their neighbours: a number, a share of all, 'auto' (2,000, and more until the"
+        " selection has settled), or 'fixed' (all rows up to 2,000, then the larger of 2,000 and 1 %)",
+    )  # fmt: skip
+    sampling: str = setting(
+        "balanced", one_of("balanced", "random", "proportional"), "'balanced', 'random' or 'proportional'",
+        "which rows: as many of every class, any, or each class by its share",
+    )  # fmt: skip
+    class_weight: str | Mapping[Any, float] = setting(
+        "balanced", lambda x: one_of("balanced", "prior")(x) or is_weights(x),
+        "'balanced', 'prior' or a mapping from classes to weights of at least 0",
+        "what each class counts in the relevance: all the same, their share of the rows, or as the mapping says",
     )  # fmt: skip
     batch_size: float = setting(
         0.25, lambda x: is_real(x) and 0 < x <= 1, "a share of the sample in (0, 1]",
@@ -81,16 +101,19 @@ class Settings:
         "the k nearest rows of every class, or the k·|C| nearest whatever their class",
     )  # fmt: skip
     scale: str = setting(
-        "auto", one_of("auto", "standard", "none"), "'auto', 'standard' or 'none'",
-        "divide differences by the standard deviation, or not; 'auto' does unless the data is mostly zeros",
+        "auto", one_of("auto", "standard", "sigma", "none"), "'auto', 'standard', 'sigma' or 'none'",
+        "'standard': differences in standard deviations, of columns with two values in their range; 'sigma': always in"
+        " standard deviations; 'none': as they are; 'auto': standard unless the data is mostly zeros",
     )  # fmt: skip
     redundancy: str | None = setting(
-        "mcr", one_of(*MEASURES, None), words_of(*MEASURES, None),
-        "make features pay for repeating a selected one (mCR), or rank by relevance alone",
+        "agreement", one_of(*MEASURES, None), words_of(*MEASURES, None),
+        "how repetition is measured: by agreement, by the paper's mCR, or not at all",
     )  # fmt: skip
     theta: float | str = setting(
-        "mean", lambda x: one_of("mean")(x) or (is_real(x) and x >= 0), "'mean' or a number of at least 0",
-        "θ, the weight of redundancy: 'mean' takes the mean over the selected features, a number multiplies the sum",
+        "auto", lambda x: one_of("auto", "mean")(x) or (is_real(x) and x >= 0),
+        "'auto', 'mean' or a number of at least 0",
+        "θ, the weight of redundancy: of agreement a number up to 1 ('auto': 1); of mCR the mean over the selected"
+        " features ('auto', 'mean'), or a number times the sum",
     )  # fmt: skip
     eta: float = setting(
         2.0, lambda x: is_real(x) and x > 0, "a number above 0",
@@ -99,10 +122,6 @@ class Settings:
     kappa: float = setting(
         0.8, lambda x: is_real(x) and 0 <= x <= 1, "a number in [0, 1]",
         "κ, the lowest collision rate that counts",
-    )  # fmt: skip
-    stratify: bool = setting(
-        False, lambda x: isinstance(x, bool | np.bool_), "True or False",
-        "sample each class by its share, at least one row of each",
     )  # fmt: skip
     random_state: Any = setting(
         None, lambda x: x is None or is_integer(x) or isinstance(x, np.random.RandomState | np.random.Generator),
@@ -115,6 +134,8 @@ class Settings:
             value = getattr(self, f.name)
             if not f.metadata["ok"](value):
                 raise ValueError(f"{f.name} must be {f.metadata['allowed']}; got {value!r}.")
+        if self.redundancy is not None:
+            MEASURES[self.redundancy].rule(self.theta)
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], also: Sequence[str] = ()) -> Self:
@@ -137,13 +158,23 @@ class Settings:
     # --- what the settings come to on m rows and F features ---
 
     def select_of(self, n_features: int) -> int:
-        """|S|: how many features are asked for, of so many."""
+        """|S|: how many features are asked for, of so many; all where the number is to be found."""
         n = self.n_features_to_select
-        return max(1, int(n * n_features + 1e-9)) if is_share(n) else int(n)
+        if n == "auto":
+            return n_features
+        return max(1, int(float(n) * n_features + 1e-9)) if is_share(n) else int(n)
+
+    def neighbours_of(self, smallest: int) -> int:
+        """k, where the smallest class has so many rows."""
+        if self.n_neighbors == "auto":
+            return min(MOST_NEIGHBOURS, max(FEWEST_NEIGHBOURS, smallest // 3))
+        return int(self.n_neighbors)
 
     def sample_of(self, m: int) -> int:
-        """s: how many of m rows are sampled."""
+        """s: how many of m rows are sampled, to begin with where the sample grows."""
         if self.sample_size == "auto":
+            return min(m, AUTO_SAMPLE)
+        if self.sample_size == "fixed":
             return min(m, max(AUTO_SAMPLE, math.ceil(AUTO_SHARE * m - 1e-9)))
         if is_share(self.sample_size):
             return max(1, math.ceil(self.sample_size * m - 1e-9))  # type: ignore[operator]

@@ -50,12 +50,13 @@ class Summary:
     minimum: Array  # NaN where nothing is present
     maximum: Array
     nonzero: Array  # cells that are not 0, missing ones among them
+    between: Array  # whether there are values other than the minimum and the maximum
     levels: Levels
 
     @classmethod
     def zero(cls, n_features: int) -> Self:
         nothing, unknown = np.zeros(n_features), np.full(n_features, np.nan)
-        return cls(0, nothing, nothing, nothing, unknown, unknown, nothing, Levels.zero())
+        return cls(0, nothing, nothing, nothing, unknown, unknown, nothing, nothing > 0, Levels.zero())
 
     def merge(self, other: Self) -> Self:
         """Chan's formula: the moments of the union, without sums of squares."""
@@ -65,14 +66,18 @@ class Summary:
             step = other.mean - self.mean
             mean = self.mean + step * share
             m2 = self.m2 + other.m2 + step**2 * self.count * share
+        least, most = np.fmin(self.minimum, other.minimum), np.fmax(self.maximum, other.maximum)
+        ends = (self.minimum, self.maximum, other.minimum, other.maximum)
+        inside = np.logical_or.reduce([(x > least) & (x < most) for x in ends])
         return type(self)(
             self.m + other.m,
             count,
             mean,
             m2,
-            np.fmin(self.minimum, other.minimum),
-            np.fmax(self.maximum, other.maximum),
+            least,
+            most,
             self.nonzero + other.nonzero,
+            self.between | other.between | inside,
             self.levels.merge(other.levels),
         )
 

@@ -5,12 +5,15 @@ The engines hold one number for each row, its target: the number of its class. T
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from belief.method.arrays import Array
+from belief.method.partials import Tally
+from belief.method.relevance import standard_error
 
 
 class Target(Protocol):
@@ -36,8 +39,18 @@ class Target(Protocol):
     def n_kinds(self) -> int:
         """The kinds of pairs."""
 
+    @property
+    def coupled(self) -> bool:
+        """Whether kinds come in couples, far and near, so that what each query says is known."""
+
     def file(self, query: Array, neighbour: Array) -> tuple[Array, Array | None]:
         """The kind of each pair, and its weight if pairs have one, from the targets of both rows."""
+
+    def weights(self, class_weight: Any, tally: Tally) -> Array:
+        """v: what each couple of kinds counts, for all features or for each."""
+
+    def error(self, tally: Tally, v: Array, w: Array) -> Array:
+        """The standard error of w."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +72,38 @@ class Classes:
     def n_kinds(self) -> int:
         return 2 * len(self.counts)
 
+    @property
+    def coupled(self) -> bool:
+        return True
+
+    def weights(self, class_weight: Any, tally: Tally) -> Array:
+        """P(c) for "prior"; else 1/|C| or the mapping's, of the classes that have both hits and misses."""
+        if class_weight == "prior":
+            return self.P
+        given = np.ones(len(self.counts)) if class_weight == "balanced" else mapped(class_weight, self.names)
+        both = (tally.DC > 0) & (tally.EC > 0)
+        v = np.where(both, given[:, None], 0.0)
+        v = np.divide(v, v.sum(axis=0), out=np.zeros_like(v), where=v.sum(axis=0) > 0)
+        return v[:, 0] if v.shape[1] == 1 else v
+
+    def error(self, tally: Tally, v: Array, w: Array) -> Array:
+        return standard_error(tally, v)
+
     def file(self, query: Array, neighbour: Array) -> tuple[Array, None]:
         """2·c for a miss of a query of class c, 2·c + 1 for a hit."""
         return (2 * query + (query == neighbour)).astype(np.int64), None
+
+
+def mapped(class_weight: Mapping[Any, float], names: Array) -> Array:
+    """The weights of the classes, from a mapping that names every one of them."""
+    known = {str(name): float(weight) for name, weight in class_weight.items()}
+    missing = [name for name in names.tolist() if str(name) not in known]
+    if missing:
+        raise ValueError(f"class_weight has no weight for the class {missing[0]!r}: name every class.")
+    weights = np.array([known[str(name)] for name in names.tolist()])
+    if not weights.sum() > 0:
+        raise ValueError("class_weight gives no class a weight above 0.")
+    return weights
 
 
 def classes_of(names: Array, labels: Array) -> Classes:

@@ -26,7 +26,8 @@ from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
-from belief.method.redundancy.collisions import Collisions, Watch, joint_floor, joint_of
+from belief.method.redundancy.collisions import Collisions, Watch, joint_floor, joint_sums
+from belief.method.relevance import spread_unit
 from belief.method.sampling import Sample
 from belief.method.summary import Levels, Summary
 
@@ -53,19 +54,19 @@ class DenseEngine(ThreadedEngine):
 
     def _describe(self, span: tuple[int, int]) -> Summary:
         ids = np.arange(*span)
-        out = np.empty((6, self.n_features))
+        out = np.empty((7, self.n_features))
         levels = [Levels.zero()]
         for a, b in spans(self.n_features, CHUNK):
             X, rows, at = self.source.rows(ids, a, b)
             lo, hi = int(rows[0]), int(rows[-1]) + 1
-            part = np.empty((6, b - a))
+            part = np.empty((7, b - a))
             dense.moments(X, lo, hi, at, at + b - a, part)
             out[:, a:b] = part
             columns = np.flatnonzero(self.discrete[a:b])
             if len(columns):
                 levels.append(_levels(X[lo:hi], columns + at, columns + a))
-        count, mean, m2, minimum, maximum, nonzero = out
-        return Summary(len(ids), count, mean, m2, minimum, maximum, nonzero, Levels.concat(levels))
+        count, mean, m2, minimum, maximum, nonzero, between = out
+        return Summary(len(ids), count, mean, m2, minimum, maximum, nonzero, between > 0, Levels.concat(levels))
 
     def _values(self) -> Iterator[Array]:
         for a, b in spans(self.m, TILE):
@@ -83,30 +84,39 @@ class DenseEngine(ThreadedEngine):
         return (self._tally(pairs, difference, rates) for pairs in batches)
 
     def _tally(self, pairs: Pairs, difference: Difference, rates: Collisions | None) -> Tally:
-        kinds, absent_kinds = pairs.n_kinds, pairs.n_kinds if difference.missing else 0
+        kinds, missing = pairs.n_kinds, difference.missing
+        lines, query_lines, couples = pairs.spread_shape
         reach = reaches(difference, rates.kappa if rates else 1.0, slice(None))
         weight = np.zeros(0) if pairs.weight is None else pairs.weight
 
-        def task(span: tuple[int, int]) -> tuple[Array, Array, Array]:
+        def task(span: tuple[int, int]) -> dense.Sums:
             n = span[1] - span[0]
             mine = dense.Reach(*(x[slice(*span)] for x in reach))
-            sums = np.zeros((kinds, n)), np.zeros((absent_kinds, n)), np.zeros(n if rates else 0)
+            sums = dense.Sums(
+                np.zeros((kinds, n)), np.zeros((kinds if missing else 0, n)), np.zeros(n if rates else 0),
+                np.zeros((lines, couples, n)), np.zeros((query_lines if missing else 0, couples, n)),
+            )  # fmt: skip
             for part, few, at in cut:
                 X, rows, a = self.source.rows(few, *span)
                 neighbours = self.source.rows(pairs.neighbour[part], *span)
-                dense.tally(X, rows[at], a, *neighbours, pairs.kind[part], weight[part], mine, *sums)
+                dense.tally(X, rows[at], a, *neighbours, pairs.kind[part], weight[part], mine, sums)
             return sums
 
         cut = [(part, *_runs(pairs.query[part])) for part in self._parts(pairs)]
         parts = self.map(task, spans(self.n_features, CHUNK))
-        total, absent, rate = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
-        total *= difference.per_unit
-        return Tally.of(pairs, total, rate, absent if difference.missing else None)
+        total, absent, rate, spread, queries = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+        per_unit = difference.per_unit
+        total *= per_unit
+        spread *= spread_unit(pairs, per_unit)
+        return Tally.of(pairs, total, rate, spread, absent if missing else None, queries)
 
     def _parts(self, pairs: Pairs) -> list[slice]:
-        """Cut the pairs so that the rows gathered for a part stay within the working memory."""
+        """Cut the pairs between queries, so that the rows gathered for a part stay within the working memory."""
         row_bytes = 3 * 8 * CHUNK * 2 * self.n_jobs
-        return [slice(a, b) for a, b in spans(len(pairs), max(1024, self.working_memory // (2 * row_bytes)))]
+        most = max(1024, self.working_memory // (2 * row_bytes))
+        ends = np.r_[pairs.starts, len(pairs)]
+        cuts = ends[np.searchsorted(ends, np.arange(0, len(pairs) + most, most)).clip(max=len(ends) - 1)]
+        return [slice(int(a), int(b)) for a, b in pairwise(np.unique(cuts))]
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
         return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
@@ -118,20 +128,19 @@ class DenseEngine(ThreadedEngine):
         height = int(np.clip(2**21 // (16 * len(every)), 64, 1024))  # R and B in the cache
 
         def task(part: slice) -> Joint:
-            total = Joint.zero(len(watched), len(columns))
-            R, B = np.empty((height, len(every))), np.empty((height, len(every)))
+            R, B = np.empty((height, len(every))), np.empty((height if rates.by == "hit" else 0, len(every)))
             P = np.empty((height if difference.missing else 0, len(every)))
-            for a, b in spans(part.stop - part.start, height):
+            found: list[Joint] = []
+            for a, b in spans(part.stop - part.start, height) or [(0, 0)]:
                 cut, n = slice(part.start + a, part.start + b), b - a
                 Q, N = self.source.columns(pairs.query[cut], every), self.source.columns(pairs.neighbour[cut], every)
                 dense.collisions(*Q, *N, reach, R, B, P)
-                total.joint[...] += joint_of(R[:n, w], B[:n, w], _pick(R[:n], j), _pick(B[:n], j))
-                total.pairs[...] += P[:n, w].T @ _pick(P[:n], j) if difference.missing else n
-            return total
+                found = [reduce(Joint.merge, [*found, joint_sums(rates, R[:n], B[:n], P[:n], w, j)])]
+            return found[0]
 
         step = max(height, -(-len(pairs) // 16))
-        parts = self.map(task, [slice(a, b) for a, b in spans(len(pairs), step)])
-        return reduce(Joint.merge, parts, Joint.zero(len(watched), len(columns)))
+        parts = self.map(task, [slice(a, b) for a, b in spans(len(pairs), step) or [(0, 0)]])
+        return reduce(Joint.merge, parts)
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
@@ -169,11 +178,6 @@ def _runs(ids: Array) -> tuple[Array, Array]:
     """The ids without repetitions in a row, and which of them each was."""
     new = np.r_[True, ids[1:] != ids[:-1]]
     return ids[new], np.cumsum(new) - 1
-
-
-def _pick(X: Array, columns: Array) -> Array:
-    """Some columns, and where that is all of them, the array itself."""
-    return X if len(columns) == X.shape[1] else X[:, columns]
 
 
 def _levels(X: Array, at: Array, features: Array) -> Levels:

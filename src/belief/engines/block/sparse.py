@@ -24,6 +24,7 @@ from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch, joint_from_complement, without_noise
+from belief.method.relevance import spread_unit
 from belief.method.sampling import TIES, Sample, key
 from belief.method.summary import Levels, Summary
 
@@ -44,10 +45,12 @@ class NonZeros:
         self.nonzero = np.zeros(n_features, np.int64)
         self.mean, self.m2 = np.zeros(n_features), np.zeros(n_features)
         self.least, self.most = np.full(n_features, np.inf), np.full(n_features, -np.inf)
+        self.between = np.zeros(n_features, bool)
 
     def add(self, rows: sparse.Csr, first: int | None = None) -> None:
         """Add a block; `first` is the number of its first row, where others than those added come before it."""
-        bad = sparse.moments(rows, self.nonzero, self.mean, self.m2, self.least, self.most)
+        moments = (self.nonzero, self.mean, self.m2, self.least, self.most, self.between)
+        bad = sparse.moments(rows, *moments)
         if bad >= 0:
             i = (self.m if first is None else first) + int(np.searchsorted(rows.start, bad, side="right")) - 1
             raise ValueError(
@@ -60,10 +63,13 @@ class NonZeros:
         F, m, n = len(self.mean), self.m, self.nonzero
         some = n < m  # then 0 is among the values
         least, most = self.least.copy(), self.most.copy()
+        between = self.between | (some & (least < most))
         least[some], most[some] = np.minimum(least[some], 0.0), np.maximum(most[some], 0.0)
         with np.errstate(over="ignore"):  # values too large to square are refused when all is read, by name
             m2 = self.m2 + self.mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
-        return Summary(m, np.full(F, float(m)), self.mean * (n / m), m2, least, most, n.astype(float), Levels.zero())
+        return Summary(
+            m, np.full(F, float(m)), self.mean * (n / m), m2, least, most, n.astype(float), between, Levels.zero()
+        )
 
 
 class SparseEngine(ThreadedEngine):
@@ -136,22 +142,24 @@ class SparseEngine(ThreadedEngine):
         return (self._tally(pairs, difference, rates) for pairs in batches)
 
     def _tally(self, pairs: Pairs, difference: Difference, rates: Collisions | None) -> Tally:
+        lines, _, couples = pairs.spread_shape
         total, e = np.zeros((pairs.n_kinds, self.n_features)), np.zeros(self.n_features if rates else 0)
+        spread = np.zeros((lines, couples, self.n_features))
         weight = np.zeros(0) if pairs.weight is None else pairs.weight
         limits = reaches(difference, rates.kappa if rates else 1.0, slice(None))
-        for Q, queries, R, rows, mine in self._by_block(pairs):
-            shares = weight[mine] if len(weight) else weight
-            sparse.tally(Q, queries, R, rows, pairs.kind[mine], shares, limits, total, e)
-        total *= difference.per_unit
-        return Tally.of(pairs, total, without_noise(len(pairs) - e, len(pairs)))
+        sparse.tally(*self._rows_of(pairs), pairs.kind, weight, limits, total, e, spread)
+        per_unit = difference.per_unit
+        total *= per_unit
+        spread *= spread_unit(pairs, per_unit)
+        return Tally.of(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
 
-    def _by_block(self, pairs: Pairs) -> list[tuple[sparse.Csr, Array, sparse.Csr, Array, Array]]:
-        """The pairs by the block of the neighbour: (queries, which, block, which, which pairs)."""
-        ids, at = np.unique(pairs.query, return_inverse=True)
-        Q = as_csr(self._gather(ids))
-        home = np.searchsorted(self.starts, pairs.neighbour, side="right") - 1
-        mine = [(i, np.flatnonzero(home == i)) for i in np.unique(home)]
-        return [(Q, at[p], self.rows[i], pairs.neighbour[p] - self.starts[i], p) for i, p in mine]
+    def _rows_of(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
+        """The queries and where each pair has its own, and the same of the neighbours."""
+        if len(self.blocks) == 1:
+            return self.rows[0], pairs.query, self.rows[0], pairs.neighbour
+        ids, query = np.unique(pairs.query, return_inverse=True)
+        others, neighbour = np.unique(pairs.neighbour, return_inverse=True)
+        return as_csr(self._gather(ids)), query, as_csr(self._gather(others)), neighbour
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
         return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
@@ -162,9 +170,8 @@ class SparseEngine(ThreadedEngine):
         lines, across = np.zeros((2, len(watched))), np.zeros((2, len(columns)))
         cross = np.zeros((len(watched), len(columns)))
         limits = reaches(difference, rates.kappa, slice(None))
-        for Q, queries, R, rows, _ in self._by_block(pairs):
-            sparse.collisions(Q, queries, R, rows, limits, line, place, lines, across, cross)
-        return joint_from_complement(len(pairs), lines, across, cross)
+        sparse.collisions(*self._rows_of(pairs), limits, rates.by == "rate", line, place, lines, across, cross)
+        return joint_from_complement(rates, len(pairs), lines, across, cross)
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array

@@ -19,11 +19,14 @@ def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array) -> None:
-    """Count, mean, M2, minimum, maximum and non-zeros of columns a to b over rows lo to hi, into out (6, b - a)."""
+    """Moments of columns a to b over rows lo to hi, into out (7, b - a).
+
+    Those are count, mean, M2, minimum, maximum, non-zeros, and the values between the minimum and the maximum.
+    """
     n = b - a
     # separate arrays and short loops: each runs in vector lanes, and the row stays in the cache
     count, mean, m2, nonzero = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    least, most = np.empty(n, X.dtype), np.empty(n, X.dtype)
+    least, most, between = np.empty(n, X.dtype), np.empty(n, X.dtype), np.zeros(n)
     for j in range(n):
         least[j] = most[j] = X[lo, a + j]
     for i in range(lo, hi):
@@ -44,8 +47,11 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array) -> None:
         for j in range(n):
             d = np.float64(x[j]) - mean[j]
             m2[j] += d * d if d == d else 0.0
+        for j in range(n):
+            between[j] += x[j] > least[j] and x[j] < most[j]
     for j in range(n):  # one by one: assigning whole rows takes seconds to compile
         out[0, j], out[1, j], out[2, j], out[5, j] = count[j], mean[j], m2[j], nonzero[j]
+        out[6, j] = between[j]
         out[3, j], out[4, j] = least[j], most[j]  # NaN where nothing is present: the maximum is not above the minimum
 
 

@@ -19,6 +19,7 @@ from belief.method.redundancy.collisions import Collisions, Watch
 class Evidence:
     """What a measure is made from: the sums so far, the pairs of each batch, and how to ask for joint sums."""
 
+    n_features: int
     tally: Tally
     batches: Sequence[Pairs]
     watch_lists: Sequence[Array]  # the features with the largest w after each batch
@@ -30,6 +31,7 @@ class Rule(Protocol):
     """What redundancy leaves of a score: it may not rise when more is repeated."""
 
     start: ClassVar[float]  # the redundancy a feature has gathered before anything is selected
+    ties_by_weight: ClassVar[bool]  # whether a tie goes to the larger w; else it goes to the smaller index
 
     def normalise(self, w: Array, constant: Array) -> Array:
         """The weights as scores."""

@@ -21,10 +21,11 @@ Watch = tuple[Pairs, Array]  # some pairs, and the features whose collisions are
 class Collisions:
     """Which collisions count: rates from κ on; and what a rate is multiplied with in joint sums.
 
-    joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2 over the pairs.
+    By "hit", joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2 over the pairs; by "rate", Σcr_i·cr_j, with Σcr and Σcr² of both.
     """
 
     kappa: float
+    by: str
 
 
 def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
@@ -40,19 +41,47 @@ def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
     return np.where(plain, farthest, 0.0), slope
 
 
-def joint_of(R_i: Array, B_i: Array, R_j: Array, B_j: Array) -> Array:
-    """joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2, with R and B the cr and b of each pair (lines) and feature (columns)."""
-    return (R_i.T @ B_j + B_i.T @ R_j) / 2
+def joint_sums(rates: Collisions, R: Array, B: Array, P: Array, i: Array, j: Array) -> Joint:
+    """The joint sums of features i with features j over some pairs.
+
+    Parameters
+    ----------
+    R, B, P : (pairs, features)
+        cr, b and presence; without B by "rate", and without P where no value is missing.
+    i, j : the columns that are lines of the result, and those that are its columns
+    """
+    R_i, R_j = R[:, i], pick(R, j)
+    by_hit = rates.by == "hit"
+    joint = (R_i.T @ pick(B, j) + B[:, i].T @ R_j) / 2 if by_hit else R_i.T @ R_j
+    nothing = np.zeros((2, 0, 0))
+    if not len(P):
+        pairs = np.full(joint.shape, float(len(R)))
+        lines = nothing if by_hit else np.stack([R_i.sum(axis=0), (R_i**2).sum(axis=0)])[:, :, None]
+        columns = nothing if by_hit else np.stack([R_j.sum(axis=0), (R_j**2).sum(axis=0)])[:, None, :]
+        return Joint(joint, pairs, lines, columns)
+    P_i, P_j = P[:, i], pick(P, j)
+    lines = nothing if by_hit else np.stack([R_i.T @ P_j, (R_i**2).T @ P_j])
+    columns = nothing if by_hit else np.stack([P_i.T @ R_j, P_i.T @ R_j**2])
+    return Joint(joint, P_i.T @ P_j, lines, columns)
 
 
-def joint_from_complement(n_pairs: int, i: Array, j: Array, cross: Array) -> Joint:
+def pick(X: Array, columns: Array) -> Array:
+    """Some columns, and where that is all of them in order, the array itself."""
+    return X if len(columns) == X.shape[1] and np.all(columns[1:] > columns[:-1]) else X[:, columns]
+
+
+def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, cross: Array) -> Joint:
     """The same from e = 1 - cr and z = 1 - b, which are 0 where both rows are.
 
-    Σcr_i·b_j = pairs - Σe_i - Σz_j + Σe_i·z_j; `i` and `j` hold Σe and Σz of each feature in two lines, and `cross`
-    Σ(e_i·z_j + z_i·e_j)/2.
+    By "hit", Σcr_i·b_j = pairs - Σe_i - Σz_j + Σe_i·z_j; `i` and `j` hold Σe and Σz of each feature in two lines, and
+    `cross` Σ(e_i·z_j + z_i·e_j)/2. By "rate", `i` and `j` hold Σe and Σe², and `cross` Σe_i·e_j: as good as those of
+    cr, since e correlates as cr does.
     """
+    pairs = np.broadcast_to(float(n_pairs), cross.shape)
+    if rates.by == "rate":
+        return Joint(cross, pairs, i[:, :, None], j[:, None, :])
     joint = without_noise(n_pairs - i.sum(axis=0)[:, None] / 2 - j.sum(axis=0) / 2 + cross, n_pairs)
-    return Joint(joint, np.broadcast_to(float(n_pairs), joint.shape))
+    return Joint(joint, pairs, np.zeros((2, 0, 0)), np.zeros((2, 0, 0)))
 
 
 def without_noise(left: Array, n_pairs: int) -> Array:

@@ -20,6 +20,7 @@ class Payment:
 
     theta: float | str
     start: ClassVar[float] = 0.0
+    ties_by_weight: ClassVar[bool] = False
 
     def normalise(self, w: Array, constant: Array) -> Array:
         return normalise(w, constant)
@@ -28,7 +29,7 @@ class Payment:
         return gathered + row
 
     def score(self, w: Array, gathered: Array, n_selected: int) -> Array:
-        weight = 1.0 / max(n_selected, 1) if self.theta == "mean" else float(self.theta)
+        weight = 1.0 / max(n_selected, 1) if self.theta in ("auto", "mean") else float(self.theta)
         return w - weight * gathered
 
 
@@ -40,7 +41,7 @@ class MCR:
     watched, and a column for each of the pool, which holds the watched ones first.
     """
 
-    sums_rates = True
+    sums_rates: ClassVar[bool] = True
 
     @staticmethod
     def rule(theta: float | str) -> Payment:
@@ -48,11 +49,11 @@ class MCR:
 
     @staticmethod
     def collisions(kappa: float) -> Collisions:
-        return Collisions(kappa)
+        return Collisions(kappa, by="hit")
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
         tally, batches = evidence.tally, evidence.batches
-        n_features = len(tally.rates)
+        n_features = evidence.n_features
         self.PC = tally.rates / np.maximum(tally.present, 1)
         # a batch is watched with the list made before it; a single batch with its own
         self.watches = list(zip(batches[1:] or batches, evidence.watch_lists, strict=False))
