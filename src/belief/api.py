@@ -28,7 +28,7 @@ from belief.result import Numbered, Result, result_of
 def select(
     X: Any,
     y: Any = None,
-    n_features_to_select: int | float = 10,
+    n_features_to_select: int | float | str = 10,
     *,
     label: str | None = None,
     discrete_features: Any = "auto",
@@ -50,8 +50,8 @@ def select(
         DataFrame, which is searched where it is: the vectors in its column `features`, or all columns but the label.
     y : array of shape (n_rows,)
         The class of each row: numbers, strings, categories.
-    n_features_to_select : int or float, default=10
-        How many features to select, or which share of them.
+    n_features_to_select : int, float or "auto", default=10
+        How many features to select, which share of them, or "auto": as many as can be told from noise.
     label : str, default=None
         Instead of y: the column of X that holds the class.
     discrete_features : "auto", mask, indices or names, default="auto"
@@ -70,8 +70,9 @@ def select(
         Of a Spark DataFrame, where its rows are held during the run: "memory", "disk", or the full path of a folder
         that every executor reaches; "auto": a temporary folder where Spark runs on one machine, and memory elsewhere.
     **settings
-        The other settings of :class:`BeliefSelector`, by the same names: `n_neighbors`, `sample_size`, `batch_size`,
-        `neighborhood`, `scale`, `redundancy`, `theta`, `eta`, `kappa`, `stratify`, `random_state`.
+        The other settings of :class:`BeliefSelector`, by the same names: `n_neighbors`, `sample_size`, `sampling`,
+        `class_weight`, `batch_size`, `neighborhood`, `scale`, `redundancy`, `theta`, `eta`, `kappa`, `random_state`.
+        `**belief.PAPER` are those of the paper.
 
     Returns
     -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Self
 
@@ -14,35 +15,41 @@ from belief.progress import Callback
 
 
 class BeliefSelector(ColumnSelector):
-    """Select features by BELIEF: relevance from neighbours, less redundancy from collisions (mCR).
+    """Select features by BELIEF: relevance from neighbours, without what the selected features repeat.
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=10
-        How many features to select, or which share of them.
-    n_neighbors : int, default=10
-        k, the neighbours taken of every class.
-    sample_size : int, float or "auto", default="auto"
-        s, the rows that look for their neighbours: a number, a share of all, or "auto": all rows up to 2,000, then the
-        larger of 2,000 and 1 %. The neighbours are always searched among all rows.
+    n_features_to_select : int, float or "auto", default=10
+        How many features to select, which share of them, or "auto": as many as can be told from noise.
+    n_neighbors : int or "auto", default="auto"
+        k, the neighbours taken of every class; "auto": 20, or a third of the smallest class, but at least 10.
+    sample_size : int, float, "auto" or "fixed", default="auto"
+        s, the rows that look for their neighbours: a number, a share of all, "auto": 2,000, and more until the
+        selection has settled, or "fixed": all rows up to 2,000, then the larger of 2,000 and 1 %. The neighbours are
+        always searched among all rows.
+    sampling : {"balanced", "random", "proportional"}, default="balanced"
+        Which rows: as many of every class as there are, any, or each class by its share.
+    class_weight : {"balanced", "prior"} or dict, default="balanced"
+        What each class counts in the relevance: all the same, their share of the rows (the paper's), or the weights of
+        a mapping.
     batch_size : float, default=0.25
         The share of the sample that makes one batch; the watch list is renewed after each.
     neighborhood : {"per_class", "pooled"}, default="per_class"
         The k nearest rows of every class, or the k·|C| nearest whatever their class.
-    scale : {"auto", "standard", "none"}, default="auto"
-        Divide differences by the standard deviation, or not; "auto" does unless the data is mostly zeros.
-    redundancy : {"mcr", None}, default="mcr"
-        Make features pay for repeating a selected one, or rank by relevance alone.
-    theta : float or "mean", default="mean"
-        θ, the weight of redundancy: "mean" takes the mean over the selected features, a number multiplies the sum.
+    scale : {"auto", "standard", "sigma", "none"}, default="auto"
+        "standard": differences in standard deviations, of columns with two values in their range; "sigma": always in
+        standard deviations (the paper's); "none": as they are; "auto": standard unless the data is mostly zeros.
+    redundancy : {"agreement", "mcr", None}, default="agreement"
+        How it is measured what features repeat of each other: by agreement, by the paper's mCR, or not at all.
+    theta : float, "auto" or "mean", default="auto"
+        θ, the weight of redundancy: of agreement a number up to 1 ("auto": 1); of mCR the mean over the selected
+        features ("auto", "mean"), or a number times the sum.
     eta : float, default=2.0
         η, the length of the watch list as a multiple of the features to select.
     kappa : float, default=0.8
         κ, the lowest collision rate that counts.
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
-    stratify : bool, default=False
-        Sample each class by its share, at least one row of each.
     n_jobs : int, default=None
         Threads; None or -1: as many as the process may use. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
@@ -86,19 +93,20 @@ class BeliefSelector(ColumnSelector):
 
     def __init__(
         self,
-        n_features_to_select: int | float = 10,
+        n_features_to_select: int | float | str = 10,
         *,
-        n_neighbors: int = 10,
+        n_neighbors: int | str = "auto",
         sample_size: int | float | str = "auto",
+        sampling: str = "balanced",
+        class_weight: str | Mapping[Any, float] = "balanced",
         batch_size: float = 0.25,
         neighborhood: str = "per_class",
         scale: str = "auto",
-        redundancy: str | None = "mcr",
-        theta: float | str = "mean",
+        redundancy: str | None = "agreement",
+        theta: float | str = "auto",
         eta: float = 2.0,
         kappa: float = 0.8,
         discrete_features: Any = "auto",
-        stratify: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -108,6 +116,8 @@ class BeliefSelector(ColumnSelector):
         self.n_features_to_select = n_features_to_select
         self.n_neighbors = n_neighbors
         self.sample_size = sample_size
+        self.sampling = sampling
+        self.class_weight = class_weight
         self.batch_size = batch_size
         self.neighborhood = neighborhood
         self.scale = scale
@@ -116,7 +126,6 @@ class BeliefSelector(ColumnSelector):
         self.eta = eta
         self.kappa = kappa
         self.discrete_features = discrete_features
-        self.stratify = stratify
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
