@@ -25,6 +25,8 @@ from belief.progress import Callback, Reporter
 from belief.result import Numbered, Result, result_of
 from belief.warn import warn
 
+WORKING_MEMORY = 1024  # MiB beside the data
+
 
 def select(
     X: Any,
@@ -35,7 +37,7 @@ def select(
     discrete_features: Any = "auto",
     n_jobs: int | None = None,
     verbose: int = 0,
-    working_memory: int = 1024,
+    working_memory: int = WORKING_MEMORY,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     staging: str = "auto",
@@ -95,6 +97,7 @@ def select(
         if checkpoint is not None:
             raise ValueError("checkpoint is for files and tables on one machine; on Spark the staged blocks are kept.")
         refuse_both(y, label)
+        refuse_on_spark(n_jobs, working_memory)
         options = {"discrete_features": discrete_features, "staging": staging, "verbose": verbose, "callback": callback}
         return _select_spark(X, label or y, chosen, options)
     if staging != "auto":
@@ -156,8 +159,26 @@ def refuse_both(y: Any, label: str | None) -> None:
         raise ValueError(f"Both y and label={label!r} are given: give one of them.")
 
 
+def refuse_on_spark(n_jobs: int | None, working_memory: int) -> None:
+    """Refuse what would be ignored."""
+    for name, given in (("n_jobs", n_jobs is not None), ("working_memory", working_memory != WORKING_MEMORY)):
+        if given:
+            raise ValueError(f"{name} is for this machine, but Spark's executors have their own: leave it out.")
+
+
+def refuse_beside_stream(y: Any, label: str | None, discrete_features: Any) -> None:
+    """Refuse what would be ignored: a stream was told when it was opened."""
+    auto = isinstance(discrete_features, str) and discrete_features == "auto"
+    given = {"y": y is not None, "label": label is not None, "discrete_features": not auto}
+    for name in (name for name, is_given in given.items() if is_given):
+        raise ValueError(f"{name} is given beside an opened stream, which knows its own: leave it out.")
+
+
 def take_label(X: Any, y: Any, label: str | None, discrete_features: Any) -> tuple[Any, Any]:
     """Split the column `label` off a table, and open files."""
+    if isinstance(X, TableStream | LibsvmStream):
+        refuse_beside_stream(y, label, discrete_features)
+        return X, None
     paths = [X] if isinstance(X, str | os.PathLike) else X
     if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
         if y is not None:

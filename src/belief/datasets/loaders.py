@@ -16,6 +16,7 @@ import numpy as np
 from belief.data.arrow import pyarrow
 from belief.data.libsvm import load_libsvm, read_libsvm
 from belief.datasets.small import _alone, _repeats
+from belief.extras import import_optional
 from belief.method.partials import Array
 from belief.method.settings import did_you_mean, is_count
 
@@ -188,9 +189,7 @@ def _ecbdl14(path: Path, max_rows: int | None) -> Read:
 
 def _mixed(path: Path, columns: list[str], nominal: tuple[int, ...], max_rows: int | None, skip: int = 0) -> Read:
     """Numbers and strings, the class last, as an Arrow table; of the file no more is parsed than is needed."""
-    pa = pyarrow()
-    from pyarrow import csv
-
+    pa, csv = pyarrow(), import_optional("pyarrow.csv", "files")
     types = {name: pa.float64() for name in columns[:-1]} | {columns[j]: pa.string() for j in nominal}
     try:
         reader = csv.open_csv(

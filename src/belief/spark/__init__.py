@@ -3,12 +3,10 @@
 The same pure-Python classes serve classic Spark and Spark Connect, 4.0 and newer.
 """
 
-try:
-    import pyspark.ml  # noqa: F401
-except ModuleNotFoundError as missing:
-    message = "belief.spark needs pyspark, the extra 'spark': pip install 'belief-fs[spark]'."
-    raise ModuleNotFoundError(message) from missing
+from belief.extras import import_optional
 
-from belief.spark.selector import BeliefSelector, BeliefSelectorModel
+import_optional("pyspark.ml", "spark")  # or a word on how to get it, before anything else asks for it
+
+from belief.spark.selector import BeliefSelector, BeliefSelectorModel  # noqa: E402
 
 __all__ = ["BeliefSelector", "BeliefSelectorModel"]
