@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from belief.checkpoint import NO_CHECKPOINT, Checkpoint
+from belief.cores import n_threads
 from belief.data.files import Wanted, open_files
 from belief.data.labels import encode_labels
 from belief.data.source import SparseSource
@@ -20,7 +21,7 @@ from belief.engines.sparse import SparseEngine
 from belief.engines.stream import StreamEngine
 from belief.method.algorithm import belief
 from belief.method.partials import Array, Summary
-from belief.method.settings import Settings, is_count, is_integer
+from belief.method.settings import Settings, is_integer
 from belief.progress import Callback, Reporter
 from belief.result import Numbered, Result, result_of
 from belief.warn import warn
@@ -60,7 +61,8 @@ def select(
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
     n_jobs : int, default=None
-        Threads; None or -1: as many as the process may use.
+        Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
+        OMP_NUM_THREADS or the share of a joblib worker allows.
     verbose : int, default=0
         1 shows a bar on stderr.
     working_memory : int, default=1024
@@ -204,8 +206,7 @@ def check_resources(n_jobs: Any, working_memory: Any, verbose: Any) -> None:
     """Refuse what is not a number of threads, of MiB, or a loudness."""
     if not isinstance(verbose, int) or verbose < 0:
         raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
-    if not (n_jobs is None or n_jobs == -1 or is_count(n_jobs)):
-        raise ValueError(f"n_jobs must be None, -1 or an integer of at least 1; got {n_jobs!r}.")
+    n_threads(n_jobs)
     if not is_integer(working_memory) or working_memory < 16:
         raise ValueError(f"working_memory must be an integer of at least 16 (MiB); got {working_memory!r}.")
 

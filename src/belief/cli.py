@@ -101,7 +101,7 @@ def _select_options(command: argparse.ArgumentParser) -> None:
     running.add_argument("--engine", choices=("local", "spark"), default="local", help="this machine, or Spark (local)")
     running.add_argument("--master", metavar="URL", help="of Spark: local[2], spark://host:port, sc://host:port, ...")
     running.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep notes, and go on from them if run again")
-    running.add_argument("--n-jobs", type=int, metavar="N", help="threads (as many as there are cores)")
+    running.add_argument("--n-jobs", type=int, metavar="N", help="threads (all cores; -2: all but one)")
     running.add_argument("--working-memory", type=int, metavar="MIB", help="memory to use beside the data (1024)")
     running.add_argument("--quiet", action="store_true", help="no progress on stderr")
     method = command.add_argument_group("the method")

@@ -44,7 +44,8 @@ class BeliefSelector(ColumnSelector):
     stratify : bool, default=False
         Sample each class by its share, at least one row of each.
     n_jobs : int, default=None
-        Threads; None or -1: as many as the process may use. The result does not depend on it.
+        Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
+        OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
         The seed of the sample and of ties; None draws one and keeps it in `result_.seed`.
     verbose : int, default=0

@@ -96,7 +96,8 @@ class MRMR(Baseline):
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, whose values are their levels. "auto": string, category and boolean columns.
     n_jobs : int, default=None
-        Threads; None or -1: as many as the process may use. The result does not depend on it.
+        Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
+        OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
 
     Attributes
     ----------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from belief.cores import n_threads
 from belief.engines.base import spans
 from belief.method.partials import Array, Pairs
 from belief.method.sampling import Sample
@@ -26,18 +26,13 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class ThreadedEngine:
     """Threads over data in memory or memory-mapped, to be used as a context.
 
     Parameters
     ----------
     labels : the class of each row, as a number from 0
-    n_jobs : threads, None or -1 for as many as there are cores
+    n_jobs : threads, as `belief.cores` counts them
     working_memory : bytes the search and the tally may use beside the data
     report : told how many rows have been searched, and of how many
     """
@@ -58,7 +53,7 @@ class ThreadedEngine:
     ) -> None:
         self.n_features, self.n_classes, self.m = n_features, n_classes, len(labels)
         self.labels, self.discrete = labels, discrete
-        self.n_jobs = cores() if n_jobs in (None, -1) else n_jobs
+        self.n_jobs = n_threads(n_jobs)
         self.working_memory = working_memory
         self.report = report
 
