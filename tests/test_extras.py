@@ -58,7 +58,7 @@ def test_what_a_library_lacks_itself_is_not_hidden(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("library", "program"),
     [
-        ("pyspark", "import belief.spark"),
+        ("pyspark", "belief.spark.BeliefSelector"),
         ("pyarrow", "belief.select('a.csv', label='y')"),
         ("matplotlib", "belief.report.canvas.matplotlib()"),
     ],

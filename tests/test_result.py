@@ -1,9 +1,7 @@
-"""The result in numbers, words and JSON; progress; the package's door."""
+"""The result in numbers, words and JSON; progress."""
 
 import io
 import json
-import subprocess
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -227,20 +225,3 @@ def test_an_error_in_a_callback_stops_the_run_and_leaves_no_threads():
         belief.select(X, Y, 2, random_state=0, callback=lambda p: (told.append(p.phase), stop(p)))
     assert told[-1] == "stopped"
     assert threading.active_count() == before
-
-
-def test_importing_belief_imports_nothing_heavy():
-    code = "import sys, belief; print(sorted({'numpy', 'sklearn', 'numba', 'pandas', 'scipy'} & set(sys.modules)))"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
-
-
-def test_select_does_not_need_scikit_learn():
-    code = "import sys, belief; belief.select; print('sklearn' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
-
-
-def test_public_names():
-    assert set(dir(belief)) == set(belief.__all__)
-    assert belief.BeliefSelector.__name__ == "BeliefSelector"
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        belief.nothing  # noqa: B018

@@ -50,7 +50,7 @@ def select(
     ----------
     X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
         Missing values are NaN or null; a sparse matrix can have none. Or the path of a file (CSV, Parquet, Arrow,
-        LIBSVM), a list of paths, or a stream of `belief.data.files.open_files`: files are never read whole. Or a Spark
+        LIBSVM), a list of paths, or a stream of `belief.data.open_files`: files are never read whole. Or a Spark
         DataFrame, which is searched where it is: the vectors in its column `features`, or all columns but the label.
     y : array of shape (n_rows,)
         The class of each row: numbers, strings, categories.

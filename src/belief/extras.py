@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+__all__ = ["MissingExtraError"]
+
 NEEDED_FOR = {
     "files": "Tables in files need",
     "report": "Pictures and reports need",
