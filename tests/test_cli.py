@@ -180,6 +180,13 @@ BAD = {
     "unknown label": (["a.csv", "--label", "leftt"], r"a.csv: there is no column 'leftt' \(did you mean 'left'\?\)"),
     "unknown column": (["a.csv", *LEFT, "--drop", "regoin"], r"--drop: .*'regoin' \(did you mean 'region'\?\)"),
     "unknown name": (["a.csv", *LEFT, "--discrete", "regoin"], r"'regoin'.*did you mean 'region'"),
+    "no names to drop": (["a.npz", "--drop", "b"], r"--drop: columns have names in CSV, .*; got \['b'\]"),
+    "no threads": (["a.csv", *LEFT, "--n-jobs", "0"], "--n-jobs must be .* got 0"),
+    "no memory": (["a.csv", *LEFT, "--working-memory", "1"], "--working-memory must be an integer of at least 16"),
+    "all classes": (
+        ["a.csv", *LEFT, "--sample-size", "1", "--stratify"],
+        "--sample-size 1 comes to 1 .* with --stratify at least one row",
+    ),
     "nothing kept": (["a.csv", *LEFT, "--keep", "left"], "a.csv: no column is left to choose from"),
     "one class": (["one.csv", "--label", "y"], "'y' has one class only, 0"),
     "unique numbers": (["a.csv", "--label", "total_paid"], "'total_paid' looks like a regression target"),
@@ -236,6 +243,11 @@ WRONG = {
     "input written over": (["a.csv", *LEFT, "--write-data", "a.csv", "--force"], "a file to be read are both a.csv"),
     "no data to write": (["a.npz", "--write-data", "w.csv"], "--write-data needs columns with names"),
     "no such feature": (["a.npz", "--discrete", "q"], "no column 'q'; in files without names they are x0"),
+    "for this machine": (["a.csv", *LEFT, "--engine", "spark", "--n-jobs", "2"], "--n-jobs needs --engine local"),
+    "memory of Spark": (
+        ["a.csv", *LEFT, "--engine", "spark", "--working-memory", "99"],
+        "--working-memory needs --engine local",
+    ),
     "long separator": (["a.csv", *LEFT, "--separator", "::"], "--separator must be one character"),
 }
 
@@ -338,14 +350,12 @@ def test_a_broken_result_is_said_to_be_one(tmp_path, expected, capsys, command):
 
 
 def test_a_report_without_matplotlib_is_refused_before_the_run(tmp_path, churn, capsys, monkeypatch):
-    monkeypatch.setattr("belief.outputs.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(belief, "select", lambda *a, **k: pytest.fail("it ran"))
     code, out, err = call(capsys, "select", churn, *LEFT, "--report", tmp_path / "r.html")
     assert (code, out) == (1, "")
-    assert (
-        err
-        == f"belief: {tmp_path / 'r.html'}: a report needs matplotlib, the extra 'report': pip install matplotlib.\n"
-    )
+    needed = "Pictures and reports need matplotlib, which is not installed: pip install 'belief-fs[report]'."
+    assert err == f"belief: {needed}\n"
 
 
 # --- a disk that is full, an output nobody reads, Ctrl-C ---

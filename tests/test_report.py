@@ -195,12 +195,12 @@ def test_without_matplotlib_the_error_names_the_extra_and_notebooks_still_have_a
     (tmp_path / "result.json").write_text(json.dumps(result.to_dict()))
     program = (
         "import sys, json; sys.modules['matplotlib'] = None\n"
-        "import belief, belief.plot, belief.report\n"
+        "import belief, belief.plot, belief.report, belief.extras\n"
         f"result = belief.Result.from_dict(json.load(open({str(tmp_path / 'result.json')!r})))\n"
         "print(result._repr_html_())\n"
         "for draw in (belief.report.render, belief.plot.ranking):\n"
         "    try: draw(result)\n"
-        "    except ImportError as error: print(error)\n"
+        "    except belief.extras.MissingExtraError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.count("pip install 'belief-fs[report]'") == 2

@@ -1,15 +1,20 @@
-"""The result in numbers, words and JSON; progress; the package's door."""
+"""The result in numbers, words and JSON; progress."""
 
 import io
 import json
-import subprocess
-import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import belief
+from belief import older
 from belief.progress import Bar, Progress
+from belief.records import array, kept
+from belief.result import Result
+
+OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
 
 rng = np.random.default_rng(2)
 Y = rng.integers(0, 2, 200)
@@ -82,6 +87,79 @@ def test_a_result_does_not_change(result):
         result.weights[0] = 1.0
 
 
+# --- older formats ---
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Grown(Result):
+    """A result as a later version may have it."""
+
+    p_value: np.ndarray = array(float, since=2, older=lambda r: np.full(len(r["weights"]), np.nan))
+    task: str = kept(since=3, older=lambda r: "classification")
+
+
+def test_a_result_of_version_0_1_0_is_read():
+    old = json.loads(OLD.read_text())
+    again = Result.from_dict(old)
+    assert again.selected_names == ["support_calls", "contract", "monthly_fee", "tenure_days"]
+    assert again.redundancy.shape == (4, 4)
+    assert again.watched_redundancy.shape == (4, 8)
+    assert again.settings["theta"] == "mean"
+    assert len(again.explain()) == 8
+    for name in ("weights", "scores", "history", "classes", "n_pairs", "seed"):
+        assert again.to_dict()[name] == old[name]
+
+
+def test_a_field_that_came_later_is_filled_in_where_it_is_declared():
+    again = Grown.from_dict(json.loads(OLD.read_text()))
+    assert np.isnan(again.p_value).all()
+    assert again.p_value.shape == again.weights.shape
+    assert again.task == "classification"
+    assert again.to_dict()["format"] == 3
+    assert Grown.from_dict(again.to_dict()).task == "classification"
+
+
+def test_a_field_that_the_format_has_may_not_be_missing():
+    given = Grown.from_dict(json.loads(OLD.read_text())).to_dict()
+    for lost in ("weights", "p_value"):
+        with pytest.raises(ValueError, match=f"not a grown of belief: it has no {lost}.$"):
+            Grown.from_dict({name: v for name, v in given.items() if name != lost})
+    with pytest.raises(ValueError, match=r"format 3, newer than this version of belief reads .1.: upgrade"):
+        Result.from_dict({**given, "format": 3})
+
+
+def test_every_later_field_of_a_result_says_what_stood_for_it():
+    assert all(f.metadata["older"] for f in fields(Result) if f.metadata["since"] > 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("selected", "abc"), ("redundancy", [[1]]), ("weights", [[1], [1, 2]]), ("settings", 3)]
+)
+def test_what_cannot_be_read_is_named(name, value):
+    with pytest.raises(ValueError, match=f"This result cannot be read: its {name} is not what it should be") as error:
+        Result.from_dict({**json.loads(OLD.read_text()), name: value})
+    assert "\n" not in str(error.value)
+
+
+def test_settings_that_are_gone_get_the_names_they_have_now():
+    known = {"sampling", "eta"}
+    assert older.modern({"stratify": True, "eta": 2.0}, known) == ({"sampling": "proportional", "eta": 2.0}, [])
+    assert older.modern({"stratify": False}, known) == ({"sampling": "random"}, [])
+    assert older.modern({"stratify": True}, {"stratify"}) == ({"stratify": True}, [])  # while it is a setting
+    assert older.modern({"stratify": True, "odd": 1}, {"eta"}) == ({}, ["stratify", "odd"])
+
+
+def test_settings_that_came_later_are_what_was_done_before():
+    defaults = {"eta": 2.0, "class_weight": "balanced", "copies": None}
+    assert older.filled({"eta": 1.0}, defaults) == {"eta": 1.0, "class_weight": "prior", "copies": None}
+
+
+def test_a_setting_without_a_name_today_still_tells_what_was_done():
+    old = json.loads(OLD.read_text())
+    again = Result.from_dict({**old, "settings": {**old["settings"], "alpha": 0.5}})
+    assert again.settings["alpha"] == 0.5
+
+
 def test_what_is_not_a_result_is_refused():
     with pytest.raises(ValueError, match="newer than this version"):
         belief.Result.from_dict({"format": 99})
@@ -147,20 +225,3 @@ def test_an_error_in_a_callback_stops_the_run_and_leaves_no_threads():
         belief.select(X, Y, 2, random_state=0, callback=lambda p: (told.append(p.phase), stop(p)))
     assert told[-1] == "stopped"
     assert threading.active_count() == before
-
-
-def test_importing_belief_imports_nothing_heavy():
-    code = "import sys, belief; print(sorted({'numpy', 'sklearn', 'numba', 'pandas', 'scipy'} & set(sys.modules)))"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
-
-
-def test_select_does_not_need_scikit_learn():
-    code = "import sys, belief; belief.select; print('sklearn' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
-
-
-def test_public_names():
-    assert set(dir(belief)) == set(belief.__all__)
-    assert belief.BeliefSelector.__name__ == "BeliefSelector"
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        belief.nothing  # noqa: B018

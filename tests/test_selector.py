@@ -70,6 +70,18 @@ def test_tables_in_and_out_keep_names_order_and_types(kind):
     assert BeliefSelector(2, random_state=0).fit(frame, y).transform(frame).shape == (80, 2)
 
 
+def test_a_clone_has_the_output_of_its_original_and_a_context_sets_it_for_all():
+    from sklearn import config_context
+
+    frame = pl.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": ["x", "y", "x", "y"]})
+    selector = BeliefSelector(1, n_neighbors=1, random_state=0)
+    again = clone(clone(selector).set_output(transform="polars").set_output(transform=None))
+    assert again.fit(frame, [0, 1, 0, 1]).transform(frame).schema == {"b": pl.String}
+    with config_context(transform_output="polars"):
+        assert selector.fit(frame, [0, 1, 0, 1]).transform(frame).schema == {"b": pl.String}
+        assert isinstance(selector.set_output(transform="default").transform(frame), np.ndarray)
+
+
 def test_in_a_pipeline_and_a_search(iris):
     X, y = iris
     pipe = make_pipeline(StandardScaler(), BeliefSelector(2, random_state=0), LogisticRegression())

@@ -3,35 +3,47 @@
 >>> import belief
 >>> result = belief.select(X, y, 10)  # doctest: +SKIP
 >>> print(result.explain())  # doctest: +SKIP
+
+The public names are those in `__all__`, here and in the modules named here; they are imported when first used.
 """
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from belief.lazy import lazily
 
 if TYPE_CHECKING:
+    from belief import baselines, data, datasets, extras, plot, progress, report, spark
     from belief.api import select
     from belief.result import Result
     from belief.selector import BeliefSelector
 
-__all__ = ["BeliefSelector", "Result", "__version__", "select"]
+__all__ = [
+    "BeliefSelector",
+    "Result",
+    "__version__",
+    "baselines",
+    "data",
+    "datasets",
+    "extras",
+    "plot",
+    "progress",
+    "report",
+    "select",
+    "spark",
+]
 
 try:
     __version__ = version("belief-fs")
 except PackageNotFoundError:  # run from a source tree that is not installed
     __version__ = "0.0.0"
 
+_MODULES = ("baselines", "data", "datasets", "extras", "plot", "progress", "report", "spark")
 _HOMES = {"BeliefSelector": "belief.selector", "Result": "belief.result", "select": "belief.api"}
 
-
-def __getattr__(name: str) -> Any:
-    """Import the public names when they are first used: `import belief` stays quick."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'belief' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = lazily(__name__, _HOMES | {name: f"{__name__}.{name}" for name in _MODULES})
 
 
 def __dir__() -> list[str]:

@@ -24,6 +24,8 @@ from belief.method.targets import Target
 from belief.progress import Callback, Reporter
 from belief.result import Numbered, Result, result_of
 
+WORKING_MEMORY = 1024  # MiB beside the data
+
 
 def select(
     X: Any,
@@ -34,7 +36,7 @@ def select(
     discrete_features: Any = "auto",
     n_jobs: int | None = None,
     verbose: int = 0,
-    working_memory: int = 1024,
+    working_memory: int = WORKING_MEMORY,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     staging: str = "auto",
@@ -46,7 +48,7 @@ def select(
     ----------
     X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
         Missing values are NaN or null; a sparse matrix can have none. Or the path of a file (CSV, Parquet, Arrow,
-        LIBSVM), a list of paths, or a stream of `belief.data.files.open_files`: files are never read whole. Or a Spark
+        LIBSVM), a list of paths, or a stream of `belief.data.open_files`: files are never read whole. Or a Spark
         DataFrame, which is searched where it is: the vectors in its column `features`, or all columns but the label.
     y : array of shape (n_rows,)
         The class of each row: numbers, strings, categories.
@@ -57,7 +59,8 @@ def select(
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
     n_jobs : int, default=None
-        Threads; None or -1: as many as the process may use.
+        Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
+        OMP_NUM_THREADS or the share of a joblib worker allows.
     verbose : int, default=0
         1 shows a bar on stderr.
     working_memory : int, default=1024
@@ -95,6 +98,7 @@ def select(
         if checkpoint is not None:
             raise ValueError("checkpoint is for files and tables on one machine; on Spark the staged blocks are kept.")
         refuse_both(y, label)
+        refuse_on_spark(n_jobs, working_memory)
         options = {"discrete_features": discrete_features, "staging": staging, "verbose": verbose, "callback": callback}
         return _select_spark(X, label or y, chosen, options)
     if staging != "auto":
@@ -155,8 +159,26 @@ def refuse_both(y: Any, label: str | None) -> None:
         raise ValueError(f"Both y and label={label!r} are given: give one of them.")
 
 
+def refuse_on_spark(n_jobs: int | None, working_memory: int) -> None:
+    """Refuse what would be ignored."""
+    for name, given in (("n_jobs", n_jobs is not None), ("working_memory", working_memory != WORKING_MEMORY)):
+        if given:
+            raise ValueError(f"{name} is for this machine, but Spark's executors have their own: leave it out.")
+
+
+def refuse_beside_stream(y: Any, label: str | None, discrete_features: Any) -> None:
+    """Refuse what would be ignored: a stream was told when it was opened."""
+    auto = isinstance(discrete_features, str) and discrete_features == "auto"
+    given = {"y": y is not None, "label": label is not None, "discrete_features": not auto}
+    for name in (name for name, is_given in given.items() if is_given):
+        raise ValueError(f"{name} is given beside an opened stream, which knows its own: leave it out.")
+
+
 def take_label(X: Any, y: Any, label: str | None, discrete_features: Any) -> tuple[Any, Any]:
     """Split the column `label` off a table, and open files."""
+    if isinstance(X, TableStream | LibsvmStream):
+        refuse_beside_stream(y, label, discrete_features)
+        return X, None
     paths = [X] if isinstance(X, str | os.PathLike) else X
     if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
         if y is not None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from belief.method.settings import Settings, is_count, is_integer
+from belief.cores import n_threads
+from belief.method.settings import Settings, is_integer
 from belief.method.summary import Summary
 from belief.method.targets import Target
 from belief.warn import warn
@@ -17,8 +18,7 @@ def check_resources(n_jobs: Any, working_memory: Any, verbose: Any) -> None:
     """Refuse what is not a number of threads, of MiB, or a loudness."""
     if not isinstance(verbose, int) or verbose < 0:
         raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
-    if not (n_jobs is None or n_jobs == -1 or is_count(n_jobs)):
-        raise ValueError(f"n_jobs must be None, -1 or an integer of at least 1; got {n_jobs!r}.")
+    n_threads(n_jobs)
     if not is_integer(working_memory) or working_memory < 16:
         raise ValueError(f"working_memory must be an integer of at least 16 (MiB); got {working_memory!r}.")
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import belief
+from belief.flags import in_options, option
 from belief.method.settings import Settings, did_you_mean
 
-OPTIONS = {"n_features_to_select": "top", "random_state": "seed"}  # settings that have another name here
 USAGE = "belief select FILE [FILE ...] --label COL [options]"
 EXAMPLES = """examples:
   belief select customers.csv --label left --top 4
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `belief`; return its exit code."""
     options = parser().parse_args(arguments)
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *more: print(f"belief: {message}", file=sys.stderr)
+        warnings.showwarning = lambda message, *more: print(f"belief: {in_options(str(message))}", file=sys.stderr)
         try:
             options.run(options)
             sys.stdout.flush()
@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (ValueError, TypeError, OSError, MemoryError) as error:
             if options.debug:
                 raise
-            print(f"belief: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+            said = " ".join(str(error).split()) or type(error).__name__
+            print(f"belief: {in_options(said)}", file=sys.stderr)
             code = 2 if isinstance(error, UsageError) else 1
         _leave_stdout()
     return code
@@ -100,19 +101,17 @@ def _select_options(command: argparse.ArgumentParser) -> None:
     running.add_argument("--engine", choices=("local", "spark"), default="local", help="this machine, or Spark (local)")
     running.add_argument("--master", metavar="URL", help="of Spark: local[2], spark://host:port, sc://host:port, ...")
     running.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep notes, and go on from them if run again")
-    running.add_argument("--n-jobs", type=int, metavar="N", help="threads (as many as there are cores)")
-    running.add_argument(
-        "--working-memory", type=int, default=1024, metavar="MIB", help="memory to use beside the data (1024)"
-    )
+    running.add_argument("--n-jobs", type=int, metavar="N", help="threads (all cores; -2: all but one)")
+    running.add_argument("--working-memory", type=int, metavar="MIB", help="memory to use beside the data (1024)")
     running.add_argument("--quiet", action="store_true", help="no progress on stderr")
     method = command.add_argument_group("the method")
     for f in Settings.each():
         if isinstance(f.default, bool):
-            method.add_argument(_option(f.name), dest=f.name, action="store_true", help=f.metadata["doc"])
+            method.add_argument(option(f.name), dest=f.name, action="store_true", help=f.metadata["doc"])
             continue
         said = f"{f.metadata['doc']} ({f.default})".replace("%", "%%")
         shown = _choices(f.metadata["allowed"])
-        method.add_argument(_option(f.name), dest=f.name, type=_value, default=f.default, metavar=shown, help=said)
+        method.add_argument(option(f.name), dest=f.name, type=_value, default=f.default, metavar=shown, help=said)
 
 
 def _reading(group: Any) -> None:
@@ -130,10 +129,6 @@ def _writing(group: Any) -> None:
     group.add_argument("--report", type=Path, metavar="FILE", help="the result as a page to look at (.html)")
     group.add_argument("--write-data", type=Path, metavar="FILE", help="the selected columns (.csv, .parquet)")
     group.add_argument("--force", action="store_true", help="write over files that exist")
-
-
-def _option(setting: str) -> str:
-    return "--" + OPTIONS.get(setting, setting).replace("_", "-")
 
 
 def _choices(allowed: str) -> str:
@@ -176,32 +171,38 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
     from belief.data.files import open_files
 
     opened = open_files(options.files, wanted)
+    arrays = isinstance(opened, tuple)  # a stream knows its classes and its discrete columns
     X, y = opened if isinstance(opened, tuple) else (opened, None)
     if options.write_data and not hasattr(X, "files"):
         raise UsageError("--write-data needs columns with names: CSV, Parquet or Arrow.")
     result = belief.select(
-        X, y, **settings, n_jobs=options.n_jobs, working_memory=options.working_memory,
-        verbose=0 if options.quiet else 1, checkpoint=options.checkpoint, discrete_features=wanted.discrete,
+        X, y, **settings, **_given(options, "n_jobs", "working_memory", "checkpoint"),
+        verbose=0 if options.quiet else 1, discrete_features=wanted.discrete if arrays else "auto",
     )  # fmt: skip
     return X, result
 
 
 def _select_on_spark(options: argparse.Namespace, wanted: Any, settings: dict[str, Any]) -> belief.Result:
-    if options.checkpoint or options.write_data:
-        raise UsageError("--checkpoint and --write-data need --engine local.")
+    for name in _given(options, "checkpoint", "write_data", "n_jobs", "working_memory"):
+        raise UsageError(f"{option(name)} needs --engine local.")
     from belief.engines.spark.files import select_files
 
     return select_files(options.files, wanted, Settings(**settings), options.master, 0 if options.quiet else 1)
 
 
+def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Those of the options that were given."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The settings; a wrong one is said by the name it has here, before anything is read."""
+    """The settings; a wrong one is an error of usage, before anything is read."""
     settings = {f.name: getattr(options, f.name) for f in Settings.each()}
     for name, value in settings.items():
         try:
             Settings(**{name: value})
         except ValueError as error:
-            raise UsageError(str(error).replace(name, _option(name), 1)) from None
+            raise UsageError(error) from None
     return settings
 
 

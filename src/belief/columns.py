@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
-from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from belief.data.table import blocks_of
@@ -25,12 +25,24 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         A DataFrame that stays one (`set_output`) keeps the types of its columns.
         """
         frame = nw.from_native(X, eager_only=True, pass_through=True)
-        wanted = _get_output_config("transform", self)["dense"]
-        if isinstance(frame, nw.DataFrame) and frame.implementation.value == wanted:
+        if isinstance(frame, nw.DataFrame) and frame.implementation.value == self._container():
             check_is_fitted(self)
             validate_data(self, X, reset=False, skip_check_array=True)
             return frame[:, np.flatnonzero(self.support_).tolist()].to_native()
         return super().transform(X)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose the container of what `transform` gives: "default", "pandas" or "polars"; None changes nothing."""
+        super().set_output(transform=transform)
+        if transform is not None:
+            self._output = transform  # scikit-learn has it too, under a name that is its own
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return super().__sklearn_clone__().set_output(transform=getattr(self, "_output", None))
+
+    def _container(self) -> str:
+        return getattr(self, "_output", get_config()["transform_output"])
 
     def _keep(self, X: Any, y: Any, weights: Array, selected: Array, scores: Array, ranking: Array) -> None:
         """Set what ends in an underscore."""

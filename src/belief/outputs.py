@@ -7,11 +7,11 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from belief.data.arrow import pyarrow
+from belief.extras import import_optional
 from belief.result import Result
 
 DATA_ENDINGS = (".csv", ".parquet")
@@ -26,7 +26,7 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of a file.")
     if path.exists() and not force:
-        raise ValueError(f"{path} exists already: choose another name, or say --force.")
+        raise ValueError(f"{path} exists already: choose another name, or give force=True.")
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass  # asking for leave is not enough: root has it on file systems that take no files
@@ -34,8 +34,7 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
         raise ValueError(f"{path}: cannot write to the folder {path.parent} ({error.strerror}).") from None
     if endings is REPORT_ENDINGS:
         for module in REPORT_NEEDS:
-            if find_spec(module) is None:
-                raise ValueError(f"{path}: a report needs {module}, the extra 'report': pip install {module}.")
+            import_optional(module, "report")
     elif path.suffix != ".json":
         pyarrow()
 
@@ -74,10 +73,12 @@ def _write_json(result: Result, path: Path) -> None:
 
 
 def _write_ranking(result: Result, path: Path) -> None:
-    from pyarrow import csv, parquet
-
-    write = csv.write_csv if path.suffix == ".csv" else parquet.write_table
+    write = _arrow("csv").write_csv if path.suffix == ".csv" else _arrow("parquet").write_table
     write(_ranking(result), path)
+
+
+def _arrow(module: str) -> Any:
+    return import_optional(f"pyarrow.{module}", "files")
 
 
 RESULT_WRITERS: dict[str, Callable[[Result, Path], None]] = {
@@ -114,14 +115,13 @@ def write_report(result: Result, path: Path, title: str) -> None:
 
 def write_data(stream: Any, result: Result, path: Path) -> None:
     """Write the input with only the selected columns, in the order they had, and the label; read in batches."""
-    from pyarrow import csv, parquet, schema
-
+    schema = pyarrow().schema
     chosen = set(result.selected_names)
     wanted = [name for name in stream.names if name in chosen] + [stream.label]
     kinds = schema([stream.files.schema.field(name) for name in wanted])
     if path.suffix == ".csv":
         kinds = schema([(f.name, getattr(f.type, "value_type", f.type)) for f in kinds])
-    writer = csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
+    writer = _arrow("csv").CSVWriter if path.suffix == ".csv" else _arrow("parquet").ParquetWriter
     with beside(path) as file, writer(str(file), kinds) as out:
         for batch in stream.files.batches(wanted):
             out.write(batch.cast(kinds))

@@ -1,6 +1,6 @@
 """Pictures of a Result on matplotlib axes, for notebooks and papers.
 
->>> import belief.plot
+>>> import belief
 >>> belief.plot.ranking(result)  # doctest: +SKIP
 
 Each function draws on the axes it is given, or on new ones, and returns them. matplotlib is the extra `report`.

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, TextIO
 
+__all__ = ["Progress"]
+
 LABELS = {
     "describe": "reading",
     "sample": "sampling",

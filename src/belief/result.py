@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from itertools import zip_longest
 from typing import Any, Self
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from belief.method.algorithm import Outcome
 from belief.method.arrays import Array
-
-FORMAT = 1  # of to_dict(); a newer one is refused
+from belief.method.settings import Settings
+from belief.older import filled, modern
+from belief.records import array, from_plain, kept, to_plain
 
 
 class Numbered(Sequence[str]):
@@ -38,7 +39,26 @@ class Numbered(Sequence[str]):
         return f"Numbered({self._n})"
 
 
-@dataclass(frozen=True, eq=False)
+def _classes(classes: Array) -> list[Any]:
+    return [c if isinstance(c, str | int | float) else str(c) for c in classes.tolist()]
+
+
+def _names_in(names: Any, values: Mapping[str, Any]) -> Sequence[str]:
+    return Numbered(len(values["weights"])) if names is None else names
+
+
+def _names(names: Sequence[str]) -> Sequence[str] | None:
+    return None if isinstance(names, Numbered) else names
+
+
+def _settings_in(saved: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by today's names; one that has none stays as it is, since it tells what was done."""
+    defaults = Settings().as_dict()
+    now, strange = modern(saved, defaults)
+    return {**filled(now, defaults), **{name: saved[name] for name in strange}}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
     """The outcome of one run of BELIEF.
 
@@ -78,25 +98,25 @@ class Result:
         Seconds by phase.
     """
 
-    weights: Array
-    selected: Array
-    scores: Array
-    relevance: Array
-    marginal: Array
-    n_pairs: int
-    redundancy: Array
-    watched: Array
-    watched_redundancy: Array
-    history: Array
-    constant: Array
-    classes: Array
-    priors: Array
-    n_rows: int
-    sample_size: int
-    seed: int
-    settings: dict[str, Any]
-    feature_names: Sequence[str]
-    timings: dict[str, float] = field(default_factory=dict)
+    weights: Array = array(float)
+    selected: Array = array(np.int64)
+    scores: Array = array(float)
+    relevance: Array = array(float)
+    marginal: Array = array(float)
+    n_pairs: int = kept()
+    redundancy: Array = array(float, ("selected", "selected"))
+    watched: Array = array(np.int64)
+    watched_redundancy: Array = array(float, ("selected", "watched"))
+    history: Array = array(np.int64)
+    constant: Array = array(np.int64)
+    classes: Array = array(write=_classes)
+    priors: Array = array(float)
+    n_rows: int = kept()
+    sample_size: int = kept()
+    seed: int = kept()
+    settings: dict[str, Any] = kept(read=_settings_in)
+    feature_names: Sequence[str] = kept(read=_names_in, write=_names)
+    timings: dict[str, float] = kept(default_factory=dict)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -177,38 +197,16 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
-        plain["classes"] = [c if isinstance(c, str | int | float) else str(c) for c in plain["classes"]]
-        if isinstance(self.feature_names, Numbered):
-            plain["feature_names"] = None
-        return {"format": FORMAT, **plain}
+        return to_plain(self)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`."""
-        if not isinstance(given, Mapping):
-            raise ValueError(f"This is not a result of belief, but a {type(given).__name__}.")
-        if given.get("format", FORMAT) > FORMAT:
-            raise ValueError(
-                f"This result has format {given['format']}, newer than this version of belief reads ({FORMAT}):"
-                " upgrade belief-fs."
-            )
-        missing = [f.name for f in fields(cls) if f.name not in given and f.name != "timings"]
-        if missing:
-            raise ValueError(f"This is not a result of belief: it has no {', '.join(missing)}.")
-        whole = {"selected", "watched", "history", "constant"}
-        arrays = {f.name for f in fields(cls) if f.type == "Array"}
-        values = {f.name: given[f.name] for f in fields(cls) if f.name in given}
-        for name in arrays:
-            values[name] = np.array(values[name], np.int64) if name in whole else np.array(values[name])
-        if values["feature_names"] is None:
-            values["feature_names"] = Numbered(len(values["weights"]))
-        n, w = len(values["selected"]), len(values["watched"])
-        values["redundancy"] = values["redundancy"].reshape(n, n)
-        values["watched_redundancy"] = values["watched_redundancy"].reshape(n, w)
-        values["history"] = values["history"].reshape(len(values["history"]), -1)
-        return cls(**values)
+        """Make a result of what `to_dict` gave, here or in an older version.
+
+        What an older version did not know is filled in, and its settings get the names they have now. What cannot be
+        read, a result of a newer version for one, raises a ValueError.
+        """
+        return from_plain(cls, given)
 
     def __repr__(self) -> str:
         first = ", ".join(self.selected_names[:5]) + (", ..." if len(self.selected) > 5 else "")

@@ -51,7 +51,8 @@ class BeliefSelector(ColumnSelector):
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
     n_jobs : int, default=None
-        Threads; None or -1: as many as the process may use. The result does not depend on it.
+        Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
+        OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
         The seed of the sample and of ties; None draws one and keeps it in `result_.seed`.
     verbose : int, default=0

@@ -98,7 +98,8 @@ class MRMR(Baseline):
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, whose values are their levels. "auto": string, category and boolean columns.
     n_jobs : int, default=None
-        Threads; None or -1: as many as the process may use. The result does not depend on it.
+        Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
+        OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
 
     Attributes
     ----------
@@ -169,7 +170,7 @@ class MRMR(Baseline):
         -------
         self
         """
-        settings = self._checked()
+        settings = checked_settings(self)
         table = open_table(X, self.discrete_features)
         source = _dense(table)
         self.classes_, labels = encode_labels(y, source.n_rows)
@@ -185,15 +186,17 @@ class MRMR(Baseline):
         self._rank(X, y, relevance, found, constant, n)
         return self
 
-    def _checked(self) -> Settings:
-        if not one_of("difference", "quotient")(self.form):
-            raise ValueError(f"form must be 'difference' or 'quotient'; got {self.form!r}.")
-        if not one_of("quantile", "uniform")(self.strategy):
-            raise ValueError(f"strategy must be 'quantile' or 'uniform'; got {self.strategy!r}.")
-        if not (self.bins is None or (is_count(self.bins) and self.bins > 1)):
-            raise ValueError(f"bins must be None or an integer of at least 2; got {self.bins!r}.")
-        check_resources(self.n_jobs, 16, 0)
-        return Settings(n_features_to_select=self.n_features_to_select, redundancy=None)
+
+def checked_settings(chosen: MRMR) -> Settings:
+    """Refuse what a parameter may not be; give those that the method has too."""
+    if not one_of("difference", "quotient")(chosen.form):
+        raise ValueError(f"form must be 'difference' or 'quotient'; got {chosen.form!r}.")
+    if not one_of("quantile", "uniform")(chosen.strategy):
+        raise ValueError(f"strategy must be 'quantile' or 'uniform'; got {chosen.strategy!r}.")
+    if not (chosen.bins is None or (is_count(chosen.bins) and chosen.bins > 1)):
+        raise ValueError(f"bins must be None or an integer of at least 2; got {chosen.bins!r}.")
+    check_resources(chosen.n_jobs, 16, 0)
+    return Settings(n_features_to_select=chosen.n_features_to_select, redundancy=None)
 
 
 def _dense(table: Table) -> Source:

@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 
 from belief.baselines.base import checks
 from belief.baselines.information import information_of
-from belief.baselines.mrmr import MRMR, as_codes, mrmr
+from belief.baselines.mrmr import MRMR, as_codes, checked_settings, mrmr
 from belief.engines.base import spans
 from belief.engines.spark.blocks import Block, Placed
 from belief.engines.spark.engine import SLICE, SparkEngine
@@ -97,7 +97,7 @@ def mrmr_frame(
     no more rows is cut, and its features are selected, exactly as `belief.baselines.MRMR` does it. Vectors that are
     mostly sparse are not cut: a value is 0 or it is not, whatever `bins` and `discrete_features` say.
     """
-    settings = MRMR(n, form=form, bins=bins)._checked()
+    settings = checked_settings(MRMR(n, form=form, bins=bins))
     given = open_frame(df, features, label, discrete_features)
     columns = CodedColumns(df.sparkSession, given.df, given.reader, given.discrete, staging, lambda what: None)
     with columns:

@@ -14,6 +14,7 @@ import numpy as np
 
 from belief.data.labels import RowError, refuse_missing
 from belief.data.source import as_float, frozen
+from belief.extras import import_optional
 from belief.method.arrays import Array
 
 MOST_CATEGORIES = 2**24  # codes are exact in float32 below it
@@ -22,11 +23,7 @@ TILE_ROWS, TILE_COLUMNS = 1024, 128  # of a block, filled column by column while
 
 def pyarrow() -> Any:
     """The library, or a word on how to get it."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise ValueError("Reading tables from files needs pyarrow, the extra 'files': pip install pyarrow.") from None
-    return pyarrow
+    return import_optional("pyarrow", "files")
 
 
 def is_text(kind: Any) -> bool:

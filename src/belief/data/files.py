@@ -54,11 +54,12 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStr
     """Open files of one format and the same columns; of NPZ files, the arrays."""
     kind, files = find_files(paths)
     if kind in ("libsvm", "npz"):
-        if wanted.drop or wanted.keep:
-            raise ValueError("--drop and --keep need columns with names: CSV, Parquet or Arrow.")
+        for option, given in (("drop", wanted.drop), ("keep", wanted.keep)):
+            if given:
+                raise ValueError(f"{option}: columns have names in CSV, Parquet and Arrow files only; got {given!r}.")
         return LibsvmStream(files, wanted.discrete) if kind == "libsvm" else _read_npz(files, wanted.label or "y")
     if wanted.label is None:
-        raise ValueError("Say which column holds the class, with --label NAME.")
+        raise ValueError("Say which column holds the class, with label='name'.")
     pyarrow()
     if kind == "csv":
         table: Tabular = CsvFiles(files, wanted.csv, wanted.label, _names(files, wanted))
@@ -91,7 +92,7 @@ def chosen_names(names: Sequence[str], source: str, wanted: Wanted) -> list[str]
     """The features: all columns but the label, less those dropped, or of those kept."""
     names = [n for n in names if not PANDAS_INDEX.fullmatch(n)]
     position(wanted.label or "", names, source)
-    for option, given in (("--drop", wanted.drop), ("--keep", wanted.keep)):
+    for option, given in (("drop", wanted.drop), ("keep", wanted.keep)):
         for name in given:
             position(name, names, option)
     chosen = [n for n in names if n != wanted.label and n not in wanted.drop and (not wanted.keep or n in wanted.keep)]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from belief.data.arrow import is_text, pyarrow
+from belief.extras import import_optional
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 CSV_BYTES = 2**23  # of text that are parsed at a time
@@ -39,8 +40,7 @@ class DatasetFiles:
     """
 
     def __init__(self, paths: Sequence[Path], kind: str) -> None:
-        from pyarrow import dataset
-
+        dataset = import_optional("pyarrow.dataset", "files")
         self.first, self._read = paths[0], {"parquet": _read_parquet, "arrow": _read_arrow}[kind]
         self._kind = kind.capitalize()
         self._files: list[tuple[Path, dict[str, Any]]] = []  # and what the names of its folders say of each
@@ -86,16 +86,14 @@ class DatasetFiles:
 
 
 def _read_parquet(path: Path, columns: list[str], height: int) -> Iterator[Any]:
-    from pyarrow import parquet
-
+    parquet = import_optional("pyarrow.parquet", "files")
     with parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False) as file:  # a buffer before keeps what it read
         yield from file.iter_batches(height, columns=columns)
 
 
 def _read_arrow(path: Path, columns: list[str], height: int) -> Iterator[Any]:
-    from pyarrow import OSFile, ipc
-
-    with OSFile(str(path)) as file:
+    ipc = import_optional("pyarrow.ipc", "files")
+    with pyarrow().OSFile(str(path)) as file:
         fields = [ipc.open_file(file).schema.get_field_index(name) for name in columns]
         reader = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields))
         for i in range(reader.num_record_batches):
@@ -164,8 +162,7 @@ class CsvFiles:
 
     def refuse_mixed(self, columns: Sequence[str]) -> None:
         """Refuse a column of numbers that a few words have slipped into: as text, each number would be a name."""
-        from pyarrow import compute
-
+        compute = import_optional("pyarrow.compute", "files")
         sample = self._sample
         for name in columns if sample is not None else ():
             values = sample.column(self._names.index(name))
@@ -188,8 +185,7 @@ class CsvFiles:
     def _open(
         self, path: Path, kinds: dict[str, Any] | None, columns: Sequence[str] | None = None, threads: bool = True
     ) -> Any:
-        from pyarrow import csv
-
+        csv = import_optional("pyarrow.csv", "files")
         named = {} if kinds is None else {"column_names": self._names, "skip_rows": int(self._header)}
         if kinds is None and not self._header:
             named = {"autogenerate_column_names": True}
@@ -235,7 +231,7 @@ def _numbers_or_text(values: Any) -> Any:
 
 
 def _cures(name: str) -> str:
-    return f"mend it, leave it empty if it is missing, or take the column as names with --discrete {name}."
+    return f"mend it, leave it empty if it is missing, or take the column as names with discrete_features={[name]!r}."
 
 
 def explained(said: str, names: Sequence[str] | None, label: str | None = None) -> str | None:

@@ -1,8 +1,9 @@
 """Data sets made to measure, whose truth is known, and loaders for the real ones where a user has them."""
 
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from belief.lazy import lazily
 
 if TYPE_CHECKING:
     from belief.datasets.dense import DenseProblem, epsilon_like
@@ -41,9 +42,4 @@ __all__ = [
     "xor100",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    for home, held in _HOMES.items():
-        if name in held:
-            return getattr(import_module(f"belief.datasets.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names})

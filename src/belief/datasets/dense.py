@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from belief.datasets.sparse import _GOLDEN, _check_counts, _mixed, _uniform
+from belief.datasets.sparse import GOLDEN, check_counts, mixed, uniform
 from belief.method.arrays import Array
 
 _APART = 2.56  # standard deviations between the class means of epsilon_like: a linear rule is right in 9 of 10 rows
@@ -105,8 +105,8 @@ def epsilon_like(
     -------
     DenseProblem
     """
-    _check_counts(n_rows=n_rows, n_features=n_features, n_informative=n_informative, block_rows=block_rows)
-    _check_counts(least=0, n_redundant=n_redundant, seed=seed)
+    check_counts(n_rows=n_rows, n_features=n_features, n_informative=n_informative, block_rows=block_rows)
+    check_counts(least=0, n_redundant=n_redundant, seed=seed)
     if n_features < n_informative + n_redundant:
         raise ValueError(
             f"n_features={n_features} is too small for {n_informative} informative and {n_redundant} redundant ones."
@@ -155,8 +155,8 @@ def uniforms(rows: Array, stream: int) -> Array:
     out = np.empty(len(rows))
     state = np.zeros(1, np.uint64)
     for i in range(len(rows)):
-        state[0] = _mixed(np.uint64(stream) + rows[i] * _GOLDEN)
-        out[i] = _uniform(state)
+        state[0] = mixed(np.uint64(stream) + rows[i] * GOLDEN)
+        out[i] = uniform(state)
     return out
 
 
@@ -165,10 +165,10 @@ def _fill(rows: Array, stream: int, out: Array) -> None:
     """Standard normal numbers, two at a time (Box and Muller)."""
     state = np.zeros(1, np.uint64)
     for i in range(len(rows)):
-        state[0] = _mixed(np.uint64(stream) + rows[i] * _GOLDEN)
+        state[0] = mixed(np.uint64(stream) + rows[i] * GOLDEN)
         for j in range(0, out.shape[1], 2):
-            length = math.sqrt(-2.0 * math.log(1.0 - _uniform(state)))
-            angle = 2.0 * math.pi * _uniform(state)
+            length = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))
+            angle = 2.0 * math.pi * uniform(state)
             out[i, j] = length * math.cos(angle)
             if j + 1 < out.shape[1]:
                 out[i, j + 1] = length * math.sin(angle)

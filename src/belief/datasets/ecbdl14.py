@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from belief.datasets.dense import DenseProblem, normals, uniforms
-from belief.datasets.sparse import _check_counts
+from belief.datasets.sparse import check_counts
 from belief.method.arrays import Array
 from belief.method.settings import is_real
 
@@ -69,9 +69,9 @@ def ecbdl14_like(
     -------
     DenseProblem
     """
-    _check_counts(n_rows=n_rows, n_relevant=n_relevant, repeats=repeats, block_rows=block_rows)
-    _check_counts(least=_CENTRE + len(_BEYOND), n_positions=n_positions)
-    _check_counts(least=0, seed=seed)
+    check_counts(n_rows=n_rows, n_relevant=n_relevant, repeats=repeats, block_rows=block_rows)
+    check_counts(least=_CENTRE + len(_BEYOND), n_positions=n_positions)
+    check_counts(least=0, seed=seed)
     if not (is_real(positive) and 0 < positive < 1):
         raise ValueError(f"positive must be between 0 and 1; got {positive!r}.")
     columns = _columns(n_positions)

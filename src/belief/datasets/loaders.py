@@ -15,7 +15,8 @@ import numpy as np
 
 from belief.data.arrow import pyarrow
 from belief.data.libsvm import load_libsvm, read_libsvm
-from belief.datasets.small import _alone, _repeats
+from belief.datasets.small import alone, repeats
+from belief.extras import import_optional
 from belief.method.arrays import Array
 from belief.method.settings import did_you_mean, is_count
 
@@ -90,7 +91,7 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
         raise ValueError(f"max_rows must be None or an integer of at least 1; got {max_rows!r}.")
     entry = _ENTRIES[name]
     X, y, discrete = entry.read(_find(entry, home), max_rows)
-    redundant = None if entry.relevant is None else _repeats(entry.relevant)
+    redundant = None if entry.relevant is None else repeats(entry.relevant)
     return Dataset(X, y, discrete, entry.relevant, redundant, name)
 
 
@@ -188,9 +189,7 @@ def _ecbdl14(path: Path, max_rows: int | None) -> Read:
 
 def _mixed(path: Path, columns: list[str], nominal: tuple[int, ...], max_rows: int | None, skip: int = 0) -> Read:
     """Numbers and strings, the class last, as an Arrow table; of the file no more is parsed than is needed."""
-    pa = pyarrow()
-    from pyarrow import csv
-
+    pa, csv = pyarrow(), import_optional("pyarrow.csv", "files")
     types = {name: pa.float64() for name in columns[:-1]} | {columns[j]: pa.string() for j in nominal}
     try:
         reader = csv.open_csv(
@@ -270,15 +269,15 @@ def _groups(n: int) -> Groups:
 _ECBDL14 = "part of the ECBDL'14 big data competition's set"
 _UCI = "part of the UCI machine learning repository's set"
 _ENTRIES = {
-    "Corral": _kais("Corral", _alone(4)),
-    "Corral100": _kais("Corral100", _alone(4)),
+    "Corral": _kais("Corral", alone(4)),
+    "Corral100": _kais("Corral100", alone(4)),
     "XOR100": _kais("XOR100", ((4,), (6,))),  # not the first two: in the file as published the class is x4 xor x6
     "Parity3+3": _kais("Parity3+3", ((0, 3), (1, 4), (2, 5))),
     "Monk3": _kais("Monk3", ((1,), (3,), (4,))),
-    "Led25n0": _kais("Led25n0", _alone(7)),
-    "Led25n10": _kais("Led25n10", _alone(7)),
-    "Led100n0": _kais("Led100n0", _alone(7)),
-    "Led100n10": _kais("Led100n10", _alone(7)),
+    "Led25n0": _kais("Led25n0", alone(7)),
+    "Led25n10": _kais("Led25n10", alone(7)),
+    "Led100n0": _kais("Led100n0", alone(7)),
+    "Led100n10": _kais("Led100n10", alone(7)),
     "SD1": _kais("SD1", _groups(2), nominal=()),
     "SD2": _kais("SD2", _groups(4), nominal=()),
     "SD3": _kais("SD3", _groups(6), nominal=()),

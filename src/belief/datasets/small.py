@@ -85,7 +85,7 @@ def corral100(n_rows: int = 32, seed: int = 0) -> Problem:
     y = (bits[:, 0] & bits[:, 1]) | (bits[:, 2] & bits[:, 3])
     agrees = np.random.default_rng([seed, 5]).random(n_rows) < 0.75
     bits[:, 5] = np.where(agrees, y, 1 - y)
-    return _binary("Corral-100", bits, y, _alone(4))
+    return _binary("Corral-100", bits, y, alone(4))
 
 
 def xor100(n_rows: int = 50, seed: int = 0) -> Problem:
@@ -94,7 +94,7 @@ def xor100(n_rows: int = 50, seed: int = 0) -> Problem:
     The parameters are those of `corral100`, with 50 rows.
     """
     bits = _bits(n_rows, 99, seed)
-    return _binary("XOR-100", bits, bits[:, 0] ^ bits[:, 1], _alone(2))
+    return _binary("XOR-100", bits, bits[:, 0] ^ bits[:, 1], alone(2))
 
 
 def parity3plus3(n_rows: int = 64, seed: int = 0) -> Problem:
@@ -139,7 +139,7 @@ def sd(n_groups: int = 2, n_rows: int = 75, n_noise: int = 4000, seed: int = 0) 
     copies += _SD_BLUR * rng.standard_normal(copies.shape)
     X = np.hstack([copies, rng.standard_normal((n_rows, n_noise))])
     groups = tuple(tuple(range(a, a + _SD_GROUP)) for a in range(0, n_groups * _SD_GROUP, _SD_GROUP))
-    return Problem(X, y, groups, _repeats(groups), np.zeros(X.shape[1], bool), f"SD{n_groups // 2}")
+    return Problem(X, y, groups, repeats(groups), np.zeros(X.shape[1], bool), f"SD{n_groups // 2}")
 
 
 def madelon(n_rows: int = 2000, seed: int = 0) -> Problem:
@@ -159,7 +159,7 @@ def madelon(n_rows: int = 2000, seed: int = 0) -> Problem:
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(32) % 2)[corner]
     order = rng.permutation(n_rows)  # the rows come corner by corner
-    return Problem(X[order], y[order], _alone(5), np.arange(5, 20), np.zeros(500, bool), "Madelon")
+    return Problem(X[order], y[order], alone(5), np.arange(5, 20), np.zeros(500, bool), "Madelon")
 
 
 def led(n_irrelevant: int = 17, noise: float = 0.0, n_rows: int = 50, seed: int = 0) -> Problem:
@@ -190,12 +190,12 @@ def led(n_irrelevant: int = 17, noise: float = 0.0, n_rows: int = 50, seed: int 
     y = rng.integers(0, 10, n_rows)
     segments = np.array(_SEGMENTS)[y] ^ (rng.random((n_rows, 7)) < noise)
     bits = np.hstack([segments, rng.integers(0, 2, (n_rows, n_irrelevant))])
-    return _binary(f"LED-{n_irrelevant + 8}", bits, y, _alone(7))
+    return _binary(f"LED-{n_irrelevant + 8}", bits, y, alone(7))
 
 
 def _binary(name: str, bits: Array, y: Array, relevant: tuple[tuple[int, ...], ...]) -> Problem:
     """A problem of nominal features."""
-    return Problem(bits.astype(float), y, relevant, _repeats(relevant), np.ones(bits.shape[1], bool), name)
+    return Problem(bits.astype(float), y, relevant, repeats(relevant), np.ones(bits.shape[1], bool), name)
 
 
 def _bits(n_rows: int, n_features: int, seed: int) -> Array:
@@ -205,12 +205,12 @@ def _bits(n_rows: int, n_features: int, seed: int) -> Array:
     return np.random.default_rng(seed).integers(0, 2, (n_rows, n_features))
 
 
-def _alone(n: int) -> tuple[tuple[int, ...], ...]:
+def alone(n: int) -> tuple[tuple[int, ...], ...]:
     """The first n features, each its own group."""
     return tuple((j,) for j in range(n))
 
 
-def _repeats(groups: tuple[tuple[int, ...], ...]) -> Array:
+def repeats(groups: tuple[tuple[int, ...], ...]) -> Array:
     """All but the first feature of each group."""
     return np.array([j for group in groups for j in group[1:]], int)
 

@@ -140,7 +140,7 @@ class _Plan(NamedTuple):
 
 
 def _make(name: str, n_rows: int, plan: _Plan, block_rows: int) -> SparseProblem:
-    _check_counts(n_rows=n_rows, block_rows=block_rows)
+    check_counts(n_rows=n_rows, block_rows=block_rows)
     y = np.empty(n_rows, np.int8)
     X = [_block(a, min(a + block_rows, n_rows), y, plan) for a in range(0, n_rows, block_rows)]
     n_informative = plan.rates.shape[1]
@@ -150,7 +150,8 @@ def _make(name: str, n_rows: int, plan: _Plan, block_rows: int) -> SparseProblem
     return SparseProblem(X, y, informative, groups, np.sort(copies), np.zeros(plan.n_features, bool), name)
 
 
-def _check_counts(least: int = 1, **counts: int) -> None:
+def check_counts(least: int = 1, **counts: int) -> None:
+    """Refuse what is not a number of at least so much, by its name."""
     for name, count in counts.items():
         if not (is_integer(count) and count >= least):
             raise ValueError(f"{name} must be an integer of at least {least}; got {count!r}.")
@@ -165,8 +166,8 @@ def _plan(
     positive: float,
     seed: int,
 ) -> _Plan:
-    _check_counts(n_features=n_features, n_informative=n_informative)
-    _check_counts(least=0, n_real=n_real, n_redundant=n_redundant, seed=seed)
+    check_counts(n_features=n_features, n_informative=n_informative)
+    check_counts(least=0, n_real=n_real, n_redundant=n_redundant, seed=seed)
     if n_features >= 2**31:
         raise ValueError(f"n_features must be below 2**31; got {n_features}.")
     if not (is_real(positive) and 0 < positive < 1):
@@ -211,11 +212,11 @@ def _block(a: int, b: int, y: Array, plan: _Plan) -> csr_array:
 
 # --- compiled --------------------------------------------------------------------------------------------------------
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(cache=True, nogil=True)
-def _mixed(z: np.uint64) -> np.uint64:
+def mixed(z: np.uint64) -> np.uint64:
     """The mixing step of SplitMix64: nearby numbers become unlike each other."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -223,10 +224,10 @@ def _mixed(z: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _uniform(state: Array) -> float:
+def uniform(state: Array) -> float:
     """The next random number, at least 0 and below 1."""
-    state[0] += _GOLDEN
-    return float(_mixed(state[0]) >> np.uint64(11)) * 2.0**-53
+    state[0] += GOLDEN
+    return float(mixed(state[0]) >> np.uint64(11)) * 2.0**-53
 
 
 @njit(cache=True, nogil=True)
@@ -269,21 +270,21 @@ def _fill(
     state = np.zeros(1, np.uint64)
     n = 0
     for row in range(a, b):
-        state[0] = _mixed(np.uint64(seed) + np.uint64(row) * _GOLDEN)
-        label = 1 if _uniform(state) < positive else 0
+        state[0] = mixed(np.uint64(seed) + np.uint64(row) * GOLDEN)
+        label = 1 if uniform(state) < positive else 0
         lo = n
         for j in range(n_informative):
-            if _uniform(state) < rates[label, j]:
+            if uniform(state) < rates[label, j]:
                 n = _insert(indices, values, lo, n, (j * step + shift) % n_features, 1.0)
                 for i in range(copies + j, first, n_informative):
-                    if _uniform(state) < _KEPT:
+                    if uniform(state) < _KEPT:
                         n = _insert(indices, values, lo, n, (i * step + shift) % n_features, 1.0)
         for j in range(n_informative, copies):
-            if _uniform(state) < _REAL_RATE:
-                n = _insert(indices, values, lo, n, (j * step + shift) % n_features, 1.0 - _uniform(state))
-        end = n + int(popular * (1.0 + _SPREAD * (2.0 * _uniform(state) - 1.0)) + _uniform(state))
+            if uniform(state) < _REAL_RATE:
+                n = _insert(indices, values, lo, n, (j * step + shift) % n_features, 1.0 - uniform(state))
+        end = n + int(popular * (1.0 + _SPREAD * (2.0 * uniform(state) - 1.0)) + uniform(state))
         while n < end:
-            rank = min(int(math.exp(stretch * _uniform(state))) - 1, n_features - first - 1)
+            rank = min(int(math.exp(stretch * uniform(state))) - 1, n_features - first - 1)
             n = _insert(indices, values, lo, n, ((first + rank) * step + shift) % n_features, 1.0)
         y[row - a] = label
         indptr[row - a + 1] = n

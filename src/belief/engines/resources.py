@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from belief.cores import n_threads
+
 Report = Callable[..., None]  # rows done, of how many (0: not known), and in what ("comparing")
-
-
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def silent(*how_far: object) -> None:
@@ -24,7 +20,7 @@ class Resources:
 
     Parameters
     ----------
-    n_jobs : threads, None or -1 for as many as there are cores
+    n_jobs : threads, as joblib counts them
     working_memory : bytes the search and the tally may use beside the data
     report : told how many rows have been searched, and of how many
     """
@@ -35,4 +31,4 @@ class Resources:
 
     @property
     def threads(self) -> int:
-        return cores() if self.n_jobs in (None, -1) else self.n_jobs
+        return n_threads(self.n_jobs)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belief.extras import import_optional
 from belief.method.arrays import Array
 
 if TYPE_CHECKING:
@@ -27,15 +28,9 @@ def height(rows: int, each: float = 0.26) -> float:
     return 1.1 + each * max(rows, 2)
 
 
-def matplotlib() -> Any:
-    """The library, or an error that says how to get it."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise ImportError(
-            "Pictures and reports need matplotlib, the extra 'report': pip install 'belief-fs[report]'."
-        ) from None
-    return matplotlib
+def matplotlib(module: str = "") -> Any:
+    """The library or a module of it, or an error that says how to get it."""
+    return import_optional(f"matplotlib{module}", "report")
 
 
 @contextmanager
@@ -43,17 +38,15 @@ def drawing(ax: Axes | None, inches: float) -> Iterator[Axes]:
     """The axes to draw on, new ones where there are none, with names taken as they are."""
     with matplotlib().rc_context(SAFE):
         if ax is None:
-            from matplotlib import pyplot
-
-            _, ax = pyplot.subplots(figsize=(7.2, inches), layout="constrained")
+            _, ax = matplotlib(".pyplot").subplots(figsize=(7.2, inches), layout="constrained")
         yield ax
 
 
 def heat(ax: Axes, values: Array) -> None:
     """Cells of one colour, more or less transparent, to suit any background; with numbers where there is room."""
-    from matplotlib.colors import LinearSegmentedColormap, to_rgb
-
-    colours = LinearSegmentedColormap.from_list("heat", [(*to_rgb(HEAT), 0.0), (*to_rgb(HEAT), 1.0)], N=20)
+    colors = matplotlib(".colors")
+    rgb = colors.to_rgb(HEAT)
+    colours = colors.LinearSegmentedColormap.from_list("heat", [(*rgb, 0.0), (*rgb, 1.0)], N=20)
     edges = np.arange(len(values) + 1) - 0.5
     cells = ax.pcolormesh(edges, edges, values, cmap=colours, vmin=0, vmax=1, clip_on=False)
     ax.invert_yaxis()
@@ -70,13 +63,11 @@ def heat(ax: Axes, values: Array) -> None:
 
 def frames(ax: Axes, sizes: Sequence[int]) -> None:
     """A frame around each group of two and more, along the diagonal."""
-    from matplotlib.patches import Rectangle
-
-    start = -0.5
+    rectangle, start = matplotlib(".patches").Rectangle, -0.5
     for size in sizes:
         if size > 1:
             ax.add_patch(
-                Rectangle((start, start), size, size, fill=False, edgecolor=PAID, linewidth=1.6, clip_on=False)
+                rectangle((start, start), size, size, fill=False, edgecolor=PAID, linewidth=1.6, clip_on=False)
             )
         start += size
 

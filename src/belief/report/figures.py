@@ -77,16 +77,13 @@ def pictures_of(result: Result, names: list[str]) -> dict[str, dict[str, str]]:
 
 
 def _svg(result: Result, name: str, width: Width) -> str:
-    canvas.matplotlib()
-    from matplotlib import style
-    from matplotlib.figure import Figure
-
+    style, figures = canvas.matplotlib(".style"), canvas.matplotlib(".figure")
     picture, file = PICTURES[name], io.BytesIO()
     shown = min(width.top, len(result.selected))
     salt = {"font.size": width.font, "svg.hashsalt": name}
     with style.context(["default", STYLE, salt]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # the browser has letters that matplotlib lacks
-        figure = Figure(figsize=(width.inches, picture.height(shown)), layout="constrained")
+        figure = figures.Figure(figsize=(width.inches, picture.height(shown)), layout="constrained")
         picture.draw(result, figure.add_subplot(), **{option: getattr(width, option) for option in picture.options})
         figure.savefig(file, format="svg", metadata={"Date": None})
     return _inline(file.getvalue(), f"{name}-{width.name}")

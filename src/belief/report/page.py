@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from belief.extras import import_optional
 from belief.report import words
 
 if TYPE_CHECKING:
@@ -27,10 +28,7 @@ def fill(template: str, said: dict[str, Any]) -> str:
 
 @cache
 def _environment() -> Environment:
-    try:
-        import jinja2
-    except ImportError:
-        raise ImportError("Reports need Jinja2, the extra 'report': pip install 'belief-fs[report]'.") from None
+    jinja2 = import_optional("jinja2", "report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("belief.report"),
         autoescape=True,

@@ -3,12 +3,20 @@
 The same pure-Python classes serve classic Spark and Spark Connect, 4.0 and newer.
 """
 
-try:
-    import pyspark.ml  # noqa: F401
-except ModuleNotFoundError as missing:
-    message = "belief.spark needs pyspark, the extra 'spark': pip install 'belief-fs[spark]'."
-    raise ModuleNotFoundError(message) from missing
+from typing import TYPE_CHECKING, Any
 
-from belief.spark.selector import BeliefSelector, BeliefSelectorModel
+from belief.extras import import_optional
+from belief.lazy import lazily
+
+if TYPE_CHECKING:
+    from belief.spark.selector import BeliefSelector, BeliefSelectorModel
 
 __all__ = ["BeliefSelector", "BeliefSelectorModel"]
+
+_get = lazily(__name__, dict.fromkeys(__all__, "belief.spark.selector"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        import_optional("pyspark.ml", "spark")  # or a word on how to get it
+    return _get(name)

@@ -1,4 +1,4 @@
-"""Files read by Spark: what `belief select --engine spark` runs."""
+"""Files read by Spark, as the command line does on request."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from belief.data.files import Wanted, chosen_names, find_files
 from belief.data.tabular import MISSING, CsvFiles
 from belief.engines.spark import select_frame
 from belief.engines.spark.frame import quoted
+from belief.extras import import_optional
 from belief.method.settings import Settings
 from belief.result import Result
 
 
 def session(master: str | None) -> Any:
     """A session on a master: local[2], spark://host:port, yarn, k8s://..., or sc://host:port for Spark Connect."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise ValueError("--engine spark needs PySpark: pip install 'belief-fs[spark]'.") from None
+    SparkSession = import_optional("pyspark.sql", "spark").SparkSession
     if master is None or master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or the executors may be of another environment
     builder = SparkSession.builder.appName("belief")
@@ -37,10 +35,10 @@ def select_files(paths: Sequence[Path], wanted: Wanted, settings: Settings, mast
     """Select features of files that Spark reads; the order of the rows is the one Spark gives them."""
     kind, files = find_files(paths)
     if kind not in ("parquet", "csv", "libsvm"):
-        raise ValueError(f"{paths[0]}: --engine spark reads Parquet, CSV and LIBSVM files; use --engine local.")
+        raise ValueError(f"{paths[0]}: Spark reads Parquet, CSV and LIBSVM files: convert it, or do without Spark.")
     label = "label" if kind == "libsvm" else wanted.label
     if label is None:
-        raise ValueError("Say which column holds the class, with --label NAME.")
+        raise ValueError("Say which column holds the class, with label='name'.")
     spark = session(master)
     from pyspark.errors import PySparkException
 

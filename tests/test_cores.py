@@ -1,0 +1,87 @@
+"""n_jobs as joblib and scikit-learn understand it."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+
+import belief
+from belief.cores import n_threads
+
+HOME = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def eight_cores(monkeypatch):
+    """As on a machine of eight cores where nobody has said anything."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "threads"), [(None, 8), (1, 1), (3, 3), (12, 12), (-1, 8), (-2, 7), (-8, 1), (-9, 1)]
+)
+def test_numbers_count_threads_and_negative_ones_the_cores_left_free(n_jobs, threads):
+    assert n_threads(n_jobs) == threads
+    assert n_jobs is None or n_threads(np.int64(n_jobs)) == threads
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.0, "2", True, np.nan])
+def test_what_is_no_number_of_threads_is_refused(n_jobs):
+    with pytest.raises(ValueError, match=r"^n_jobs must be None or an integer: .*; got"):
+        n_threads(n_jobs)
+
+
+def test_a_context_of_joblib_is_heeded_where_n_jobs_is_not_given():
+    with joblib.parallel_config(n_jobs=2):
+        assert n_threads(None) == 2
+        assert n_threads(5) == 5
+    with joblib.parallel_config(n_jobs=-2):
+        assert n_threads(None) == 7
+    with joblib.parallel_config("threading"):  # says nothing of a number
+        assert n_threads(None) == 8
+
+
+@pytest.mark.parametrize(("value", "threads"), [("3", 3), (" 2,4", 2), ("64", 8), ("0", 1), ("many", 8), ("", 8)])
+def test_the_threads_of_openmp_are_heeded(monkeypatch, value, threads):
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert n_threads(None) == threads
+    assert n_threads(-1) == 8
+
+
+def test_a_worker_of_joblib_has_its_share():
+    """In a process of its own, where OMP_NUM_THREADS was not set when joblib's workers started."""
+    program = (
+        "from joblib import Parallel, delayed, parallel_config\n"
+        "from belief.cores import n_threads\n"
+        "share = lambda n, **more: Parallel(n, **more)(delayed(n_threads)(None) for _ in range(2))[0]\n"
+        "print(share(2), share(2, backend='threading'), n_threads(None))\n"
+        "with parallel_config('loky', inner_max_num_threads=3): print(share(2))"
+    )
+    clean = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")} | {"LOKY_MAX_CPU_COUNT": "8"}
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=clean)
+    shared, threading, alone, inner = map(int, run.stdout.split())
+    assert alone >= 1
+    assert (shared, threading, inner) == (max(1, alone // 2), 1, min(3, alone))
+
+
+def test_the_engine_and_every_face_count_alike():
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    want = belief.select(X, y, 2, n_jobs=1, random_state=0)
+    np.testing.assert_array_equal(belief.select(X, y, 2, n_jobs=-2, random_state=0).weights, want.weights)
+    np.testing.assert_array_equal(belief.BeliefSelector(2, n_jobs=-2, random_state=0).fit(X, y).weights_, want.weights)
+
+
+def test_nothing_private_of_scikit_learn_or_joblib_is_imported():
+    found = []
+    for path in [*HOME.glob("src/**/*.py"), *HOME.glob("tests/*.py"), *HOME.glob("examples/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("sklearn", "joblib"):
+                names = [*node.module.split("."), *(alias.name for alias in node.names)]
+                found += [f"{path.name}: {'.'.join(names)}" for name in names if name.startswith("_")]
+    assert not found

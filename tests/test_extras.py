@@ -1,0 +1,147 @@
+"""Libraries that may be missing, and words that belong to one face only."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import belief
+from belief.data.files import Wanted, open_files
+from belief.extras import MissingExtraError, import_optional
+from belief.flags import in_options
+
+SOURCE = Path(belief.__file__).parent
+OPTIONAL = ("pyarrow", "matplotlib", "pyspark", "pandas", "polars", "jinja2")
+BEHIND_A_DOOR = ("spark", "engines/spark", "baselines/spark.py")  # who is here has a Spark session already
+
+
+def modules(but=()):
+    found = {str(path.relative_to(SOURCE)): path for path in sorted(SOURCE.rglob("*.py"))}
+    return {name: path for name, path in found.items() if not name.startswith(tuple(but))}
+
+
+# --- libraries ---
+
+
+def test_a_library_that_is_there_is_imported():
+    assert import_optional("pyarrow.csv", "files") is sys.modules["pyarrow.csv"]
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"), [("pyarrow.csv", "files"), ("matplotlib", "report"), ("pyspark.ml", "spark")]
+)
+def test_a_library_that_is_missing_is_named_with_the_line_that_installs_it(monkeypatch, name, extra):
+    library = name.partition(".")[0]
+    for module in {library, name, *(m for m in sys.modules if m.partition(".")[0] == library)}:
+        monkeypatch.setitem(sys.modules, module, None)
+    said = rf"needs? {library}, which is not installed: pip install 'belief-fs\[{extra}\]'.$"
+    with pytest.raises(MissingExtraError, match=said) as error:
+        import_optional(name, extra)
+    assert isinstance(error.value, ModuleNotFoundError)
+    assert isinstance(error.value, ValueError)  # one line on the command line
+    assert error.value.name == library
+
+
+def test_what_a_library_lacks_itself_is_not_hidden(monkeypatch, tmp_path):
+    (tmp_path / "lacking.py").write_text("import nothing_of_that_name")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModuleNotFoundError, match="nothing_of_that_name") as error:
+        import_optional("lacking", "files")
+    assert not isinstance(error.value, MissingExtraError)
+
+
+@pytest.mark.parametrize(
+    ("library", "program"),
+    [
+        ("pyspark", "belief.spark.BeliefSelector"),
+        ("pyarrow", "belief.select('a.csv', label='y')"),
+        ("matplotlib", "belief.report.canvas.matplotlib()"),
+    ],
+)
+def test_every_face_says_so(tmp_path, library, program):
+    (tmp_path / "a.csv").write_text("a,y\n1,0\n2,1\n")
+    code = f"import sys; sys.modules[{library!r}] = None\nimport belief, belief.report.canvas, belief.extras\n"
+    code += f"try: {program}\nexcept belief.extras.MissingExtraError as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert f"{library}, which is not installed: pip install 'belief-fs[" in done.stdout
+
+
+@pytest.mark.parametrize("name", modules(but=BEHIND_A_DOOR))
+def test_optional_libraries_come_through_one_door(name):
+    tree = ast.parse((SOURCE / name).read_text())
+    for node in ast.walk(tree):  # what only a type checker sees is no import
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    imported = [a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names]
+    imported += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert not [library for library in imported if library.partition(".")[0] in OPTIONAL]
+
+
+# --- words ---
+
+
+@pytest.mark.parametrize("name", modules(but=("cli.py",)))
+def test_no_option_of_the_command_line_is_in_a_string_elsewhere(name):
+    tree = ast.parse((SOURCE / name).read_text())
+    strings = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    docs = {ast.get_docstring(n, clean=False) for n in ast.walk(tree) if isinstance(n, ast.Module)}
+    assert not [s for s in strings if s not in docs and re.search(r"(?<![\w-])--[a-z]", s)]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Say which column, with label='name'.", "Say which column, with --label name."),
+        ("take it as names with discrete_features=['b c'].", "take it as names with --discrete 'b c'."),
+        ("n_jobs must be an integer; got 0.", "--n-jobs must be an integer; got 0."),
+        ("kappa must be a number; got 3.", "--kappa must be a number; got 3."),
+        ("n_features_to_select=9 with eta=2.0: lower eta, or set redundancy=None.",
+         "--top 9 with --eta 2.0: lower eta, or set --redundancy None."),
+        ("with stratify=True at least one row", "with --stratify at least one row"),
+        ("drop: there is no column 'x'", "--drop: there is no column 'x'"),
+        ("there is no column 'n_jobs': drop it.", "there is no column 'n_jobs': drop it."),
+        ("--kappa must be a number", "--kappa must be a number"),
+    ],
+)  # fmt: skip
+def test_the_command_line_calls_parameters_by_its_options(said, shown):
+    assert in_options(said) == shown
+
+
+# --- what would be ignored is refused ---
+
+
+@pytest.fixture
+def stream(tmp_path):
+    pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20) % 2}).to_parquet(tmp_path / "a.parquet")
+    return open_files([tmp_path / "a.parquet"], Wanted("y"))
+
+
+@pytest.mark.parametrize("given", [{"y": np.arange(20) % 2}, {"label": "y"}, {"discrete_features": ["a"]}])
+def test_what_an_opened_stream_knows_is_refused_beside_it(stream, given):
+    with pytest.raises(ValueError, match=f"{next(iter(given))} is given beside an opened stream.*: leave it out"):
+        belief.select(stream, n_features_to_select=1, **given)
+    assert belief.select(stream, n_features_to_select=1, n_neighbors=3, random_state=0).selected_names == ["a"]
+
+
+@pytest.mark.parametrize("given", [{"n_jobs": 2}, {"working_memory": 99}])
+def test_what_is_for_this_machine_is_refused_on_spark(given):
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe", "sparkSession": None})()
+    with pytest.raises(ValueError, match=f"{next(iter(given))} is for this machine.*: leave it out"):
+        belief.select(frame, label="y", **given)
+
+
+def test_files_without_names_have_none_to_drop(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.eye(4), y=[0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"^keep: columns have names in CSV, .* got \['a'\].$"):
+        open_files([tmp_path / "a.npz"], Wanted(keep=["a"]))
+
+
+def test_the_column_of_the_class_is_asked_for_in_python_words(tmp_path):
+    (tmp_path / "a.csv").write_text("a,y\n1,0\n2,1\n")
+    with pytest.raises(ValueError, match="with label='name'"):
+        belief.select(tmp_path / "a.csv")

@@ -1,0 +1,127 @@
+"""The package's door: what is public, that it works after `import belief`, and that the rest stays inside."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import belief
+
+HOME = Path(__file__).parents[1]
+SOURCE = Path(belief.__file__).parent
+PUBLIC = {
+    "belief": {"BeliefSelector", "Result", "__version__", "baselines", "data", "datasets", "extras", "plot", "progress",
+               "report", "select", "spark"},
+    "belief.baselines": {"MRMR", "Relief", "ReliefF", "mrmr", "mrmr_frame"},
+    "belief.data": {"CsvForm", "Wanted", "load_libsvm", "open_files"},
+    "belief.datasets": {"CHURN", "Dataset", "DenseProblem", "Problem", "SparseProblem", "corral100", "ecbdl14_like",
+                        "epsilon_like", "kddb_like", "led", "load", "madelon", "names", "parity3plus3", "sd",
+                        "url_like", "xor100"},
+    "belief.extras": {"MissingExtraError"},
+    "belief.plot": {"ranking", "redundancy", "relevance_redundancy", "settling", "timings"},
+    "belief.progress": {"Progress"},
+    "belief.report": {"render"},
+    "belief.spark": {"BeliefSelector", "BeliefSelectorModel"},
+}  # fmt: skip
+HEAVY = ("numpy", "scipy", "sklearn", "joblib", "numba", "pandas", "pyarrow", "matplotlib", "pyspark")
+
+
+def fresh(code):
+    """What a program prints, in an interpreter of its own."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def imported_after(code):
+    return fresh(f"import sys; {code}; print(*sorted(set({HEAVY!r}) & set(sys.modules)))").split()
+
+
+# --- what is public ---
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_public_name_works_after_import_belief(module):
+    code = f"import json, belief; m = {module}; print(json.dumps([[n, bool(getattr(m, n))] for n in m.__all__]))"
+    assert json.loads(fresh(code)) == [[name, True] for name in sorted(PUBLIC[module])]
+
+
+def test_no_other_module_says_that_it_is_public():
+    said = [path for path in SOURCE.rglob("*.py") if re.search(r"^__all__ = ", path.read_text(), re.M)]
+    names = {"belief" + "".join(f".{p}" for p in path.relative_to(SOURCE).with_suffix("").parts) for path in said}
+    assert {name.removesuffix(".__init__") for name in names} - {"belief.kernels.dense"} == set(PUBLIC)
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_the_readme_lists_every_public_name(module):
+    row = re.search(rf"^\| `{module}` \| (.*) \|$", (HOME / "README.md").read_text(), re.M)[1]
+    modules = {name.removeprefix("belief.") for name in PUBLIC} if module == "belief" else set()
+    assert set(re.findall(r"`(\w+)`", row)) | (modules - {"belief"}) == PUBLIC[module]
+
+
+def test_names_that_are_not_there():
+    assert set(dir(belief)) == set(belief.__all__)
+    for module in (belief, belief.data, belief.datasets, belief.baselines, belief.spark):
+        with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'nothing'"):
+            module.nothing  # noqa: B018
+
+
+# --- what it costs ---
+
+
+def test_importing_belief_imports_nothing_heavy():
+    assert imported_after("import belief") == []
+
+
+def test_select_does_not_need_scikit_learn():
+    assert "sklearn" not in imported_after("import belief; belief.select")
+
+
+def test_no_module_imports_an_extra_before_it_is_used():
+    modules = "; ".join(name for name in PUBLIC if name != "belief")
+    found = imported_after(f"import belief; {modules}")  # scikit-learn imports pandas where it is installed
+    assert not {"matplotlib", "pyspark"} & set(found)
+
+
+# --- what is private stays inside ---
+
+# Uses of a private name from another module that are still there: (module, name). Nothing may be added.
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+def defined_in(tree):
+    """The private names that a module defines: functions, classes, variables, and attributes of its own objects."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+
+
+def used_in(tree):
+    """The private names a module imports, or takes from what is not `self`, `cls` or `super()`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("belief"):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls", "super()"):
+            yield node.attr
+
+
+def test_no_module_uses_a_private_name_of_another():
+    """A class may use what it inherits; nobody else may reach inside."""
+    trees = {str(p.relative_to(SOURCE)): ast.parse(p.read_text()) for p in SOURCE.rglob("*.py")}
+    homes = defaultdict(set)
+    for module, tree in trees.items():
+        for name in filter(is_private, defined_in(tree)):
+            homes[name].add(module)
+    reached = {
+        (module, name)
+        for module, tree in trees.items()
+        for name in filter(is_private, used_in(tree))
+        if homes[name] and module not in homes[name]
+    }
+    assert not reached, reached
