@@ -9,9 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from belief.explain import Explanation, explained
 from belief.method.algorithm import Outcome
 from belief.method.arrays import Array
-from belief.method.settings import Settings
+from belief.method.redundancy import MEASURES
+from belief.method.redundancy.base import Rule
+from belief.method.relevance import z_of
+from belief.method.settings import Settings, did_you_mean
 from belief.older import filled, modern
 from belief.records import array, from_plain, kept, to_plain
 
@@ -58,6 +62,11 @@ def _settings_in(saved: dict[str, Any], values: Mapping[str, Any]) -> dict[str, 
     return {**filled(now, defaults), **{name: saved[name] for name in strange}}
 
 
+def _unknown(values: Mapping[str, Any]) -> Array:
+    """Of every feature, where an older version did not find out."""
+    return np.full(len(values["weights"]), np.nan)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
     """The outcome of one run of BELIEF.
@@ -66,20 +75,27 @@ class Result:
     ----------
     weights : ndarray of shape (n_features,)
         w, the relevance of each feature as the method sums it.
+    se : ndarray of shape (n_features,)
+        The standard error of each weight.
+    p_value, q_value : ndarray of shape (n_features,)
+        The chance that noise has such a weight; and, of the features with no larger p-value, the share that is noise
+        (Benjamini and Hochberg).
     selected : ndarray of int
         The selected features, in order of selection.
     scores : ndarray
-        J of each of them when it was selected: relevance less the redundancy it paid.
+        J of each of them when it was selected: what redundancy leaves of its relevance.
     relevance : ndarray of shape (n_features,)
-        w normalised to [0, 1] over the features that are not constant.
-    marginal : ndarray of shape (n_features,)
-        Σ cr: how much the feature collides over all pairs of neighbours.
+        w as a share of the largest, and 0 where it is negative; without agreement, from 0 for the least relevant
+        feature to 1 for the most.
+    marginal : ndarray of shape (n_features,) or (0,)
+        Σ cr: how much the feature collides over all pairs of neighbours, where mCR asked for it.
     n_pairs : int
         The pairs of neighbours looked at.
     redundancy : ndarray of shape (n_selected, n_selected)
-        I_α normalised: [a, b] is what the b-th selected feature repeats of the a-th; zeros without mCR.
+        [a, b] is what the b-th selected feature repeats of the a-th: their agreement, or I_α normalised; zeros where
+        nothing was measured.
     watched : ndarray of int
-        The features on the last watch list, whose redundancy was measured.
+        The features with the largest weights, η times as many as were selected.
     watched_redundancy : ndarray of shape (n_selected, n_watched)
         The same between the selected and the watched features.
     history : ndarray of int of shape (n_batches, n_watched)
@@ -99,6 +115,9 @@ class Result:
     """
 
     weights: Array = array(float)
+    se: Array = array(float, since=2, older=_unknown)
+    p_value: Array = array(float, since=2, older=_unknown)
+    q_value: Array = array(float, since=2, older=_unknown)
     selected: Array = array(np.int64)
     scores: Array = array(float)
     relevance: Array = array(float)
@@ -138,62 +157,53 @@ class Result:
         rank[np.concatenate([self.selected, rest])] = np.arange(1, len(rank) + 1)
         return rank
 
-    def explain(self) -> Explanation:
-        """Say of every selected and every watched feature why it was taken or left.
+    def explain(self, feature: str | int | None = None) -> Explanation:
+        """Say why features were taken or left.
+
+        Parameters
+        ----------
+        feature : str or int, default=None
+            The name or the index of one feature; None: all that were selected, and those that came near.
 
         Returns
         -------
         Explanation
-            A list of dictionaries, one a feature, that prints as a table: `feature`, `index`, `rank` (None: left),
-            `relevance`, `paid` (the redundancy it paid when it was selected, or would pay now), `score` (their
-            difference), `repeats` (the selected feature it repeats most), `at` (how much), and `why`. Give it to
-            pandas.DataFrame or polars.DataFrame for one of those.
+            A list of dictionaries, one a feature, that prints as a table. `feature`, `index`, `rank` (None: left);
+            `relevance` and its standard `error`; `p_value` and `q_value`, how likely noise is to do as well; `keeps`,
+            the share of its relevance that nothing selected before repeats; `score`, what it was selected by, or would
+            be next; `repeats`, the selected feature it repeats most, and their `agreement`; and `why`. What was not
+            measured is None. Give it to pandas.DataFrame or polars.DataFrame for one of those.
         """
-        left = self.watched[~np.isin(self.watched, self.selected)]
-        return Explanation([self._taken(t) for t in range(len(self.selected))] + [self._left(j) for j in left])
+        return explained(self, None if feature is None else np.array([self._index(feature)]))
 
-    def _line(self, j: int, rank: int | None, paid: float, repeated: Array, why: str) -> dict[str, Any]:
-        most = int(np.argmax(repeated)) if len(repeated) and repeated.max() > 0 else None
-        repeats = None if most is None else self.feature_names[self.selected[most]]
-        at = 0.0 if most is None else float(repeated[most])
-        return {
-            "feature": self.feature_names[j],
-            "index": int(j),
-            "rank": rank,
-            "relevance": float(self.relevance[j]),
-            "paid": float(paid),
-            "score": float(self.relevance[j] - paid),
-            "repeats": repeats,
-            "at": at,
-            "why": why.format(repeats=f"repeats {repeats!r} at {at:.2f}"),
-        }
+    def _index(self, feature: str | int) -> int:
+        """Where a feature is, by its name or its index."""
+        n = len(self.weights)
+        if isinstance(feature, str):
+            if feature not in self.feature_names:
+                raise ValueError(f"There is no feature {feature!r}{did_you_mean(feature, list(self.feature_names))}.")
+            return list(self.feature_names).index(feature)
+        if not -n <= feature < n:
+            raise ValueError(f"There is no feature {feature}: there are {n}, from 0 on.")
+        return int(feature) % n
 
-    def _taken(self, t: int) -> dict[str, Any]:
-        j = self.selected[t]
-        paid = self.relevance[j] - self.scores[t]
-        if j in self.constant:
-            why = "taken: constant, and nothing else was left"
-        elif t == 0:
-            why = "taken: the most relevant"
-        elif paid > 0:
-            why = "taken: the best left, though it {repeats}"
-        else:
-            why = "taken: the best left"
-        return self._line(j, t + 1, paid, self.redundancy[:t, t], why)
+    @property
+    def z(self) -> Array:
+        """The weights in standard errors."""
+        return z_of(self.weights, self.se)
 
-    def _left(self, j: int) -> dict[str, Any]:
-        repeated = self.watched_redundancy[:, int(np.flatnonzero(self.watched == j)[0])]
-        theta = self.settings["theta"]
-        paid = float(repeated.mean() if theta == "mean" else theta * repeated.sum())
-        # more relevant than one that was taken: only what it repeats can have kept it out
-        kept_out = paid > 0 and self.relevance[j] > self.relevance[self.selected].min()
-        if kept_out:
-            why = "left: {repeats}"
-        elif paid > 0:
-            why = "left: not relevant enough, and {repeats}"
-        else:
-            why = "left: not relevant enough"
-        return self._line(j, None, paid, repeated, why)
+    @property
+    def error_of_relevance(self) -> Array:
+        """The standard error of the relevance."""
+        live = np.setdiff1d(np.arange(len(self.weights)), self.constant)
+        spread = np.ptp(self.weights[live]) if len(live) else 0.0
+        top = self.weights.max(initial=0.0) if self.settings["redundancy"] == "agreement" else spread
+        return self.se / top if top > 0 else np.zeros_like(self.se)
+
+    @property
+    def rule(self) -> Rule:
+        """What redundancy leaves of a score."""
+        return MEASURES[self.settings["redundancy"]].rule(self.settings["theta"])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
@@ -218,39 +228,22 @@ class Result:
         return compact(self)
 
 
-class Explanation(list[dict[str, Any]]):
-    """A table of a few lines, as a list of dictionaries that prints well."""
-
-    def __str__(self) -> str:
-        head = ["rank", "feature", "relevance", "paid", "score", "why"]
-        lines = [head] + [[_cell(line[name]) for name in head] for line in self]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-        return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines)
-
-
-def _cell(value: Any) -> str:
-    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
 def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) -> Result:
     """Turn what the method found into a Result."""
-    selected, watched, mcr = outcome.selection.selected, outcome.watched, outcome.redundancy
-    known = selected[~outcome.difference.constant[selected]] if mcr is not None else selected[:0]
-    among, beside = np.zeros((len(selected), len(selected))), np.zeros((len(selected), len(watched)))
-    for a, j in enumerate(known):
-        row = mcr.row(j, selected[:0])  # type: ignore[union-attr]
-        among[a, : len(known)] = row[mcr.place[known]]  # type: ignore[union-attr]
-        beside[a] = row[mcr.place[watched]]  # type: ignore[union-attr]
+    selected, watched = outcome.selection.selected, outcome.watched
     return Result(
         weights=outcome.w,
+        se=outcome.se,
+        p_value=outcome.p,
+        q_value=outcome.q,
         selected=selected,
         scores=outcome.selection.scores,
         relevance=outcome.relevance,
         marginal=outcome.tally.rates,
         n_pairs=outcome.tally.n_pairs,
-        redundancy=among,
+        redundancy=outcome.repeated(selected),
         watched=watched,
-        watched_redundancy=beside,
+        watched_redundancy=outcome.repeated(watched),
         history=np.array(list(zip_longest(*outcome.history, fillvalue=-1)), np.int64).T,
         constant=np.flatnonzero(outcome.difference.constant),
         classes=outcome.target.names,

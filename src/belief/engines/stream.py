@@ -155,6 +155,10 @@ class StreamEngine(ThreadedEngine):
             ids = np.concatenate([known, new])
             self._fetched = _Fetched(ids, parts, self._engine(parts, self.targets[ids]))
 
+    def rows(self, ids: Array, a: int, b: int) -> Array:
+        engine, located = self._reach([Pairs(ids, ids, np.zeros(len(ids), np.int64), 1)])
+        return engine.rows(located[0].query, a, b)
+
     def _reach(self, batches: Sequence[Pairs]) -> tuple[BlockEngine, list[Pairs]]:
         """The engine that holds the rows of some pairs, and the pairs by where it holds them."""
         if self._whole is not None:

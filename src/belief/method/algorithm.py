@@ -47,12 +47,26 @@ class Outcome:
     tally: Tally
     w: Array
     se: Array
+    p: Array
+    q: Array
     relevance: Array  # w normalised
     selection: Selection
     watched: Array  # the last watch list used
     history: Sequence[Array]  # the watch list made after each batch
     redundancy: Measure | None
     timings: dict[str, float] = field(default_factory=dict)
+
+    def repeated(self, features: Array) -> Array:
+        """What some features repeat of each of the selected ones (lines); 0 where nothing was measured."""
+        selected, constant = self.selection.selected, self.difference.constant
+        out = np.zeros((len(selected), len(features)))
+        if self.redundancy is not None:
+            live = np.flatnonzero(~constant[features])
+            self.redundancy.extend(features[live])
+            for line, j in zip(out, selected.tolist(), strict=True):
+                if not constant[j]:
+                    line[live] = self.redundancy.row(j, features[:0])[self.redundancy.place[features[live]]]
+        return out
 
 
 def belief(

@@ -61,6 +61,9 @@ class _Answers(Protocol):
     ) -> list[Array]:
         """Numbers not above those joint sums, nor far below: cheaper, for what will hardly matter."""
 
+    def rows(self, ids: Array, a: int, b: int) -> Array:
+        """The features a to b of a few rows, as float64; a missing value is a NaN, a category its code."""
+
     def __enter__(self) -> Self:
         """Take what the answers need: threads, a place for blocks."""
 

@@ -73,6 +73,10 @@ class DenseEngine(ThreadedEngine):
             X, rows, at = self.source.rows(np.arange(a, b), 0, self.n_features)
             yield X[rows, at : at + self.n_features]
 
+    def rows(self, ids: Array, a: int, b: int) -> Array:
+        X, at, first = self.source.rows(ids, a, b)
+        return X[at, first : first + b - a].astype(np.float64)
+
     # --- 3. neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:

@@ -83,19 +83,22 @@ class SparseEngine(ThreadedEngine):
     ) -> None:
         super().__init__(source.n_features, targets, discrete, resources, pool)
         self.blocks = source.blocks
-        self.rows = [as_csr(X) for X in self.blocks]
+        self.csr = [as_csr(X) for X in self.blocks]
         self.starts = np.cumsum([0] + [X.shape[0] for X in self.blocks])
 
     # --- 1. the summary ---
 
     def describe(self) -> Summary:
         found = NonZeros(self.n_features)
-        for rows in self.rows:
+        for rows in self.csr:
             found.add(rows)
         return found.summary()
 
     def _values(self) -> Iterator[Array]:
         return (x for X in self.blocks for x in (X.indptr, X.indices, X.data))
+
+    def rows(self, ids: Array, a: int, b: int) -> Array:
+        return self._gather(ids)[:, a:b].toarray().astype(np.float64)
 
     # --- 3. neighbours ---
 
@@ -117,7 +120,7 @@ class SparseEngine(ThreadedEngine):
             group = self.targets[start + a : start + b] if search.n_groups > 1 else np.zeros(b - a, np.int32)
             best = (own.found.d2, own.found.key, own.found.row)
             sparse.nearest(
-                self.rows[block], (a, b), first + start, group,
+                self.csr[block], (a, b), first + start, group,
                 key(search.seed, TIES, np.arange(a, b) + first + start), queries, norm, sample.row, by, scale, best,
             )  # fmt: skip
 
@@ -156,7 +159,7 @@ class SparseEngine(ThreadedEngine):
     def _rows_of(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
         """The queries and where each pair has its own, and the same of the neighbours."""
         if len(self.blocks) == 1:
-            return self.rows[0], pairs.query, self.rows[0], pairs.neighbour
+            return self.csr[0], pairs.query, self.csr[0], pairs.neighbour
         ids, query = np.unique(pairs.query, return_inverse=True)
         others, neighbour = np.unique(pairs.neighbour, return_inverse=True)
         return as_csr(self._gather(ids)), query, as_csr(self._gather(others)), neighbour

@@ -40,6 +40,9 @@ class Share:
     def score(self, w: Array, gathered: Array, n_selected: int) -> Array:
         return w * gathered
 
+    def score_after(self, w: float, repeated: Array) -> float:
+        return float(w * np.prod(1.0 - self.theta * repeated))
+
 
 class Agreement:
     """R between features, measured when asked for: a line for each feature that is or may soon be selected."""

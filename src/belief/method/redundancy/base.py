@@ -42,6 +42,9 @@ class Rule(Protocol):
     def score(self, w: Array, gathered: Array, n_selected: int) -> Array:
         """J."""
 
+    def score_after(self, w: float, repeated: Array) -> float:
+        """J of a feature that repeats the selected ones so much."""
+
 
 class Measure(Protocol):
     """How much features repeat each other, measured when asked for, of those in a pool that can be extended."""

@@ -32,6 +32,9 @@ class Payment:
         weight = 1.0 / max(n_selected, 1) if self.theta in ("auto", "mean") else float(self.theta)
         return w - weight * gathered
 
+    def score_after(self, w: float, repeated: Array) -> float:
+        return float(self.score(np.array(w), repeated.sum(), len(repeated)))
+
 
 class MCR:
     """I_α between features, measured when asked for.
