@@ -88,6 +88,7 @@ def test_no_module_imports_an_extra_before_it_is_used():
 
 # --- what is private stays inside ---
 
+
 # Uses of a private name from another module that are still there: (module, name). Nothing may be added.
 def is_private(name):
     return name.startswith("_") and not name.startswith("__") and name != "_"

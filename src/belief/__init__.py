@@ -17,10 +17,12 @@ from belief.lazy import lazily
 if TYPE_CHECKING:
     from belief import baselines, data, datasets, extras, plot, progress, report, spark
     from belief.api import select
+    from belief.method.settings import PAPER
     from belief.result import Result
     from belief.selector import BeliefSelector
 
 __all__ = [
+    "PAPER",
     "BeliefSelector",
     "Result",
     "__version__",
@@ -41,7 +43,12 @@ except PackageNotFoundError:  # run from a source tree that is not installed
     __version__ = "0.0.0"
 
 _MODULES = ("baselines", "data", "datasets", "extras", "plot", "progress", "report", "spark")
-_HOMES = {"BeliefSelector": "belief.selector", "Result": "belief.result", "select": "belief.api"}
+_HOMES = {
+    "BeliefSelector": "belief.selector",
+    "PAPER": "belief.method.settings",
+    "Result": "belief.result",
+    "select": "belief.api",
+}
 
 __getattr__ = lazily(__name__, _HOMES | {name: f"{__name__}.{name}" for name in _MODULES})
 

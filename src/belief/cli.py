@@ -18,7 +18,7 @@ from typing import Any
 
 import belief
 from belief.flags import in_options, option
-from belief.method.settings import Settings, did_you_mean
+from belief.method.settings import PAPER, Settings
 
 USAGE = "belief select FILE [FILE ...] --label COL [options]"
 EXAMPLES = """examples:
@@ -105,13 +105,12 @@ def _select_options(command: argparse.ArgumentParser) -> None:
     running.add_argument("--working-memory", type=int, metavar="MIB", help="memory to use beside the data (1024)")
     running.add_argument("--quiet", action="store_true", help="no progress on stderr")
     method = command.add_argument_group("the method")
+    method.add_argument("--paper", action="store_true", help="the settings of the paper, but for those that are given")
     for f in Settings.each():
-        if isinstance(f.default, bool):
-            method.add_argument(option(f.name), dest=f.name, action="store_true", help=f.metadata["doc"])
-            continue
         said = f"{f.metadata['doc']} ({f.default})".replace("%", "%%")
         shown = _choices(f.metadata["allowed"])
-        method.add_argument(option(f.name), dest=f.name, type=_value, default=f.default, metavar=shown, help=said)
+        unless = argparse.SUPPRESS  # given
+        method.add_argument(option(f.name), dest=f.name, type=_value, default=unless, metavar=shown, help=said)
 
 
 def _reading(group: Any) -> None:
@@ -134,7 +133,8 @@ def _writing(group: Any) -> None:
 def _choices(allowed: str) -> str:
     """The words a setting may be, and X where it may be a number."""
     number = ["X"] if re.search("number|integer|share", allowed) else []
-    return "|".join(re.findall(r"'(\w+)'", allowed) + number + ["None"] * ("or None" in allowed))
+    pairs = ["NAME=X,..."] if "mapping" in allowed else []
+    return "|".join(re.findall(r"'(\w+)'", allowed) + number + pairs + ["None"] * ("or None" in allowed))
 
 
 def _value(text: str) -> Any:
@@ -142,6 +142,8 @@ def _value(text: str) -> Any:
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)
+    if "=" in text:
+        return {name: _value(value) for name, _, value in (part.rpartition("=") for part in text.split(","))}
     return None if text == "None" else text
 
 
@@ -197,12 +199,12 @@ def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """The settings; a wrong one is an error of usage, before anything is read."""
-    settings = {f.name: getattr(options, f.name) for f in Settings.each()}
-    for name, value in settings.items():
-        try:
-            Settings(**{name: value})
-        except ValueError as error:
-            raise UsageError(error) from None
+    given = {f.name: getattr(options, f.name) for f in Settings.each() if hasattr(options, f.name)}
+    settings = {**(PAPER if options.paper else {}), **given}
+    try:
+        Settings(**settings)
+    except ValueError as error:
+        raise UsageError(error) from None
     return settings
 
 
@@ -260,16 +262,12 @@ def run_demo(options: argparse.Namespace) -> None:
 
 def run_explain(options: argparse.Namespace) -> None:
     """Carry out `belief explain`."""
-    table = _read_result(options.result).explain()
+    result = _read_result(options.result)
     if options.feature is None:
-        print(table)
+        print(result.explain())
         return
-    known = [line["feature"] for line in table]
-    if options.feature not in known:
-        near = did_you_mean(options.feature, known)
-        raise ValueError(f"{options.feature!r} is not among the selected and watched features{near}.")
-    for name, value in table[known.index(options.feature)].items():
-        shown = "-" if value is None else f"{value:.3f}" if isinstance(value, float) else value
+    for name, value in result.explain(options.feature)[0].items():
+        shown = "-" if value is None else f"{value:.3g}" if isinstance(value, float) else value
         print(f"{name:10} {shown}")
 
 

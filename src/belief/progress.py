@@ -16,6 +16,7 @@ LABELS = {
     "sample": "sampling",
     "neighbours": "searching",
     "tally": "weighing",
+    "confidence": "judging",
     "redundancy": "selecting",
 }
 EVERY_LIVE, EVERY_PLAIN = 0.1, 10.0  # seconds between two lines of a phase, on a terminal and elsewhere

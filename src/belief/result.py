@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from belief.explain import Explanation, explained
-from belief.method.algorithm import Outcome
 from belief.method.arrays import Array
+from belief.method.outcome import Outcome
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
@@ -77,6 +77,8 @@ class Result:
         w, the relevance of each feature as the method sums it.
     se : ndarray of shape (n_features,)
         The standard error of each weight.
+    noise : ndarray of shape (n_features,)
+        The weight that noise would have in each feature's place.
     p_value, q_value : ndarray of shape (n_features,)
         The chance that noise has such a weight; and, of the features with no larger p-value, the share that is noise
         (Benjamini and Hochberg).
@@ -85,7 +87,7 @@ class Result:
     scores : ndarray
         J of each of them when it was selected: what redundancy leaves of its relevance.
     relevance : ndarray of shape (n_features,)
-        w as a share of the largest, and 0 where it is negative; without agreement, from 0 for the least relevant
+        w, above that of noise, as a share of the largest, and 0 below; without agreement, from 0 for the least relevant
         feature to 1 for the most.
     marginal : ndarray of shape (n_features,) or (0,)
         Σ cr: how much the feature collides over all pairs of neighbours, where mCR asked for it.
@@ -104,8 +106,12 @@ class Result:
         The constant features, which come last.
     classes, priors : ndarray
         The classes in order, and their shares of the rows.
-    n_rows, sample_size, seed : int
-        The rows of the data, how many of them were sampled, and the seed: the same seed gives the same result.
+    n_rows, sample_size, n_neighbors, seed : int
+        The rows of the data, how many of them were sampled, the neighbours looked for of each class (or in all), and
+        the seed: the same seed gives the same result.
+    stopped : str
+        Why the sample grew no more: "settled", a larger one would select the same; "level", it would find little more;
+        "limit", it would take too long; "all rows", there are no more; "as asked for".
     settings : dict
         The settings of the run.
     feature_names : sequence of str
@@ -116,6 +122,7 @@ class Result:
 
     weights: Array = array(float)
     se: Array = array(float, since=2, older=_unknown)
+    noise: Array = array(float, since=2, older=lambda values: np.zeros(len(values["weights"])))
     p_value: Array = array(float, since=2, older=_unknown)
     q_value: Array = array(float, since=2, older=_unknown)
     selected: Array = array(np.int64)
@@ -132,6 +139,8 @@ class Result:
     priors: Array = array(float)
     n_rows: int = kept()
     sample_size: int = kept()
+    n_neighbors: int = kept(since=2, older=lambda values: values["settings"]["n_neighbors"])
+    stopped: str = kept(since=2, older=lambda values: "as asked for")
     seed: int = kept()
     settings: dict[str, Any] = kept(read=_settings_in)
     feature_names: Sequence[str] = kept(read=_names_in, write=_names)
@@ -196,8 +205,10 @@ class Result:
     def error_of_relevance(self) -> Array:
         """The standard error of the relevance."""
         live = np.setdiff1d(np.arange(len(self.weights)), self.constant)
-        spread = np.ptp(self.weights[live]) if len(live) else 0.0
-        top = self.weights.max(initial=0.0) if self.settings["redundancy"] == "agreement" else spread
+        if self.settings["redundancy"] == "agreement":
+            top = (self.weights - self.noise)[live].max(initial=0.0)
+        else:
+            top = np.ptp(self.weights[live]) if len(live) else 0.0
         return self.se / top if top > 0 else np.zeros_like(self.se)
 
     @property
@@ -234,6 +245,7 @@ def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) 
     return Result(
         weights=outcome.w,
         se=outcome.se,
+        noise=outcome.null.mean,
         p_value=outcome.p,
         q_value=outcome.q,
         selected=selected,
@@ -250,6 +262,8 @@ def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) 
         priors=outcome.target.P,
         n_rows=outcome.n_rows,
         sample_size=outcome.sample_size,
+        n_neighbors=outcome.n_neighbors,
+        stopped=outcome.stopped,
         seed=outcome.seed,
         settings=settings,
         feature_names=names,

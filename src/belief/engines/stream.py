@@ -44,6 +44,8 @@ SAVE_EVERY = 30.0  # seconds of search between two notes of what has been found
 class StreamEngine(ThreadedEngine):
     """The Engine protocol over a Stream, whose targets it reads too."""
 
+    reads_again = True
+
     def __init__(self, stream: Stream, label: str, resources: Resources, notes: Notes | None = None) -> None:
         super().__init__(0, np.zeros(0, np.int32), np.zeros(0, bool), resources)
         self.stream, self._label, self.notes = stream, label, notes or Notes()
@@ -155,9 +157,9 @@ class StreamEngine(ThreadedEngine):
             ids = np.concatenate([known, new])
             self._fetched = _Fetched(ids, parts, self._engine(parts, self.targets[ids]))
 
-    def rows(self, ids: Array, a: int, b: int) -> Array:
+    def rows(self, ids: Array, columns: Array) -> Array:
         engine, located = self._reach([Pairs(ids, ids, np.zeros(len(ids), np.int64), 1)])
-        return engine.rows(located[0].query, a, b)
+        return engine.rows(located[0].query, columns)
 
     def _reach(self, batches: Sequence[Pairs]) -> tuple[BlockEngine, list[Pairs]]:
         """The engine that holds the rows of some pairs, and the pairs by where it holds them."""

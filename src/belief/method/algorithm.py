@@ -11,15 +11,19 @@ watch list. When the sample grows, what was found is kept.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from belief.method.arrays import Array
+from belief.method.confidence import Null, Stands, p_values, q_values, threshold
 from belief.method.difference import Difference
+from belief.method.growing import Reach, Step, next_step, rivals
+from belief.method.null import bias, pair_weights, pull, rates, rows_for, scale, sharing
+from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.protocols import Engine, Notes, Search
 from belief.method.redundancy import MEASURES
@@ -32,41 +36,8 @@ from belief.method.summary import Summary
 from belief.method.targets import Target
 from belief.warn import warn
 
+EXPECTED = 32  # features to make ready for, where their number is to be found
 Phase = Callable[[str, str], None]  # told the name of each phase as it begins, and a detail ("batch 2 of 4")
-
-
-@dataclass
-class Outcome:
-    """All that one run found, as the method names it."""
-
-    difference: Difference
-    target: Target
-    n_rows: int
-    sample_size: int
-    seed: int
-    tally: Tally
-    w: Array
-    se: Array
-    p: Array
-    q: Array
-    relevance: Array  # w normalised
-    selection: Selection
-    watched: Array  # the last watch list used
-    history: Sequence[Array]  # the watch list made after each batch
-    redundancy: Measure | None
-    timings: dict[str, float] = field(default_factory=dict)
-
-    def repeated(self, features: Array) -> Array:
-        """What some features repeat of each of the selected ones (lines); 0 where nothing was measured."""
-        selected, constant = self.selection.selected, self.difference.constant
-        out = np.zeros((len(selected), len(features)))
-        if self.redundancy is not None:
-            live = np.flatnonzero(~constant[features])
-            self.redundancy.extend(features[live])
-            for line, j in zip(out, selected.tolist(), strict=True):
-                if not constant[j]:
-                    line[live] = self.redundancy.row(j, features[:0])[self.redundancy.place[features[live]]]
-        return out
 
 
 def belief(
@@ -86,10 +57,13 @@ def belief(
     """
     run = _Run(engine, settings, phase, notes or Notes())
     run.describe(check)
-    run.sample_rows()
-    run.search()
-    run.weigh()
-    return run.select()
+    step = run.first_step()
+    while step.reason is None:
+        run.search(step.size)
+        run.weigh()
+        outcome = run.select()
+        step = run.next_step(outcome)
+    return replace(outcome, stopped=step.reason)
 
 
 class _Run:
@@ -100,6 +74,7 @@ class _Run:
         self.timings: dict[str, float] = {}
         self.clock = partial(_timed, self.timings, phase)
         self.measure = MEASURES.get(settings.redundancy or "")
+        self.found = Neighbours.zero(0, 1, 1)
         self.pairs: list[Pairs] = []  # of each batch
         self.tally: Tally | None = None  # the sums so far
         self.watch_lists: list[Array] = []  # the features of the largest w after each batch
@@ -111,29 +86,60 @@ class _Run:
         check(self.summary, engine.target)
         self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
         self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)
-        self.n_select = settings.select_of(engine.n_features)
-        self.n_watch = settings.watch_of(self.n_select)
+        self.asked = search_of(settings, engine.target, self.summary.m, self.seed)
+        self.n_watch = settings.watch_of(settings.select_of(engine.n_features))
 
-    def sample_rows(self) -> None:
-        s, sampling = self.settings.sample_of(self.summary.m), self.settings.sampling
+    # --- the sample, and how it grows ---
+
+    def first_step(self) -> Step:
+        """Draw the largest sample that may be wanted; the queries are the first of it."""
+        m, sampling = self.summary.m, self.settings.sampling
+        s = self.settings.sample_of(m)
+        self.reach = Reach.of(m, self.engine.n_features) if self.settings.grows else Reach(s, s)
+        most = max(s, self.reach.same, self.reach.worth)
         with self.clock("sample"):
-            quota = quota_of(sampling, s, self.engine.target.counts)
-            self.sample = self.engine.sample(quota, self.seed).in_order(sampling, s)
+            quota = quota_of(sampling, most, self.engine.target.counts)
+            self.sample = self.engine.sample(quota, self.seed).in_order(sampling, most)
+        return Step(s, None)
 
-    def search(self) -> None:
-        """Find the neighbours of the sampled rows, and make batches of pairs of them."""
-        engine, sample = self.engine, self.sample
-        with self.clock("neighbours"):
-            search = search_of(self.settings, engine.target, self.summary.m, self.seed)
-            found = self.notes.neighbours() or engine.nearest(sample, self.difference, search)
-            self.notes.keep_neighbours(found)
-            cut = batches(len(sample.row), self.settings.batch_size)
-            self.pairs = [pairs_of(sample, found, part, engine.target) for part in cut]
-            engine.expect(self.pairs)
+    def next_step(self, outcome: Outcome) -> Step:
+        """Stop, and say why, or go on with more queries."""
+        s, m = len(self.found.row), self.summary.m
+        if s >= m or not self.settings.grows:
+            return Step(s, "all rows" if s >= m else "as asked for")
+        with self.clock("redundancy", "has it settled?"):
+            w = outcome.w - outcome.null.mean
+            live = outcome.selection.selected[~self.difference.constant[outcome.selection.selected]]
+            lowest = float(outcome.selection.scores[len(live) - 1] * w.max(initial=0.0)) if len(live) else 0.0
+            race = rivals(np.where(self.difference.constant, -np.inf, w), outcome.se, live, lowest)
+            R = outcome.redundancy.between(race) if outcome.redundancy is not None else np.eye(len(race))
+            here = np.arange(len(live))
+            jump = self.engine.reads_again
+            return next_step(w[race], outcome.se[race], R, here, s, m, self.reach, jump=jump, seed=self.seed)
+
+    def search(self, size: int) -> None:
+        """Find the neighbours of the first `size` sampled rows, but for those known, and make batches of pairs."""
+        engine, known = self.engine, len(self.found.row)
+        with self.clock("neighbours", f"of {size:,} rows" if known else ""):
+            noted = self.notes.neighbours()
+            if noted is not None and len(noted.row) > known:
+                self.found = Neighbours(*(x[:size] for x in vars(noted).values()))
+            if len(self.found.row) < size:
+                new = self.sample.part(slice(len(self.found.row), size))
+                more = engine.nearest(new, self.difference, self.asked)
+                self.found = self.found.followed_by(more) if len(self.found.row) else more
+                self.notes.keep_neighbours(self.found)
+            cut = [slice(known + x.start, known + x.stop) for x in batches(size - known, self.settings.batch_size)]
+            new_pairs = [pairs_of(self.sample, self.found, part, engine.target) for part in cut]
+            engine.expect(new_pairs)
+        self.pairs += new_pairs
+
+    # --- sums, and what they say ---
 
     def weigh(self) -> None:
-        """Add up the batches, those noted before but for one."""
-        if (noted := self.notes.sums()) is not None:
+        """Add up the batches, but for those noted before."""
+        noted = self.notes.sums()
+        if noted is not None and len(self.watch_lists) < len(noted[1]) <= len(self.pairs):
             self.tally, self.watch_lists = noted
         measure = self.measure
         rates = measure.collisions(self.settings.kappa) if measure is not None and measure.sums_rates else None
@@ -153,18 +159,53 @@ class _Run:
         return relevance(self.tally, v), v
 
     def select(self) -> Outcome:
-        engine, tally, constant = self.engine, self.tally, self.difference.constant
+        engine, settings, tally, constant = self.engine, self.settings, self.tally, self.difference.constant
         assert tally is not None
         w, v = self._weights()
+        se = engine.target.error(tally, v, w)
+        with self.clock("confidence"):
+            null = self._null(w, se, v)
+            z = null.z(w)
+            p, q = np.ones_like(w), np.ones_like(w)
+            p[~constant] = p_values(z[~constant])
+            q[~constant] = q_values(p[~constant])
         with self.clock("redundancy"):
-            order = by_weight(w, contenders(tally, constant, self.n_select + self.n_watch))
-            measured = self._measured(first_pool(order, self.n_select, engine.columns_at_once))
-            normal, selection = selected_by(measured, self.settings, w, constant, order, self.n_select)
-        watched = self.watch_lists[-2] if len(self.pairs) > 1 else self.watch_lists[-1]
+            n_select = settings.select_of(engine.n_features)
+            order = by_weight(w, contenders(tally, constant, n_select + self.n_watch))
+            stands = Stands(z, threshold(p[~constant])) if settings.n_features_to_select == "auto" else None
+            if stands is not None:
+                order = stands.first(order)
+                n_select = len(order)
+            measured = self._measured(first_pool(order, min(n_select, EXPECTED), engine.columns_at_once))
+            normal, selection = selected_by(measured, settings, w, null, constant, order, n_select, stands)
         return Outcome(
-            self.difference, engine.target, self.summary.m, len(self.sample.row), self.seed, tally, w,
-            engine.target.error(tally, v, w), normal, selection, watched, self.watch_lists, measured, self.timings,
+            self.difference, engine.target, self.summary.m, len(self.found.row), self.asked.size, self.seed, tally, w,
+            se, null, p, q, normal, selection, self._watched(w, len(selection.selected)), self.watch_lists, measured,
+            self.timings,
         )  # fmt: skip
+
+    def _null(self, w: Array, se: Array, v: Array) -> Null:
+        """The weights that noise would have, from the pairs, their distances, and a few of the sampled rows."""
+        assert self.tally is not None
+        query, neighbour = (np.concatenate([getattr(x, name) for x in self.pairs]) for name in ("query", "neighbour"))
+        weights = np.concatenate([pair_weights(x, self.tally, v) for x in self.pairs])
+        per_class = v if v.ndim == 1 else v.mean(axis=1)
+        grows = rates(self.found.d2, self.sample.target[: len(self.found.row)]) if self.asked.n_groups > 1 else None
+        found = pull(self._few_rows, self.difference, 0.0 if grows is None else float(grows.mean()))
+        lifted = np.zeros_like(w) if grows is None else bias(grows, per_class, found.slope)
+        return Null.of(w, lifted, scale(se, sharing(query, neighbour, weights), found.single, lifted))
+
+    def _few_rows(self, columns: Array) -> Array:
+        """Some features of the first few queries."""
+        return self.engine.rows(self.sample.row[: rows_for(self.engine.n_features)][: len(self.found.row)], columns)
+
+    def _watched(self, w: Array, n_selected: int) -> Array:
+        """The last watch list used, where the measure uses them; else the features of the largest w."""
+        if self.measure is not None and self.measure.sums_rates:
+            return self.watch_lists[-2] if len(self.pairs) > 1 else self.watch_lists[-1]
+        n = self.settings.watch_of(n_selected)
+        assert self.tally is not None
+        return by_weight(w, contenders(self.tally, self.difference.constant, n))[:n]
 
     def _measured(self, pool: Array) -> Measure | None:
         if self.measure is None:
@@ -176,17 +217,18 @@ class _Run:
 
 
 def selected_by(
-    measured: Measure | None, settings: Settings, w: Array, constant: Array, order: Array, n_select: int
-) -> tuple[Array, Selection]:
+    measured: Measure | None, settings: Settings, w: Array, null: Null, constant: Array, order: Array, n_select: int,
+    stands: Stands | None,
+) -> tuple[Array, Selection]:  # fmt: skip
     """The weights as scores, and the selection; constant features come last."""
     if measured is None:
         normal = normalise(w, constant)
         found = Selection(order[:n_select], normal[order[:n_select]])
     else:
         rule = measured.rule(settings.theta)
-        normal = rule.normalise(w, constant)
-        found = forward_selection(normal, order, n_select, measured, rule, w)
-    return normal, constants_last(found, constant, n_select)
+        normal = rule.normalise(w - null.mean if rule.above_noise else w, constant)
+        found = forward_selection(normal, order, n_select, measured, rule, w, stands if rule.above_noise else None)
+    return normal, found if stands is not None else constants_last(found, constant, n_select)
 
 
 def search_of(settings: Settings, target: Target, m: int, seed: int) -> Search:

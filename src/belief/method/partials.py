@@ -41,6 +41,10 @@ class Neighbours:
     def copy(self) -> Self:
         return type(self)(*(getattr(self, f.name).copy() for f in fields(self)))
 
+    def followed_by(self, other: Self) -> Self:
+        """These queries, and after them those."""
+        return type(self)(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+
     def with_targets(self, first: int, targets: Array, before: Self | None = None) -> Self:
         """With the targets: of the rows from `first` on these are, the others were known before."""
         target = np.full(self.row.shape, -1, targets.dtype)

@@ -61,8 +61,8 @@ class _Answers(Protocol):
     ) -> list[Array]:
         """Numbers not above those joint sums, nor far below: cheaper, for what will hardly matter."""
 
-    def rows(self, ids: Array, a: int, b: int) -> Array:
-        """The features a to b of a few rows, as float64; a missing value is a NaN, a category its code."""
+    def rows(self, ids: Array, columns: Array) -> Array:
+        """Some features of some rows, as float64; a missing value is a NaN, a category its code."""
 
     def __enter__(self) -> Self:
         """Take what the answers need: threads, a place for blocks."""
@@ -88,6 +88,7 @@ class Engine(_Answers, Protocol):
     n_features: int
     discrete: Array
     target: Target
+    reads_again: bool  # whether a search reads all data anew, so that few of them are better than small ones
     columns_at_once: int  # features whose joint sums are measured for little more than the asking
 
     def fingerprint(self) -> bytes:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from belief.method.arrays import Array
+from belief.method.confidence import Stands
 from belief.method.redundancy.base import Measure, Rule
 from belief.method.relevance import comparable
 
@@ -33,17 +34,21 @@ def first_pool(order: Array, n_select: int, columns_at_once: int) -> Array:
 
 
 def forward_selection(
-    w: Array, order: Array, n_select: int, measure: Measure, rule: Rule, weights: Array | None = None
-) -> Selection:
+    w: Array, order: Array, n_select: int, measure: Measure, rule: Rule, weights: Array | None = None,
+    stands: Stands | None = None,
+) -> Selection:  # fmt: skip
     """Select n_select of the features in `order` (by falling w): each time the largest J, by the rule.
 
-    `w` are the weights as scores; `weights` as they are, by which ties may go.
+    `w` are the weights as scores; `weights` as they are, by which ties may go; `stands` says which features may still
+    be selected, and ends the selection where none may.
     """
     n_select = min(n_select, len(order))
-    race = _Race(w, order, measure, rule, weights)
+    race = _Race(w, order, measure, rule, weights, stands)
     scores: list[float] = []
     while len(scores) < n_select:
         best, score = race.best(n_select)
+        if score == -np.inf and scores:
+            break
         scores.append(score)
         race.take(best, n_select)
     return Selection(np.array(race.selected, np.int64), np.array(scores))
@@ -52,8 +57,11 @@ def forward_selection(
 class _Race:
     """The features that may still win: those of the pool, exactly known, and those outside, bounded."""
 
-    def __init__(self, w: Array, order: Array, measure: Measure, rule: Rule, weights: Array | None) -> None:
-        self.w, self.measure, self.rule = w, measure, rule
+    def __init__(
+        self, w: Array, order: Array, measure: Measure, rule: Rule, weights: Array | None, stands: Stands | None
+    ) -> None:
+        self.w, self.measure, self.rule, self.stands = w, measure, rule, stands
+        self.most = np.zeros(len(w) if stands else 0)  # the largest redundancy with a selected feature
         self.weights = w if weights is None else comparable(weights)
         self.selected: list[int] = []
         self.inside = np.intersect1d(measure.pool, order)
@@ -63,10 +71,15 @@ class _Race:
         self.floors: dict[int, Array] = {}  # feature that may be next -> lower bounds of its redundancy with outside
 
     def _score(self, features: Array) -> Array:
-        return self.rule.score(self.w[features], self.gathered[features], len(self.selected))
+        J = self.rule.score(self.w[features], self.gathered[features], len(self.selected))
+        if self.stands is not None and self.selected:
+            J = np.where(self.stands.of(features, self.most[features]), J, -np.inf)
+        return J
 
     def _gather(self, features: Array, row: Array) -> None:
         self.gathered[features] = self.rule.gather(self.gathered[features], row)
+        if self.stands is not None:
+            self.most[features] = np.maximum(self.most[features], row)
 
     def _likely(self, n_select: int) -> Array:
         """The features that may be selected next."""
@@ -78,7 +91,7 @@ class _Race:
         while True:
             exact = self._score(self.inside)
             J, ceiling = np.round(exact, 10), np.round(self._score(self.outside), 10)
-            rivals = self.outside[ceiling >= J.max(initial=-np.inf)]
+            rivals = self.outside[(ceiling >= J.max(initial=-np.inf)) & (ceiling > -np.inf)]
             if not len(rivals):
                 at = self._first(J)
                 return int(self.inside[at]), float(exact[at])

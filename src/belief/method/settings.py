@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -17,10 +18,13 @@ from belief.method.redundancy import MEASURES
 AUTO_SAMPLE = 2_000  # sample_size="auto": to begin with; "fixed": or AUTO_SHARE of the rows, if that is more
 AUTO_SHARE = 0.01
 FEWEST_NEIGHBOURS, MOST_NEIGHBOURS = 10, 20  # n_neighbors="auto"
-PAPER: dict[str, Any] = {  # the settings of the paper; how many features are selected is the user's
-    "n_neighbors": 10, "sample_size": "fixed", "sampling": "random", "class_weight": "prior", "scale": "sigma",
-    "redundancy": "mcr", "theta": "mean", "eta": 2.0, "kappa": 0.8, "batch_size": 0.25,
-}  # fmt: skip
+# The settings of the paper, where the defaults differ, and those it names; how many features is the user's business.
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {
+        "n_neighbors": 10, "sample_size": "fixed", "sampling": "random", "class_weight": "prior", "scale": "sigma",
+        "redundancy": "mcr", "theta": "mean", "eta": 2.0, "kappa": 0.8, "batch_size": 0.25,
+    }
+)  # fmt: skip
 
 
 def is_integer(x: object) -> bool:
@@ -179,6 +183,11 @@ class Settings:
         if is_share(self.sample_size):
             return max(1, math.ceil(self.sample_size * m - 1e-9))  # type: ignore[operator]
         return min(m, int(self.sample_size))
+
+    @property
+    def grows(self) -> bool:
+        """Whether the sample grows until the selection has settled; a proportional one is not the beginning of more."""
+        return self.sample_size == "auto" and self.sampling != "proportional"
 
     def watch_of(self, n_select: int) -> int:
         """The length of the watch list, ⌈|S|·η⌉."""

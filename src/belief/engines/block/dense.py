@@ -73,9 +73,9 @@ class DenseEngine(ThreadedEngine):
             X, rows, at = self.source.rows(np.arange(a, b), 0, self.n_features)
             yield X[rows, at : at + self.n_features]
 
-    def rows(self, ids: Array, a: int, b: int) -> Array:
-        X, at, first = self.source.rows(ids, a, b)
-        return X[at, first : first + b - a].astype(np.float64)
+    def rows(self, ids: Array, columns: Array) -> Array:
+        X, at, first = self.source.columns(ids, columns)
+        return X[at, first : first + len(columns)].astype(np.float64)
 
     # --- 3. neighbours ---
 

@@ -97,8 +97,8 @@ class SparseEngine(ThreadedEngine):
     def _values(self) -> Iterator[Array]:
         return (x for X in self.blocks for x in (X.indptr, X.indices, X.data))
 
-    def rows(self, ids: Array, a: int, b: int) -> Array:
-        return self._gather(ids)[:, a:b].toarray().astype(np.float64)
+    def rows(self, ids: Array, columns: Array) -> Array:
+        return self._gather(ids)[:, columns].toarray().astype(np.float64)
 
     # --- 3. neighbours ---
 

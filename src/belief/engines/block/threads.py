@@ -43,6 +43,7 @@ class ThreadedEngine:
     """
 
     target: Target  # of all rows; set by whoever knows, where the engine is asked for a sample
+    reads_again = False
     columns_at_once = 0
 
     def __init__(

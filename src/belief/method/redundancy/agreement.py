@@ -27,11 +27,12 @@ class Share:
 
     theta: float
     start: ClassVar[float] = 1.0
+    above_noise: ClassVar[bool] = True
     ties_by_weight: ClassVar[bool] = True
 
     def normalise(self, w: Array, constant: Array) -> Array:
         """w⁺ = max(w, 0)/max w, and 0 for all where no w is positive."""
-        top = w[~constant].max(initial=0.0)
+        top = w[~constant].max(initial=0.0)  # w may have been freed of what noise has
         return np.where(constant | (w <= 0.0), 0.0, w / top) if top > 0.0 else np.zeros_like(w)
 
     def gather(self, gathered: Array, row: Array) -> Array:
@@ -95,6 +96,9 @@ class Agreement:
             return np.zeros((len(lines), len(columns)))
         watches = [(pairs, lines) for pairs in self._evidence.batches]
         return correlation(reduce(Joint.merge, self._evidence.joint(watches, columns)))
+
+    def between(self, features: Array) -> Array:
+        return self._measured(features, features)
 
     def floor(self, features: Array, others: Array) -> None:
         """Nothing is cheaper than R itself, and J falls fast enough without."""

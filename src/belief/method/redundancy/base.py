@@ -31,6 +31,7 @@ class Rule(Protocol):
     """What redundancy leaves of a score: it may not rise when more is repeated."""
 
     start: ClassVar[float]  # the redundancy a feature has gathered before anything is selected
+    above_noise: ClassVar[bool]  # whether a weight counts from that of noise on
     ties_by_weight: ClassVar[bool]  # whether a tie goes to the larger w; else it goes to the smaller index
 
     def normalise(self, w: Array, constant: Array) -> Array:
@@ -69,6 +70,9 @@ class Measure(Protocol):
 
     def row(self, feature: int, likely: Array) -> Array:
         """How much each of the pool repeats a feature; `likely` are those that may be asked for next."""
+
+    def between(self, features: Array) -> Array:
+        """How much some features repeat each other."""
 
     def floor(self, features: Array, others: Array) -> Array | None:
         """Lower bounds of that, of some features (lines) with features outside the pool; None: no cheap ones."""

@@ -20,6 +20,7 @@ class Payment:
 
     theta: float | str
     start: ClassVar[float] = 0.0
+    above_noise: ClassVar[bool] = False
     ties_by_weight: ClassVar[bool] = False
 
     def normalise(self, w: Array, constant: Array) -> Array:
@@ -141,6 +142,12 @@ class MCR:
         out = np.where(measured, self._normalise(I), 0.0)
         out[self.place[feature]] = 0.0
         return out
+
+    def between(self, features: Array) -> Array:
+        """I_α normalised, of those that were measured; the larger of both ways."""
+        self.extend(features)
+        I = np.stack([self.row(j, features[:0])[self.place[features]] for j in features.tolist()])
+        return np.maximum(I, I.T)
 
     def floor(self, features: Array, others: Array) -> Array:
         """Lower bounds of the normalised I_α of some features (lines) with features outside the pool (columns)."""

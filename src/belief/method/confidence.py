@@ -1,0 +1,117 @@
+"""How sure (section 6c of the method): p-values against the weights of noise, q-values, and how many features stand.
+
+What is computed of the weights of noise (null.py) leaves a small common shift. It is estimated from the features that
+look irrelevant, and held near 0 by how far off the computed null was ever seen (`recentre`). So few features, or none
+that is irrelevant, do no harm.
+
+    w, bias, spread of noise ─► recentre ─► Null ─► p ─► q ─► how many features stand
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from belief.method.arrays import Array
+from belief.method.null import ratio
+from belief.warn import warn
+
+LOOKS_NULL = 1.0  # a larger z says nothing about the null: it may be relevance
+OFF = 0.5  # by how much z of the computed null is off: the spread of its mean over 27 kinds of tables was 0.1 to 0.6
+LEVEL = 0.01  # of Benjamini and Hochberg, for the number of features
+REPEATED = 0.5  # a feature that agrees more than this with a selected one repeats it
+
+
+@dataclass(frozen=True)
+class Null:
+    """The weights that noise would have in each feature's place: mean and spread; a spread of 0 is not known."""
+
+    mean: Array
+    spread: Array
+
+    @classmethod
+    def of(cls, w: Array, bias: Array, spread: Array) -> Self:
+        """From the computed bias and spread, and what the weights that look irrelevant say of both."""
+        known = spread > 0
+        shift, width = recentre(ratio(w - bias, spread)[known])
+        return cls(np.where(known, bias + shift * spread, 0.0), spread * width)
+
+    def z(self, w: Array) -> Array:
+        """W in standard deviations above noise; -inf, that is p = 1, for features without variance."""
+        return np.where(self.spread > 0, ratio(w - self.mean, self.spread), -np.inf)
+
+
+def recentre(z: Array) -> tuple[float, float]:
+    """The mean of the null and its spread with the uncertainty of that mean.
+
+    The z below LOOKS_NULL are taken for a normal of spread 1 cut off there, and its mean has the prior N(0, OFF²).
+    """
+    low = z[z < LOOKS_NULL]
+    mean = _falling_root(lambda m: float((low - m).sum()) + len(low) * _mills(LOOKS_NULL - m) - m / OFF**2)
+    edge, mills = LOOKS_NULL - mean, _mills(LOOKS_NULL - mean)
+    known = 1.0 / OFF**2 + len(low) * (1.0 - mills * (edge + mills))
+    return mean, math.sqrt(1.0 + 1.0 / known)
+
+
+def _mills(x: float) -> float:
+    """φ(x)/Φ(x)."""
+    return math.exp(-x * x / 2.0) * math.sqrt(2.0 / math.pi) / math.erfc(-x / math.sqrt(2.0))
+
+
+def _falling_root(score: Callable[[float], float], low: float = -4.0, high: float = 4.0) -> float:
+    """Where a falling function is 0, by halving."""
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if score(middle) > 0 else (low, middle)
+    return (low + high) / 2.0
+
+
+def p_values(z: Array) -> Array:
+    """One-sided: the chance that noise reaches z."""
+    return np.array([0.5 * math.erfc(x / math.sqrt(2.0)) for x in z.tolist()])
+
+
+def q_values(p: Array) -> Array:
+    """Benjamini and Hochberg: the share of noise to expect among the features with p no larger."""
+    order = np.argsort(p, kind="stable")
+    ranked = p[order] * len(p) / np.arange(1, len(p) + 1)
+    q = np.empty_like(p)
+    q[order] = np.minimum(np.minimum.accumulate(ranked[::-1])[::-1], 1.0)
+    return q
+
+
+def threshold(p: Array, level: float = LEVEL) -> float:
+    """The largest p that Benjamini and Hochberg would still call a find; 0 if nothing is."""
+    steps = level * np.arange(1, len(p) + 1) / len(p)
+    return float(steps[np.sort(p) <= steps].max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Stands:
+    """Which features may be selected, where their number is to be found: those that can be told from noise.
+
+    `largest_p` is the p-value up to which a feature is a find.
+    """
+
+    z: Array
+    largest_p: float
+
+    def of(self, features: Array, most: Array) -> Array:
+        """Which of them may still be selected; `most` is the largest agreement of each with a selected one.
+
+        That only grows, so a feature that has dropped out never comes back.
+        """
+        left = p_values(self.z[features] * (1.0 - most))
+        return (most <= REPEATED) & (left <= self.largest_p) & (self.largest_p > 0)
+
+    def first(self, order: Array) -> Array:
+        """Those that may be selected to begin with; at least the first of all."""
+        stand = order[self.of(order, np.zeros(len(order)))]
+        if not len(stand):
+            warn("No feature can be told from noise: the one with the largest weight is selected.")
+            return order[:1]
+        return stand

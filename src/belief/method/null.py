@@ -1,0 +1,155 @@
+"""What the weight of a feature of noise looks like (section 6c of the method).
+
+A feature of noise does not have z = w/se of mean 0 and spread 1, for two reasons, and both can be computed:
+
+* **It took part in the search.** At the edge of a neighbourhood the number of rows grows as e^(rate·d²), so a row that
+  differs by Δ in one feature is e^(-rate·Δ²) times as likely to be a neighbour. Where other features part the classes,
+  misses are far and their rate is low: noise is held together less in misses than in hits, and its w is positive. The
+  distances of the neighbours tell the rates (`rates`), a few rows tell what they do to a feature (`pull`), and together
+  the `bias`.
+* **Queries share neighbours.** A row at the border is a near miss of many queries, and its one value counts in all of
+  them. With Δ(a, b) = mean + h(a) + h(b) + g(a, b), the variance of w is that of independent queries times a mean of
+  two numbers that the pairs alone tell (`sharing`), weighted by how much of the variance of Δ is due to h
+  (`Pull.single`).
+
+    pairs (ids, weights), d² of neighbours -> sharing, rates        a few rows of the sample -> pull
+                                          └──────────────► bias, spread of w of noise ◄──────┘
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from belief.method.arrays import Array
+from belief.method.difference import Difference
+from belief.method.partials import Pairs, Tally
+
+TRUST = 0.05  # the part of the bias that may be wrong; 0.04 was seen where noise had a raw z of 26
+ROWS = (24, 128)  # the fewest and the most rows `pull` looks at
+CELLS = 50_000_000  # and how many Δ, so that wide data pay a second or two
+CHUNK = 2048  # features at a time: the sums of 128 rows then take 8 MB
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """By how much shared rows inflate the variance of w: of the part due to single rows, and of that due to pairs."""
+
+    rows: float
+    pairs: float
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What taking part in the search does to each feature: arrays of shape (F,)."""
+
+    slope: Array  # by how much the mean Δ of neighbours falls when the rate grows by one
+    single: Array  # variance of Δ due to a row of the pair, over the variance left when the other row is given
+
+
+def pair_weights(pairs: Pairs, tally: Tally, v: Array) -> Array:
+    """What Δ of each pair counts in w: v(c)/DC[c] for a miss, -v(c)/EC[c] for a hit, some of both with a weight."""
+    v = v if v.ndim == 1 else v.mean(axis=1)
+    each = np.repeat(v, 2) * np.tile([1.0, -1.0], len(v)) / np.maximum(tally.count.mean(axis=1), 1.0)
+    if pairs.weight is None:
+        return each[pairs.kind]
+    return pairs.weight * each[pairs.kind] + (1.0 - pairs.weight) * each[pairs.kind + 1]
+
+
+def sharing(queries: Array, neighbours: Array, weights: Array) -> Sharing:
+    """How far the pairs share rows; `queries` and `neighbours` are row ids, and w = Σ weights·Δ."""
+    ids, code = np.unique(np.concatenate([queries, neighbours]), return_inverse=True)
+    query, neighbour = code.reshape(2, -1)
+    pair = np.minimum(query, neighbour) * np.int64(len(ids)) + np.maximum(query, neighbour)
+    alone = _energy(np.arange(len(weights)), weights)
+    return Sharing(
+        _energy(code, np.tile(weights, 2)) / alone, _energy(np.unique(pair, return_inverse=True)[1], weights) / alone
+    )
+
+
+def _energy(code: Array, weights: Array) -> float:
+    """Sum of the squares of the sums of weights by code."""
+    return float(np.square(np.bincount(code, weights)).sum())
+
+
+def rates(distances: Array, classes: Array) -> Array:
+    """How fast the number of rows grows with d² at the edge of a neighbourhood: d log N / d(d²).
+
+    Parameters
+    ----------
+    distances : array of shape (queries, |C|, k)
+        d² of the neighbours of each class, nearest first; infinite where there are fewer.
+    classes : array of shape (queries,)
+        The class of each query.
+
+    Returns
+    -------
+    array of shape (|C|, |C|)
+        By class of the query and class of the neighbour: the gaps to the farthest neighbour are exponential with this
+        rate, so it is one over their mean. 0, that is no correction, where all neighbours are equally far.
+    """
+    there = np.isfinite(distances)
+    known = np.where(there, distances, 0.0)
+    gaps = np.where(there, known.max(axis=2, keepdims=True) - known, 0.0)
+    members = (np.arange(distances.shape[1])[:, None] == classes).astype(float)
+    return ratio(members @ np.maximum(there.sum(axis=2) - 1.0, 0.0), members @ gaps.sum(axis=2))
+
+
+def rows_for(features: int) -> int:
+    """How many rows `pull` is worth: all ROWS[1] but on very wide data."""
+    return int(np.clip(math.sqrt(CELLS / max(features, 1)), *ROWS))
+
+
+def pull(values: Callable[[Array], Array], d: Difference, rate: float) -> Pull:
+    """Measure what a rate of growth does to each feature, on a few rows, of which `values` gives some features."""
+    parts = []
+    for a in range(0, d.n_features, CHUNK):
+        cut = slice(a, min(a + CHUNK, d.n_features))
+        sums = _tilted_sums(values(np.arange(cut.start, cut.stop)), d.unit[cut], d.discrete[cut], rate)
+        parts.append(_moments(sums))
+    return Pull(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _tilted_sums(values: Array, units: Array, nominal: Array, rate: float) -> Array:
+    """Sums of 1, Δ, Δ², Δ³ from each row to the others, a pair counted e^(-rate·Δ²) times: (4, n, F)."""
+    sums = np.zeros((4, *values.shape))
+    for lag in range(1, len(values)):
+        other = np.roll(values, lag, axis=0)
+        gap = np.where(nominal, (values != other) + 0.0 * (values - other), np.abs(values - other) / units)
+        term = np.nan_to_num(np.exp(-rate * gap * gap))
+        gap = np.nan_to_num(gap)
+        for power in sums:
+            power += term
+            term = term * gap
+    return sums
+
+
+def _moments(sums: Array) -> tuple[Array, Array]:
+    """Slope and single of a `Pull`: cov(Δ, Δ²), and var h over the mean variance of Δ from one row."""
+    total = sums.sum(axis=1)
+    mean, square, cube = (ratio(power, total[0]) for power in total[1:])
+    by_row = ratio((ratio(sums[1], sums[0]) ** 2 * sums[0]).sum(axis=0), total[0])
+    others = np.maximum((sums[0] > 0).sum(axis=0) - 1.0, 2.0)
+    within = (square - by_row) * others / (others - 1.0)
+    return cube - mean * square, np.clip(ratio(square - mean**2 - within, within), 0.0, 1.0)
+
+
+def bias(rate: Array, class_weight: Array, slope: Array) -> Array:
+    """The w that noise has because it takes part in the search."""
+    hits = np.diag(rate)
+    misses = (rate.sum(axis=1) - hits) / max(len(rate) - 1, 1)
+    return float(class_weight @ (hits - misses)) * slope
+
+
+def scale(se: Array, shared: Sharing, single: Array, lifted: Array) -> Array:
+    """The spread of w of noise: se, with shared rows and the uncertainty of the bias accounted for."""
+    inflation = single * shared.rows + (1.0 - single) * shared.pairs
+    return np.where(se > 0, np.hypot(se * np.sqrt(inflation), TRUST * lifted), 0.0)
+
+
+def ratio(a: Array, b: Array) -> Array:
+    """Return a/b, and 0 where b is not positive."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)

@@ -1,0 +1,129 @@
+"""Which other feature a feature matters with, where it says nothing alone.
+
+A feature that matters with another (exclusive or, parity) differs from a neighbour of another class where the other
+does not, and along with it from a neighbour of its own class. So the differences of the two go together among
+the hits of a query and against each other among its misses. With cov the covariance among the neighbours of one query
+and class, about their own mean, averaged over queries (weighed by class as w is),
+
+    slope_h[i, j] = cov_hit[i, j]/cov_hit[j, j],   slope_m likewise
+
+are what Δ_i gains among hits and among misses for every unit that Δ_j gains. If j had not been in the distance,
+neighbours would differ in it as any two rows do, by μ_j instead of the mean Δ̄_j of the pairs: so w[i] would be lower by
+
+    fall[i, j] = (slope_h[i, j] - slope_m[i, j]) · (μ_j - Δ̄_j)
+
+Features that add up, copies and noise have the same slope among hits and misses. A partner is named where the
+difference of the covariances is beyond chance and the fall takes more than half of w. The fall is that without j and
+all that repeats it: where a copy of j stays in the distance, taking out j alone changes less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Self
+
+import numpy as np
+
+from belief.method.arrays import Array
+
+HALF = 0.5  # the share of its weight a feature must lose without its partner,
+ERRORS = 2.0  # even if what it loses is so many standard errors less
+LEVEL = 0.001  # the chance of naming any pair that is none
+
+
+@dataclass(frozen=True)
+class Together:
+    """Sums over queries by their class, of n features: they add up over blocks and batches."""
+
+    hit: Array  # |C| x n x n: of the covariance among the hits of a query
+    miss: Array
+    squares: Array  # of the square of hit less miss
+    count: Array  # |C|: queries
+
+    @classmethod
+    def of(cls, D: Array, present: Array, labels: Array) -> Self:
+        """Sums over some queries.
+
+        Parameters
+        ----------
+        D : array of shape (queries, classes, k, n)
+            Δ between each query and its neighbours of each class.
+        present : array of bool of shape (queries, classes, k)
+            Which neighbours there are.
+        labels : array of int of shape (queries,)
+            The class of each query.
+        """
+        each = _covariance(D, present)
+        hit = each[np.arange(len(D)), labels]
+        miss = (each.sum(axis=1) - hit) / (D.shape[1] - 1)
+        own = (labels == np.arange(D.shape[1])[:, None]).astype(float)
+        hits, misses, squares = (np.einsum("cq,qij->cij", own, part) for part in (hit, miss, (hit - miss) ** 2))
+        return cls(hits, misses, squares, own.sum(axis=1))
+
+    def merge(self, other: Self) -> Self:
+        return type(self)(
+            self.hit + other.hit, self.miss + other.miss, self.squares + other.squares, self.count + other.count
+        )
+
+
+def _covariance(D: Array, present: Array) -> Array:
+    """Covariance of the differences among the neighbours of one query and class."""
+    there = present[..., None]
+    count = np.maximum(there.sum(axis=2, keepdims=True), 2)
+    apart = np.where(there, D - np.where(there, D, 0.0).sum(axis=2, keepdims=True) / count, 0.0)
+    covariance: Array = np.swapaxes(apart, 2, 3) @ apart / (count - 1)
+    return covariance
+
+
+def z_scores(sums: Together, v: Array) -> Array:
+    """How many standard errors the covariance among hits is above that among misses."""
+    n = np.maximum(sums.count, 2)[:, None, None]
+    mean = (sums.hit - sums.miss) / n
+    spread = np.maximum(sums.squares / n - mean**2, 0.0) / (n - 1)
+    share = v[:, None, None]
+    error = np.sqrt((share**2 * spread).sum(axis=0))
+    return _off_diagonal(np.divide((share * mean).sum(axis=0), error, out=np.zeros_like(error), where=error > 1e-12))
+
+
+def falls(sums: Together, v: Array, near: Array, anyhow: Array) -> Array:
+    """What w[i] would lose without feature j in the distance.
+
+    Parameters
+    ----------
+    sums : Together
+    v : array of shape (|C|,)
+        The weights of the classes.
+    near, anyhow : array of shape (n,)
+        The mean Δ of the pairs (of hits and misses alike), and that of any two sampled rows.
+    """
+    share = (v / np.maximum(sums.count, 1))[:, None, None]
+    slopes = _slopes((share * sums.hit).sum(axis=0)) - _slopes((share * sums.miss).sum(axis=0))
+    return _off_diagonal(slopes * (anyhow - near))
+
+
+def _slopes(cov: Array) -> Array:
+    """What row i gains for every unit of column j."""
+    own = np.diagonal(cov)
+    slopes: Array = np.divide(cov, own, out=np.zeros_like(cov), where=own > 1e-12)
+    return slopes
+
+
+def _off_diagonal(a: Array) -> Array:
+    np.fill_diagonal(a, 0.0)
+    return a
+
+
+def threshold(n: int, level: float = LEVEL) -> float:
+    """The z that none of the pairs of n features reaches by chance, but in `level` of the cases."""
+    return NormalDist().inv_cdf(1.0 - level / max(n * (n - 1) / 2, 1))
+
+
+def partners(fall: Array, z: Array, w: Array) -> tuple[Array, Array]:
+    """The partner of each feature, -1 if it has none, and the share of w it would lose without it (at most 1)."""
+    lost = np.divide(fall, w[:, None], out=np.zeros_like(fall), where=w[:, None] > 0)
+    lost[z < threshold(len(w))] = 0.0
+    best = lost.argmax(axis=1)
+    line = np.arange(len(w))
+    most, sure = lost[line, best], 1.0 - ERRORS / np.maximum(z[line, best], ERRORS)
+    return np.where(most * sure >= HALF, best, -1), np.clip(most, 0.0, 1.0)
