@@ -74,7 +74,8 @@ def select(
         that every executor reaches; "auto": a temporary folder where Spark runs on one machine, and memory elsewhere.
     **settings
         The other settings of :class:`BeliefSelector`, by the same names: `n_neighbors`, `sample_size`, `sampling`,
-        `class_weight`, `batch_size`, `neighborhood`, `scale`, `redundancy`, `theta`, `eta`, `kappa`, `random_state`.
+        `class_weight`, `batch_size`, `neighborhood`, `scale`, `redundancy`, `theta`, `eta`, `kappa`, `copies`,
+        `random_state`.
         `**belief.PAPER` are those of the paper.
 
     Returns

@@ -73,8 +73,15 @@ def _line(result: Result, j: int) -> dict[str, Any]:
         "score": score,
         "repeats": None if most is None else result.feature_names[result.selected[most]],
         "agreement": None if repeated is None else float(repeated[most]) if most is not None else 0.0,
+        "partner": _partner(result, rank),
     }
     return {**line, "why": _why(result, j, line)}
+
+
+def _partner(result: Result, rank: int | None) -> str | None:
+    """The selected feature it matters with."""
+    partner = int(result.partner[rank - 1]) if rank else -1
+    return result.feature_names[partner] if partner >= 0 else None
 
 
 def _finite(x: float) -> float | None:
@@ -110,7 +117,7 @@ def _why(result: Result, j: int, line: dict[str, Any]) -> str:
         return "taken: constant, and nothing else was left" if line["rank"] else "left: constant"
     doubt = _doubt(line)
     if line["rank"]:
-        return _why_taken(line, doubt)
+        return _why_taken(line, doubt) + (f"; matters with {line['partner']!r}" if line["partner"] else "")
     return _why_left(result, line, doubt)
 
 

@@ -109,6 +109,9 @@ class Result:
     n_rows, sample_size, n_neighbors, seed : int
         The rows of the data, how many of them were sampled, the neighbours looked for of each class (or in all), and
         the seed: the same seed gives the same result.
+    partner, partner_share : ndarray of shape (n_selected,)
+        The selected feature without which (and without what repeats it) each selected one would lose at least half of
+        its weight, -1 for none; and the share it would lose.
     stopped : str
         Why the sample grew no more: "settled", a larger one would select the same; "level", it would find little more;
         "limit", it would take too long; "all rows", there are no more; "as asked for".
@@ -140,6 +143,8 @@ class Result:
     n_rows: int = kept()
     sample_size: int = kept()
     n_neighbors: int = kept(since=2, older=lambda values: values["settings"]["n_neighbors"])
+    partner: Array = array(np.int64, since=2, older=lambda values: np.full(len(values["selected"]), -1))
+    partner_share: Array = array(float, since=2, older=lambda values: np.zeros(len(values["selected"])))
     stopped: str = kept(since=2, older=lambda values: "as asked for")
     seed: int = kept()
     settings: dict[str, Any] = kept(read=_settings_in)
@@ -180,8 +185,8 @@ class Result:
             A list of dictionaries, one a feature, that prints as a table. `feature`, `index`, `rank` (None: left);
             `relevance` and its standard `error`; `p_value` and `q_value`, how likely noise is to do as well; `keeps`,
             the share of its relevance that nothing selected before repeats; `score`, what it was selected by, or would
-            be next; `repeats`, the selected feature it repeats most, and their `agreement`; and `why`. What was not
-            measured is None. Give it to pandas.DataFrame or polars.DataFrame for one of those.
+            be next; `repeats`, the selected feature it repeats most, and their `agreement`; `partner`, the selected
+            feature without which it would lose most of its weight; and `why`. What was not measured is None. Give it to pandas.DataFrame or polars.DataFrame for one of those.
         """
         return explained(self, None if feature is None else np.array([self._index(feature)]))
 
@@ -242,6 +247,10 @@ class Result:
 def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) -> Result:
     """Turn what the method found into a Result."""
     selected, watched = outcome.selection.selected, outcome.watched
+    partner, share = np.full(len(selected), -1), np.zeros(len(selected))
+    at = np.searchsorted(selected, outcome.partners.features, sorter=np.argsort(selected))
+    at = np.argsort(selected)[at]
+    partner[at], share[at] = outcome.partners.partner, outcome.partners.share
     return Result(
         weights=outcome.w,
         se=outcome.se,
@@ -263,6 +272,8 @@ def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) 
         n_rows=outcome.n_rows,
         sample_size=outcome.sample_size,
         n_neighbors=outcome.n_neighbors,
+        partner=partner,
+        partner_share=share,
         stopped=outcome.stopped,
         seed=outcome.seed,
         settings=settings,

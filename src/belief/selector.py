@@ -50,6 +50,8 @@ class BeliefSelector(ColumnSelector):
         κ, the lowest collision rate that counts.
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
+    copies : {"keep", "merge"}, default="keep"
+        "merge": identical rows of a class count as one, as they should where rows were copied to oversample a class.
     n_jobs : int, default=None
         Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
         OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
@@ -108,6 +110,7 @@ class BeliefSelector(ColumnSelector):
         eta: float = 2.0,
         kappa: float = 0.8,
         discrete_features: Any = "auto",
+        copies: str = "keep",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -127,6 +130,7 @@ class BeliefSelector(ColumnSelector):
         self.eta = eta
         self.kappa = kappa
         self.discrete_features = discrete_features
+        self.copies = copies
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -25,7 +25,9 @@ from belief.data.labels import Labels
 from belief.data.source import ArraySource, frozen
 from belief.data.stream import Stream
 from belief.engines.block import block_engine
+from belief.engines.block.dense import DenseEngine
 from belief.engines.block.describing import Describer
+from belief.engines.block.sparse import SparseEngine
 from belief.engines.block.threads import ThreadedEngine
 from belief.engines.resources import Resources, silent
 from belief.method.arrays import Array
@@ -35,7 +37,7 @@ from belief.method.protocols import BlockEngine, Notes, Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch
 from belief.method.sampling import Sample
 from belief.method.summary import Summary
-from belief.method.targets import classes_of
+from belief.method.targets import Target, classes_of
 
 FileBlock = Any  # a float array in C order, a batch that can become one, or a CSR matrix
 SAVE_EVERY = 30.0  # seconds of search between two notes of what has been found
@@ -50,7 +52,7 @@ class StreamEngine(ThreadedEngine):
         super().__init__(0, np.zeros(0, np.int32), np.zeros(0, bool), resources)
         self.stream, self._label, self.notes = stream, label, notes or Notes()
         self._checked = notes is not None  # whether somebody may ask for a fingerprint
-        self._whole: BlockEngine | None = None  # over all rows, where they fit into memory
+        self._whole: DenseEngine | SparseEngine | None = None  # over all rows, where they fit into memory
         self._fetched: _Fetched | None = None  # some of them, where they do not
         self._crc = 0
 
@@ -84,9 +86,24 @@ class StreamEngine(ThreadedEngine):
             for x in (X.indptr, X.indices, X.data) if issparse(X) else (X,):
                 self._crc = zlib.crc32(x, self._crc)
 
-    def _engine(self, X: FileBlock, targets: Array, resources: Resources | None = None) -> BlockEngine:
+    def _engine(
+        self, X: FileBlock, targets: Array, resources: Resources | None = None, counted: Array | None = None
+    ) -> DenseEngine | SparseEngine:
         """The engine for rows in memory, with our threads."""
-        return block_engine(X, targets, self.discrete, resources or self.resources, self.pool)
+        return block_engine(X, targets, self.discrete, resources or self.resources, self.pool, counted)
+
+    def identities(self) -> Array:
+        if self._whole is not None:
+            return self._whole.identities()
+        blocks = self._blocks("looking for copies")
+        engines = (self._engine(self._as_rows(X), self.targets[a : a + X.shape[0]]) for a, X in blocks)
+        return np.concatenate([engine.identities() for engine in engines])
+
+    def merge_copies(self, seed: int) -> Target:
+        target = super().merge_copies(seed)
+        if self._whole is not None:
+            self._whole.counted = self.counted
+        return target
 
     def _as_rows(self, X: FileBlock) -> FileBlock:
         """A block as the kernels take it."""
@@ -135,7 +152,9 @@ class StreamEngine(ThreadedEngine):
                 continue
             if first < start:
                 raise ValueError("checkpoint: its blocks are others; remove it to start anew.")
-            engine = self._engine(self._as_rows(X), self.targets[first : first + X.shape[0]], quiet)
+            mine = slice(first, first + X.shape[0])
+            counted = None if self.counted is None else self.counted[mine]
+            engine = self._engine(self._as_rows(X), self.targets[mine], quiet, counted)
             found = engine.nearest(sample, difference, search, Visit(queries, first, found, ready))
             if time.monotonic() - began > SAVE_EVERY:
                 self.notes.note("search", start=first + X.shape[0], **vars(found))

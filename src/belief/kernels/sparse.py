@@ -170,6 +170,8 @@ def nearest(
 ) -> None:  # fmt: skip
     """Put those of the rows `span` that belong there into the sorted lists `best`, each (queries, groups, size).
 
+    A row of group -1 is passed over.
+
     The products find the candidates; their distances are computed again exactly, rounded, and ties go by key.
     """
     d2, keys, found = best
@@ -182,8 +184,10 @@ def nearest(
         for g in range(n_groups):
             limit[g, q] = d2[q, g, size - 1] * (1.0 + TIE_MARGIN) - norm[q] * (1.0 - _ERROR)
     for i in range(span[0], span[1]):
-        row_norm = products(rows, i, s, by, product)
         g = group[i - span[0]]
+        if g < 0:  # does not count
+            continue
+        row_norm = products(rows, i, s, by, product)
         low = row_norm * (1.0 - _ERROR)
         if _within(low, product, limit[g]) == 0:
             continue

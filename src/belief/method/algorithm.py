@@ -20,11 +20,13 @@ import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.confidence import Null, Stands, p_values, q_values, threshold
+from belief.method.copies import COPIED, LOOKED_AT, by_chance, copied_hits, oversampled
 from belief.method.difference import Difference
 from belief.method.growing import Reach, Step, next_step, rivals
-from belief.method.null import bias, pair_weights, pull, rates, rows_for, scale, sharing
+from belief.method.null import CHUNK, bias, pair_weights, pull, rates, rows_for, scale, sharing
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
+from belief.method.partners import ENOUGH, Partners, partners_of
 from belief.method.protocols import Engine, Notes, Search
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Evidence, Measure
@@ -63,7 +65,8 @@ def belief(
         run.weigh()
         outcome = run.select()
         step = run.next_step(outcome)
-    return replace(outcome, stopped=step.reason)
+    run.warn_of_copies()
+    return replace(outcome, stopped=step.reason, partners=run.partners(outcome))
 
 
 class _Run:
@@ -86,25 +89,26 @@ class _Run:
         check(self.summary, engine.target)
         self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
         self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)
-        self.asked = search_of(settings, engine.target, self.summary.m, self.seed)
+        self.target = engine.merge_copies(self.seed) if settings.copies == "merge" else engine.target
+        self.asked = search_of(settings, self.target, self.summary.m, self.seed)
         self.n_watch = settings.watch_of(settings.select_of(engine.n_features))
 
     # --- the sample, and how it grows ---
 
     def first_step(self) -> Step:
         """Draw the largest sample that may be wanted; the queries are the first of it."""
-        m, sampling = self.summary.m, self.settings.sampling
+        m, sampling = self.target.m, self.settings.sampling
         s = self.settings.sample_of(m)
         self.reach = Reach.of(m, self.engine.n_features) if self.settings.grows else Reach(s, s)
         most = max(s, self.reach.same, self.reach.worth)
         with self.clock("sample"):
-            quota = quota_of(sampling, most, self.engine.target.counts)
+            quota = quota_of(sampling, most, self.target.counts)
             self.sample = self.engine.sample(quota, self.seed).in_order(sampling, most)
         return Step(s, None)
 
     def next_step(self, outcome: Outcome) -> Step:
         """Stop, and say why, or go on with more queries."""
-        s, m = len(self.found.row), self.summary.m
+        s, m = len(self.found.row), self.target.m
         if s >= m or not self.settings.grows:
             return Step(s, "all rows" if s >= m else "as asked for")
         with self.clock("redundancy", "has it settled?"):
@@ -206,6 +210,36 @@ class _Run:
         n = self.settings.watch_of(n_selected)
         assert self.tally is not None
         return by_weight(w, contenders(self.tally, self.difference.constant, n))[:n]
+
+    def partners(self, outcome: Outcome) -> Partners:
+        """Which of the selected features matter with which; known only where neighbours were searched by class."""
+        selected = outcome.selection.selected
+        selected = selected[~self.difference.constant[selected]]
+        if self.asked.n_groups == 1 or len(selected) < 2:
+            return Partners.none()
+        few = slice(0, min(len(self.found.row), ENOUGH))
+        found = Neighbours(*(x[few] for x in vars(self.found).values()))
+        _, v = self._weights()
+        with self.clock("confidence"):
+            about = (self.engine.rows, self.difference, self.sample.part(few), found, outcome.tally, v, outcome.w)
+            return partners_of(selected, *about)
+
+    def warn_of_copies(self) -> None:
+        """Say so where the nearest rows of a class are mostly copies of the row itself."""
+        if self.asked.n_groups == 1 or self.settings.copies == "merge":
+            return
+        classes, counts = self.sample.target[: len(self.found.row)], self.target.counts
+        copied = copied_hits(self.found.d2, classes)
+        if copied.max(initial=0.0) < COPIED:
+            return
+        F, rows = self.engine.n_features, self.sample.row[: min(LOOKED_AT, len(self.found.row))]
+        log_equal = sum(by_chance(self.engine.rows(rows, np.arange(a, min(a + CHUNK, F)))) for a in range(0, F, CHUNK))
+        for c in oversampled(copied, log_equal, counts)[:1]:
+            warn(
+                f"{100 * copied[c]:.0f} % of the nearest rows of class {self.target.names.tolist()[c]!r} are copies of the row"
+                " itself, so the weights and p-values say little: if rows were copied to oversample a class, set"
+                " copies='merge'; if the columns just have few values, leave it."
+            )
 
     def _measured(self, pool: Array) -> Measure | None:
         if self.measure is None:

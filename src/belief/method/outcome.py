@@ -11,6 +11,7 @@ from belief.method.arrays import Array
 from belief.method.confidence import Null
 from belief.method.difference import Difference
 from belief.method.partials import Tally
+from belief.method.partners import Partners
 from belief.method.redundancy.base import Measure
 from belief.method.selection import Selection
 from belief.method.targets import Target
@@ -38,6 +39,7 @@ class Outcome:
     history: Sequence[Array]  # the features of the largest w after each batch
     redundancy: Measure | None
     timings: dict[str, float] = field(default_factory=dict)
+    partners: Partners = field(default_factory=Partners.none)
     stopped: str = "as asked for"  # why the sample grew no more
 
     def repeated(self, features: Array) -> Array:

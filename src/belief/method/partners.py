@@ -19,6 +19,7 @@ all that repeats it: where a copy of j stays in the distance, taking out j alone
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Self
@@ -26,7 +27,13 @@ from typing import Self
 import numpy as np
 
 from belief.method.arrays import Array
+from belief.method.difference import Difference
+from belief.method.partials import Neighbours, Tally
+from belief.method.relevance import mean
+from belief.method.sampling import Sample
 
+MOST = 64  # features among which partners are looked for
+ENOUGH, QUERIES = 4096, 256  # queries that are looked at, and at a time
 HALF = 0.5  # the share of its weight a feature must lose without its partner,
 ERRORS = 2.0  # even if what it loses is so many standard errors less
 LEVEL = 0.001  # the chance of naming any pair that is none
@@ -79,11 +86,11 @@ def _covariance(D: Array, present: Array) -> Array:
 def z_scores(sums: Together, v: Array) -> Array:
     """How many standard errors the covariance among hits is above that among misses."""
     n = np.maximum(sums.count, 2)[:, None, None]
-    mean = (sums.hit - sums.miss) / n
-    spread = np.maximum(sums.squares / n - mean**2, 0.0) / (n - 1)
+    apart = (sums.hit - sums.miss) / n
+    spread = np.maximum(sums.squares / n - apart**2, 0.0) / (n - 1)
     share = v[:, None, None]
     error = np.sqrt((share**2 * spread).sum(axis=0))
-    return _off_diagonal(np.divide((share * mean).sum(axis=0), error, out=np.zeros_like(error), where=error > 1e-12))
+    return _off_diagonal(np.divide((share * apart).sum(axis=0), error, out=np.zeros_like(error), where=error > 1e-12))
 
 
 def falls(sums: Together, v: Array, near: Array, anyhow: Array) -> Array:
@@ -127,3 +134,53 @@ def partners(fall: Array, z: Array, w: Array) -> tuple[Array, Array]:
     line = np.arange(len(w))
     most, sure = lost[line, best], 1.0 - ERRORS / np.maximum(z[line, best], ERRORS)
     return np.where(most * sure >= HALF, best, -1), np.clip(most, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Partners:
+    """Of some features, the one without which each would lose most of its weight, -1 for none, and how much of it."""
+
+    features: Array
+    partner: Array
+    share: Array
+
+    @classmethod
+    def none(cls) -> Self:
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
+def partners_of(
+    features: Array, values: Callable[[Array, Array], Array], difference: Difference, sample: Sample, found: Neighbours,
+    tally: Tally, v: Array, w: Array,
+) -> Partners:  # fmt: skip
+    """Look for the partners of some features among them, by the pairs at hand.
+
+    Parameters
+    ----------
+    values : gives some features of some rows, by their ids
+    sample, found : the queries, and their neighbours of each class
+    v : what each class counts in w
+    """
+    features, v = features[:MOST], v if v.ndim == 1 else v.mean(axis=1)
+    ids = np.unique(np.concatenate([sample.row, found.row[found.row >= 0]]))
+    X = values(ids, features)
+    unit, discrete = difference.unit[features], difference.discrete[features]
+
+    def apart(a: Array, b: Array) -> Array:
+        """Δ, and what is to be expected of it where a value is missing."""
+        d = np.where(discrete, (a != b).astype(float), np.abs(a - b) / unit)
+        return np.where(np.isnan(a) | np.isnan(b), near, d)
+
+    misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
+    near = (v @ (misses + hits))[features] / 2
+    place = np.searchsorted(ids, sample.row)
+    anyhow = apart(X[place[1:]], X[place[:-1]]).mean(axis=0)
+    sums = None
+    for a in range(0, len(sample.row), QUERIES):
+        rows = found.row[a : a + QUERIES]
+        D = apart(X[place[a : a + QUERIES], None, None], X[np.searchsorted(ids, np.maximum(rows, 0))])
+        more = Together.of(D, rows >= 0, sample.target[a : a + QUERIES])
+        sums = more if sums is None else sums.merge(more)
+    assert sums is not None
+    best, share = partners(falls(sums, v, near, anyhow), z_scores(sums, v), w[features])
+    return Partners(features, np.where(best >= 0, features[best], -1), share)

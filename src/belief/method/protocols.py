@@ -94,6 +94,9 @@ class Engine(_Answers, Protocol):
     def fingerprint(self) -> bytes:
         """A name for all rows and their targets, for a checkpoint; it may take a pass."""
 
+    def merge_copies(self, seed: int) -> Target:
+        """From now on, of identical rows with the same target sample and find one only; return the target of those."""
+
     def sample(self, quota: Array, seed: int) -> Sample:
         """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
 

@@ -127,6 +127,10 @@ class Settings:
         0.8, lambda x: is_real(x) and 0 <= x <= 1, "a number in [0, 1]",
         "κ, the lowest collision rate that counts",
     )  # fmt: skip
+    copies: str = setting(
+        "keep", one_of("keep", "merge"), "'keep' or 'merge'",
+        "'merge': identical rows of a class count as one, as they should where rows were copied to oversample a class",
+    )  # fmt: skip
     random_state: Any = setting(
         None, lambda x: x is None or is_integer(x) or isinstance(x, np.random.RandomState | np.random.Generator),
         "None, an integer, a numpy RandomState or a numpy Generator",

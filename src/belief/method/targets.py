@@ -32,6 +32,10 @@ class Target(Protocol):
         """Its share of the rows."""
 
     @property
+    def m(self) -> int:
+        """The number of rows."""
+
+    @property
     def n_groups(self) -> int:
         """The groups of which each gives neighbours, in a search by group."""
 
@@ -45,6 +49,9 @@ class Target(Protocol):
 
     def file(self, query: Array, neighbour: Array) -> tuple[Array, Array | None]:
         """The kind of each pair, and its weight if pairs have one, from the targets of both rows."""
+
+    def counted(self, targets: Array) -> Target:
+        """The same of some rows only, which have these targets."""
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
         """v: what each couple of kinds counts, for all features or for each."""
@@ -65,6 +72,10 @@ class Classes:
         return self.counts / self.counts.sum()
 
     @property
+    def m(self) -> int:
+        return int(self.counts.sum())
+
+    @property
     def n_groups(self) -> int:
         return len(self.counts)
 
@@ -75,6 +86,9 @@ class Classes:
     @property
     def coupled(self) -> bool:
         return True
+
+    def counted(self, targets: Array) -> Classes:
+        return classes_of(self.names, targets)
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
         """P(c) for "prior"; else 1/|C| or the mapping's, of the classes that have both hits and misses."""

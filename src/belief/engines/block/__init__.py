@@ -17,7 +17,12 @@ from belief.method.arrays import Array
 
 
 def block_engine(
-    rows: Any, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None
+    rows: Any,
+    targets: Array,
+    discrete: Array,
+    resources: Resources,
+    pool: Executor | None = None,
+    counted: Array | None = None,
 ) -> DenseEngine | SparseEngine:
     """The engine for some rows.
 
@@ -26,11 +31,12 @@ def block_engine(
     rows : a source, a float array in C order, a CSR matrix, or a list of those, one after the other
     targets : the target of each row
     pool : the threads of another engine, if it is not to have its own
+    counted : which rows are sampled and found, where not all are
     """
     source = _source(rows)
     if isinstance(source, SparseSource):
-        return SparseEngine(source, targets, discrete, resources, pool)
-    return DenseEngine(source, targets, discrete, resources, pool)
+        return SparseEngine(source, targets, discrete, resources, pool, counted)
+    return DenseEngine(source, targets, discrete, resources, pool, counted)
 
 
 def _source(rows: Any) -> Any:

@@ -19,10 +19,11 @@ from belief.engines.block import threads
 from belief.engines.block.search import TILE, NeighbourSearch
 from belief.engines.block.threads import ThreadedEngine, spans
 from belief.engines.resources import Resources
-from belief.kernels import dense
+from belief.kernels import dense, identity
 from belief.kernels.embedding import reaches
 from belief.kernels.nearest import UNIT_ROUNDOFF
 from belief.method.arrays import Array
+from belief.method.copies import column_keys
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
@@ -40,9 +41,10 @@ class DenseEngine(ThreadedEngine):
     """The BlockEngine protocol over a Source of dense rows; over all rows, the Engine protocol."""
 
     def __init__(
-        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None
-    ) -> None:
-        super().__init__(source.n_features, targets, discrete, resources, pool)
+        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
+        counted: Array | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(source.n_features, targets, discrete, resources, pool, counted)
         self.source = source
 
     # --- 1. the summary ---
@@ -72,6 +74,17 @@ class DenseEngine(ThreadedEngine):
         for a, b in spans(self.m, TILE):
             X, rows, at = self.source.rows(np.arange(a, b), 0, self.n_features)
             yield X[rows, at : at + self.n_features]
+
+    def identities(self) -> Array:
+        out = np.zeros(self.m, np.uint64)
+
+        def task(span: tuple[int, int]) -> None:
+            for a, b in spans(self.n_features, CHUNK):
+                X, rows, first = self.source.rows(np.arange(*span), a, b)
+                identity.of_dense(X, rows, first, column_keys(np.arange(a, b)), out[slice(*span)])
+
+        deque(self.map(task, spans(self.m, TILE)), maxlen=0)
+        return out
 
     def rows(self, ids: Array, columns: Array) -> Array:
         X, at, first = self.source.columns(ids, columns)

@@ -114,7 +114,7 @@ class NeighbourSearch:
 
         def meet(span: tuple[int, int]) -> None:
             tile = self._tile(span)
-            for queries, lock in zip(parts, locks, strict=True):
+            for queries, lock in zip(parts, locks, strict=True) if len(tile.rows) else ():
                 product, nq, nr = self._product(
                     queries, tile.rows, self._buffer("product", len(queries), len(tile.rows))
                 )
@@ -161,6 +161,8 @@ class NeighbourSearch:
     def _tile(self, span: tuple[int, int]) -> Tile:
         """The rows of a span by group, without those of which too many copies have a smaller key to ever be wanted."""
         ids = np.arange(*span)
+        if self.engine.counted is not None:
+            ids = ids[self.engine.counted[slice(*span)]]
         ids = self._drop_copies(ids[np.argsort(self._group(ids), kind="stable")])
         return Tile(ids, np.searchsorted(self._group(ids), np.arange(self.n_groups + 1)))
 

@@ -17,9 +17,10 @@ from scipy.sparse import csr_array, vstack
 from belief.data.source import SparseSource, frozen
 from belief.engines.block.threads import ThreadedEngine, spans
 from belief.engines.resources import Resources
-from belief.kernels import sparse
+from belief.kernels import identity, sparse
 from belief.kernels.embedding import reaches
 from belief.method.arrays import Array
+from belief.method.copies import column_keys
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
@@ -79,9 +80,10 @@ class SparseEngine(ThreadedEngine):
     """
 
     def __init__(
-        self, source: SparseSource, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None
-    ) -> None:
-        super().__init__(source.n_features, targets, discrete, resources, pool)
+        self, source: SparseSource, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
+        counted: Array | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(source.n_features, targets, discrete, resources, pool, counted)
         self.blocks = source.blocks
         self.csr = [as_csr(X) for X in self.blocks]
         self.starts = np.cumsum([0] + [X.shape[0] for X in self.blocks])
@@ -96,6 +98,12 @@ class SparseEngine(ThreadedEngine):
 
     def _values(self) -> Iterator[Array]:
         return (x for X in self.blocks for x in (X.indptr, X.indices, X.data))
+
+    def identities(self) -> Array:
+        out, keys = np.zeros(self.m, np.uint64), column_keys(np.arange(self.n_features))
+        for rows, a, b in zip(self.csr, self.starts[:-1], self.starts[1:], strict=True):
+            identity.of_sparse(rows, keys, out[a:b])
+        return out
 
     def rows(self, ids: Array, columns: Array) -> Array:
         return self._gather(ids)[:, columns].toarray().astype(np.float64)
@@ -118,6 +126,8 @@ class SparseEngine(ThreadedEngine):
             block, a, b = span
             start = int(self.starts[block])
             group = self.targets[start + a : start + b] if search.n_groups > 1 else np.zeros(b - a, np.int32)
+            if self.counted is not None:
+                group = np.where(self.counted[start + a : start + b], group, -1)
             best = (own.found.d2, own.found.key, own.found.row)
             sparse.nearest(
                 self.csr[block], (a, b), first + start, group,

@@ -13,6 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
+from belief.method.copies import representatives
 from belief.method.partials import Pairs
 from belief.method.sampling import Sample
 from belief.method.targets import Target
@@ -38,6 +39,7 @@ class ThreadedEngine:
     Parameters
     ----------
     targets : the target of each row, such as the number of its class
+    counted : which rows are sampled and found, where not all are
     resources : what may be used
     pool : the threads of another engine, to use instead of starting some
     """
@@ -47,10 +49,11 @@ class ThreadedEngine:
     columns_at_once = 0
 
     def __init__(
-        self, n_features: int, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None
-    ) -> None:
+        self, n_features: int, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
+        counted: Array | None = None,
+    ) -> None:  # fmt: skip
         self.n_features, self.m = n_features, len(targets)
-        self.targets, self.discrete = targets, discrete
+        self.targets, self.discrete, self.counted = targets, discrete, counted
         self.resources, self.n_jobs = resources, resources.threads
         self.working_memory, self.report = resources.working_memory, resources.report
         self.pool = pool
@@ -81,10 +84,19 @@ class ThreadedEngine:
         """All values, in some fixed order."""
         raise AssertionError  # every engine has its own
 
+    def identities(self) -> Array:
+        """A number for each row, the same for identical rows."""
+        raise AssertionError  # every engine has its own
+
+    def merge_copies(self, seed: int) -> Target:
+        self.counted = representatives(self.identities(), self.targets, seed)
+        return self.target.counted(self.targets[self.counted])
+
     def expect(self, batches: Sequence[Pairs]) -> None:
         """Be told of pairs to come: their rows are at hand already."""
 
     def sample(self, quota: Array, seed: int) -> Sample:
         """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
-        parts = (Sample.of(np.arange(a, b), self.targets[a:b], quota, seed) for a, b in spans(self.m, 2**20))
+        ids = np.arange(self.m) if self.counted is None else np.flatnonzero(self.counted)
+        parts = (Sample.of(ids[a:b], self.targets[ids[a:b]], quota, seed) for a, b in spans(len(ids), 2**20))
         return reduce(lambda x, y: x.merge(y, quota), parts, Sample.zero())
