@@ -410,8 +410,12 @@ def belief(
     kappa=0.8,
     stratify=False,
     seed=0,
+    noise=0.0,
 ):
-    """All numbers of one run. With a numeric target the sample is random and the neighbours pooled (section 10)."""
+    """All numbers of one run. With a numeric target the sample is random and the neighbours pooled (section 10).
+
+    `noise` is the weight of noise in each feature's place, above which relevance counts under "agreement".
+    """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     m, F = X.shape
     discrete = np.zeros(F, dtype=bool) if discrete is None else np.asarray(discrete, dtype=bool)
@@ -453,7 +457,7 @@ def belief(
     I_norm = normalise(I, joint_pairs, watch_lists[-1])
     agreeing = redundancy == "agreement"
     R = agreement(cr) if agreeing else None
-    relevance = positive_part(w) if agreeing else between_0_and_1(w, f.constant)
+    relevance = positive_part(np.where(f.constant, 0.0, w - noise)) if agreeing else between_0_and_1(w, f.constant)
     score = rule(relevance, R if agreeing else I_norm, redundancy, theta)
     selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select)
     return SimpleNamespace(

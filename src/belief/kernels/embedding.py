@@ -53,7 +53,7 @@ class Embedding:
         self._widths = np.where(d.discrete, np.where(embedded, np.maximum(n_levels - 1, 0), 0), 1)
         self._embedded = embedded
         # one common factor, the root mean square of a coordinate, keeps unscaled data within float32
-        self.scale = float(np.sqrt(d.spread.mean())) or 1.0
+        self.scale = d.typical
         self.slices = [self._slice(a, b) for a, b in self._cut()]
         terms = max(s.width for s in self.slices) + len(self.slices) + int((~embedded).sum())
         self.error = (terms + 16) * UNIT_ROUNDOFF  # of d², relative to the two squared norms; 16 for the rest

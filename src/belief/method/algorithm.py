@@ -194,9 +194,13 @@ class _Run:
         query, neighbour = (np.concatenate([getattr(x, name) for x in self.pairs]) for name in ("query", "neighbour"))
         weights = np.concatenate([pair_weights(x, self.tally, v) for x in self.pairs])
         per_class = v if v.ndim == 1 else v.mean(axis=1)
-        grows = rates(self.found.d2, self.sample.target[: len(self.found.row)]) if self.asked.n_groups > 1 else None
-        found = pull(self._few_rows, self.difference, 0.0 if grows is None else float(grows.mean()))
-        lifted = np.zeros_like(w) if grows is None else bias(grows, per_class, found.slope)
+        size = self.difference.typical
+        by_class = self.asked.n_groups > 1  # else who is far is not known by class, and noise is taken to be level
+        grows = (
+            rates(self.found.d2 / size**2, self.sample.target[: len(self.found.row)]) if by_class else np.zeros((1, 1))
+        )
+        found = pull(self._few_rows, self.difference, float(grows.mean()))
+        lifted = bias(grows, per_class, found.slope) * size if by_class else np.zeros_like(w)
         return Null.of(w, lifted, scale(se, sharing(query, neighbour, weights), found.single, lifted))
 
     def _few_rows(self, columns: Array) -> Array:
@@ -215,7 +219,7 @@ class _Run:
         """Which of the selected features matter with which; known only where neighbours were searched by class."""
         selected = outcome.selection.selected
         selected = selected[~self.difference.constant[selected]]
-        if self.asked.n_groups == 1 or len(selected) < 2:
+        if self.asked.n_groups == 1 or min(len(selected), len(self.found.row)) < 2:
             return Partners.none()
         few = slice(0, min(len(self.found.row), ENOUGH))
         found = Neighbours(*(x[few] for x in vars(self.found).values()))
@@ -226,7 +230,7 @@ class _Run:
 
     def warn_of_copies(self) -> None:
         """Say so where the nearest rows of a class are mostly copies of the row itself."""
-        if self.asked.n_groups == 1 or self.settings.copies == "merge":
+        if self.asked.n_groups == 1 or self.settings.copies == "merge" or len(self.found.row) < 2:
             return
         classes, counts = self.sample.target[: len(self.found.row)], self.target.counts
         copied = copied_hits(self.found.d2, classes)
@@ -235,10 +239,11 @@ class _Run:
         F, rows = self.engine.n_features, self.sample.row[: min(LOOKED_AT, len(self.found.row))]
         log_equal = sum(by_chance(self.engine.rows(rows, np.arange(a, min(a + CHUNK, F)))) for a in range(0, F, CHUNK))
         for c in oversampled(copied, log_equal, counts)[:1]:
+            name = self.target.names.tolist()[c]
             warn(
-                f"{100 * copied[c]:.0f} % of the nearest rows of class {self.target.names.tolist()[c]!r} are copies of the row"
-                " itself, so the weights and p-values say little: if rows were copied to oversample a class, set"
-                " copies='merge'; if the columns just have few values, leave it."
+                f"{100 * copied[c]:.0f} % of the nearest rows of class {name!r} are copies of the row itself, so the"
+                " weights and p-values say little: if rows were copied to oversample a class, set copies='merge'; if"
+                " the columns just have few values, leave it."
             )
 
     def _measured(self, pool: Array) -> Measure | None:

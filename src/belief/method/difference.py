@@ -52,6 +52,11 @@ class Difference:
         return len(self.sigma)
 
     @property
+    def typical(self) -> float:
+        """The root mean square of a difference to the mean of a feature: a size to measure others by."""
+        return float(np.sqrt(self.spread.mean())) or 1.0
+
+    @property
     def per_unit(self) -> Array:
         """1/u_j, and 0 for a constant feature, whose Δ is 0 always."""
         return np.where(self.constant, 0.0, 1.0 / self.unit)

@@ -64,10 +64,9 @@ def sharing(queries: Array, neighbours: Array, weights: Array) -> Sharing:
     ids, code = np.unique(np.concatenate([queries, neighbours]), return_inverse=True)
     query, neighbour = code.reshape(2, -1)
     pair = np.minimum(query, neighbour) * np.int64(len(ids)) + np.maximum(query, neighbour)
-    alone = _energy(np.arange(len(weights)), weights)
-    return Sharing(
-        _energy(code, np.tile(weights, 2)) / alone, _energy(np.unique(pair, return_inverse=True)[1], weights) / alone
-    )
+    alone, rows = _energy(np.arange(len(weights)), weights), _energy(code, np.tile(weights, 2))
+    pairs = _energy(np.unique(pair, return_inverse=True)[1], weights)
+    return Sharing(rows / alone, pairs / alone) if alone > 0 else Sharing(1.0, 1.0)
 
 
 def _energy(code: Array, weights: Array) -> float:
@@ -104,21 +103,28 @@ def rows_for(features: int) -> int:
 
 
 def pull(values: Callable[[Array], Array], d: Difference, rate: float) -> Pull:
-    """Measure what a rate of growth does to each feature, on a few rows, of which `values` gives some features."""
+    """Measure what a rate of growth does to each feature, on a few rows, of which `values` gives some features.
+
+    Differences are in units of the typical one, and `rate` in those of its square.
+    """
     parts = []
     for a in range(0, d.n_features, CHUNK):
         cut = slice(a, min(a + CHUNK, d.n_features))
-        sums = _tilted_sums(values(np.arange(cut.start, cut.stop)), d.unit[cut], d.discrete[cut], rate)
+        X = values(np.arange(cut.start, cut.stop))
+        sums = _tilted_sums(X, d.unit[cut] * d.typical, d.discrete[cut], 1.0 / d.typical, rate)
         parts.append(_moments(sums))
     return Pull(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _tilted_sums(values: Array, units: Array, nominal: Array, rate: float) -> Array:
-    """Sums of 1, Δ, Δ², Δ³ from each row to the others, a pair counted e^(-rate·Δ²) times: (4, n, F)."""
+def _tilted_sums(values: Array, units: Array, nominal: Array, one: float, rate: float) -> Array:
+    """Sums of 1, Δ, Δ², Δ³ from each row to the others, a pair counted e^(-rate·Δ²) times: (4, n, F).
+
+    `one` is the Δ of two different categories.
+    """
     sums = np.zeros((4, *values.shape))
     for lag in range(1, len(values)):
         other = np.roll(values, lag, axis=0)
-        gap = np.where(nominal, (values != other) + 0.0 * (values - other), np.abs(values - other) / units)
+        gap = np.where(nominal, one * (values != other) + 0.0 * (values - other), np.abs(values - other) / units)
         term = np.nan_to_num(np.exp(-rate * gap * gap))
         gap = np.nan_to_num(gap)
         for power in sums:

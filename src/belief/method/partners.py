@@ -164,15 +164,16 @@ def partners_of(
     features, v = features[:MOST], v if v.ndim == 1 else v.mean(axis=1)
     ids = np.unique(np.concatenate([sample.row, found.row[found.row >= 0]]))
     X = values(ids, features)
-    unit, discrete = difference.unit[features], difference.discrete[features]
+    size = difference.typical  # in units of which differences are neither too large to square nor too small
+    unit, discrete = difference.unit[features] * size, difference.discrete[features]
 
     def apart(a: Array, b: Array) -> Array:
         """Δ, and what is to be expected of it where a value is missing."""
-        d = np.where(discrete, (a != b).astype(float), np.abs(a - b) / unit)
+        d = np.where(discrete, (a != b) / size, np.abs(a - b) / unit)
         return np.where(np.isnan(a) | np.isnan(b), near, d)
 
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
-    near = (v @ (misses + hits))[features] / 2
+    near = (v @ (misses + hits))[features] / (2 * size)
     place = np.searchsorted(ids, sample.row)
     anyhow = apart(X[place[1:]], X[place[:-1]]).mean(axis=0)
     sums = None
@@ -182,5 +183,5 @@ def partners_of(
         more = Together.of(D, rows >= 0, sample.target[a : a + QUERIES])
         sums = more if sums is None else sums.merge(more)
     assert sums is not None
-    best, share = partners(falls(sums, v, near, anyhow), z_scores(sums, v), w[features])
+    best, share = partners(falls(sums, v, near, anyhow), z_scores(sums, v), w[features] / size)
     return Partners(features, np.where(best >= 0, features[best], -1), share)
