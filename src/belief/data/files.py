@@ -15,8 +15,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from belief.data.arrow import pyarrow
+from belief.data.discrete import discrete_mask
 from belief.data.stream import LibsvmStream, TableStream, position
-from belief.data.table import discrete_mask
 from belief.data.tabular import CsvFiles, CsvForm, DatasetFiles, Tabular
 from belief.method.arrays import Array
 

@@ -11,9 +11,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from belief.data.arrow import Batch, Columns, label_values, refuse_label
+from belief.data.discrete import discrete_mask
 from belief.data.labels import Labels
 from belief.data.libsvm import read_libsvm, shape_of_libsvm
-from belief.data.table import discrete_mask, refuse_too_wide
+from belief.data.table import refuse_too_wide
 from belief.data.tabular import CsvFiles, Tabular
 from belief.method.arrays import Array
 from belief.method.settings import did_you_mean

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from belief.data.table import discrete_mask
+from belief.data.discrete import discrete_mask
 from belief.engines.spark.blocks import Reader
 from belief.method.arrays import Array
 from belief.method.settings import did_you_mean
