@@ -25,7 +25,7 @@ from local import Peak, best
 from page import shown
 
 import belief
-from belief.engines.spark import select_frame
+from belief.frames import select_frame
 from belief.engines.spark.engine import SparkEngine
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.session import small_batches

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from belief.api import run
-from belief.engines.spark.engine import SparkEngine
+from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.frame import open_frame
 from belief.method.settings import Settings
 from belief.progress import Callback, Reporter
@@ -39,8 +39,5 @@ def select_frame(
     """
     given = open_frame(df, features, label, discrete_features)
     reporter = Reporter(callback, bar=verbose > 0)
-    engine = SparkEngine(
-        df.sparkSession, given.df, given.reader, given.discrete, staging, lambda what: reporter.rows(0, 0, what)
-    )
-    with reporter, engine:
+    with reporter, frame_engine(given, staging, lambda what: reporter.rows(0, 0, what)) as engine:
         return run(engine, settings, given.names, DRIVER_MEMORY, reporter)

@@ -10,8 +10,8 @@ from typing import Any
 
 from belief.data.files import Wanted, chosen_names, find_files
 from belief.data.tabular import MISSING, CsvFiles
-from belief.engines.spark import select_frame
 from belief.engines.spark.frame import quoted
+from belief.frames import select_frame
 from belief.method.settings import Settings
 from belief.result import Result
 
