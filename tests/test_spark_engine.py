@@ -190,7 +190,7 @@ def test_a_block_that_comes_back_different_is_an_error(spark, fixed):
     df = spark.range(0, 2, 1, 2).mapInArrow(rows, "features array<double>, label long")
     with engine_on(df, "memory") as engine:
         engine.describe()
-        engine.staged._table.unpersist(blocking=True)  # as if every executor were lost
+        engine.staged.table.unpersist(blocking=True)  # as if every executor were lost
         if fixed:
             assert len(engine.sample(np.array([10]), 0).row) == 10
             return
@@ -204,7 +204,7 @@ def test_a_partition_of_several_blocks_comes_back_the_same(spark):
     with engine_on(spark.range(0, 170_000, 1, 1).selectExpr(features, "id % 2 label"), "memory") as engine:
         engine.describe()
         assert len(engine.layout.placed) == 3
-        engine.staged._table.unpersist(blocking=True)
+        engine.staged.table.unpersist(blocking=True)
         assert len(engine.sample(np.array([10]), 0).row) == 10
 
 

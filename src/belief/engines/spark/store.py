@@ -48,11 +48,11 @@ class _Cluster:
 
     def __init__(self, given: Input, say: Callable[[str], None]) -> None:
         self._given = given
-        self._watched = Watched(given.df.sparkSession, say)
+        self.watched = Watched(given.df.sparkSession, say)
 
     def _stage(self, keep: Callable[[Staged, bytearray], bytearray | None], level: Any = None) -> tuple[Any, Any]:
         """Cut the input into blocks: the DataFrame of these, and what is told of them."""
-        watched, given = self._watched, self._given
+        watched, given = self.watched, self._given
         with described(watched.spark, watched.say, "staging"), small_batches(watched.spark):
             table = given.df.mapInArrow(staged_by(given.reader, given.about.discrete, keep), STAGED)
             table = table if level is None else table.persist(level)
@@ -75,7 +75,7 @@ class Files(_Cluster):
 
     def blocks(self, layout: Layout) -> FileBlocks:
         files = StagedFiles(self._folder, layout.placed, layout.dense)
-        return FileBlocks(self._watched, files, self._tasks, self._here)
+        return FileBlocks(self.watched, files, self._tasks, self._here)
 
     def release(self) -> None:
         folder = self._folder
@@ -87,21 +87,21 @@ class Files(_Cluster):
             folder.remove()
             yield from batches
 
-        self._watched.spark.range(0, 1, 1, 1).mapInArrow(run, "id long").collect()
+        self.watched.spark.range(0, 1, 1, 1).mapInArrow(run, "id long").collect()
 
 
 class ReadBlocks:
     """Blocks that tasks read, wherever they run."""
 
     def __init__(self, watched: Watched, files: Readable, most: int) -> None:
-        self._watched, self._readable, self._most = watched, files, most
+        self.watched, self._readable, self._most = watched, files, most
 
     @property
     def tasks(self) -> int:
         return max(1, min(self._most, len(self._readable)))
 
     def run(self, job: Job, size: int, what: str) -> Slices:
-        return self._watched.answer(self.answers(job), job, size * self.tasks, len(self._readable), what)
+        return self.watched.answer(self.answers(job), job, size * self.tasks, len(self._readable), what)
 
     def answers(self, job: Job) -> Any:
         """The DataFrame of the answers to a job; task t takes every so many-th block from t on."""
@@ -112,7 +112,7 @@ class ReadBlocks:
                 for t in batch.column(0).to_pylist():
                     yield from answered(job, files.read(range(t, n, tasks), job))
 
-        return self._watched.spark.range(0, tasks, 1, tasks).mapInArrow(run, ANSWERS)
+        return self.watched.spark.range(0, tasks, 1, tasks).mapInArrow(run, ANSWERS)
 
     def release(self) -> None:
         """The files go with their folder."""
@@ -127,13 +127,13 @@ class FileBlocks(ReadBlocks):
 
     def fetch(self, ids: Array) -> Sequence[RowBlock]:
         if self._here:
-            self._watched.say("fetching the sample")
+            self.watched.say("fetching the sample")
             return [self._files.rows(ids)]
         job = Fetch(ids)
         return job.pieces(self.run(job, 0, "fetching the sample"))
 
     def gather(self, portions: Sequence[Array]) -> ReadBlocks:
-        return ReadBlocks(self._watched, GatheredFiles(self._files, portions), self._most)
+        return ReadBlocks(self.watched, GatheredFiles(self._files, portions), self._most)
 
 
 # --- persisted ---
@@ -145,20 +145,20 @@ class Persisted(_Cluster):
     def __init__(self, given: Input, say: Callable[[str], None], level: Any) -> None:
         super().__init__(given, say)
         self._level = level
-        self._table: Any = None
+        self.table: Any = None
 
     def stage(self) -> list[Staged]:
-        self._table, staged = self._stage(lambda block, data: data, self._level)
+        self.table, staged = self._stage(lambda block, data: data, self._level)
         return staged
 
     def blocks(self, layout: Layout) -> PersistedBlocks:
         tasks = len({x.partition for x in layout.placed})
         blocks = _Verified(layout.placed, layout.dense)
-        return PersistedBlocks(self._watched, self._table, blocks, len(layout.placed), tasks, self._level)
+        return PersistedBlocks(self.watched, self.table, blocks, len(layout.placed), tasks, self._level)
 
     def release(self) -> None:
-        if self._table is not None:
-            self._table.unpersist()
+        if self.table is not None:
+            self.table.unpersist()
 
 
 class TableBlocks:
@@ -172,11 +172,11 @@ class TableBlocks:
     def __init__(
         self, watched: Watched, table: Any, decode: Callable[[Iterator[Any]], Iterator[RowBlock]], n: int, tasks: int
     ) -> None:
-        self._watched, self._table, self._decode = watched, table, decode
+        self.watched, self.table, self._decode = watched, table, decode
         self._n, self.tasks = n, tasks
 
     def run(self, job: Job, size: int, what: str) -> Slices:
-        return self._watched.answer(self.answers(job), job, size * self.tasks, self._n, what)
+        return self.watched.answer(self.answers(job), job, size * self.tasks, self._n, what)
 
     def answers(self, job: Job) -> Any:
         """The DataFrame of the answers to a job."""
@@ -185,10 +185,10 @@ class TableBlocks:
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             return answered(job, decode(batches))
 
-        return self._table.mapInArrow(run, ANSWERS)
+        return self.table.mapInArrow(run, ANSWERS)
 
     def release(self) -> None:
-        self._table.unpersist()
+        self.table.unpersist()
 
 
 class PersistedBlocks(TableBlocks):
@@ -218,9 +218,9 @@ class PersistedBlocks(TableBlocks):
         def join(table: Any) -> Any:
             return joined(table, sizes)
 
-        pieces = self._table.mapInArrow(cut, GATHERED).repartition(len(portions), "portion")
+        pieces = self.table.mapInArrow(cut, GATHERED).repartition(len(portions), "portion")
         table = pieces.groupBy("portion").applyInArrow(join, GATHERED).persist(self._level)
-        return TableBlocks(self._watched, table, gathered_blocks, len(portions), len(portions))
+        return TableBlocks(self.watched, table, gathered_blocks, len(portions), len(portions))
 
 
 def joined(table: Any, sizes: Sequence[int]) -> Any:
