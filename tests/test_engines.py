@@ -61,7 +61,8 @@ MAKE = {
 }
 if "SPARK_REMOTE" in os.environ:
     MAKE = {name: make for name, make in MAKE.items() if "Spark" in name}
-CASES = [(name, "plain") for name in MAKE] + [(name, "missing") for name in MAKE if "sparse" not in name]
+CASES = [(name, "plain") for name in MAKE]
+CASES += [(name, "missing") for name in MAKE if name not in ("sparse", "pool, sparse", "Spark, persisted")]
 
 
 @pytest.fixture(scope="module", params=CASES, ids=", ".join)

@@ -189,7 +189,7 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
 def _select_on_spark(options: argparse.Namespace, wanted: Any, settings: dict[str, Any]) -> belief.Result:
     if options.checkpoint or options.write_data:
         raise UsageError("--checkpoint and --write-data need --engine local.")
-    from belief.engines.spark.files import select_files
+    from belief.frames import select_files
 
     return select_files(options.files, wanted, Settings(**settings), options.master, 0 if options.quiet else 1)
 
