@@ -119,18 +119,21 @@ class PoolCluster:
     Parameters
     ----------
     n_parts : the parts it is staged in
+    mixed : whether the first of them is dense, whatever the others are
     kill_in : the job, by what it is called, in which a worker is killed
     """
 
-    def __init__(self, X, labels, discrete, n_parts=3, kill_in=""):
-        self._table, self._n_parts, self._kill_in = (X, labels, discrete), n_parts, kill_in
+    def __init__(self, X, labels, discrete, n_parts=3, mixed=False, kill_in=""):
+        self._table, self._n_parts, self._mixed, self._kill_in = (X, labels, discrete), n_parts, mixed, kill_in
         self._home = tempfile.TemporaryDirectory(prefix="belief-pool-")
         self._folder = Folder(str(Path(self._home.name, "blocks")))
 
     def stage(self):
         X, labels, discrete = self._table
         cuts = np.linspace(0, len(labels), self._n_parts + 1).astype(int)
-        tasks = [(self._folder, t, X[a:b], labels[a:b], discrete) for t, (a, b) in enumerate(pairwise(cuts))]
+        parts = [X[a:b] for a, b in pairwise(cuts)]
+        parts[:1] = [parts[0].toarray()] if self._mixed else parts[:1]
+        tasks = [(self._folder, t, part, labels[cuts[t] : cuts[t + 1]], discrete) for t, part in enumerate(parts)]
         return [block for part in pool().map(staged_part, tasks) for block in part]
 
     def blocks(self, layout):

@@ -56,13 +56,16 @@ MAKE = {
     "streamed": lambda X: streamed(X, LABELS, DISCRETE),
     "pool": lambda X: pool_engine(X, LABELS, DISCRETE),
     "pool, sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, n_parts=4),
+    "pool, some sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, mixed=True),
+    "pool, some dense": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, n_parts=30, mixed=True),
     "Spark, files": partial(on_spark, "auto"),
     "Spark, persisted": partial(on_spark, "memory"),
 }
 if "SPARK_REMOTE" in os.environ:
     MAKE = {name: make for name, make in MAKE.items() if "Spark" in name}
 CASES = [(name, "plain") for name in MAKE]
-CASES += [(name, "missing") for name in MAKE if name not in ("sparse", "pool, sparse", "Spark, persisted")]
+CASES += [(name, "missing") for name in ("dense", "in blocks", "streamed", "pool", "Spark, files") if name in MAKE]
+SPARSE = ("sparse, ", "pool, sparse", "pool, some dense")  # as they are held
 
 
 @pytest.fixture(scope="module", params=CASES, ids=", ".join)
@@ -73,6 +76,9 @@ def case(request, _stopped_at_the_end):
     with pytest.MonkeyPatch.context() as patch, MAKE[name](X) as engine, local(in_memory, X) as right:
         patch.setattr("belief.engines.block.threads.SMALL", 0)  # small tables go the way of the large ones
         patch.setattr(gathering, "PORTION_PAIRS", 50)
+        if "pool" in name:  # many portions, gathered in several goes
+            patch.setattr(gathering, "PORTION_BYTES", 2**12)
+            patch.setattr(gathering, "GATHER_PAIRS", 150)
         engine.describe()
         yield X, engine, right
 
@@ -106,7 +112,9 @@ def pairs(seed, weights=False, n_queries=30):
 def test_a_table_is_described_twice(case, request):
     _, engine, right = case
     wanted = right.describe()
-    if "sparse" in request.node.name:  # only missing values ask for levels, and sparse rows have none
+    if any(
+        f"[{name}" in request.node.name for name in SPARSE
+    ):  # only missing values ask for levels, and sparse rows have none
         wanted = replace(wanted, levels=Levels.zero())
     for _ in range(2):
         same(engine.describe(), wanted)

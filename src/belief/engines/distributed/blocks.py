@@ -83,14 +83,16 @@ def decoded(number: int, data: Any, placed: Placed, dense: bool) -> RowBlock:
 
 
 def decoded_rows(data: Any, placed: Placed, dense: bool, ids: Array, features: Array | None) -> tuple[Matrix, Array]:
-    """Some rows of a block that was staged, and their targets; of arrays some features, or all."""
+    """Some rows of a block that was staged, and their targets; of dense rows some features, or all."""
     held, at = unpack(data), ids - placed.first
     X, targets = matrix_of(held), placed.classes[held["codes"][at]]
-    if features is None or issparse(X):
+    if features is None or not dense:
         return in_form(X[at], dense), targets
+    if issparse(X):
+        return of_columns(in_form(X[at], dense), features), targets
     out = np.empty((len(at), len(features)), X.dtype)
     gather(frozen(X), at, features, out)
-    return in_form(out, dense), targets
+    return out, targets
 
 
 def in_form(X: Matrix, dense: bool) -> Matrix:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import reduce
 from typing import Self, TypeVar
 
@@ -19,7 +20,7 @@ from belief.engines.distributed.cluster import Cluster, Slices, StagedBlocks
 from belief.engines.distributed.gathering import GatheredRows
 from belief.engines.distributed.placing import Given, Layout, summary_of
 from belief.engines.distributed.queries import FetchedRows
-from belief.engines.distributed.records import NARROWEST, n_bytes, restored, side_by_side
+from belief.engines.distributed.records import NARROWEST, flat, n_bytes, restored, side_by_side
 from belief.engines.distributed.sums import JointFloors, JointSums, TallyPairs
 from belief.engines.distributed.tasks import Choose, Describe, FindNeighbours
 from belief.method.arrays import Array
@@ -99,7 +100,7 @@ class DistributedEngine:
         sample = Sample.zero()
         for a, b in spans(self.layout.m, 2**20):
             sample = sample.merge(Sample.of(np.arange(a, b), np.zeros(b - a, np.int32), quota, seed), quota)
-        return Sample(sample.key, sample.row, self.queries.targets(sample.row))
+        return replace(sample, target=self.queries.targets(sample.row))
 
     # --- 3. neighbours ---
 
@@ -108,7 +109,7 @@ class DistributedEngine:
         parts = []
         each = n_bytes(Neighbours.zero(1, search.n_groups, search.size))
         for a, b in spans(len(sample.row), max(1, QUERY_BYTES // self.layout.row_bytes)):
-            mine = Sample(sample.key[a:b], sample.row[a:b], sample.target[a:b])
+            mine = restored(Sample, {name: x[a:b] for name, x in flat(sample).items()})
             job = FindNeighbours(mine, self.queries.rows(mine.row), difference, search, self._slice(each))
             found = self.staged.run(job, each * (b - a), "searching")
             parts += [found[i] for i in sorted(found)]
@@ -131,11 +132,12 @@ class DistributedEngine:
     def _tally(
         self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None, each: int
     ) -> Iterator[Tally]:
-        width = self._slice(each)
-        n, answers = len(spans(self.n_features, width)), []
-        for blocks, pairs in self.gathered.reach(batches):
-            job = TallyPairs(pairs, difference, rates, width)
-            answers.append(blocks.run(job, each * self.n_features * len(batches), "weighing"))
+        reached = list(self.gathered.reach(batches))
+        width = self._slice(each, *(blocks.tasks for blocks, _ in reached))
+        n, size = len(spans(self.n_features, width)), each * self.n_features * len(batches)
+        answers = [
+            blocks.run(TallyPairs(pairs, difference, rates, width), size, "weighing") for blocks, pairs in reached
+        ]
         for t, batch in enumerate(batches):
             mine = [{i - t * n: x for i, x in found.items() if i // n == t} for found in answers]
             tallies = [self._whole(Tally, found, width) for found in mine if found]
@@ -175,9 +177,9 @@ class DistributedEngine:
 
     # --- slices of answers ---
 
-    def _slice(self, size: int) -> int:
+    def _slice(self, size: int, *tasks: int) -> int:
         """How many features (or queries) a slice of answers has, at `size` bytes each from every task."""
-        return max(NARROWEST, min(SLICE, MERGE_BYTES // max(1, size * self.staged.tasks)))
+        return max(NARROWEST, min(SLICE, MERGE_BYTES // max(1, size * max((self.staged.tasks, *tasks)))))
 
     def _whole(self, kind: type[T], found: Slices, width: int) -> T:
         """One record from its slices of features."""

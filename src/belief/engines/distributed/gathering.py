@@ -33,16 +33,11 @@ class GatheredRows:
 
     def expect(self, batches: Sequence[Pairs]) -> None:
         """Gather the rows of these pairs, but for those of queries whose rows have been."""
-        left = [pairs.take(home < 0) for pairs in batches for home in [self._home(pairs)]]
-        if any(map(len, left)):
-            query, neighbour = (np.concatenate([getattr(x, name) for x in left]) for name in ("query", "neighbour"))
-            for q, n in _by_queries(query, neighbour, GATHER_PAIRS):
-                self._gathered.append(self._gather(q, n))
+        self._homes(batches)
 
     def reach(self, batches: Sequence[Pairs]) -> Iterator[tuple[Blocks, InBlocks]]:
         """The blocks that hold the rows of some pairs, and the pairs by where they hold them."""
-        self.expect(batches)
-        homes = [self._home(pairs) for pairs in batches]
+        homes = self._homes(batches)
         for i, gathering in enumerate(self._gathered):
             mine = [pairs.take(home == i) for pairs, home in zip(batches, homes, strict=True)]
             if any(map(len, mine)):
@@ -52,6 +47,17 @@ class GatheredRows:
         for gathering in self._gathered:
             gathering.blocks.release()
         self._gathered.clear()
+
+    def _homes(self, batches: Sequence[Pairs]) -> list[Array]:
+        """The gathering that each pair is asked of; what none has is gathered first."""
+        homes = [self._home(pairs) for pairs in batches]
+        left = [pairs.take(home < 0) for pairs, home in zip(batches, homes, strict=True)]
+        if not any(map(len, left)):
+            return homes
+        query = np.concatenate([pairs.query for pairs in left])
+        neighbour = np.concatenate([pairs.neighbour for pairs in left])
+        self._gathered += [self._gather(*part) for part in _by_queries(query, neighbour, GATHER_PAIRS)]
+        return [self._home(pairs) for pairs in batches]
 
     def _home(self, pairs: Pairs) -> Array:
         """The gathering that has all rows of a pair's query, -1 where there is none."""
