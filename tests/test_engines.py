@@ -112,9 +112,8 @@ def pairs(seed, weights=False, n_queries=30):
 def test_a_table_is_described_twice(case, request):
     _, engine, right = case
     wanted = right.describe()
-    if any(
-        f"[{name}" in request.node.name for name in SPARSE
-    ):  # only missing values ask for levels, and sparse rows have none
+    if any(f"[{name}" in request.node.name for name in SPARSE):
+        # only missing values ask for levels, and sparse rows have none
         wanted = replace(wanted, levels=Levels.zero())
     for _ in range(2):
         same(engine.describe(), wanted)
@@ -233,6 +232,15 @@ def same_outcome(got, wanted):
 def test_belief_gives_the_same_wherever_rows_are(case):
     _, engine, right = case
     same_outcome(outcome(engine), outcome(right))
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
+def test_rows_of_which_some_are_sparse_are_held_as_most_of_them_are():
+    forms = {"pool": True, "pool, sparse": False, "pool, some sparse": True, "pool, some dense": False}
+    for name, dense in forms.items():
+        with MAKE[name](PLAIN) as engine:
+            engine.describe()
+            assert engine.layout.dense == dense
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
