@@ -25,10 +25,10 @@ from local import Peak, best
 from page import shown
 
 import belief
-from belief.engines.spark import select_frame
-from belief.engines.spark.engine import SparkEngine
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.session import small_batches
+from belief.engines.spark.store import ReadBlocks
+from belief.frames import select_frame
 from belief.method.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -150,31 +150,19 @@ def moved(spark: Any, share: float) -> list[dict]:
     m = int(50_000 * share) // 64 * 64
     df = frame(spark, m, 4)
     seen: dict[str, list[int]] = {}
-    run = SparkEngine._run
+    run = ReadBlocks.run
 
-    def counted(self: SparkEngine, job: Any, size: int, what: str) -> Any:
-        answers: list[int] = []
-        store = self._few if self._few is not None and type(job).__name__ in ("Weigh", "Collide") else self._store
-        ask = store.answers
+    def weighed(self: ReadBlocks, job: Any, size: int, what: str) -> Any:
+        out, back = seen.get(what, [0, 0])
+        back += sum(len(row.data) for row in self.answers(job).collect())
+        seen[what] = [out + len(pickle.dumps(job)), back]
+        return run(self, job, size, what)
 
-        def weighed(job: Any) -> Any:
-            table = ask(job)
-            answers.extend(len(row.data) for row in table.collect())
-            return table
-
-        store.answers = weighed  # type: ignore[method-assign]
-        try:
-            return run(self, job, size, what)
-        finally:
-            store.answers = ask  # type: ignore[method-assign]
-            out, back = len(pickle.dumps(job)), sum(answers)
-            seen[what] = [out + seen.get(what, [0, 0])[0], back + seen.get(what, [0, 0])[1]]
-
-    SparkEngine._run = counted  # type: ignore[method-assign]
+    ReadBlocks.run = weighed  # type: ignore[method-assign]
     try:
         result = fit(df, sample_size=1000, n_neighbors=10)
     finally:
-        SparkEngine._run = run  # type: ignore[method-assign]
+        ReadBlocks.run = run  # type: ignore[method-assign]
     df.unpersist()
     about = f"{m:,} x {F}, {8 * m * F / 1e6:.0f} MB, s = {result.sample_size:,}, {result.n_pairs:,} pairs"
     return [

@@ -105,7 +105,7 @@ class Study:
         """Whether the Spark engine selects the same as the one that is used here, once for each data set."""
 
         def compare() -> dict[str, Any]:
-            from belief.engines.spark import select_frame
+            from belief.frames import select_frame
             from belief.method.settings import Settings
 
             way = Way("BELIEF + mCR", self.grid.k[-1], self.grid.batches[0])

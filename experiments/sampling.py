@@ -68,7 +68,7 @@ class Study:
         return {"seconds": found["seconds"], "f1": self.f1(name, indices(found["selected"]))}
 
     def _belief(self, name: str, rate: float, n: int) -> dict[str, Any]:
-        from belief.engines.spark import select_frame
+        from belief.frames import select_frame
         from belief.method.settings import Settings
 
         settings = Settings(n_features_to_select=n, sample_size=rate, random_state=0)

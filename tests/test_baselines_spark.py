@@ -1,4 +1,4 @@
-"""mRMR on Spark selects what mRMR on one machine does; on Spark Connect the same tests run in a child process."""
+"""mRMR and ReliefF on Spark select what they do on one machine; on Spark Connect the tests run in a child process."""
 
 import os
 
@@ -8,11 +8,11 @@ from scipy.sparse import csr_array
 from sklearn.metrics import mutual_info_score
 from spark_sessions import connect_server, on_connect
 
-from belief.baselines import MRMR
+from belief.baselines import MRMR, ReliefF
 
 pytest.importorskip("pyspark")
 from belief.baselines import spark as spark_baselines
-from belief.baselines.spark import cuts, mrmr_frame
+from belief.baselines.spark import cuts, mrmr_frame, relieff_frame
 
 
 def table(m=400, seed=0):
@@ -108,6 +108,23 @@ def test_the_information_is_that_of_scikit_learn():
     assert found == pytest.approx([mutual_info_score(c, target) for c in columns], abs=1e-12)
 
 
+@pytest.mark.parametrize("staging", ["auto", "memory"])
+@pytest.mark.parametrize("sample_size", [1.0, 90])
+def test_relieff_is_that_of_one_machine(spark, staging, sample_size):
+    X, y = table(150)
+    df = frame(spark, X, y)
+    rows = df.collect()  # in the order of the partitions, which is that of the row ids
+    X, y = np.array([row.features for row in rows]), np.array([row.label for row in rows])
+    asked = {"n_neighbors": 4, "sample_size": sample_size, "discrete_features": [6], "random_state": 2}
+    local = ReliefF(8, **asked).fit(X, y)
+    found = relieff_frame(df, features="features", label="label", n=8, staging=staging, **asked)
+    assert found.selected.tolist() == local.selected_.tolist()
+    assert found.scores == pytest.approx(local.scores_, abs=1e-9)
+    assert found.weights == pytest.approx(local.weights_, abs=1e-9)
+    assert found.selected[-1] == 5  # the constant one
+    assert found.selected_names[-1] == "x5"
+
+
 def test_what_cannot_be_used_is_said(spark, monkeypatch):
     X, y = table(60)
     df = frame(spark, X, y)
@@ -123,4 +140,4 @@ def test_what_cannot_be_used_is_said(spark, monkeypatch):
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
 def test_on_spark_connect():
     with connect_server() as address:
-        on_connect(address, __file__, "-k", "quotient or sparse_vectors")
+        on_connect(address, __file__, "-k", "quotient or sparse_vectors or relieff")

@@ -101,11 +101,10 @@ def mapped():
         if not line.startswith("  "):
             break
         depth = (len(line) - len(line.lstrip())) // 2
-        for at, name in re.findall(r"(^\s*|\s{2,})([\w/]+(?:\.py|/))(?=\s|$)", line):
-            level = depth if not at.strip() and line.startswith(at + name) else depth
-            parent = folders[max(k for k in folders if k < level)]
+        parent = folders[max(k for k in folders if k < depth)]
+        for name in re.findall(r"(?:^\s*|\s{2,})([\w/]+(?:\.py|/))(?=\s|$)", line):
             if name.endswith("/"):
-                folders = {k: v for k, v in folders.items() if k < level} | {level: parent + name}
+                folders = {k: v for k, v in folders.items() if k < depth} | {depth: parent + name}
             yield parent + name
 
 
@@ -114,7 +113,8 @@ def test_the_map_names_what_there_is_and_all_of_it():
     missing = [name for name in named if not (SOURCE / name).exists()]
     assert not missing, missing
     there = {str(p.relative_to(SOURCE)) for p in modules() if p.name != "__init__.py"}
-    whole = tuple(name for name in named if name.endswith("/") and not any(n != name and n.startswith(name) for n in named))
+    opened = {name for name in named if any(n != name and n.startswith(name) for n in named)}
+    whole = tuple(name for name in named - opened if name.endswith("/"))
     unnamed = [p for p in there if p not in named and not p.startswith(whole)]
     assert not unnamed, unnamed
 

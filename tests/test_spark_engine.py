@@ -26,11 +26,14 @@ from spark_sessions import (
 from tables import cases
 
 import belief
-from belief.engines.spark import blocks, select_frame
-from belief.engines.spark import engine as spark_engine
-from belief.engines.spark.engine import SparkEngine
+from belief.engines.distributed import engine as distributed_engine
+from belief.engines.distributed import gathering, placing, staging
+from belief.engines.distributed.wire import pack, unpack
+from belief.engines.spark import jobs
+from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.frame import open_frame
-from belief.engines.spark.wire import pack, unpack
+from belief.engines.spark.reading import Reader
+from belief.frames import select_frame
 from belief.method.settings import Settings
 
 
@@ -59,11 +62,11 @@ if "SPARK_REMOTE" in os.environ:
 
 @pytest.fixture(params=WAYS)
 def make_engine(request, spark):
-    n, staging = WAYS[request.param]
+    n, where = WAYS[request.param]
 
     def make(X, labels, discrete):
-        given_frame = open_frame(in_partitions(spark, X.astype(float), labels, n), "features", "label", list(discrete))
-        return SparkEngine(spark, given_frame.df, given_frame.reader, given_frame.discrete, staging, lambda what: None)
+        df = in_partitions(spark, X.astype(float), labels, n)
+        return frame_engine(open_frame(df, "features", "label", list(discrete)), where)
 
     return make
 
@@ -154,18 +157,19 @@ def test_plain_columns(spark, stratify):
 def test_sums_are_merged_by_slices_on_the_executors(spark, monkeypatch, sparse):
     X, y = table()
     X[:, 3:] *= np.random.default_rng(1).random((80, 5)) < 0.1
-    monkeypatch.setattr(spark_engine, "SLICE", 3)
-    monkeypatch.setattr(spark_engine, "COLLECT_BYTES", 0)
-    monkeypatch.setattr(spark_engine, "QUERY_BYTES", 2000)  # several searches too
-    monkeypatch.setattr("belief.engines.spark.engine.SPARSE_BELOW", 1.1 if sparse else 0)
+    monkeypatch.setattr(distributed_engine, "SLICE", 3)
+    monkeypatch.setattr(distributed_engine, "BATCH_BYTES", 0)  # a pass for each batch
+    monkeypatch.setattr(jobs, "COLLECT_BYTES", 0)
+    monkeypatch.setattr(distributed_engine, "QUERY_BYTES", 2000)  # several searches too
+    monkeypatch.setattr(gathering, "PORTION_PAIRS", 100)
+    monkeypatch.setattr(placing, "KEPT_SPARSE_BELOW", 1.1 if sparse else 0)
     df = vectors(spark, X, y, np.zeros(80, bool))
     chosen = {"n_features_to_select": 3, "random_state": 1, "scale": "standard"}
     same(belief.select(df, label="label", **chosen), belief.select(csr_array(X) if sparse else X, y, **chosen))
 
 
-def engine_on(spark, df, staging):
-    given_frame = open_frame(df, "features", "label", "auto")
-    return SparkEngine(spark, given_frame.df, given_frame.reader, given_frame.discrete, staging, lambda what: None)
+def engine_on(df, where):
+    return frame_engine(open_frame(df, "features", "label", "auto"), where)
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -184,9 +188,9 @@ def test_a_block_that_comes_back_different_is_an_error(spark, fixed):
             del batch
 
     df = spark.range(0, 2, 1, 2).mapInArrow(rows, "features array<double>, label long")
-    with engine_on(spark, df, "memory") as engine:
+    with engine_on(df, "memory") as engine:
         engine.describe()
-        engine._store._staged.unpersist(blocking=True)  # as if every executor were lost
+        engine.staged.table.unpersist(blocking=True)  # as if every executor were lost
         if fixed:
             assert len(engine.sample(np.array([10]), 0).row) == 10
             return
@@ -197,10 +201,10 @@ def test_a_block_that_comes_back_different_is_an_error(spark, fixed):
 def test_a_partition_of_several_blocks_comes_back_the_same(spark):
     """Computed again, it reaches Python in other batches."""
     features = "transform(sequence(0, 49), j -> double(hash(id, j))) features"
-    with engine_on(spark, spark.range(0, 170_000, 1, 1).selectExpr(features, "id % 2 label"), "memory") as engine:
+    with engine_on(spark.range(0, 170_000, 1, 1).selectExpr(features, "id % 2 label"), "memory") as engine:
         engine.describe()
-        assert len(engine._store.placed) == 3
-        engine._store._staged.unpersist(blocking=True)
+        assert len(engine.layout.placed) == 3
+        engine.staged.table.unpersist(blocking=True)
         assert len(engine.sample(np.array([10]), 0).row) == 10
 
 
@@ -222,8 +226,8 @@ def test_blocks_do_not_depend_on_batches(cuts, sparse):
         edges = [0, *sorted(at), 300]
         batches = [whole.slice(a, b - a) for a, b in itertools.pairwise(edges)]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(blocks, "BLOCK_BYTES", 1000)
-            found = list(blocks._blocks(blocks.Reader(None, "y", "X", np.zeros(0, bool), 4)(iter(batches), {})))
+            patch.setattr(staging, "BLOCK_BYTES", 1000)
+            found = list(staging.cut(Reader(None, "y", "X", np.zeros(0, bool), 4)(iter(batches), {})))
         return [
             (np.concatenate(part).tobytes() if isinstance(part, list) else part.toarray().tobytes(), codes.tolist())
             for part, _, codes in found
@@ -235,7 +239,7 @@ def test_blocks_do_not_depend_on_batches(cuts, sparse):
 
 def test_blocks_are_kept_in_the_folder_named_and_gone_in_the_end(spark, tmp_path):
     X, y = table()
-    with engine_on(spark, in_partitions(spark, X, y.astype(np.int32), 3), str(tmp_path)) as engine:
+    with engine_on(in_partitions(spark, X, y.astype(np.int32), 3), str(tmp_path)) as engine:
         engine.describe()
         (run,) = tmp_path.iterdir()
         files = list(run.iterdir())
@@ -248,11 +252,11 @@ def test_blocks_are_kept_in_the_folder_named_and_gone_in_the_end(spark, tmp_path
 
 def test_the_rows_are_numbered_as_zip_with_index_would(spark):
     X = np.arange(40.0)[:, None] + [[0.0, 0.5]]
-    with engine_on(spark, in_partitions(spark, X, (np.arange(40) % 2).astype(np.int32), 7), "auto") as engine:
+    with engine_on(in_partitions(spark, X, (np.arange(40) % 2).astype(np.int32), 7), "auto") as engine:
         engine.describe()
         sample = engine.sample(np.array([40]), 0)
-        np.testing.assert_array_equal(engine._queries[:, 0], np.arange(40.0))
-        np.testing.assert_array_equal(sample.label, sample.row % 2)
+        np.testing.assert_array_equal(engine.queries.rows(np.arange(40))[:, 0], np.arange(40.0))
+        np.testing.assert_array_equal(sample.target, sample.row % 2)
 
 
 BAD = {
@@ -424,7 +428,7 @@ def test_long_codes_are_refused(spark):
 
 def test_a_folder_that_is_no_path_is_refused(spark):
     with pytest.raises(ValueError, match="full path of a folder"):
-        engine_on(spark, in_partitions(spark, np.eye(4), np.arange(4).astype(np.int32) % 2, 1), "s3://bucket/x")
+        engine_on(in_partitions(spark, np.eye(4), np.arange(4).astype(np.int32) % 2, 1), "s3://bucket/x")
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="starts a session of its own")

@@ -14,7 +14,7 @@ from spark_sessions import (
 )
 
 import belief
-from belief.engines.spark import select_frame
+from belief.frames import select_frame
 from belief.method.settings import Settings
 from belief.result import Result
 from belief.spark import BeliefSelector, BeliefSelectorModel

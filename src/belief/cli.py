@@ -187,7 +187,7 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
 def _select_on_spark(options: argparse.Namespace, wanted: Any, settings: dict[str, Any]) -> belief.Result:
     for name in _given(options, "checkpoint", "write_data", "n_jobs", "working_memory"):
         raise UsageError(f"{option(name)} needs --engine local.")
-    from belief.engines.spark.files import select_files
+    from belief.frames import select_files
 
     return select_files(options.files, wanted, Settings(**settings), options.master, 0 if options.quiet else 1)
 

@@ -1,12 +1,15 @@
-"""A Spark DataFrame and its columns in, a Result out."""
+"""A Spark DataFrame and its columns, or files that Spark reads, in; a Result out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from belief.api import run
-from belief.engines.spark.engine import SparkEngine
+from belief.data.files import Wanted, chosen_names, find_files
+from belief.engines.spark.engine import frame_engine
+from belief.engines.spark.files import read, session
 from belief.engines.spark.frame import open_frame
 from belief.method.settings import Settings
 from belief.progress import Callback, Reporter
@@ -39,8 +42,29 @@ def select_frame(
     """
     given = open_frame(df, features, label, discrete_features)
     reporter = Reporter(callback, bar=verbose > 0)
-    engine = SparkEngine(
-        df.sparkSession, given.df, given.reader, given.discrete, staging, lambda what: reporter.rows(0, 0, what)
-    )
-    with reporter, engine:
+    with reporter, frame_engine(given, staging, lambda what: reporter.rows(0, 0, what)) as engine:
         return run(engine, settings, given.names, DRIVER_MEMORY, reporter)
+
+
+def select_files(paths: Sequence[Path], wanted: Wanted, settings: Settings, master: str | None, verbose: int) -> Result:
+    """Select features of files that Spark reads; the order of the rows is the one Spark gives them."""
+    kind, files = find_files(paths)
+    if kind not in ("parquet", "csv", "libsvm"):
+        raise ValueError(f"{paths[0]}: Spark reads Parquet, CSV and LIBSVM files: convert it, or do without Spark.")
+    label = "label" if kind == "libsvm" else wanted.label
+    if label is None:
+        raise ValueError("Say which column holds the class, with label='name'.")
+    spark = session(master)
+    from pyspark.errors import PySparkException
+
+    try:
+        df = read(spark, kind, files, wanted)
+        features = "features" if kind == "libsvm" else chosen_names(df.columns, str(files[0]), wanted)
+        discrete = wanted.discrete or "auto"
+        return select_frame(
+            df, features=features, label=label, settings=settings, discrete_features=discrete, verbose=verbose
+        )
+    except PySparkException as error:
+        raise ValueError(f"Spark: {str(error).splitlines()[0]}") from None
+    finally:
+        spark.stop()

@@ -7,8 +7,8 @@ from belief.baselines.relief import Relief, ReliefF
 from belief.lazy import lazily
 
 if TYPE_CHECKING:
-    from belief.baselines.spark import mrmr_frame
+    from belief.baselines.spark import mrmr_frame, relieff_frame
 
-__all__ = ["MRMR", "Relief", "ReliefF", "mrmr", "mrmr_frame"]
+__all__ = ["MRMR", "Relief", "ReliefF", "mrmr", "mrmr_frame", "relieff_frame"]
 
-__getattr__ = lazily(__name__, {"mrmr_frame": "belief.baselines.spark"})
+__getattr__ = lazily(__name__, dict.fromkeys(("mrmr_frame", "relieff_frame"), "belief.baselines.spark"))

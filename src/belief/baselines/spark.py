@@ -1,4 +1,6 @@
-"""mRMR on Spark DataFrames, classic and Connect: the paper's DmRMR.
+"""mRMR and ReliefF on Spark DataFrames, classic and Connect.
+
+ReliefF is that of `belief.baselines.relief`, on the engine that BELIEF runs on. mRMR is the paper's DmRMR:
 
     stage ─► quantiles of a sample ─► blocks of codes, persisted ─► a pass for the class, and for each feature selected
     (input read once)                 (a byte for a cell)           (tables of counts, summed over the blocks)
@@ -9,27 +11,28 @@ The selection is that of `belief.baselines.mrmr`; here are only the counts that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numba import njit
-from scipy.sparse import issparse
 
 from belief.baselines.base import checks
+from belief.baselines.contingency import Count, Encode
 from belief.baselines.information import information_of
 from belief.baselines.mrmr import MRMR, as_codes, checked_settings, mrmr
-from belief.engines.base import spans
-from belief.engines.spark.blocks import Block, Placed
-from belief.engines.spark.engine import SLICE, SparkEngine
+from belief.baselines.relief import relieff
+from belief.engines.distributed.blocks import RowBlock
+from belief.engines.distributed.engine import DistributedEngine
+from belief.engines.distributed.wire import unpack
+from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.frame import open_frame
-from belief.engines.spark.merging import joined
-from belief.engines.spark.store import ANSWERS, Files, Persisted, answered
-from belief.engines.spark.tasks import Answer, Describe, Job, summary_of
-from belief.engines.spark.wire import unpack
+from belief.engines.spark.store import TableBlocks
 from belief.method.algorithm import constants_last
 from belief.method.arrays import Array
+from belief.method.relevance import by_weight
 from belief.method.selection import Selection
+from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.result import Numbered
 
@@ -41,7 +44,7 @@ TABLE_BYTES = 2**30  # of all contingency tables with one feature
 class FrameSelection(Selection):
     """The features in order of selection, the score of each, and what is known of all features."""
 
-    weights: Array  # the mutual information of every feature with the class, in nats
+    weights: Array  # of every feature: of mRMR its mutual information with the class, in nats; W of ReliefF
     names: Sequence[str]
 
     @property
@@ -85,7 +88,7 @@ def mrmr_frame(
         The nominal features, whose values are their levels. "auto": strings, booleans, and what is nominal by its ML
         attributes.
     staging : str, default="auto"
-        Where blocks of the rows are held; see :func:`belief.engines.spark.select_frame`.
+        Where blocks of the rows are held; see :func:`belief.frames.select_frame`.
 
     Returns
     -------
@@ -99,11 +102,10 @@ def mrmr_frame(
     """
     settings = checked_settings(MRMR(n, form=form, bins=bins))
     given = open_frame(df, features, label, discrete_features)
-    columns = CodedColumns(df.sparkSession, given.df, given.reader, given.discrete, staging, lambda what: None)
-    with columns:
-        summary = columns.describe()
-        checks(settings, given.names)(summary)
-        names = given.names or Numbered(columns.n_features)
+    with CodedColumns(frame_engine(given, staging)) as columns:
+        summary = columns.engine.describe()
+        checks(settings, given.names)(summary, columns.engine.target)
+        names = given.names or Numbered(columns.engine.n_features)
         columns.encode(summary, bins, names)
         relevance, constant = columns.relevance()
         count = settings.select_of(len(relevance))
@@ -112,42 +114,110 @@ def mrmr_frame(
     return FrameSelection(found.selected, found.scores, relevance, names)
 
 
-class CodedColumns(SparkEngine):
+def relieff_frame(
+    df: Any,
+    *,
+    features: str | Sequence[str],
+    label: str,
+    n: int | float = 10,
+    n_neighbors: int = 10,
+    sample_size: int | float | str = 1.0,
+    discrete_features: Any = "auto",
+    staging: str = "auto",
+    random_state: Any = None,
+) -> FrameSelection:
+    """Select features of a Spark DataFrame by ReliefF, where it is; as DiReliefF with a small fixed `sample_size`.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Of classic Spark or of Spark Connect.
+    features : str or list of str
+        A column of vectors, or the names of plain columns (numbers, booleans, strings; null is missing).
+    label : str
+        The column that holds the class.
+    n : int or float, default=10
+        How many features to select, or which share of them.
+    n_neighbors : int, default=10
+        k, the neighbours taken of every class.
+    sample_size : int, float or "auto", default=1.0
+        The rows that look for their neighbours, among all rows: a number, a share, or "auto".
+    discrete_features : "auto", mask, indices or names, default="auto"
+        The nominal features, of which only "equal or not" counts. "auto": strings, booleans, and what is nominal by its
+        ML attributes.
+    staging : str, default="auto"
+        Where blocks of the rows are held; see :func:`belief.frames.select_frame`.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed of the sample and of ties.
+
+    Returns
+    -------
+    FrameSelection
+
+    See Also
+    --------
+    belief.baselines.ReliefF : the same on one machine, which gives the same weights.
+    """
+    settings = Settings(
+        n_features_to_select=n, n_neighbors=n_neighbors, sample_size=sample_size, random_state=random_state,
+        redundancy=None,
+    )  # fmt: skip
+    given = open_frame(df, features, label, discrete_features)
+    with frame_engine(given, staging) as engine:
+        W, constant = relieff(engine, settings, checks(settings, given.names))
+    count = settings.select_of(len(W))
+    best = by_weight(W, np.flatnonzero(~constant))[:count]
+    found = constants_last(Selection(best, W[best]), constant, count)
+    return FrameSelection(found.selected, found.scores, W, given.names or Numbered(len(W)))
+
+
+class CodedColumns:
     """The columns of a DataFrame as codes, and the mutual information between them; to be used as a context."""
 
-    levels: Array
+    levels: Array  # how many each feature has
+
+    def __init__(self, engine: DistributedEngine) -> None:
+        self.engine = engine
+        self._coded: TableBlocks | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
+        if self._coded is not None:
+            with suppress(Exception) if error else nullcontext():  # what went wrong before is what is told
+                self._coded.release()
+        self.engine.__exit__(error, *about)
 
     def encode(self, summary: Summary, bins: int | None, names: Sequence[str]) -> None:
         """Put codes in the place of the values, in all blocks."""
-        upto = self._cuts(summary, bins) if self._store.dense else None
-        self.levels = np.full(self.n_features, 2) if upto is None else np.array([len(x) + 2 for x in upto])
+        upto = self._cuts(summary, bins) if self.engine.layout.dense else None
+        self.levels = np.full(len(names), 2) if upto is None else np.array([len(x) + 2 for x in upto])
         most = int(np.argmax(self.levels))
         if upto is not None and 8 * int(self.levels.sum()) * int(self.levels[most]) > TABLE_BYTES:
             raise ValueError(
                 f"Feature {names[most]!r} has {self.levels[most] - 2} levels, too many for tables with all others: cut"
                 " it into bins, or leave it out."
             )
-        first = np.array([x.first for x in self._store.placed])
-        self._store = Coded(self._store, Encode(upto, first))  # type: ignore[assignment]
+        self._coded = coded(self.engine.staged, Encode(upto), len(self.engine.layout.placed))
 
     def _cuts(self, summary: Summary, bins: int | None) -> list[Array]:
         """Of each feature, the largest value of every level but the last; the levels themselves if it is discrete."""
-        discrete = self.discrete
+        F, discrete = self.engine.n_features, self.engine.discrete
         if bins is None and not discrete.all():
-            discrete = np.ones(self.n_features, bool)
-            parts = self._run(Describe(self.n_features, discrete, self._slice(48)), 48 * self.n_features, "describing")
-            summary = joined([summary_of(parts[i]) for i in sorted(parts)])
-        upto = np.split(summary.levels.value, np.searchsorted(summary.levels.feature, np.arange(1, self.n_features)))
+            discrete = np.ones(F, bool)
+            summary = self.engine.described(discrete)
+        upto = np.split(summary.levels.value, np.searchsorted(summary.levels.feature, np.arange(1, F)))
         if bins is not None and not discrete.all():
-            n = min(self.m, CUT_ROWS, max(100, CUT_BYTES // (8 * self.n_features)))
-            self.sample(np.array([n]), seed=0)
+            sample = self.engine.sample(np.array([min(summary.m, CUT_ROWS, max(100, CUT_BYTES // (8 * F)))]), seed=0)
+            rows = self.engine.queries.rows(np.sort(sample.row))
             for j in np.flatnonzero(~discrete):
-                upto[j] = cuts(self._queries[:, j], bins)
+                upto[j] = cuts(rows[:, j], bins)
         return upto
 
     def relevance(self) -> tuple[Array, Array]:
         """I of every feature with the class, and which features are constant."""
-        tables = self._tables(None, self.n_classes)
+        tables = self._tables(None, len(self.engine.target.counts))
         used = np.add.reduceat(tables.any(axis=1).astype(int), self._starts)
         return information_of(tables, self._starts), used < 2
 
@@ -161,8 +231,10 @@ class CodedColumns(SparkEngine):
 
     def _tables(self, feature: int | None, n_target: int) -> Array:
         """The contingency tables of all features with one of them, or with the class, one below the other."""
-        job = Count(feature, n_target, self.levels)
-        found = self._run(job, 8 * int(self.levels.sum()) * n_target, "counting")
+        assert self._coded is not None, "encode first"
+        found = self._coded.run(
+            Count(feature, n_target, self.levels), 8 * int(self.levels.sum()) * n_target, "counting"
+        )
         return np.concatenate([found[i]["counts"] for i in sorted(found)])
 
 
@@ -177,119 +249,17 @@ def cuts(x: Array, bins: int) -> Array:
     return largest[:-1]
 
 
-# --- on the executors ---
-
-
-@dataclass(frozen=True)
-class Encode:
-    """Blocks of codes (features x rows) from blocks of rows; of sparse rows, where they are not 0."""
-
-    upto: Sequence[Array] | None  # None: sparse rows
-    first: Array  # the first row of each block
-
-    def run(self, blocks: Iterator[Block], n_jobs: int) -> Iterator[Answer]:
-        for block in blocks:
-            X = block.X
-            codes = {"indptr": X.indptr, "indices": X.indices} if issparse(X) else {"codes": self._codes(X)}
-            yield int(np.searchsorted(self.first, block.first)), {"label": block.labels, **codes}
-
-    def _codes(self, X: Array) -> Array:
-        assert self.upto is not None
-        small = max(map(len, self.upto)) + 2 <= 256
-        out = np.empty(X.shape[::-1], np.uint8 if small else np.int32)
-        for j, upto in enumerate(self.upto):
-            missing = np.isnan(X[:, j])
-            out[j] = np.where(missing, len(upto) + 1, np.searchsorted(upto, X[:, j]))
-        return out
-
-    @staticmethod
-    def merge(answers: Sequence[dict[str, Array]]) -> dict[str, Any]:
-        return answers[0]  # every slice is one block's
-
-
-@dataclass(frozen=True)
-class Count:
-    """The contingency tables of all features with one of them, or with the class, by slices of features."""
-
-    feature: int | None
-    n_target: int
-    levels: Array
-
-    def run(self, blocks: Iterator[Block], n_jobs: int) -> Iterator[Answer]:
-        start = np.concatenate([[0], np.cumsum(self.levels)])
-        counts = np.zeros((start[-1], self.n_target), np.int64)
-        rows = np.zeros(self.n_target, np.int64)
-        sparse = False
-        for block in blocks:
-            sparse = "codes" not in block.X
-            target = block.labels if self.feature is None else column(block.X, self.feature)
-            rows += np.bincount(target, minlength=self.n_target)
-            if sparse:
-                count_present(block.X["indptr"], block.X["indices"], target, counts)
-            else:
-                count(block.X["codes"], start, target, counts)
-        if sparse:
-            counts[::2] = rows - counts[1::2]
-        for i, (a, b) in enumerate(spans(len(self.levels), SLICE)):
-            yield i, {"counts": counts[start[a] : start[b]]}
-
-    @staticmethod
-    def merge(answers: Sequence[dict[str, Array]]) -> dict[str, Any]:
-        return {"counts": np.sum([x["counts"] for x in answers], axis=0)}
-
-
-def column(codes: dict[str, Array], j: int) -> Array:
-    """The codes of one feature in a block."""
-    if "codes" in codes:
-        return codes["codes"][j]
-    indptr = codes["indptr"]
-    present = np.zeros(len(indptr) - 1, np.uint8)
-    present[np.searchsorted(indptr, np.flatnonzero(codes["indices"] == j), side="right") - 1] = 1
-    return present
-
-
-@njit(cache=True, nogil=True)
-def count(codes: Array, start: Array, target: Array, counts: Array) -> None:
-    """Add the rows of a block to the tables."""
-    for j in range(len(codes)):
-        for r in range(len(target)):
-            counts[start[j] + codes[j, r], target[r]] += 1
-
-
-@njit(cache=True, nogil=True)
-def count_present(indptr: Array, indices: Array, target: Array, counts: Array) -> None:
-    """The same of sparse rows, where a feature has two levels; only those that are not 0."""
-    for r in range(len(target)):
-        for p in range(indptr[r], indptr[r + 1]):
-            counts[2 * np.int64(indices[p]) + 1, target[r]] += 1
-
-
-class Coded:
+def coded(staged: Any, job: Encode, n_blocks: int) -> TableBlocks:
     """Blocks of codes in a persisted DataFrame, computed again from the staged blocks if they are lost."""
+    from pyspark import StorageLevel
 
-    def __init__(self, store: Files | Persisted, job: Encode) -> None:
-        from pyspark import StorageLevel
-
-        self._store, self.placed, self.tasks = store, store.placed, store.tasks
-        self._table = store.answers(job).where("slice >= 0").persist(StorageLevel.MEMORY_AND_DISK)
-
-    def answers(self, job: Job) -> Any:
-        placed = self.placed
-
-        def run(batches: Iterator[Any]) -> Iterator[Any]:
-            return answered(job, coded_blocks(batches, placed))
-
-        return self._table.mapInArrow(run, ANSWERS)
-
-    def close(self) -> None:
-        self._table.unpersist()
-        self._store.close()
+    table = staged.answers(job).where("slice >= 0").persist(StorageLevel.MEMORY_AND_DISK)
+    return TableBlocks(staged.watched, table, coded_blocks, n_blocks, staged.tasks)
 
 
-def coded_blocks(batches: Iterator[Any], placed: Sequence[Placed]) -> Iterator[tuple[int, Block]]:
+def coded_blocks(batches: Iterator[Any]) -> Iterator[RowBlock]:
     """The blocks of codes in the order Spark has them."""
     for batch in batches:
-        for where, data in zip(batch.column(1), batch.column(2), strict=True):
+        for number, data in zip(batch.column("slice"), batch.column("data"), strict=True):
             held = unpack(data.as_buffer())
-            labels = held.pop("label")
-            yield where.as_py(), Block(held, labels, placed[where.as_py()].first)
+            yield RowBlock(number.as_py(), held, held.pop("targets"))

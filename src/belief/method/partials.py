@@ -153,6 +153,15 @@ class Tally:
         assert queries is not None
         return cls(total, count - absent, rates, spread, queries, len(pairs))
 
+    @classmethod
+    def zero(cls, pairs: Pairs, n_features: int, rates: bool) -> Self:
+        """That of no pairs, which are filed as these are."""
+        lines, query_lines, couples = pairs.spread_shape
+        return cls(
+            np.zeros((pairs.n_kinds, n_features)), np.zeros((pairs.n_kinds, 1)), np.zeros(n_features if rates else 0),
+            np.zeros((lines, couples, n_features)), np.zeros((query_lines, couples, 1)), 0,
+        )  # fmt: skip
+
     def merge(self, other: Self) -> Self:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 

@@ -84,7 +84,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
 
     def _fit(self, dataset: DataFrame) -> BeliefSelectorModel:
         features, settings = self._features(), self._settings()
-        from belief.engines.spark import select_frame
+        from belief.frames import select_frame
 
         result = select_frame(
             dataset,

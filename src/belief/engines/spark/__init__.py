@@ -1,1 +1,4 @@
-"""The Spark engine: blocks of a DataFrame on executors."""
+"""Spark as a cluster: blocks of a DataFrame on executors.
+
+frame.py (the input) → reading.py (its batches as rows) → store.py (where blocks are) → jobs.py (what runs on them)
+"""

@@ -1,4 +1,4 @@
-"""Files read by Spark, as the command line does on request."""
+"""Sessions, and files as DataFrames."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from belief.data.files import Wanted, chosen_names, find_files
+from belief.data.files import Wanted
 from belief.data.tabular import MISSING, CsvFiles
-from belief.engines.spark import select_frame
 from belief.engines.spark.frame import quoted
 from belief.extras import import_optional
-from belief.method.settings import Settings
-from belief.result import Result
 
 
 def session(master: str | None) -> Any:
@@ -29,30 +26,6 @@ def session(master: str | None) -> Any:
     for name, value in quiet.items():
         builder = builder.config(name, value)
     return (builder.master(master) if master else builder).getOrCreate()
-
-
-def select_files(paths: Sequence[Path], wanted: Wanted, settings: Settings, master: str | None, verbose: int) -> Result:
-    """Select features of files that Spark reads; the order of the rows is the one Spark gives them."""
-    kind, files = find_files(paths)
-    if kind not in ("parquet", "csv", "libsvm"):
-        raise ValueError(f"{paths[0]}: Spark reads Parquet, CSV and LIBSVM files: convert it, or do without Spark.")
-    label = "label" if kind == "libsvm" else wanted.label
-    if label is None:
-        raise ValueError("Say which column holds the class, with label='name'.")
-    spark = session(master)
-    from pyspark.errors import PySparkException
-
-    try:
-        df = read(spark, kind, files, wanted)
-        features = "features" if kind == "libsvm" else chosen_names(df.columns, str(files[0]), wanted)
-        discrete = wanted.discrete or "auto"
-        return select_frame(
-            df, features=features, label=label, settings=settings, discrete_features=discrete, verbose=verbose
-        )
-    except PySparkException as error:
-        raise ValueError(f"Spark: {str(error).splitlines()[0]}") from None
-    finally:
-        spark.stop()
 
 
 def read(spark: Any, kind: str, files: Sequence[Path], wanted: Wanted) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from belief.data.discrete import discrete_mask
-from belief.engines.spark.blocks import Reader
+from belief.engines.distributed.placing import Given
+from belief.engines.spark.reading import Reader
 from belief.method.arrays import Array
 from belief.method.settings import did_you_mean
 
@@ -24,7 +25,11 @@ class Input:
     df: Any
     reader: Reader
     names: list[str] | None
-    discrete: Array
+    about: Given
+
+
+def _given(label: str, features: str, discrete: Array, masked: bool = False) -> Given:
+    return Given("The DataFrame", f"Column {label!r}", f"The vectors of column {features!r}", discrete, masked)
 
 
 def open_frame(df: Any, features: str | Sequence[str], label: str, discrete_features: Any) -> Input:
@@ -88,8 +93,9 @@ def _vectors(df: Any, features: str, label: str, discrete_features: Any) -> Inpu
     declared = _declared(discrete_features, names, width)
     discrete = nominal | declared if len(nominal) else declared
     chosen = [c.alias(name) for c, name in zip(columns, ("size", "values"), strict=True)]
-    reader = Reader(None, label, features, discrete, width, masked=width is None and _is_mask(discrete_features))
-    return Input(df.select(*chosen, _label(df, label)), reader, names, discrete)
+    reader = Reader(None, label, features, discrete, width)
+    about = _given(label, features, discrete, masked=width is None and _is_mask(discrete_features))
+    return Input(df.select(*chosen, _label(df, label)), reader, names, about)
 
 
 def _declared(given: Any, names: list[str] | None, width: int | None) -> Array:
@@ -152,7 +158,7 @@ def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> I
     # under names of our own: mapInArrow parses those it is given
     chosen = [functions.col(quoted(name)).cast(k).alias(f"f{j}") for j, (name, k) in enumerate(kinds.items())]
     reader = Reader(fields, label, "", declared, len(names))
-    return Input(df.select(*chosen, _label(df, label)), reader, names, text | declared)
+    return Input(df.select(*chosen, _label(df, label)), reader, names, _given(label, "", text | declared))
 
 
 def _kind(kind: str, is_name: bool) -> str:

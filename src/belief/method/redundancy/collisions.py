@@ -65,6 +65,13 @@ def joint_sums(rates: Collisions, R: Array, B: Array, P: Array, i: Array, j: Arr
     return Joint(joint, P_i.T @ P_j, lines, columns)
 
 
+def no_joint(rates: Collisions, n_lines: int, n_columns: int) -> Joint:
+    """The joint sums over no pairs."""
+    nothing = np.zeros((0, n_lines + n_columns))
+    lines, columns = np.arange(n_lines), n_lines + np.arange(n_columns)
+    return joint_sums(rates, nothing, nothing, np.zeros((0, 0)), lines, columns)
+
+
 def pick(X: Array, columns: Array) -> Array:
     """Some columns, and where that is all of them in order, the array itself."""
     return X if len(columns) == X.shape[1] and np.all(columns[1:] > columns[:-1]) else X[:, columns]

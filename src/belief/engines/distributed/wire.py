@@ -1,4 +1,4 @@
-"""How arrays travel between the driver and the executors: as bytes, each with its type and shape, never as pickles.
+"""How arrays travel between the driver and the workers: as bytes, each with its type and shape, never as pickles.
 
     | length of the head | head: name, type, shape, place of each array | array | array | ...      (64 bytes aligned)
 

@@ -1,0 +1,102 @@
+"""Jobs of mRMR over the blocks of a cluster: values become codes, and codes become contingency tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from scipy.sparse import issparse
+
+from belief.engines.block.threads import spans
+from belief.engines.distributed.blocks import RowBlock
+from belief.engines.distributed.engine import SLICE
+from belief.engines.distributed.tasks import Answer
+from belief.method.arrays import Array
+
+
+@dataclass(frozen=True)
+class Encode:
+    """Blocks of codes (features x rows) from blocks of rows; of sparse rows, where they are not 0."""
+
+    upto: Sequence[Array] | None  # of each feature the largest value of every level but the last; None: sparse rows
+    features: ClassVar[None] = None
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        for block in blocks:
+            X = block.X
+            codes = {"indptr": X.indptr, "indices": X.indices} if issparse(X) else {"codes": self._codes(X)}
+            yield block.number, {"targets": block.targets, **codes}
+
+    def _codes(self, X: Array) -> Array:
+        assert self.upto is not None
+        small = max(map(len, self.upto)) + 2 <= 256
+        out = np.empty(X.shape[::-1], np.uint8 if small else np.int32)
+        for j, upto in enumerate(self.upto):
+            missing = np.isnan(X[:, j])
+            out[j] = np.where(missing, len(upto) + 1, np.searchsorted(upto, X[:, j]))
+        return out
+
+    @staticmethod
+    def merge(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return answers[0]  # every slice is one block's
+
+
+@dataclass(frozen=True)
+class Count:
+    """The contingency tables of all features with one of them, or with the class, by slices of features."""
+
+    feature: int | None
+    n_target: int
+    levels: Array
+    features: ClassVar[None] = None
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        start = np.concatenate([[0], np.cumsum(self.levels)])
+        counts = np.zeros((start[-1], self.n_target), np.int64)
+        rows = np.zeros(self.n_target, np.int64)
+        sparse = False
+        for block in blocks:
+            sparse = "codes" not in block.X
+            target = block.targets if self.feature is None else column(block.X, self.feature)
+            rows += np.bincount(target, minlength=self.n_target)
+            if sparse:
+                count_present(block.X["indptr"], block.X["indices"], target, counts)
+            else:
+                count(block.X["codes"], start, target, counts)
+        if sparse:
+            counts[::2] = rows - counts[1::2]
+        for i, (a, b) in enumerate(spans(len(self.levels), SLICE)):
+            yield i, {"counts": counts[start[a] : start[b]]}
+
+    @staticmethod
+    def merge(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return {"counts": np.sum([x["counts"] for x in answers], axis=0)}
+
+
+def column(codes: dict[str, Array], j: int) -> Array:
+    """The codes of one feature in a block."""
+    if "codes" in codes:
+        return codes["codes"][j]
+    indptr = codes["indptr"]
+    present = np.zeros(len(indptr) - 1, np.uint8)
+    present[np.searchsorted(indptr, np.flatnonzero(codes["indices"] == j), side="right") - 1] = 1
+    return present
+
+
+@njit(cache=True, nogil=True)
+def count(codes: Array, start: Array, target: Array, counts: Array) -> None:
+    """Add the rows of a block to the tables."""
+    for j in range(len(codes)):
+        for r in range(len(target)):
+            counts[start[j] + codes[j, r], target[r]] += 1
+
+
+@njit(cache=True, nogil=True)
+def count_present(indptr: Array, indices: Array, target: Array, counts: Array) -> None:
+    """The same of sparse rows, where a feature has two levels; only those that are not 0."""
+    for r in range(len(target)):
+        for p in range(indptr[r], indptr[r + 1]):
+            counts[2 * np.int64(indices[p]) + 1, target[r]] += 1

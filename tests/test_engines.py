@@ -1,0 +1,253 @@
+"""One suite for every engine: whatever the Engine protocol promises, each keeps, and with the same numbers."""
+
+import os
+import warnings
+from dataclasses import replace
+from functools import partial
+
+import naive
+import numpy as np
+import pytest
+from conftest import in_blocks, in_memory, streamed
+from pool_cluster import pool, pool_engine
+from scipy.sparse import csr_array
+from spark_sessions import start_session
+
+from belief.engines.distributed import gathering
+from belief.engines.distributed.records import flat
+from belief.engines.local import local_engine
+from belief.engines.resources import Resources
+from belief.engines.spark.engine import frame_engine
+from belief.engines.spark.frame import open_frame
+from belief.method.algorithm import belief
+from belief.method.difference import Difference
+from belief.method.partials import Pairs
+from belief.method.protocols import Search
+from belief.method.redundancy.collisions import Collisions
+from belief.method.settings import Settings
+from belief.method.summary import Levels
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-11}
+RATES = Collisions(0.8)
+M, F, KINDS = 260, 9, 5
+rng = np.random.default_rng(7)
+LABELS = np.sort(rng.integers(0, 3, M)).astype(np.int32)
+DISCRETE = np.arange(F) == 3
+PLAIN = (rng.standard_normal((M, F)) + LABELS[:, None] * (np.arange(F) < 2)) * (rng.random((M, F)) < 0.2)
+PLAIN[:, 3] = rng.integers(0, 3, M) * (rng.random(M) < 0.5)
+PLAIN[-20:] = PLAIN[:20]  # copies: ties
+MISSING = np.where(rng.random((M, F)) < 0.15, np.nan, PLAIN)
+
+
+def local(source, X, **options):
+    return local_engine(source(X), np.arange(3), LABELS, DISCRETE, Resources(**options))
+
+
+def on_spark(staging, X):
+    rows = [(x.tolist(), int(c)) for x, c in zip(X, LABELS, strict=True)]
+    df = start_session().createDataFrame(rows, "features array<double>, label int")
+    return frame_engine(open_frame(df.coalesce(3), "features", "label", list(DISCRETE)), staging)
+
+
+MAKE = {
+    "dense": partial(local, in_memory),
+    "in blocks": partial(local, in_blocks, working_memory=2**14),
+    "sparse": partial(local, csr_array),
+    "streamed": lambda X: streamed(X, LABELS, DISCRETE),
+    "pool": lambda X: pool_engine(X, LABELS, DISCRETE),
+    "pool, sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, n_parts=4),
+    "pool, some sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, mixed=True),
+    "pool, some dense": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, n_parts=30, mixed=True),
+    "Spark, files": partial(on_spark, "auto"),
+    "Spark, persisted": partial(on_spark, "memory"),
+}
+if "SPARK_REMOTE" in os.environ:
+    MAKE = {name: make for name, make in MAKE.items() if "Spark" in name}
+CASES = [(name, "plain") for name in MAKE]
+CASES += [(name, "missing") for name in ("dense", "in blocks", "streamed", "pool", "Spark, files") if name in MAKE]
+SPARSE = ("sparse, ", "pool, sparse", "pool, some dense")  # as they are held
+
+
+@pytest.fixture(scope="module", params=CASES, ids=", ".join)
+def case(request, _stopped_at_the_end):
+    """An engine, described, and one that is known to be right."""
+    name, values = request.param
+    X = PLAIN if values == "plain" else MISSING
+    with pytest.MonkeyPatch.context() as patch, MAKE[name](X) as engine, local(in_memory, X) as right:
+        patch.setattr("belief.engines.block.threads.SMALL", 0)  # small tables go the way of the large ones
+        patch.setattr(gathering, "PORTION_PAIRS", 50)
+        if "pool" in name:  # many portions, gathered in several goes
+            patch.setattr(gathering, "PORTION_BYTES", 2**12)
+            patch.setattr(gathering, "GATHER_PAIRS", 150)
+        engine.describe()
+        yield X, engine, right
+
+
+@pytest.fixture
+def difference(case):
+    return Difference.of(case[2].describe(), DISCRETE, "standard")
+
+
+def same(got, wanted):
+    """Whatever the fields are."""
+    got, wanted = flat(got), flat(wanted)
+    assert set(got) == set(wanted)
+    for name, x in wanted.items():
+        assert np.shape(got[name]) == np.shape(x), name
+        np.testing.assert_allclose(got[name], x, **CLOSE, err_msg=name)
+
+
+def pairs(seed, weights=False, n_queries=30):
+    """Any pairs, filed in any way, those of a query together."""
+    draw = np.random.default_rng(seed)
+    query = np.repeat(draw.permutation(M)[:n_queries], 7)
+    neighbour = draw.integers(0, M, len(query))
+    kind = draw.integers(0, KINDS - 1, len(query))
+    return Pairs(query, neighbour, kind, KINDS, draw.random(len(query)) if weights else None)
+
+
+# --- before anything is compared ---
+
+
+def test_a_table_is_described_twice(case, request):
+    _, engine, right = case
+    wanted = right.describe()
+    if any(f"[{name}" in request.node.name for name in SPARSE):
+        # only missing values ask for levels, and sparse rows have none
+        wanted = replace(wanted, levels=Levels.zero())
+    for _ in range(2):
+        same(engine.describe(), wanted)
+    assert engine.n_features == F
+    np.testing.assert_array_equal(engine.discrete, DISCRETE)
+    np.testing.assert_array_equal(engine.target.names, np.arange(3))
+    np.testing.assert_array_equal(engine.target.counts, np.bincount(LABELS))
+    assert engine.fingerprint() == engine.fingerprint()
+
+
+@pytest.mark.parametrize("quota", [[40], [M], [10, 5, 7]])
+def test_the_sample_is_that_of_the_keys(case, quota):
+    _, engine, right = case
+    for seed in (3, 4, 3):
+        sample = engine.sample(np.array(quota), seed)
+        same(sample, right.sample(np.array(quota), seed))
+        np.testing.assert_array_equal(sample.target, LABELS[sample.row])
+
+
+# --- neighbours ---
+
+
+@pytest.mark.parametrize("neighborhood", ["per_class", "pooled"])
+def test_the_neighbours_are_those_of_the_oracle(case, difference, neighborhood):
+    X, engine, _ = case
+    asked = {"discrete": DISCRETE, "k": 4, "s": 50, "scale": "standard", "neighborhood": neighborhood, "seed": 5}
+    oracle = naive.belief(X, LABELS, 3, **asked)
+    search = Search(4, 3, 5) if neighborhood == "per_class" else Search(12, 1, 5)
+    engine.sample(np.array([20]), 1)  # a sample that is not the one asked about
+    for sample in [right_sample := case[2].sample(np.array([50]), 5)] * 2:
+        found = engine.nearest(sample, difference, search)
+        for q, rows in zip(sample.row.tolist(), found.row, strict=True):
+            assert rows[rows >= 0].tolist() == oracle.neighbours[q]
+        np.testing.assert_array_equal(found.target, LABELS[found.row])
+    assert len(right_sample.row) == 50
+
+
+# --- sums over pairs ---
+
+
+def tallies_are_right(case, batches, difference, rates):
+    _, engine, right = case
+    got = list(engine.tally(batches, difference, rates))
+    assert len(got) == len(batches)
+    for a, b in zip(got, right.tally(batches, difference, rates), strict=True):
+        same(a, b)
+    return got
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_sums_asked_twice_in_another_order_and_of_pairs_never_announced(case, difference, weights):
+    _, engine, _ = case
+    first, second, unannounced = (pairs(seed, weights) for seed in (1, 2, 3))
+    engine.expect([first, second])
+    for batches in ([first, second], [first, second], [second, first], [unannounced, first], [second]):
+        tallies_are_right(case, batches, difference, RATES)
+
+
+def test_sums_of_queries_that_come_again_with_other_neighbours(case, difference):
+    known = pairs(1)
+    others = replace(known, neighbour=(known.neighbour + 100) % M)
+    some = known.take(slice(0, 70))
+    for batch in (known, others, some, replace(some, kind=some.kind % 2, n_kinds=2), known):
+        tallies_are_right(case, [batch], difference, RATES)
+
+
+def test_a_sample_that_grows(case, difference):
+    whole = pairs(9, n_queries=60)
+    few, more = whole.take(slice(0, 140)), whole.take(slice(140, None))
+    case[1].expect([few])
+    tallies_are_right(case, [few], difference, RATES)
+    case[1].expect([more])
+    tallies_are_right(case, [few, more], difference, RATES)
+    tallies_are_right(case, [whole], difference, RATES)  # in which the two are one batch
+
+
+def test_rates_are_summed_only_if_they_are_asked_for(case, difference):
+    for tally in tallies_are_right(case, [pairs(1), pairs(2, weights=True)], difference, None):
+        assert len(tally.rates) == 0
+
+
+@pytest.mark.parametrize("columns", [[4], [0, 1, 2, 3, 4, 5, 6, 7, 8], [2, 3, 7]])
+def test_joint_sums(case, difference, columns):
+    _, engine, right = case
+    columns = np.array(columns)
+    watches = [(pairs(1), np.array([3, 5])), (pairs(11), np.array([8])), (pairs(2), np.arange(F))]
+    for order in (slice(None), slice(None), slice(None, None, -1)):
+        asked = (difference, RATES, watches[order], columns)
+        got, wanted = engine.joint(*asked), right.joint(*asked)
+        for a, b in zip(got, wanted, strict=True):
+            same(a, b)
+        # lower bounds are sums of float32, and those of parts may be nearer to the truth than one of all
+        for low, lowest, joint in zip(engine.joint_floor(*asked), right.joint_floor(*asked), wanted, strict=True):
+            assert np.all(low >= lowest * (1 - 1e-5))
+            assert np.all(low <= joint.joint + 1e-9)
+
+
+# --- all of it ---
+
+SETTINGS = Settings(n_features_to_select=5, n_neighbors=4, sample_size=80, random_state=3, scale="standard")
+
+
+def outcome(engine):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return belief(engine, SETTINGS, lambda *described: None, lambda *told: None)
+
+
+def same_outcome(got, wanted):
+    assert got.selection.selected.tolist() == wanted.selection.selected.tolist()
+    np.testing.assert_allclose(got.w, wanted.w, **CLOSE)
+    np.testing.assert_allclose(got.selection.scores, wanted.selection.scores, rtol=1e-7, atol=1e-9)
+    same(got.tally, wanted.tally)
+
+
+def test_belief_gives_the_same_wherever_rows_are(case):
+    _, engine, right = case
+    same_outcome(outcome(engine), outcome(right))
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
+def test_rows_of_which_some_are_sparse_are_held_as_most_of_them_are():
+    forms = {"pool": True, "pool, sparse": False, "pool, some sparse": True, "pool, some dense": False}
+    for name, dense in forms.items():
+        with MAKE[name](PLAIN) as engine:
+            engine.describe()
+            assert engine.layout.dense == dense
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
+@pytest.mark.parametrize("what", ["searching", "weighing", "comparing features"])
+def test_a_pool_that_loses_a_worker_gives_the_same_answer(what, monkeypatch):
+    monkeypatch.setattr(gathering, "PORTION_PAIRS", 50)
+    before = pool().broken
+    with pool_engine(MISSING, LABELS, DISCRETE, kill_in=what) as engine, local(in_memory, MISSING) as right:
+        same_outcome(outcome(engine), outcome(right))
+    assert pool().broken == before + 1
