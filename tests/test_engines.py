@@ -23,12 +23,13 @@ from belief.method.algorithm import belief
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.protocols import Search
+from belief.method.redundancy.agreement import correlation
 from belief.method.redundancy.collisions import Collisions
-from belief.method.settings import Settings
+from belief.method.settings import PAPER, Settings
 from belief.method.summary import Levels
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
-RATES = Collisions(0.8)
+RATES = Collisions(0.8, by="hit")
 M, F, KINDS = 260, 9, 5
 rng = np.random.default_rng(7)
 LABELS = np.sort(rng.integers(0, 3, M)).astype(np.int32)
@@ -211,27 +212,78 @@ def test_joint_sums(case, difference, columns):
             assert np.all(low <= joint.joint + 1e-9)
 
 
+def test_agreement(case, difference):
+    """By rates; sparse rows count the complement, which correlates alike."""
+    _, engine, right = case
+    watches = [(pairs(1), np.array([3, 5])), (pairs(2), np.arange(F))]
+    asked = (difference, Collisions(0.8, by="rate"), watches, np.array([2, 3, 7, 0]))
+    for got, wanted in zip(engine.joint(*asked), right.joint(*asked), strict=True):
+        np.testing.assert_allclose(correlation(got), correlation(wanted), rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(got.pairs, wanted.pairs)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_what_each_query_says(case, difference, weights):
+    """Kinds in couples: the spread over queries, all pairs of each of which must meet."""
+    batches = []
+    for seed in (4, 5):
+        some = pairs(seed, weights)
+        group = np.random.default_rng(seed).integers(0, 2, M)[some.query]
+        kind = 2 * group + (0 if weights else some.kind % 2)
+        batches.append(replace(some, kind=kind, n_kinds=4, coupled=True))
+    for tally in tallies_are_right(case, batches, difference, None):
+        assert len(tally.spread) == (7 if weights else 2)
+
+
+def test_values_of_some_rows(case):
+    X, engine, _ = case
+    for ids in (np.array([5, 3, 250]), np.random.default_rng(1).permutation(M)):
+        got = engine.rows(ids, np.array([7, 0, 3]))
+        if DISCRETE[3] and engine.discrete[3]:  # codes are the engine's own affair
+            np.testing.assert_allclose(got[:, :2], X[np.ix_(ids, [7, 0])])
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(X[np.ix_(ids, [7, 0, 3])]))
+
+
 # --- all of it ---
 
 SETTINGS = Settings(n_features_to_select=5, n_neighbors=4, sample_size=80, random_state=3, scale="standard")
 
 
-def outcome(engine):
+def outcome(engine, settings=SETTINGS):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return belief(engine, SETTINGS, lambda *described: None, lambda *told: None)
+        return belief(engine, settings, lambda *described: None, lambda *told: None)
 
 
 def same_outcome(got, wanted):
     assert got.selection.selected.tolist() == wanted.selection.selected.tolist()
     np.testing.assert_allclose(got.w, wanted.w, **CLOSE)
     np.testing.assert_allclose(got.selection.scores, wanted.selection.scores, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(got.se, wanted.se, **CLOSE)
+    np.testing.assert_allclose(got.p, wanted.p, rtol=1e-6, atol=1e-9)
     same(got.tally, wanted.tally)
 
 
 def test_belief_gives_the_same_wherever_rows_are(case):
     _, engine, right = case
     same_outcome(outcome(engine), outcome(right))
+
+
+def test_the_paper_gives_the_same_wherever_rows_are(case):
+    _, engine, right = case
+    paper = Settings(**{**PAPER, "n_features_to_select": 5, "n_neighbors": 4, "sample_size": 80, "random_state": 3})
+    same_outcome(outcome(engine, paper), outcome(right, paper))
+
+
+@pytest.mark.usefixtures("_stopped_at_the_end")
+@pytest.mark.parametrize("name", list(MAKE))
+def test_copies_are_merged_wherever_rows_are(name):
+    merging = replace(SETTINGS, copies="merge", sample_size=240)
+    with MAKE[name](PLAIN) as engine:
+        got = outcome(engine, merging)
+    assert got.sample_size == min(240, len(np.unique(np.column_stack([PLAIN, LABELS]), axis=0))) < M
+    with local(in_memory, PLAIN) as right:
+        same_outcome(got, outcome(right, merging))
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
