@@ -19,8 +19,8 @@ LAYERS = [
     ("data",),
     ("engines",),
     ("explain", "result", "checks", "api", "frames"),
-    ("datasets", "baselines"),
-    ("columns", "selector", "spark", "plot", "report", "outputs", "flags", "cli"),
+    ("datasets",),
+    ("columns", "selector", "baselines", "spark", "plot", "report", "outputs", "flags", "cli"),
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 UPWARD = {("result", "report")}  # a notebook asks the result itself for its page
