@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 
+from belief.method.alone import alone_p
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs, Tally
@@ -49,6 +50,7 @@ class Outcome:
     se: Array
     p: Array
     q: Array
+    alone_p: Array = field(kw_only=True)  # of each feature by itself
     relevance: Array  # w normalised
     selection: Selection
     watched: Array  # the last watch list used
@@ -109,6 +111,7 @@ class _Run:
         with self.clock("describe"):
             self.summary = engine.describe()
         check(self.summary, engine.target)
+        self.alone_p = alone_p(self.summary)
         self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
         self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)
         self.n_select = settings.select_of(engine.n_features)
@@ -164,6 +167,7 @@ class _Run:
         return Outcome(
             self.difference, engine.target, self.summary.m, len(self.sample.row), self.seed, tally, w,
             engine.target.error(tally, v, w), normal, selection, watched, self.watch_lists, measured, self.timings,
+            alone_p=self.alone_p,
         )  # fmt: skip
 
     def _measured(self, pool: Array) -> Measure | None:
