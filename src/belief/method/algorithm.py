@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 
+from belief.method.alone import alone_p
 from belief.method.arrays import Array
 from belief.method.confidence import Null, Stands, p_values, q_values, threshold
 from belief.method.copies import COPIED, LOOKED_AT, copied_hits, is_by_chance, log_equal
@@ -87,6 +88,7 @@ class _Run:
         with self.clock("describe"):
             self.summary = engine.describe()
         check(self.summary, engine.target)
+        self.alone_p = alone_p(self.summary)
         self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
         self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)
         self.target = engine.merge_copies(self.seed) if settings.copies == "merge" else engine.target
@@ -184,8 +186,8 @@ class _Run:
             normal, selection = selected_by(measured, settings, w, null, constant, order, n_select, stands)
         return Outcome(
             self.difference, engine.target, self.summary.m, len(self.found.row), self.asked.size, self.seed, tally, w,
-            se, null, p, q, normal, selection, self._watched(w, len(selection.selected)), self.watch_lists, measured,
-            self.timings,
+            se, null, p, q, self.alone_p, normal, selection, self._watched(w, len(selection.selected)),
+            self.watch_lists, measured, self.timings,
         )  # fmt: skip
 
     def _null(self, w: Array, se: Array, v: Array) -> Null:
