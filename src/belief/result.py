@@ -67,6 +67,17 @@ def _unknown(values: Mapping[str, Any]) -> Array:
     return np.full(len(values["weights"]), np.nan)
 
 
+def _neighbours(values: Mapping[str, Any]) -> int:
+    """K, as older versions took it."""
+    k, pooled = values["settings"]["n_neighbors"], values["settings"]["neighborhood"] == "pooled"
+    return int(k) * (len(values["classes"]) if pooled else 1)
+
+
+def _stopped(values: Mapping[str, Any]) -> str:
+    """Older versions never let the sample grow."""
+    return "all rows" if values["sample_size"] == values["n_rows"] else "as asked for"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
     """The outcome of one run of BELIEF.
@@ -139,8 +150,8 @@ class Result:
     priors: Array = array(float)
     n_rows: int = kept()
     sample_size: int = kept()
-    n_neighbors: int = kept(since=2, older=lambda values: values["settings"]["n_neighbors"])
-    stopped: str = kept(since=2, older=lambda values: "as asked for")
+    n_neighbors: int = kept(since=2, older=_neighbours)
+    stopped: str = kept(since=2, older=_stopped)
     seed: int = kept()
     settings: dict[str, Any] = kept(read=_settings_in)
     feature_names: Sequence[str] = kept(read=_names_in, write=_names)
