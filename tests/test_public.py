@@ -15,7 +15,7 @@ import belief
 HOME = Path(__file__).parents[1]
 SOURCE = Path(belief.__file__).parent
 PUBLIC = {
-    "belief": {"BeliefSelector", "Result", "__version__", "baselines", "data", "datasets", "extras", "plot", "progress",
+    "belief": {"PAPER", "BeliefSelector", "Result", "__version__", "baselines", "data", "datasets", "extras", "plot", "progress",
                "report", "select", "spark"},
     "belief.baselines": {"MRMR", "Relief", "ReliefF", "mrmr", "mrmr_frame"},
     "belief.data": {"CsvForm", "Wanted", "load_libsvm", "open_files"},

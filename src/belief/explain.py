@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05  # a larger p-value is that of noise, as far as the sample tells
 MUCH = 0.05  # of its relevance a feature must lose before it is said that it repeats another
+SMALLEST = 1e-16  # a smaller probability is a figure of speech
 Line = dict[str, Any]  # what is said of one feature
 COLUMNS = ("rank", "feature", "relevance", "q_value", "keeps", "score", "why")
 
@@ -41,6 +42,8 @@ def _cell(line: Line, name: str) -> str:
 
 def p_text(p: float) -> str:
     """A probability, to as many digits as matter."""
+    if p < SMALLEST:
+        return f"< {SMALLEST:.0e}"
     return f"{p:.1e}" if p < 0.001 else f"{p:.2g}"
 
 
@@ -135,7 +138,8 @@ def _repeats(line: Line) -> str | None:
     if line["keeps"] is None:  # mCR: its numbers are relative, and only what it subtracts can be compared
         lost = line["relevance"] - line["score"]
         return f"loses {lost:.2f} by mCR, most of all to {line['repeats']!r}" if lost > 0 else None
-    told = f"repeats {line['repeats']!r} at {line['agreement']:.2f}"
+    more = " and others" if line["keeps"] < (1 - MUCH) * (1 - line["agreement"]) else ""
+    told = f"repeats {line['repeats']!r} at {line['agreement']:.2f}{more}"
     return f"{told}: keeps {percent(line['keeps'])} of its relevance" if line["keeps"] < 1 - MUCH else None
 
 
