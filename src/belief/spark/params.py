@@ -50,9 +50,7 @@ def param_of(f: Field[Any]) -> Param[Any]:
 
     def convert(value: Any) -> Any:
         value = plain(value)
-        if not isinstance(
-            value, (*kinds, int, NoneType)
-        ):  # a whole number will do for a fraction; None may mean something
+        if not isinstance(value, (*kinds, int, NoneType)):  # a whole number will do for a fraction
             raise TypeError(f"It must be {allowed}; got {value!r}.")
         if not f.metadata["ok"](value):
             raise ValueError(f"{name} must be {allowed}; got {value!r}.")
