@@ -25,6 +25,7 @@ from small_paper import PAPER, Figures
 from small_tasks import APART, BINS, FOLDS, REPEATS, SEED, SLOW, TASKS, Array, counts, folds, problem, split, success
 from threadpoolctl import threadpool_limits
 
+import belief
 from belief import BeliefSelector
 from belief.baselines import MRMR, ReliefF
 
@@ -39,14 +40,11 @@ FIRST = "Madelon | columns 1-20"  # those the paper counts as relevant and redun
 # --- the methods ---
 
 
-def with_belief(redundancy: str | None) -> Callable[[Array, Array, int, bool], Array]:
-    """BELIEF with its defaults, all rows sampled, in one batch."""
+def with_belief(**settings: Any) -> Callable[[Array, Array, int, bool], Array]:
+    """BELIEF with some settings, and the defaults otherwise."""
 
     def select(X: Array, y: Array, n: int, discrete: bool) -> Array:
-        selector = BeliefSelector(
-            n, redundancy=redundancy, sample_size=1.0, batch_size=1.0, random_state=SEED,
-            discrete_features=np.full(X.shape[1], discrete),
-        )  # fmt: skip
+        selector = BeliefSelector(n, **settings, random_state=SEED, discrete_features=np.full(X.shape[1], discrete))
         return selector.fit(X, y).selected_
 
     return select
@@ -62,7 +60,14 @@ def mrmr(X: Array, y: Array, n: int, discrete: bool) -> Array:
     return MRMR(n, bins=None if discrete else BINS).fit(X, y).selected_
 
 
-METHODS = {"BELIEF": with_belief(None), "BELIEF + mCR": with_belief("mcr"), "mRMR": mrmr, "ReliefF": relieff}
+AS_PAPER = {**belief.PAPER, "sample_size": 1.0, "batch_size": 1.0}  # all rows, in one batch
+METHODS = {
+    "BELIEF": with_belief(**AS_PAPER | {"redundancy": None}),
+    "BELIEF + mCR": with_belief(**AS_PAPER),
+    "the defaults": with_belief(),
+    "mRMR": mrmr,
+    "ReliefF": relieff,
+}
 
 
 def classifiers(discrete: bool) -> dict[str, Any]:
