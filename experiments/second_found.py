@@ -72,7 +72,7 @@ def enough_relevant(found: Found) -> Verdict:
 
 
 def ecbdl14(n_rows: int, seed: int) -> dict[str, Any]:
-    """Of fifty features selected of ECBDL14-like data with 2 % positive rows, how many matter, and of how many groups."""
+    """Of fifty features selected of ECBDL14-like data with 2 % positive rows: how many matter, of how many groups."""
     problem = datasets.ecbdl14_like(n_rows, positive=0.02, seed=seed)
     data = Made(np.concatenate(problem.X), problem.y, problem.discrete, np.concatenate(problem.relevant))
     result = chosen(data, 50, seed)
