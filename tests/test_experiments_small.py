@@ -97,15 +97,15 @@ def test_only_missing_answers_are_computed(small, made_anew, monkeypatch, tmp_pa
     monkeypatch.setattr(small, "answer", lambda *cell: asked.append(cell) or len(asked))
     file = tmp_path / "small.json"
     small.compute(small.Answers(file, small.configuration()))
-    assert len(asked) == len(set(asked)) == 8 + 16
+    assert len(asked) == len(set(asked)) == 10 + 20
     kept = json.loads(file.read_text())
     del kept["answers"]["SD1 | mRMR * | 2"]
     file.write_text(json.dumps(kept))
     small.compute(small.Answers(file, small.configuration()))
-    assert asked[24:] == [("SD1", True, "mRMR", 2)]
+    assert asked[30:] == [("SD1", True, "mRMR", 2)]
     monkeypatch.setattr(small, "BINS", 7)  # another configuration: all anew
     small.compute(small.Answers(file, small.configuration()))
-    assert len(asked) == 25 + 24
+    assert len(asked) == 31 + 30
 
 
 def test_the_page_shows_the_answers_that_are_kept(small, kept, made_anew):
