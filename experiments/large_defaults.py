@@ -30,7 +30,7 @@ ANSWERS = Path(__file__).with_suffix(".json")
 FOLDER = HOME / "docs" / "experiments"
 KEPT = {"mRMR": Way("mRMR"), "the paper's settings": Way("BELIEF + mCR", 10, 0.25)}  # selections of large.json
 DEFAULTS = "the defaults"
-SIZES, ROWS, COLUMNS = (10, 50, 100), 20_000, 30_000
+SIZES, ROWS, COLUMNS = (10, 50, 100), 10_000, 20_000
 SAMPLES = (250, 1000, 4000, "auto")
 
 

@@ -34,6 +34,7 @@ PAGE = HOME / "docs" / "experiments" / "small.md"
 FIGURE = PAGE.with_name("small-mcr.svg")
 CLASSIFIERS, WAYS = ("NB", "DT", "LR"), ("inside", "once")
 COUNTED_OTHERWISE = ("XOR-100", "Madelon")  # the paper looks for other columns than those that matter
+DEFAULTS = "the defaults"
 FIRST = "Madelon | columns 1-20"  # those the paper counts as relevant and redundant
 
 
@@ -64,7 +65,6 @@ AS_PAPER = {**belief.PAPER, "sample_size": 1.0, "batch_size": 1.0}  # all rows, 
 METHODS = {
     "BELIEF": with_belief(**AS_PAPER | {"redundancy": None}),
     "BELIEF + mCR": with_belief(**AS_PAPER),
-    "the defaults": with_belief(),
     "mRMR": mrmr,
     "ReliefF": relieff,
 }
@@ -98,6 +98,15 @@ def answer(name: str, starred: bool, method: str, n: int) -> dict[str, Any]:
         }
 
 
+def by_defaults(name: str, starred: bool, n: int) -> dict[str, Any]:
+    """What the defaults of the package select of all rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        X, y, _, _, discrete = split(name, starred, -1)
+        found = with_belief()(X, y, n, discrete)
+        return {"selected": found.tolist(), "counts": counts(name, found)}
+
+
 def accuracy(name: str, starred: bool, select: Callable[[Array, Array], Array]) -> dict[str, float]:
     """The share of rows judged rightly, by classifier: the mean over the folds."""
     marks: dict[str, list[float]] = {}
@@ -128,6 +137,7 @@ def compute(answers: Answers) -> None:
     for name in TASKS:
         for starred, method, n in grid(name):
             answers.get(key_of(name, starred, method, n), lambda: answer(name, starred, method, n))  # noqa: B023
+            answers.get(key_of(name, starred, DEFAULTS, n), lambda: by_defaults(name, starred, n))  # noqa: B023
         split.cache_clear()
     answers.get(FIRST, lambda: accuracy("Madelon", False, lambda X, y: np.arange(20)))
 
@@ -154,9 +164,19 @@ def markdown(answers: Answers) -> str:
     made = {"published": "the published files", "made anew": "made anew by belief.datasets, seed 0"}
     note = f"Data: {made[answers.configuration['data']]}. Seed {SEED}. {answers.origin}"
     figure = f"![mCR against plain BELIEF]({FIGURE.name})"
-    return "\n\n".join(
-        [note, agreement(answers), figure, *(f"## {name}\n\n{results(answers, name)}" for name in TASKS)]
-    )
+    parts = [note, agreement(answers), figure, *(f"## {name}\n\n{results(answers, name)}" for name in TASKS)]
+    return "\n\n".join([*parts, f"## The defaults\n\n{defaults_beside(answers)}"])
+
+
+def defaults_beside(answers: Answers) -> str:
+    """What the defaults of the package select, beside the paper's settings."""
+    lines = []
+    for name in TASKS:
+        for starred, n in sorted({(starred, n) for starred, _, n in grid(name)}):
+            ways = ("BELIEF", "BELIEF + mCR", DEFAULTS)
+            found = [answers.answers[key_of(name, starred, way, n)]["counts"] for way in ways]
+            lines.append([label(starred, name), str(n), *(", ".join(map(str, x)) for x in found)])
+    return table(["relevant, redundant, irrelevant", "asked", "BELIEF", "BELIEF + mCR", DEFAULTS], lines)
 
 
 def agreement(answers: Answers) -> str:
