@@ -31,22 +31,25 @@ def by_step(answers: Answers) -> str:
     """The mean of every step, and what it adds to the one before."""
     head = ["step", *(f"F1, {n} features" for n in SIZES), "both", "gain", "better / worse"]
     head += [f"found, {rare:.0%} rare" for rare in RARE]
-    lines, before = [], None
-    for step in STEPS:
-        marks = {cell: f1(answers, *cell, step) or 0.0 for cell in cells(answers)}
+    every = [{cell: f1(answers, *cell, step) or 0.0 for cell in cells(answers)} for step in STEPS]
+    lines = []
+    for i, (step, marks) in enumerate(zip(STEPS, every, strict=True)):
         means = [np.mean([x for (_, n), x in marks.items() if n == size]) for size in SIZES]
-        lines.append([step, *(f"{x:.3f}" for x in (*means, np.mean(list(marks.values())))), *against(marks, before),
+        lines.append([step, *(f"{x:.3f}" for x in (*means, np.mean(list(marks.values())))),
+                      *(against(marks, every[i - 1]) if i else ["", ""]),
                       *(f"{found(answers, rare, step):.2f}" for rare in RARE)])  # fmt: skip
-        before = marks
-    return table(head, lines)
+    return table(head, [*lines, ["all steps together", "", "", "", *against(every[-1], every[0]), *("" for _ in RARE)]])
 
 
-def against(marks: dict[tuple[str, int], float], before: dict[tuple[str, int], float] | None) -> list[str]:
-    """The gain over the step before, and in how many cells it is notable."""
-    if before is None:
-        return ["", ""]
+Marks = dict[tuple[str, int], float]
+
+
+def against(marks: Marks, before: Marks) -> list[str]:
+    """The gain over another step, its standard error, and in how many cells it is notable."""
     gains = [marks[cell] - before[cell] for cell in marks]
-    return [f"{np.mean(gains):+.3f}", " / ".join(str(sum(s * x > NOTABLE for x in gains)) for s in (1, -1))]
+    error = np.std(gains, ddof=1) / np.sqrt(len(gains))
+    counts = [str(sum(sign * x > NOTABLE for x in gains)) for sign in (1, -1)]
+    return [f"{np.mean(gains):+.3f} ± {error:.3f}", " / ".join(counts)]
 
 
 def found(answers: Answers, rare: float, step: str) -> float:
