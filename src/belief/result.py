@@ -201,8 +201,8 @@ class Result:
             `relevance` and its standard `error`; `p_value` and `q_value`, how likely noise is to do as well; `keeps`,
             the share of its relevance that nothing selected before repeats; `score`, what it was selected by, or would
             be next; `repeats`, the selected feature it repeats most, and their `agreement`; `alone_p`, its p-value
-            by itself; `partner`, the selected feature without which it would lose most of its weight; and `why`. What was not measured is None. Give it
-            to pandas.DataFrame or polars.DataFrame for one of those.
+            by itself; `partner`, the selected feature without which it would lose most of its weight; and `why`. What
+            was not measured is None. Give it to pandas.DataFrame or polars.DataFrame for one of those.
         """
         return explained(self, None if feature is None else np.array([self._index(feature)]))
 
