@@ -409,6 +409,7 @@ def test_progress_is_told(spark):
                    hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)),
     )
 )  # fmt: skip
+@settings(deadline=None)
 def test_what_is_packed_is_unpacked(arrays):
     back = unpack(pack(arrays))
     assert list(back) == list(arrays)
