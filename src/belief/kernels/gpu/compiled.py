@@ -30,7 +30,7 @@ def _embed(values, where, mean, per_unit, spread, point, low, high, n, gamma,
     u = tl.load(per_unit + column, mask=known, other=0.0)
     cost = tl.load(spread + column, mask=known, other=0.0)
     z = (x - tl.load(mean + column, mask=known, other=0.0)[None, :]) * u[None, :]
-    lost = z != z  # noqa: PLR0124
+    lost = z != z
     z = tl.where(lost, 0.0, z)
     rounded = tl.clamp(z.to(tl.float32), -MOST, MOST).to(tl.float16)  # twice rounded: the error is measured anyway
     back = rounded.to(tl.float64)

@@ -124,8 +124,8 @@ def _multiply(q, x, pointers, sizes, buffers, K: gl.constexpr):
 @gluon.jit
 def _scan(q, x, low_ptr, tau_ptr, group_ptr, count_ptr, place_ptr, n_queries, r_tiles, capacity,
           K: gl.constexpr, DEPTH: gl.constexpr):  # fmt: skip
-    q_buffer = gl.allocate_shared_memory(gl.float16, [DEPTH] + q.block_type.shape, q.layout)
-    x_buffer = gl.allocate_shared_memory(gl.float16, [DEPTH] + x.block_type.shape, x.layout)
+    q_buffer = gl.allocate_shared_memory(gl.float16, [DEPTH] + q.block_type.shape, q.layout)  # noqa: RUF005
+    x_buffer = gl.allocate_shared_memory(gl.float16, [DEPTH] + x.block_type.shape, x.layout)  # noqa: RUF005
     ready = gl.allocate_shared_memory(gl.int64, [DEPTH, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [DEPTH, 1], mbarrier.MBarrierLayout())
     for at in gl.static_range(DEPTH):

@@ -8,8 +8,8 @@ missing values add, so that d² = N_q + N_x - 2·z_q·z_x. With acc the product 
     z~_q·z~_x - z_q·z_x = z~_q·(z~_x - z_x) + (z~_q - z_q)·z_x          so at most |z~_q|·e_x + e_q·|z_x|
     |acc - z~_q·z~_x|  <= γ·|z~_q|·|z~_x|
 
-e is measured row by row when the row is rounded, not bounded: subnormals, values cut off at the largest fp16, and values
-that fp16 holds exactly need no case of their own. γ: products of two fp16 are exact in fp32; the unit adds blocks of at
+e is measured row by row when the row is rounded, not bounded: subnormals, values cut off at the largest fp16, and what
+fp16 holds exactly need no case of their own. γ: products of two fp16 are exact in fp32; the unit adds blocks of at
 least 4 of them to the accumulator, each addend cut to 24 bits below the largest and the sum cut again, so a block of b
 loses at most (b + 2)·2^-23 of the largest, which Cauchy and Schwarz bound by |z~_q|·|z~_x|, and K columns lose at most
 1.5·K·2^-23 of it. (Rounding to nearest in any order, as on a CPU, loses less.) By 2xy <= ρx² + y²/ρ, for any ρ > 0,

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from belief.kernels.gpu.exact import keys
-from belief.kernels.gpu.loading import hopper
 from belief.kernels.gpu.lists import Best
+from belief.kernels.gpu.loading import hopper
 from belief.kernels.gpu.points import WORDS, Points, Space, embed
 
 TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so what lies this close is a candidate too

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -34,8 +35,8 @@ class Located:
 
     @classmethod
     def of(cls, values: Tensor, pairs: Pairs, query: Array, neighbour: Array) -> Self:
-        put = [torch.tensor(x, device=values.device) for x in (query, neighbour)]
-        return cls(values, *put, pairs)
+        at, to = (torch.tensor(x, device=values.device) for x in (query, neighbour))
+        return cls(values, at, to, pairs)
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -48,8 +49,7 @@ class Located:
         ends = np.r_[self.pairs.starts, len(self)]
         step = max(1, WORDS // width)
         cuts = ends[np.searchsorted(ends, np.arange(0, len(self) + step, step)).clip(max=len(ends) - 1)]
-        cuts = np.unique(cuts)
-        return (self.at(slice(int(a), int(b))) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
+        return (self.at(slice(a, b)) for a, b in pairwise(np.unique(cuts).tolist()))
 
 
 class Reach(NamedTuple):
@@ -63,7 +63,8 @@ class Reach(NamedTuple):
     @classmethod
     def of(cls, difference: Difference, kappa: float, columns: Array | slice, device: torch.device) -> Self:
         host = reaches(difference, kappa, columns)
-        return cls(*(torch.tensor(x, device=device) for x in host), bool(host.discrete.any()))
+        farthest, slope, discrete = (torch.tensor(x, device=device) for x in host)
+        return cls(farthest, slope, discrete, bool(host.discrete.any()))
 
 
 def differences(located: Located, reach: Reach, columns: Tensor | None = None) -> Tensor:
@@ -97,9 +98,7 @@ def tally(located: Located, difference: Difference, rates: Collisions | None) ->
     return {name: x.cpu().numpy() for name, x in sums.items()}
 
 
-def _nothing(
-    pairs: Pairs, difference: Difference, rates: Collisions | None, device: torch.device
-) -> dict[str, Tensor]:
+def _nothing(pairs: Pairs, difference: Difference, rates: Collisions | None, device: torch.device) -> dict[str, Tensor]:
     F, kinds, missing = difference.n_features, pairs.n_kinds, difference.missing
     lines, query_lines, couples = pairs.spread_shape
     shapes = {
@@ -190,10 +189,7 @@ def _joint(d: Tensor, reach: Reach, rates: Collisions, missing: bool, i: Tensor,
     """The joint sums, the pairs that have both where values are missing, and by "rate" Σcr and Σcr² of either."""
     R = collision_rates(d, reach)
     R_i, R_j = R[:, i], R[:, j]
-    if rates.by == "hit":
-        out = [((R_i.T @ (R_j > 0).double()) + ((R_i > 0).double().T @ R_j)) / 2]
-    else:
-        out = [R_i.T @ R_j]
+    out = [R_i.T @ R_j if rates.by == "rate" else (R_i.T @ (R_j > 0).double() + (R_i > 0).double().T @ R_j) / 2]
     P = (~d.isnan()).double() if missing else torch.ones_like(d[:, :1])
     P_i, P_j = (P[:, i], P[:, j]) if missing else (P, P)
     if missing:
