@@ -48,6 +48,7 @@ class GpuEngine(DenseEngine):
 
     Parameters
     ----------
+    counted : which rows are found, where not all are
     device : the torch device, by name; "cpu" runs the same code without a GPU
     span : the rows it answers for, in a search; all of them by default
     """
@@ -56,9 +57,10 @@ class GpuEngine(DenseEngine):
 
     def __init__(
         self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
-        device: str = "cuda", span: tuple[int, int] | None = None,
+        counted: Array | None = None, device: str = "cuda", span: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(source, targets, discrete, resources, pool)
+        self.counted = counted
         self.device = torch.device(device)
         self._span = span or (0, self.m)
         self._stored: Stored | None = None
@@ -160,10 +162,10 @@ class GpuEngine(DenseEngine):
 
     def _groups(self, a: int, b: int, n_groups: int) -> list[Tensor]:
         """The places of the rows of each group, among the rows a to b."""
-        if n_groups == 1:
-            return [torch.arange(b - a, device=self.device)]
-        target = torch.tensor(self.targets[a:b], device=self.device)
-        return [torch.nonzero(target == g)[:, 0] for g in range(n_groups)]
+        group = torch.tensor(self.targets[a:b] if n_groups > 1 else np.zeros(b - a, np.int8), device=self.device)
+        if self.counted is not None:
+            group[torch.tensor(~self.counted[a:b], device=self.device)] = -1
+        return [torch.nonzero(group == g)[:, 0] for g in range(n_groups)]
 
     # --- 4. and 5. the sums ---
 
@@ -237,12 +239,12 @@ class GpusEngine(GpuEngine):
 
     def __init__(
         self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
-        devices: Sequence[str] = (),
+        counted: Array | None = None, devices: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        super().__init__(source, targets, discrete, resources, pool, devices[0], (0, 0))  # keeps no rows itself
+        super().__init__(source, targets, discrete, resources, pool, counted, devices[0], (0, 0))  # keeps no rows
         quiet = replace(resources, report=silent)
         shares = zip(devices, spans(self.m, -(-self.m // len(devices))), strict=False)
-        self._shares = [GpuEngine(source, targets, discrete, quiet, pool, name, span) for name, span in shares]
+        self._shares = [GpuEngine(source, targets, discrete, quiet, pool, counted, name, span) for name, span in shares]
 
     def __enter__(self) -> Self:
         super().__enter__()
