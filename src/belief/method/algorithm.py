@@ -199,7 +199,8 @@ class _Run:
         weights = np.concatenate([pair_weights(x, self.tally, v) for x in self.pairs])
         per_class = v if v.ndim == 1 else v.mean(axis=1)
         size = self.difference.typical
-        by_class = self.asked.n_groups > 1  # else who is far is not known by class, and noise is taken to be level
+        # who is far is known by class, and features are of a size; else noise is taken to be level
+        by_class = self.asked.n_groups > 1 and self.difference.scale != "none"
         grows = (
             rates(self.found.d2 / size**2, self.sample.target[: len(self.found.row)]) if by_class else np.zeros((1, 1))
         )

@@ -17,11 +17,12 @@ def mean(total: Array, count: Array) -> Array:
     return np.divide(total, count, out=np.zeros_like(total), where=count > 0)
 
 
-def spread_unit(pairs: Pairs, per_unit: Array) -> Array:
-    """What makes the spread of differences in a feature's own unit that of Δ: a factor for each line and feature."""
-    first, second = per_unit, per_unit**2
-    lines = [first, second] if pairs.weight is None else [second] * 3 + [first] * 4
-    return np.stack(lines)[: pairs.spread_shape[0], None, :]
+def scale_spread(spread: Array, pairs: Pairs, per_unit: Array) -> Array:
+    """Make the spread of differences in a feature's own unit that of Δ, in place."""
+    squared = slice(1, 2) if pairs.weight is None else slice(0, 3)  # the lines that are products of two differences
+    spread *= per_unit
+    spread[squared] *= per_unit  # twice rather than by the square, which may be too large
+    return spread
 
 
 def relevance(tally: Tally, v: Array) -> Array:

@@ -29,7 +29,7 @@ from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch, joint_floor, joint_sums
-from belief.method.relevance import spread_unit
+from belief.method.relevance import scale_spread
 from belief.method.sampling import Sample
 from belief.method.summary import MOST_GROUPS, Levels, Summary
 
@@ -143,7 +143,7 @@ class DenseEngine(ThreadedEngine):
         total, absent, rate, spread, queries = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
         per_unit = difference.per_unit
         total *= per_unit
-        spread *= spread_unit(pairs, per_unit)
+        scale_spread(spread, pairs, per_unit)
         return Tally.of(pairs, total, rate, spread, absent if missing else None, queries)
 
     def _parts(self, pairs: Pairs) -> list[slice]:

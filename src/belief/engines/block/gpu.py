@@ -35,7 +35,7 @@ from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions
-from belief.method.relevance import spread_unit
+from belief.method.relevance import scale_spread
 from belief.method.sampling import SAMPLE, TIES, Sample, mix
 from belief.method.summary import Summary
 
@@ -182,7 +182,7 @@ class GpuEngine(DenseEngine):
         with self._here():
             found = sums.tally(self._located(pairs), difference, rates)
         total = found["total"] * difference.per_unit
-        spread = found["spread"] * spread_unit(pairs, difference.per_unit)
+        spread = scale_spread(found["spread"], pairs, difference.per_unit)
         absent = found["absent"] if difference.missing else None
         return Tally.of(pairs, total, found["rates"], spread, absent, found["queries"])
 

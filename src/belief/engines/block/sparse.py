@@ -25,7 +25,7 @@ from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch, joint_from_complement, without_noise
-from belief.method.relevance import spread_unit
+from belief.method.relevance import scale_spread
 from belief.method.sampling import TIES, Sample, key
 from belief.method.summary import Levels, Summary, groups_fit, padded
 
@@ -182,7 +182,7 @@ class SparseEngine(ThreadedEngine):
         sparse.tally(*self._rows_of(pairs), pairs.kind, weight, limits, total, e, spread)
         per_unit = difference.per_unit
         total *= per_unit
-        spread *= spread_unit(pairs, per_unit)
+        scale_spread(spread, pairs, per_unit)
         return Tally.of(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
 
     def _rows_of(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
