@@ -119,17 +119,22 @@ def pull(values: Callable[[Array], Array], d: Difference, rate: float) -> Pull:
 def _tilted_sums(values: Array, units: Array, nominal: Array, one: float, rate: float) -> Array:
     """Sums of 1, Δ, Δ², Δ³ from each row to the others, a pair counted e^(-rate·Δ²) times: (4, n, F).
 
-    `one` is the Δ of two different categories.
+    `one` is the Δ of two different categories. Each pair is looked at once, for both its rows.
     """
     sums = np.zeros((4, *values.shape))
-    for lag in range(1, len(values)):
-        other = np.roll(values, lag, axis=0)
-        gap = np.where(nominal, one * (values != other) + 0.0 * (values - other), np.abs(values - other) / units)
-        term = np.nan_to_num(np.exp(-rate * gap * gap))
-        gap = np.nan_to_num(gap)
+    any_nominal, any_missing = bool(nominal.any()), bool(np.isnan(values).any())
+    for a in range(len(values) - 1):
+        apart = values[a + 1 :] - values[a]
+        gap = np.abs(apart) / units
+        if any_nominal:
+            gap = np.where(nominal, one * (apart != 0.0) + 0.0 * apart, gap)
+        term = np.exp(-rate * gap * gap)
+        if any_missing:
+            gap, term = np.nan_to_num(gap), np.where(np.isnan(gap), 0.0, term)
         for power in sums:
-            power += term
-            term = term * gap
+            power[a] += term.sum(axis=0)
+            power[a + 1 :] += term
+            term *= gap
     return sums
 
 
