@@ -1,6 +1,7 @@
 """Shared by all tests: real data, and the engines every method test runs on."""
 
 import os
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -57,8 +58,9 @@ class Blocks:
         return self.again()
 
 
-def streamed(X, labels, discrete):
-    return StreamEngine(Blocks(X, labels, discrete, 1 + len(X) // 4), "y", Resources(working_memory=64))
+def streamed(X, labels, discrete, device=None):
+    resources = Resources(working_memory=64, device=device)
+    return StreamEngine(Blocks(X, labels, discrete, 1 + len(X) // 4), "y", resources)
 
 
 ENGINES = {
@@ -68,16 +70,23 @@ ENGINES = {
     "fortran": (fortran, {}),
     "blocks": (in_blocks, {"working_memory": 2**14}),
     "columns": (in_columns, {}),
+    "torch": (in_memory, {"device": "torch-cpu"}),
+    "torch, little memory": (in_blocks, {"device": "torch-cpu", "working_memory": 2**9}),
+    "two torch devices": (fortran, {"device": "torch-cpu,torch-cpu"}),
 }
 
 
-@pytest.fixture(params=[*ENGINES, "streamed"])
+@pytest.fixture(params=[*ENGINES, "streamed", "streamed to torch"])
 def make_engine(request, monkeypatch):
     """Make an engine from an array, labels and a mask of discrete features, in one of the ways there are."""
     if request.param != "one thread":
         monkeypatch.setattr("belief.engines.block.threads.SMALL", 0)  # small tables go the way of the large ones
+    if "torch" in request.param:
+        pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
     if request.param == "streamed":
         return streamed
+    if request.param == "streamed to torch":
+        return partial(streamed, device="torch-cpu")
     source, options = ENGINES[request.param]
 
     def make(X, labels, discrete):

@@ -37,6 +37,7 @@ def select(
     n_jobs: int | None = None,
     verbose: int = 0,
     working_memory: int = WORKING_MEMORY,
+    device: str = "auto",
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     staging: str = "auto",
@@ -65,6 +66,9 @@ def select(
         1 shows a bar on stderr.
     working_memory : int, default=1024
         MiB that may be used beside the data.
+    device : str, default="auto"
+        Where dense rows are searched: "cpu", "cuda" (the first GPU), "cuda:1", or several, "cuda:0,1". "auto": a GPU,
+        if torch is installed and sees one and the search is long enough to be worth it. The result is the same.
     callback : callable, default=None
         Called with a `belief.progress.Progress` as the run goes on.
     checkpoint : path, default=None
@@ -92,21 +96,22 @@ def select(
     >>> belief.select(X, y, 1, random_state=0).selected
     array([3])
     """
-    others = ("label", "discrete_features", "n_jobs", "verbose", "working_memory", "callback", "checkpoint", "staging")
+    others = ("label", "discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback", "checkpoint",
+              "staging")  # fmt: skip
     chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
-    check_resources(n_jobs, working_memory, verbose)
+    check_resources(n_jobs, working_memory, verbose, device)
     if is_spark(X):
         if checkpoint is not None:
             raise ValueError("checkpoint is for files and tables on one machine; on Spark the staged blocks are kept.")
         refuse_both(y, label)
-        refuse_on_spark(n_jobs, working_memory)
+        refuse_on_spark(n_jobs, working_memory, device)
         options = {"discrete_features": discrete_features, "staging": staging, "verbose": verbose, "callback": callback}
         return _select_spark(X, label or y, chosen, options)
     if staging != "auto":
         raise ValueError(f"staging is for Spark DataFrames; got {staging!r} with another table: leave it out.")
     notes = None if checkpoint is None else Checkpoint(checkpoint)
     reporter = Reporter(callback, bar=verbose > 0)
-    resources = Resources(n_jobs, working_memory * 2**20, reporter.rows)
+    resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, chosen.sample_of)
     X, y = take_label(X, y, label, discrete_features)
     engine, names = open_engine(X, y, discrete_features, resources, notes)
     with reporter, engine:
@@ -160,10 +165,15 @@ def refuse_both(y: Any, label: str | None) -> None:
         raise ValueError(f"Both y and label={label!r} are given: give one of them.")
 
 
-def refuse_on_spark(n_jobs: int | None, working_memory: int) -> None:
+def refuse_on_spark(n_jobs: int | None, working_memory: int, device: str = "auto") -> None:
     """Refuse what would be ignored."""
-    for name, given in (("n_jobs", n_jobs is not None), ("working_memory", working_memory != WORKING_MEMORY)):
-        if given:
+    given = {
+        "n_jobs": n_jobs is not None,
+        "working_memory": working_memory != WORKING_MEMORY,
+        "device": device != "auto",
+    }
+    for name, is_given in given.items():
+        if is_given:
             raise ValueError(f"{name} is for this machine, but Spark's executors have their own: leave it out.")
 
 

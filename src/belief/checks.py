@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from belief.cores import n_threads
+from belief.engines.device import check_device
 from belief.method.settings import Settings, is_integer
 from belief.method.summary import Summary
 from belief.method.targets import Target
 from belief.warn import warn
 
 
-def check_resources(n_jobs: Any, working_memory: Any, verbose: Any) -> None:
-    """Refuse what is not a number of threads, of MiB, or a loudness."""
+def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any = "cpu") -> None:
+    """Refuse what is not a number of threads, of MiB, a loudness, or a device."""
+    check_device(device)
     if not isinstance(verbose, int) or verbose < 0:
         raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
     n_threads(n_jobs)

@@ -103,6 +103,7 @@ def _select_options(command: argparse.ArgumentParser) -> None:
     running.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep notes, and go on from them if run again")
     running.add_argument("--n-jobs", type=int, metavar="N", help="threads (all cores; -2: all but one)")
     running.add_argument("--working-memory", type=int, metavar="MIB", help="memory to use beside the data (1024)")
+    running.add_argument("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1, or several, cuda:0,1 (auto)")
     running.add_argument("--quiet", action="store_true", help="no progress on stderr")
     method = command.add_argument_group("the method")
     method.add_argument("--paper", action="store_true", help="the settings of the paper, but for those that are given")
@@ -178,14 +179,14 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
     if options.write_data and not hasattr(X, "files"):
         raise UsageError("--write-data needs columns with names: CSV, Parquet or Arrow.")
     result = belief.select(
-        X, y, **settings, **_given(options, "n_jobs", "working_memory", "checkpoint"),
+        X, y, **settings, **_given(options, "n_jobs", "working_memory", "device", "checkpoint"),
         verbose=0 if options.quiet else 1, discrete_features=wanted.discrete if arrays else "auto",
     )  # fmt: skip
     return X, result
 
 
 def _select_on_spark(options: argparse.Namespace, wanted: Any, settings: dict[str, Any]) -> belief.Result:
-    for name in _given(options, "checkpoint", "write_data", "n_jobs", "working_memory"):
+    for name in _given(options, "checkpoint", "write_data", "n_jobs", "working_memory", "device"):
         raise UsageError(f"{option(name)} needs --engine local.")
     from belief.frames import select_files
 

@@ -9,6 +9,7 @@ __all__ = ["MissingExtraError"]
 
 NEEDED_FOR = {
     "files": "Tables in files need",
+    "gpu": "A GPU needs",
     "report": "Pictures and reports need",
     "spark": "Spark needs",
 }

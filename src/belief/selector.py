@@ -61,6 +61,9 @@ class BeliefSelector(ColumnSelector):
         1 shows a bar on stderr.
     working_memory : int, default=1024
         MiB that may be used beside the data.
+    device : str, default="auto"
+        Where dense rows are searched: "cpu", "cuda" (the first GPU), "cuda:1", or several, "cuda:0,1". "auto": a GPU,
+        if torch is installed and sees one and the search is long enough to be worth it. The result is the same.
     callback : callable, default=None
         Called with a `belief.progress.Progress` as the fit goes on.
 
@@ -115,6 +118,7 @@ class BeliefSelector(ColumnSelector):
         random_state: Any = None,
         verbose: int = 0,
         working_memory: int = 1024,
+        device: str = "auto",
         callback: Callback | None = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
@@ -135,6 +139,7 @@ class BeliefSelector(ColumnSelector):
         self.random_state = random_state
         self.verbose = verbose
         self.working_memory = working_memory
+        self.device = device
         self.callback = callback
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -151,7 +156,7 @@ class BeliefSelector(ColumnSelector):
         self
         """
         given = {f.name: getattr(self, f.name) for f in fields(Settings)}
-        others = ("discrete_features", "n_jobs", "verbose", "working_memory", "callback")
+        others = ("discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback")
         self.result_ = select(X, y, **given, **{name: getattr(self, name) for name in others})
         found = self.result_
         self._keep(X, y, found.weights, found.selected, found.scores, found.ranking)

@@ -78,6 +78,7 @@ class StreamEngine(ThreadedEngine):
             raise ValueError("The files have no rows.")
         classes, self.targets = labels.finish()
         self.m, self.target = len(self.targets), classes_of(classes, self.targets)
+        self.resources = self.resources.decided(self.m, self.n_features)
         self._whole = None if held is None else self._engine(_stack(held), self.targets)
         return found.summary()
 
@@ -146,7 +147,7 @@ class StreamEngine(ThreadedEngine):
         start, found = 0, Neighbours.zero(len(sample.row), search.n_groups, search.size)
         if (noted := self.notes.recall("search")) is not None:
             start, found = int(noted.pop("start")), Neighbours(**noted)
-        began, ready = time.monotonic(), {}  # type: float, dict[int, tuple[Array, Array]]
+        began, ready = time.monotonic(), {}  # type: float, dict[Any, Any]
         for first, X in self._blocks("comparing"):
             if first + X.shape[0] <= start:
                 continue

@@ -41,7 +41,7 @@ class Visit:
     queries: Any
     first: int
     found: Neighbours
-    ready: dict[int, tuple[Array, Array]] = field(default_factory=dict)  # what a block made of the queries, for all
+    ready: dict[Any, Any] = field(default_factory=dict)  # what a block made of the queries, for all
 
 
 class _Answers(Protocol):

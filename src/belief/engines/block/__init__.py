@@ -1,4 +1,4 @@
-"""One block of rows in one place: the engine for what it is stored in."""
+"""One block of rows in one place: the engine for what it is stored in, and for the device that does the work."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from belief.engines.block.dense import DenseEngine
 from belief.engines.block.sparse import SparseEngine
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
+from belief.warn import warn
 
 
 def block_engine(
@@ -35,8 +36,17 @@ def block_engine(
     """
     source = _source(rows)
     if isinstance(source, SparseSource):
+        if resources.device not in (None, "auto", "cpu"):
+            warn(f"device={resources.device!r} is for dense rows: sparse ones are searched on the CPU.")
         return SparseEngine(source, targets, discrete, resources, pool, counted)
-    return DenseEngine(source, targets, discrete, resources, pool, counted)
+    devices = resources.devices(source.n_rows, source.n_features)
+    if not devices:
+        return DenseEngine(source, targets, discrete, resources, pool, counted)
+    from belief.engines.block.gpu import GpuEngine, GpusEngine  # torch comes with it
+
+    if len(devices) == 1:
+        return GpuEngine(source, targets, discrete, resources, pool, counted, devices[0])
+    return GpusEngine(source, targets, discrete, resources, pool, counted, devices)
 
 
 def _source(rows: Any) -> Any:
