@@ -259,6 +259,8 @@ class GpusEngine(GpuEngine):
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
         nothing = Neighbours.zero(len(sample.row), search.n_groups, search.size)
         given = replace(visit, found=nothing) if visit else Visit(self._sampled(sample), 0, nothing)
+        for engine in self._shares:
+            engine.counted = self.counted
         with ThreadPoolExecutor(len(self._shares)) as drivers:
             found = drivers.map(lambda engine: engine.nearest(sample, difference, search, given), self._shares)
             return reduce(Neighbours.merge, found, visit.found if visit else nothing)
