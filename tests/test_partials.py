@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from belief.engines.local import local_engine
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
+from belief.method.redundancy.collisions import Collisions, no_joint
 from belief.method.sampling import Sample, batches, key, quotas
 from belief.method.summary import Levels, Summary
 
@@ -22,6 +23,8 @@ def describe(X, labels, discrete):
 def assert_same(a, b, rtol=1e-12):
     for name in a.__dataclass_fields__:
         x, y = getattr(a, name), getattr(b, name)
+        if name in ("group_sum", "origin"):  # in any grouping: what they say together
+            continue
         if isinstance(x, Levels):
             assert_same(x, y)
         else:
@@ -41,6 +44,9 @@ def test_summaries_merge_to_the_summary_of_the_whole(seed, parts):
     rng.shuffle(pieces)
     merged = reduce(Summary.merge, pieces, Summary.zero(4))
     assert_same(merged, describe(X, labels, discrete), rtol=1e-9)  # a mean of 1e6 leaves ten digits of m2
+    for c, (n, total) in enumerate(zip(merged.group_count, merged.group_sum, strict=True)):
+        x = X[labels == c, 0]
+        assert merged.origin[0] + total[0] / n[0] == pytest.approx(np.nanmean(x), rel=1e-14)
     present = X[:, 0][~np.isnan(X[:, 0])]
     assert merged.mean[0] == pytest.approx(present.mean(), rel=1e-14)
     assert merged.m2[0] == pytest.approx(present.var() * len(present), rel=1e-8)
@@ -54,21 +60,27 @@ def random_partial(kind, rng):
         rows, labels = rng.integers(0, 99, (3, 2, 4)), rng.integers(0, 2, (3, 2, 4))
         return Neighbours(*(np.take_along_axis(x, order, axis=2) for x in (d2, key_, rows, labels)))
     if kind is Joint:
-        return Joint(rng.random((2, 3)), rng.integers(0, 9, (2, 3)).astype(float))
-    return Tally(rng.random((4, 3)), rng.random((4, 1)), rng.random(3), int(rng.integers(9)))
+        return Joint(*(rng.random(shape) for shape in ((2, 3), (2, 3), (2, 2, 1), (2, 1, 3))))
+    sums = (rng.random(shape) for shape in ((4, 3), (4, 1), (3,), (2, 2, 3), (1, 2, 1)))
+    return Tally(*sums, int(rng.integers(9)))
 
 
-@pytest.mark.parametrize(
-    ("kind", "shape"),
-    [(Neighbours, (3, 2, 4)), (Tally, (4, 3, True)), (Joint, (2, 3))],
-    ids=["neighbours", "tally", "joint"],
-)
-def test_merging_is_associative_commutative_and_has_a_zero(kind, shape):
+def zero_of(kind):
+    if kind is Neighbours:
+        return Neighbours.zero(3, 2, 4)
+    if kind is Joint:
+        return no_joint(Collisions(0.8, by="rate"), 2, 3)
+    none = np.zeros(0, np.int64)
+    return Tally.zero(Pairs(none, none, none, 4, coupled=True), 3, True)
+
+
+@pytest.mark.parametrize("kind", [Neighbours, Tally, Joint])
+def test_merging_is_associative_commutative_and_has_a_zero(kind):
     rng = np.random.default_rng(0)
     a, b, c = (random_partial(kind, rng) for _ in range(3))
     assert_same(a.merge(b).merge(c), a.merge(b.merge(c)))
     assert_same(a.merge(b), b.merge(a))
-    assert_same(a.merge(kind.zero(*shape)), a)
+    assert_same(a.merge(zero_of(kind)), a)
 
 
 def test_pairs_are_counted_by_kind_and_by_weight():

@@ -11,7 +11,7 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from belief.result import Result
 
-LEVEL = 0.05  # a larger p-value is that of noise, as far as the sample tells
+LEVEL = 0.05  # a feature with a larger q-value may be noise, as far as the sample tells
 MUCH = 0.05  # of its relevance a feature must lose before it is said that it repeats another
 COLUMNS = ("rank", "feature", "relevance", "q_value", "keeps", "score", "why")
 
@@ -123,10 +123,11 @@ def _why(result: Result, j: int, line: dict[str, Any]) -> str:
 
 def _doubt(line: dict[str, Any]) -> str | None:
     """That a feature may be noise, where it may."""
-    p = line["p_value"]
-    if p is None or p <= LEVEL:
+    p, q = line["p_value"], line["q_value"]
+    if p is None or q is None or q <= LEVEL:
         return None
-    return f"not distinguishable from noise (p = {p:.2g})"
+    told = f"p = {p:.2g}" if p > LEVEL else f"p = {p:.2g}, but of so many features q = {q:.2g}"
+    return f"not distinguishable from noise ({told})"
 
 
 def _repeats(line: dict[str, Any]) -> str | None:

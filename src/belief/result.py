@@ -82,6 +82,9 @@ class Result:
     p_value, q_value : ndarray of shape (n_features,)
         The chance that noise has such a weight; and, of the features with no larger p-value, the share that is noise
         (Benjamini and Hochberg).
+    alone_p : ndarray of shape (n_features,)
+        The p-value of each feature by itself: of a one-way F test, or a χ² test of levels by classes where it is
+        discrete (on sparse data the F test too). NaN for constant features, and where there are too many classes.
     selected : ndarray of int
         The selected features, in order of selection.
     scores : ndarray
@@ -128,6 +131,7 @@ class Result:
     noise: Array = array(float, since=2, older=lambda values: np.zeros(len(values["weights"])))
     p_value: Array = array(float, since=2, older=_unknown)
     q_value: Array = array(float, since=2, older=_unknown)
+    alone_p: Array = array(float, since=2, older=_unknown)
     selected: Array = array(np.int64)
     scores: Array = array(float)
     relevance: Array = array(float)
@@ -258,6 +262,7 @@ def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) 
         noise=outcome.null.mean,
         p_value=outcome.p,
         q_value=outcome.q,
+        alone_p=outcome.alone_p,
         selected=selected,
         scores=outcome.selection.scores,
         relevance=outcome.relevance,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,19 @@ from belief.method.settings import is_real
 
 
 class Labels:
-    """The classes of rows that come in blocks; in the end one number per row, from 0, in the order of the classes."""
+    """The classes of rows that come in blocks; in the end one number per row, from 0, in the order of the classes.
+
+    Before the end the classes have numbers in order of appearance; `order` says then which class each of those is.
+    """
+
+    order: Array
 
     def __init__(self, name: str = "y") -> None:
         self.name, self.n_rows = name, 0
-        self._blocks: list[tuple[Array, Array]] = []  # the distinct values, and which of them each row has
+        self._numbers: dict[Any, int] = {}  # of the classes, in order of appearance
+        self._values: list[Array] = []  # the classes that are new in each block
+        self._blocks: list[Array] = []  # the number of each row's class
+        self._ends = [0]  # of the blocks
 
     def add(self, y: Any) -> None:
         """Take the classes of the next rows."""
@@ -40,20 +49,31 @@ class Labels:
 
     def add_coded(self, values: Array, codes: Array) -> None:
         """Take the classes of the next rows, as distinct values, and which of them each row has."""
-        self._blocks.append((values, codes.astype(np.int32)))
+        known = len(self._numbers)
+        number = np.array([self._numbers.setdefault(v, len(self._numbers)) for v in values.tolist()], np.int32)
+        number_of, first = np.unique(number, return_index=True)
+        self._values.append(values[first[number_of >= known]])
+        self._blocks.append(number[codes])
         self.n_rows += len(codes)
+        self._ends.append(self.n_rows)
+
+    def groups(self, a: int, b: int) -> Array:
+        """The classes of the rows a to b, which have been taken, as numbers in order of appearance."""
+        i, j = bisect_right(self._ends, a) - 1, bisect_left(self._ends, b)
+        return np.concatenate(self._blocks[i:j])[a - self._ends[i] : b - self._ends[i]]
 
     def finish(self) -> tuple[Array, Array]:
         """Return the classes, sorted, and the number of each row's class; of no use, they raise a ValueError."""
-        classes = np.unique(np.concatenate([values for values, _ in self._blocks]))
+        values = np.concatenate(self._values)
+        classes = np.unique(values)
         if len(classes) < 2:
             only = f", {classes.tolist()[0]!r}" if len(classes) else ""
             raise ValueError(
                 f"{self.name} has one class only{only}: at least 2 classes are needed to tell features apart."
             )
         refuse_numbers(classes, self.name, self.n_rows)
-        place = [np.searchsorted(classes, values).astype(np.int32) for values, _ in self._blocks]
-        return classes, np.concatenate([p[codes] for p, (_, codes) in zip(place, self._blocks, strict=True)])
+        self.order = np.searchsorted(classes, values).astype(np.int32)
+        return classes, self.order[np.concatenate(self._blocks)]
 
 
 def encode_labels(y: Any, n_rows: int) -> tuple[Array, Array]:

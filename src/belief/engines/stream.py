@@ -64,11 +64,12 @@ class StreamEngine(ThreadedEngine):
     def describe(self) -> Summary:
         labels, found = Labels(self._label), Describer(self.resources, self.pool)
         held: list[FileBlock] | None = []
-        self._crc = 0
+        self._crc = first = 0
         for block in self.stream.first(labels):
             X = self._as_rows(block)
             self.n_features, self.discrete = X.shape[1], self.stream.discrete
-            found.add(X, self.discrete)
+            found.add(X, self.discrete, groups=labels.groups(first, first + X.shape[0]))
+            first += X.shape[0]
             self._check(X)
             self.report(labels.n_rows, 0)
             if held is not None:
@@ -80,7 +81,7 @@ class StreamEngine(ThreadedEngine):
         self.m, self.target = len(self.targets), classes_of(classes, self.targets)
         self.resources = self.resources.decided(self.m, self.n_features)
         self._whole = None if held is None else self._engine(_stack(held), self.targets)
-        return found.summary()
+        return found.summary().regrouped(labels.order, len(classes))
 
     def _check(self, X: FileBlock) -> None:
         if self._checked:

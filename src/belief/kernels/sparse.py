@@ -50,28 +50,35 @@ class Scale(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def moments(rows: Csr, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array, between: Array) -> int:
+def moments(
+    rows: Csr, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array, between: Array,
+    group: Array, total: Array,
+) -> int:  # fmt: skip
     """Add to the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1.
 
-    `between` notes where there are values between the least and the most.
+    `between` notes where there are values between the least and the most. `total` has the sums of each group of rows,
+    or no lines.
     """
-    for p in range(len(rows.value)):
-        x = np.float64(rows.value[p])
-        if x != x:
-            return p
-        if x == 0.0:
-            continue
-        j = rows.column[p]
-        nonzero[j] += 1
-        step = x - mean[j]
-        mean[j] += step / nonzero[j]
-        m2[j] += step * (x - mean[j])
-        if x < least[j] or x > most[j]:
-            between[j] |= least[j] < most[j]  # what was the least, or the most, no longer is
-        elif x > least[j] and x < most[j]:
-            between[j] = True
-        least[j] = min(least[j], x)
-        most[j] = max(most[j], x)
+    for i in range(len(rows.start) - 1):
+        for p in range(rows.start[i], rows.start[i + 1]):
+            x = np.float64(rows.value[p])
+            if x != x:
+                return p
+            if x == 0.0:
+                continue
+            j = rows.column[p]
+            if len(total):
+                total[group[i], j] += x
+            nonzero[j] += 1
+            step = x - mean[j]
+            mean[j] += step / nonzero[j]
+            m2[j] += step * (x - mean[j])
+            if x < least[j] or x > most[j]:
+                between[j] |= least[j] < most[j]  # what was the least, or the most, no longer is
+            elif x > least[j] and x < most[j]:
+                between[j] = True
+            least[j] = min(least[j], x)
+            most[j] = max(most[j], x)
     return -1
 
 

@@ -18,9 +18,10 @@ from functools import partial
 
 import numpy as np
 
+from belief.method.alone import alone_p
 from belief.method.arrays import Array
 from belief.method.confidence import Null, Stands, p_values, q_values, threshold
-from belief.method.copies import COPIED, LOOKED_AT, by_chance, copied_hits, oversampled
+from belief.method.copies import COPIED, LOOKED_AT, copied_hits, is_by_chance, log_equal
 from belief.method.difference import Difference
 from belief.method.growing import Reach, Step, next_step, rivals
 from belief.method.null import CHUNK, bias, pair_weights, pull, rates, rows_for, scale, sharing
@@ -87,6 +88,7 @@ class _Run:
         with self.clock("describe"):
             self.summary = engine.describe()
         check(self.summary, engine.target)
+        self.alone_p = alone_p(self.summary)
         self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
         self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)
         self.target = engine.merge_copies(self.seed) if settings.copies == "merge" else engine.target
@@ -184,8 +186,8 @@ class _Run:
             normal, selection = selected_by(measured, settings, w, null, constant, order, n_select, stands)
         return Outcome(
             self.difference, engine.target, self.summary.m, len(self.found.row), self.asked.size, self.seed, tally, w,
-            se, null, p, q, normal, selection, self._watched(w, len(selection.selected)), self.watch_lists, measured,
-            self.timings,
+            se, null, p, q, self.alone_p, normal, selection, self._watched(w, len(selection.selected)),
+            self.watch_lists, measured, self.timings,
         )  # fmt: skip
 
     def _null(self, w: Array, se: Array, v: Array) -> Null:
@@ -232,19 +234,24 @@ class _Run:
         """Say so where the nearest rows of a class are mostly copies of the row itself."""
         if self.asked.n_groups == 1 or self.settings.copies == "merge" or len(self.found.row) < 2:
             return
-        classes, counts = self.sample.target[: len(self.found.row)], self.target.counts
+        classes = self.sample.target[: len(self.found.row)]
         copied = copied_hits(self.found.d2, classes)
-        if copied.max(initial=0.0) < COPIED:
-            return
-        F, rows = self.engine.n_features, self.sample.row[: min(LOOKED_AT, len(self.found.row))]
-        log_equal = sum(by_chance(self.engine.rows(rows, np.arange(a, min(a + CHUNK, F)))) for a in range(0, F, CHUNK))
-        for c in oversampled(copied, log_equal, counts)[:1]:
+        for c in np.flatnonzero(copied >= COPIED)[:1]:
+            rows = self.sample.row[: len(classes)][classes == c][:LOOKED_AT]
+            if is_by_chance(self._log_equal(rows), int(self.target.counts[c])):
+                continue
             name = self.target.names.tolist()[c]
             warn(
                 f"{100 * copied[c]:.0f} % of the nearest rows of class {name!r} are copies of the row itself, so the"
                 " weights and p-values say little: if rows were copied to oversample a class, set copies='merge'; if"
                 " the columns just have few values, leave it."
             )
+
+    def _log_equal(self, rows: Array) -> float:
+        """The logarithm of the chance that two of these rows are equal in all features."""
+        F = self.engine.n_features
+        cuts = (np.arange(a, min(a + CHUNK, F)) for a in range(0, F, CHUNK))
+        return sum(log_equal(self.engine.rows(rows, columns)) for columns in cuts)
 
     def _measured(self, pool: Array) -> Measure | None:
         if self.measure is None:

@@ -16,7 +16,7 @@ from belief.method.sampling import TIES, key
 COPIED = 0.1  # the share of the hits of a class that are copies from which on it is told
 CHANCE = 0.5  # copies a row may be expected to have by chance before they are taken as natural
 COLUMNS = 2  # the stream of the keys of the columns
-LOOKED_AT = 512  # sampled rows that are compared with one another
+LOOKED_AT = 512  # sampled rows of a class that are compared with one another
 
 
 def column_keys(columns: Array) -> Array:
@@ -51,17 +51,17 @@ def copied_hits(d2: Array, classes: Array) -> Array:
     return copied / np.maximum(there, 1)
 
 
-def by_chance(values: Array) -> float:
+def log_equal(values: Array) -> float:
     """The logarithm of the chance that two rows are equal in all of these columns, as if the columns were independent.
 
-    `values` are those of some rows drawn at random, each of which is compared with the next.
+    `values` are those of some rows of a class drawn at random, each of which is compared with the next.
     """
     a, b = values[1:], values[:-1]
-    equal = ((a == b) | (np.isnan(a) & np.isnan(b))).mean(axis=0)
+    equal = ((a == b) | (np.isnan(a) & np.isnan(b))).sum(axis=0) / max(len(a), 1)
     with np.errstate(divide="ignore"):
         return float(np.log(equal).sum())
 
 
-def oversampled(copied: Array, log_equal: float, class_counts: Array) -> Array:
-    """The classes whose rows look copied: more of their hits are copies than few values would explain."""
-    return np.flatnonzero((copied >= COPIED) & (class_counts * np.exp(log_equal) < CHANCE))
+def is_by_chance(log_equal: float, n_rows: int) -> bool:
+    """Whether few values explain the copies that rows of a class of so many have."""
+    return bool(n_rows * np.exp(log_equal) >= CHANCE)

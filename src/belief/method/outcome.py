@@ -33,6 +33,7 @@ class Outcome:
     null: Null  # the weights that noise would have
     p: Array
     q: Array
+    alone_p: Array  # of each feature by itself
     relevance: Array  # the weights as scores
     selection: Selection
     watched: Array  # the features that came near

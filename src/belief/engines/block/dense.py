@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from functools import reduce
+from dataclasses import replace
+from functools import partial, reduce
 from itertools import pairwise
 
 import numpy as np
@@ -30,10 +31,11 @@ from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch, joint_floor, joint_sums
 from belief.method.relevance import spread_unit
 from belief.method.sampling import Sample
-from belief.method.summary import Levels, Summary
+from belief.method.summary import MOST_GROUPS, Levels, Summary
 
 CHUNK = 128  # features a kernel works on at a time where it passes over many rows
 FLOOR_PAIRS = 2048  # pairs whose float32 products are added up at a time
+GROUP_ROWS = 64  # for each group: of so many rows the sums of groups are added up before they are merged, which costs
 FEW_LEVELS = 64  # levels counted in a small table; a feature with more is sorted
 
 
@@ -51,24 +53,41 @@ class DenseEngine(ThreadedEngine):
 
     def describe(self) -> Summary:
         height = max(TILE, TILE * CHUNK // self.n_features)
-        nothing = Summary.zero(self.n_features)
-        return reduce(Summary.merge, self.map(self._describe, spans(self.m, height)), nothing)
+        n = self._groups_kept()
+        pieces, together = spans(self.m, height), max(1, -(-n * GROUP_ROWS // height))
+        runs = [pieces[a:b] for a, b in spans(len(pieces), together)]
+        parts = (part for run in self.map(partial(self._describe, n), runs) for part in run)
+        return reduce(Summary.merge, parts, Summary.zero(self.n_features))
 
-    def _describe(self, span: tuple[int, int]) -> Summary:
-        ids = np.arange(*span)
-        out = np.empty((7, self.n_features))
-        levels = [Levels.zero()]
+    def _describe(self, n: int, pieces: Sequence[tuple[int, int]]) -> list[Summary]:
+        """Summaries of some pieces, to be merged one by one; the levels and the n groups of all are in the last."""
+        rows, F = slice(pieces[0][0], pieces[-1][1]), self.n_features
+        group = self.targets[rows].astype(np.int32) if n else np.zeros(rows.stop - rows.start, np.int32)
+        by = dense.Grouped(np.zeros((max(n, 1), F)), np.zeros((max(n, 1), F)), np.full(F, np.nan))
+        levels, found = [Levels.zero()], []
+        for a, b in pieces:
+            found.append(self._moments(np.arange(a, b), group[a - rows.start : b - rows.start], n, by, levels))
+        count = np.bincount(group, minlength=n)[:n, None] - by.absent[:n]
+        last = replace(found[-1], levels=Levels.merged(levels), group_count=count, group_sum=by.total[:n])
+        return [*found[:-1], replace(last, origin=by.origin)]
+
+    def _moments(self, ids: Array, group: Array, n_groups: int, by: dense.Grouped, levels: list[Levels]) -> Summary:
+        """The moments of some rows; what is known of groups is added to `by`, and levels to the list."""
+        zero, out = Summary.zero(self.n_features), np.empty((7, self.n_features))
         for a, b in spans(self.n_features, CHUNK):
             X, rows, at = self.source.rows(ids, a, b)
             lo, hi = int(rows[0]), int(rows[-1]) + 1
             part = np.empty((7, b - a))
-            dense.moments(X, lo, hi, at, at + b - a, part)
+            dense.moments(X, lo, hi, at, at + b - a, part, group, a, by)
             out[:, a:b] = part
             columns = np.flatnonzero(self.discrete[a:b])
             if len(columns):
-                levels.append(_levels(X[lo:hi], columns + at, columns + a))
+                levels.append(_levels(X[lo:hi], columns + at, columns + a, group, n_groups))
         count, mean, m2, minimum, maximum, nonzero, between = out
-        return Summary(len(ids), count, mean, m2, minimum, maximum, nonzero, between > 0, Levels.concat(levels))
+        return replace(
+            zero, m=len(ids), count=count, mean=mean, m2=m2, minimum=minimum, maximum=maximum, nonzero=nonzero,
+            between=between > 0,
+        )  # fmt: skip
 
     def _values(self) -> Iterator[Array]:
         for a, b in spans(self.m, TILE):
@@ -197,15 +216,27 @@ def _runs(ids: Array) -> tuple[Array, Array]:
     return ids[new], np.cumsum(new) - 1
 
 
-def _levels(X: Array, at: Array, features: Array) -> Levels:
+def _levels(X: Array, at: Array, features: Array, group: Array, n_groups: int) -> Levels:
     """The levels of the columns `at` of a block, filed under their features."""
-    value, count = np.empty((len(at), FEW_LEVELS)), np.zeros((len(at), FEW_LEVELS), np.int64)
+    n = n_groups if n_groups <= MOST_GROUPS else 0
+    group = group if n else np.zeros_like(group)
+    value, count = np.empty((len(at), FEW_LEVELS)), np.empty((len(at), FEW_LEVELS, max(n, 1)), np.int64)
     found = np.full(len(at), -1)  # -1: to be sorted
     if len(X) > threads.SMALL:
-        dense.levels(X, 0, len(X), at, value, count, found)
+        dense.levels(X, at, group, value, count, found)
     used = np.arange(FEW_LEVELS) < found[:, None]
-    parts = [Levels(np.broadcast_to(features[:, None], used.shape)[used], value[used], count[used])]
-    for t in np.flatnonzero(found < 0):
-        values, counts = np.unique(X[:, at[t]][~np.isnan(X[:, at[t]])], return_counts=True)
-        parts.append(Levels(np.full(len(values), features[t]), values.astype(float), counts))
+    parts = [_table(np.broadcast_to(features[:, None], used.shape)[used], value[used], count[used], n)]
+    parts += [_sorted_levels(X[:, at[t]], features[t], group, n) for t in np.flatnonzero(found < 0)]
     return Levels.concat(parts)
+
+
+def _sorted_levels(x: Array, feature: int, group: Array, n: int) -> Levels:
+    """The levels of one column."""
+    there, lines = ~np.isnan(x), max(n, 1)
+    values, which = np.unique(x[there], return_inverse=True)
+    count = np.bincount(which * lines + group[there], minlength=len(values) * lines).reshape(len(values), lines)
+    return _table(np.full(len(values), feature), values.astype(float), count, n)
+
+
+def _table(feature: Array, value: Array, count: Array, n: int) -> Levels:
+    return Levels(feature, value, count.sum(axis=1), count[:, :n])

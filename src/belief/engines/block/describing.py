@@ -23,17 +23,24 @@ class Describer:
         self._dense: Summary | None = None
         self._sparse: NonZeros | None = None
 
-    def add(self, X: Any, discrete: Array, first: int | None = None) -> None:
-        """Add a block; `first` is the number of its first row, where others than those added come before it."""
+    def add(self, X: Any, discrete: Array, first: int | None = None, groups: Array | None = None) -> None:
+        """Add a block.
+
+        Parameters
+        ----------
+        first : the number of its first row, where others than those added come before it
+        groups : the group of each row, numbered from 0 in any order that all blocks share; None: not known, so that
+            nothing is known of any group in the end
+        """
         if issparse(X):
             self._sparse = self._sparse or NonZeros(X.shape[1])
-            self._sparse.add(as_csr(X), first)
+            self._sparse.add(as_csr(X), first, groups)
             return
-        part = self._describe(X, discrete)
+        part = self._describe(X, discrete, np.full(len(X), -1, np.int32) if groups is None else groups)
         self._dense = part if self._dense is None else self._dense.merge(part)
 
-    def _describe(self, X: Array, discrete: Array) -> Summary:
-        engine = block_engine(X, np.zeros(len(X), np.int32), discrete, self._resources, self._pool)
+    def _describe(self, X: Array, discrete: Array, groups: Array) -> Summary:
+        engine = block_engine(X, groups, discrete, self._resources, self._pool)
         if self._pool is not None:
             return engine.describe()
         with engine:

@@ -27,7 +27,7 @@ from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch, joint_from_complement, without_noise
 from belief.method.relevance import spread_unit
 from belief.method.sampling import TIES, Sample, key
-from belief.method.summary import Levels, Summary
+from belief.method.summary import Levels, Summary, groups_fit, padded
 
 ROWS = 8192  # rows a thread takes at a time
 VECTOR_SHARE = 0.125  # a feature that more of the queries have is kept as a vector
@@ -47,11 +47,19 @@ class NonZeros:
         self.mean, self.m2 = np.zeros(n_features), np.zeros(n_features)
         self.least, self.most = np.full(n_features, np.inf), np.full(n_features, -np.inf)
         self.between = np.zeros(n_features, bool)
+        self.group_rows, self.total = np.zeros(0, np.int64), np.zeros((0, n_features))  # of each group, Σx
 
-    def add(self, rows: sparse.Csr, first: int | None = None) -> None:
-        """Add a block; `first` is the number of its first row, where others than those added come before it."""
+    def add(self, rows: sparse.Csr, first: int | None = None, groups: Array | None = None) -> None:
+        """Add a block.
+
+        Parameters
+        ----------
+        first : the number of its first row, where others than those added come before it
+        groups : the group of each row, from 0; None or -1: not known
+        """
+        group = self._grouped(len(rows.start) - 1, groups)
         moments = (self.nonzero, self.mean, self.m2, self.least, self.most, self.between)
-        bad = sparse.moments(rows, *moments)
+        bad = sparse.moments(rows, *moments, group, self.total if len(group) else self.total[:0])
         if bad >= 0:
             i = (self.m if first is None else first) + int(np.searchsorted(rows.start, bad, side="right")) - 1
             raise ValueError(
@@ -59,6 +67,15 @@ class NonZeros:
                 " supported; replace them, or pass dense rows."
             )
         self.m += len(rows.start) - 1
+
+    def _grouped(self, m: int, groups: Array | None) -> Array:
+        """The group of each of m rows, counted, and room for their sums; nothing where they are not kept."""
+        n = 0 if groups is None else max(int(groups.max(initial=-1)) + 1, len(self.total))
+        if groups is None or not n or not groups_fit(n, len(self.mean)):
+            return np.zeros(0, np.int32)
+        self.group_rows = np.bincount(groups, minlength=n) + padded(self.group_rows, n, axis=0)
+        self.total = padded(self.total, n, axis=0)
+        return groups.astype(np.int32)
 
     def summary(self) -> Summary:
         F, m, n = len(self.mean), self.m, self.nonzero
@@ -68,9 +85,11 @@ class NonZeros:
         least[some], most[some] = np.minimum(least[some], 0.0), np.maximum(most[some], 0.0)
         with np.errstate(over="ignore"):  # values too large to square are refused when all is read, by name
             m2 = self.m2 + self.mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
+        rows = np.broadcast_to(self.group_rows[:, None].astype(float), self.total.shape)
         return Summary(
-            m, np.full(F, float(m)), self.mean * (n / m), m2, least, most, n.astype(float), between, Levels.zero()
-        )
+            m, np.full(F, float(m)), self.mean * (n / m), m2, least, most, n.astype(float), between, Levels.zero(),
+            rows, self.total, np.zeros(F),
+        )  # fmt: skip
 
 
 class SparseEngine(ThreadedEngine):
@@ -91,9 +110,9 @@ class SparseEngine(ThreadedEngine):
     # --- 1. the summary ---
 
     def describe(self) -> Summary:
-        found = NonZeros(self.n_features)
-        for rows in self.csr:
-            found.add(rows)
+        found, kept = NonZeros(self.n_features), self._groups_kept() > 0
+        for rows, a in zip(self.csr, self.starts, strict=False):
+            found.add(rows, groups=self.targets[a : a + len(rows.start) - 1] if kept else None)
         return found.summary()
 
     def _values(self) -> Iterator[Array]:

@@ -16,6 +16,7 @@ from belief.method.arrays import Array
 from belief.method.copies import representatives
 from belief.method.partials import Pairs
 from belief.method.sampling import Sample
+from belief.method.summary import groups_fit
 from belief.method.targets import Target
 
 T = TypeVar("T")
@@ -91,6 +92,11 @@ class ThreadedEngine:
     def merge_copies(self, seed: int) -> Target:
         self.counted = representatives(self.identities(), self.targets, seed)
         return self.target.counted(self.targets[self.counted])
+
+    def _groups_kept(self) -> int:
+        """The groups of rows by their targets, which are numbered from 0; none where no target is known (-1)."""
+        n = int(self.targets.max(initial=-1)) + 1 if self.targets.dtype.kind in "iu" else 0
+        return n if groups_fit(n, self.n_features) else 0
 
     def expect(self, batches: Sequence[Pairs]) -> None:
         """Be told of pairs to come: their rows are at hand already."""

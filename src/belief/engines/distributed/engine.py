@@ -73,7 +73,7 @@ class DistributedEngine:
         if self._summary is None:
             staged = sorted(self.cluster.stage(), key=lambda x: (x.partition, x.seq))
             self._hold(Layout.of(staged, self._given))
-            self._summary = summary_of(staged, self.layout.m) or self.described(self.discrete)
+            self._summary = summary_of(staged, self.layout.m, self.target.names) or self.described(self.discrete)
         return self._summary
 
     def _hold(self, layout: Layout) -> None:
@@ -88,7 +88,8 @@ class DistributedEngine:
         F, each = self.n_features, n_bytes(Summary.zero(1))
         width = self._slice(each)
         found = self.staged.run(Describe(discrete, width), each * F, "describing")
-        return self._whole(Summary, found, width)
+        n = len(self.target.counts)
+        return self._whole(Summary, found, width).regrouped(np.arange(n), n)
 
     def fingerprint(self) -> bytes:
         """The checksums of all blocks, and which features are discrete."""

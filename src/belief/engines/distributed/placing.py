@@ -96,10 +96,16 @@ def _discrete(given: Given, F: int) -> Array:
     return np.concatenate([given.discrete, np.zeros(F - n, bool)])
 
 
-def summary_of(staged: Sequence[Staged], m: int) -> Summary | None:
+def summary_of(staged: Sequence[Staged], m: int, classes: Array) -> Summary | None:
     """The summary of all rows, if all of them were described when they were staged."""
-    known = [restored(Summary, unpack(x.summary)) for x in staged if x.summary is not None]
+    known = [_regrouped(x, classes) for x in staged if x.summary is not None]
     return reduce(Summary.merge, known) if sum(x.m for x in known) == m else None
+
+
+def _regrouped(x: Staged, classes: Array) -> Summary:
+    """The summary of a partition, with its labels numbered as the classes are."""
+    order = np.searchsorted(classes, np.array(x.about["labels"], classes.dtype))
+    return restored(Summary, unpack(x.summary)).regrouped(order, len(classes))
 
 
 def refuse_problems(staged: Sequence[Staged]) -> None:

@@ -66,7 +66,7 @@ def _of(x: Any, n_features: int, which: Array | slice) -> Any:
         place = np.full(n_features, -1)
         place[which] = np.arange(len(place[which]))
         mine = place[x.feature] >= 0
-        return Levels(place[x.feature[mine]], x.value[mine], x.count[mine])
+        return Levels(place[x.feature[mine]], x.value[mine], x.count[mine], x.groups[mine])
     return x[..., which] if np.shape(x)[-1:] == (n_features,) else x
 
 

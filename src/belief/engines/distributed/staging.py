@@ -41,13 +41,13 @@ def stage(
     try:
         for parts, values, codes in cut(rows):
             data, X = _packed(parts, codes)
-            found.add(X)
+            found.add(X, values, codes)
             yield Staged(partition, seq, X.shape[0], checksum(data), *_told(X, data, values, codes, strings)), data
             strings.clear()
             seq += 1
         summary = found.packed()
         if summary is not None:
-            yield Staged(partition, seq, summary=summary), None
+            yield Staged(partition, seq, about={"labels": found.labels}, summary=summary), None
     except ValueError as error:
         parts = error.parts if isinstance(error, RowError) else [str(error)]
         yield Staged(partition, seq, about={"problem": parts}), None
@@ -78,20 +78,29 @@ def _told(
 
 
 class _PartitionSummary:
-    """The summary of a partition of dense rows that are not too wide; of others nothing."""
+    """The summary of a partition of dense rows that are not too wide; of others nothing.
+
+    Its groups are the labels in order of appearance.
+    """
 
     def __init__(self, discrete: Array) -> None:
         self._discrete = discrete
         self._describer: Describer | None = None
         self._any = True
+        self._numbers: dict[Any, int] = {}
 
-    def add(self, X: Matrix) -> None:
+    @property
+    def labels(self) -> list[Any]:
+        return list(self._numbers)
+
+    def add(self, X: Matrix, values: Array, codes: Array) -> None:
         self._any = self._any and not issparse(X) and X.shape[1] <= SUMMARY_FEATURES
         if self._any:
             self._describer = self._describer or Describer(Resources(n_jobs=1))
             mask = np.zeros(X.shape[1], bool)
             mask[: len(self._discrete)] = self._discrete[: len(mask)]
-            self._describer.add(X, mask)
+            number = [self._numbers.setdefault(v, len(self._numbers)) for v in values.tolist()]
+            self._describer.add(X, mask, groups=np.array(number, np.int32)[codes])
 
     def packed(self) -> bytes | None:
         if self._describer is None or not self._any:

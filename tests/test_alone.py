@@ -1,0 +1,269 @@
+"""What each feature says by itself: the F and χ² tests are scipy's, however the data came."""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.sparse import csr_array
+
+from belief.data.labels import Labels
+from belief.engines.block.describing import Describer
+from belief.engines.local import local_engine
+from belief.engines.resources import Resources
+from belief.engines.stream import StreamEngine
+from belief.method import summary as summary_module
+from belief.method.alone import alone_p
+from belief.method.summary import Summary
+from belief.method.tails import chi2_tail, f_tail
+
+
+def describe(X, labels, discrete):
+    with local_engine(X, np.unique(labels), labels.astype(np.int32), discrete) as engine:
+        return engine.describe()
+
+
+def of_scipy(x, labels, discrete):
+    """The p-value of one feature, from the rows that have it; NaN where there is none."""
+    x, labels = x[~np.isnan(x)], labels[~np.isnan(x)]
+    classes = np.unique(labels)
+    if len(np.unique(x)) < 2 or len(classes) < 2:
+        return np.nan
+    if discrete:
+        table = [[np.sum((x == v) & (labels == c)) for c in classes] for v in np.unique(x)]
+        return stats.chi2_contingency(table, correction=False).pvalue
+    return stats.f_oneway(*(x[labels == c] for c in classes)).pvalue if len(x) > len(classes) else np.nan
+
+
+def table(rng, m=300, missing=0.1):
+    labels = rng.choice([0, 0, 0, 1, 1, 2], m)
+    labels[:3] = 0, 1, 2
+    X = np.column_stack([
+        rng.standard_normal(m), labels + rng.standard_normal(m), 5 * labels + 0.1 * rng.standard_normal(m),
+        rng.integers(0, 4, m), np.where(rng.random(m) < 0.5, labels, rng.integers(0, 5, m)), rng.integers(0, 90, m),
+        np.full(m, 3.0), np.full(m, 2.0), rng.exponential(size=m),
+    ])  # fmt: skip
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, labels, np.array([0, 0, 0, 1, 1, 1, 1, 0, 0], bool)
+
+
+def expected(X, labels, discrete):
+    return np.array([of_scipy(X[:, j], labels, discrete[j]) for j in range(X.shape[1])])
+
+
+# --- the tests themselves ---
+
+
+@given(seed=st.integers(0, 2**32 - 1), missing=st.sampled_from([0.0, 0.1, 0.9]), m=st.sampled_from([8, 60, 300]))
+@settings(max_examples=40, deadline=None)
+def test_the_p_values_are_scipys(seed, missing, m):
+    X, labels, discrete = table(np.random.default_rng(seed), m, missing)
+    np.testing.assert_allclose(
+        alone_p(describe(X, labels, discrete)), expected(X, labels, discrete), rtol=1e-8, atol=1e-290
+    )
+
+
+def test_every_engine_says_the_same(make_engine):
+    X, labels, discrete = table(np.random.default_rng(0))
+    with make_engine(X, labels.astype(np.int32), discrete) as engine:
+        found = engine.describe()
+    np.testing.assert_allclose(alone_p(found), expected(X, labels, discrete), rtol=1e-8)
+    np.testing.assert_array_equal(found.group_count.sum(axis=0), found.count)
+    np.testing.assert_array_equal(found.levels.groups.sum(axis=1), found.levels.count)
+    assert found.group_count[:, 7].tolist() == [np.sum(~np.isnan(X[labels == c, 7])) for c in range(3)]
+
+
+def test_a_large_offset_costs_few_digits():
+    rng = np.random.default_rng(0)
+    noise, labels = np.round(rng.standard_normal((5000, 3)) * 2**10) / 2**10, np.arange(5000) % 4
+    noise[:, 1] += labels / 16
+    X = noise + 2.0**30  # exact
+    found = alone_p(reduce(Summary.merge, (describe(x, y, np.zeros(3, bool)) for x, y in pieces(X, labels, 700))))
+    np.testing.assert_allclose(found, [of_scipy(x, labels, False) for x in noise.T], rtol=1e-6)
+
+
+def test_a_feature_that_is_the_class_has_p_0_and_one_that_is_constant_or_has_no_rows_to_spare_none():
+    labels = np.repeat([0, 1], 3)
+    X = np.column_stack([labels * 0.1, np.full(6, 0.1), np.full(6, np.nan), [1, np.nan, np.nan, 2, np.nan, np.nan]])
+    assert alone_p(describe(X, labels, np.zeros(4, bool))).tolist() == pytest.approx([0, *[np.nan] * 3], nan_ok=True)
+
+
+def test_xor_says_nothing_alone():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (4000, 3)).astype(float)
+    labels = (X[:, 0] != X[:, 1]).astype(np.int32)
+    for discrete in (np.ones(3, bool), np.zeros(3, bool)):
+        assert alone_p(describe(X, labels, discrete)).min() > 0.01
+        assert alone_p(describe(X, (X[:, 0] + (labels & 1) > 0).astype(np.int32), discrete))[0] < 1e-200
+
+
+# --- in blocks ---
+
+
+def pieces(X, labels, height):
+    return [(X[a : a + height], labels[a : a + height]) for a in range(0, X.shape[0], height)]
+
+
+@given(seed=st.integers(0, 2**32 - 1), height=st.integers(1, 120), sort=st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_blocks_in_any_order_merge_to_the_whole(seed, height, sort):
+    rng = np.random.default_rng(seed)
+    X, labels, discrete = table(rng)
+    order = np.argsort(labels, kind="stable") if sort else np.arange(len(X))  # sorted: most blocks lack a class
+    parts = [describe(x, y, discrete) for x, y in pieces(X[order], labels[order], height)]
+    rng.shuffle(parts)
+    merged, whole = reduce(Summary.merge, parts), describe(X, labels, discrete)
+    np.testing.assert_array_equal(merged.group_count, whole.group_count)
+    np.testing.assert_array_equal(merged.levels.groups, whole.levels.groups)
+    np.testing.assert_allclose(alone_p(merged), alone_p(whole), rtol=1e-8, atol=1e-290)
+
+
+def as_strings(labels):
+    return np.array(["pear", "apple", "fig"])[labels]
+
+
+class Files:
+    """A stream whose classes become known block by block."""
+
+    names = None
+
+    def __init__(self, blocks, discrete):
+        self.blocks, self.discrete = blocks, discrete
+
+    def first(self, labels):
+        for X, y in self.blocks:
+            labels.add(y)
+            yield X
+
+    def again(self):
+        return (X for X, _ in self.blocks)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sort", [False, True])
+def test_a_stream_says_what_the_same_rows_say_in_memory(sparse, sort):
+    X, labels, discrete = table(np.random.default_rng(0), missing=0.0 if sparse else 0.1)
+    order = np.argsort(labels, kind="stable") if sort else np.arange(len(X))
+    X, labels = X[order], labels[order]
+    rows = csr_array(X) if sparse else X
+    with StreamEngine(Files(pieces(rows, as_strings(labels), 37), discrete), "y", Resources()) as engine:
+        found = engine.describe()
+    classes, y = np.unique(as_strings(labels), return_inverse=True)
+    whole = describe(rows, y, discrete)
+    assert engine.target.names.tolist() == classes.tolist()
+    np.testing.assert_array_equal(found.group_count, whole.group_count)  # by sorted classes, whichever came first
+    np.testing.assert_allclose(means(found), means(whole), rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(found.levels.groups, whole.levels.groups)
+    np.testing.assert_allclose(alone_p(found), alone_p(whole), rtol=1e-9)
+
+
+def means(summary):
+    return summary.origin + summary.group_sum / summary.group_count
+
+
+def test_sparse_rows_say_what_dense_ones_do_and_discrete_ones_have_an_f_test():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 500)
+    X = rng.integers(-2, 4, (500, 20)) * (rng.random((500, 20)) < 0.1 + 0.1 * labels[:, None])
+    dense, sparse = (describe(x, labels, np.zeros(20, bool)) for x in (X.astype(float), csr_array(X.astype(float))))
+    np.testing.assert_allclose(means(sparse), means(dense), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(alone_p(sparse), alone_p(dense), rtol=1e-9)
+    np.testing.assert_array_equal(
+        alone_p(describe(csr_array(X.astype(float)), labels, np.ones(20, bool))), alone_p(sparse)
+    )
+
+
+# --- what is not kept ---
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_too_many_groups_or_unknown_ones_give_nan(monkeypatch, sparse):
+    X, labels, discrete = table(np.random.default_rng(0), missing=0.0)
+    rows = csr_array(X) if sparse else X
+    found = Describer(Resources())
+    found.add(rows[:100], discrete, groups=labels[:100].astype(np.int32))
+    found.add(rows[100:], discrete)  # nobody knows
+    assert np.isnan(alone_p(found.summary())).all()
+    monkeypatch.setattr(summary_module, "GROUP_BYTES", 3 * 16 * X.shape[1] - 1)
+    few = describe(rows, labels, discrete)
+    assert few.group_count.shape == (0, X.shape[1])
+    assert np.isnan(alone_p(few)).all()
+    np.testing.assert_array_equal(few.m2, describe(rows, labels, discrete).m2)
+
+
+def test_levels_of_very_many_classes_are_not_counted_and_the_f_test_is():
+    rng = np.random.default_rng(0)
+    X, labels = rng.integers(0, 3, (3000, 2)).astype(float), np.arange(3000) % (summary_module.MOST_GROUPS + 1)
+    p = alone_p(describe(X, labels, np.array([True, False])))
+    assert np.isnan(p[0])
+    assert p[1] == pytest.approx(of_scipy(X[:, 1], labels, False), rel=1e-9)
+
+
+def test_groups_get_the_numbers_of_the_classes():
+    X, labels, discrete = table(np.random.default_rng(0))
+    order = np.array([2, 0, 1])
+    before = describe(X, labels, discrete)
+    after = before.regrouped(order, 4)
+    for c in range(3):
+        np.testing.assert_array_equal(after.group_count[order[c]], before.group_count[c])
+        np.testing.assert_array_equal(after.group_sum[order[c]], before.group_sum[c])
+        np.testing.assert_array_equal(after.levels.groups[:, order[c]], before.levels.groups[:, c])
+    assert not after.group_count[3].any()
+    np.testing.assert_allclose(alone_p(after), alone_p(before), rtol=1e-12)
+    one = before.regrouped(np.zeros(3, int), 1)  # 1 and "1" are one class
+    np.testing.assert_array_equal(one.group_count[0], before.count)
+
+
+def test_labels_number_the_classes_as_they_come_and_say_their_order_in_the_end():
+    labels = Labels()
+    for block in (["b", "b"], ["c", "a", "b"], ["a"]):
+        labels.add(np.array(block))
+    assert labels.groups(0, 6).tolist() == [0, 0, 2, 1, 0, 1] or labels.groups(0, 6).tolist() == [0, 0, 1, 2, 0, 2]
+    assert labels.groups(1, 4).tolist() == labels.groups(0, 6)[1:4].tolist()
+    assert labels.groups(2, 5).tolist() == labels.groups(0, 6)[2:5].tolist()
+    classes, y = labels.finish()
+    assert classes[y].tolist() == ["b", "b", "c", "a", "b", "a"]
+    np.testing.assert_array_equal(labels.order[labels.groups(0, 6)], y)
+
+
+# --- the tails ---
+
+
+def test_the_f_tail_is_scipys_where_scipy_is_right():
+    rng = np.random.default_rng(0)
+    n = 20_000
+    within, between = np.floor(np.exp(rng.uniform(0, np.log(1e6), n))), np.floor(np.exp(rng.uniform(0, 6, n)))
+    f = np.exp(rng.uniform(-6, 6, n))
+    ours, theirs = f_tail(within, between * f, between, within), stats.f.sf(f, between, within)
+    some = theirs > 1e-250  # below, scipy itself loses digits: see the next test
+    np.testing.assert_allclose(ours[some], theirs[some], rtol=1e-8)
+    assert (theirs[some] < 1e-200).sum() > 10
+
+
+@pytest.mark.parametrize(
+    ("between", "within", "f", "p"),
+    [
+        (33, 2804, 59.67305706018284, 1.72985379347622e-294),  # scipy 1.53e-294
+        (27, 383429, 55.177387024709546, 5.99399105756256e-297),
+        (36, 35629735, 41.58672273861644, 1.7035877696506e-291),
+    ],
+)
+def test_the_f_tail_far_out_has_the_value_of_arithmetic_with_fifty_digits(between, within, f, p):
+    assert f_tail(*(np.array([x]) for x in (within, between * f, between, within)))[0] == pytest.approx(p, rel=1e-10)
+
+
+def test_the_chi2_tail_is_scipys():
+    rng = np.random.default_rng(0)
+    df = np.floor(np.exp(rng.uniform(0, np.log(1e5), 20_000)))
+    x = np.clip(df + rng.uniform(-5, 60, len(df)) * np.sqrt(2 * df), 0, None)
+    theirs = stats.chi2.sf(x, df)
+    some = theirs > 1e-300
+    np.testing.assert_allclose(chi2_tail(x, df)[some], theirs[some], rtol=1e-8)
+    assert theirs[some].min() < 1e-290
+
+
+def test_tails_end_at_0_and_1():
+    assert f_tail(*map(np.array, ([0.0, 1.0, 1e-300], [1.0, 0.0, 1.0], [3.0] * 3, [1e4] * 3))).tolist() == [0, 1, 0]
+    assert chi2_tail(np.array([0.0, 1e5]), np.array([4.0, 4.0])).tolist() == [1, 0]

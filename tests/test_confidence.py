@@ -1,0 +1,166 @@
+"""How sure: the weights of noise against naive loops, p-values that are honest, and how many features stand."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import belief
+from belief.engines.local import local_engine
+from belief.method.confidence import Null, p_values, q_values, recentre, threshold
+from belief.method.difference import Difference
+from belief.method.null import bias, pull, rates, rows_for, sharing
+
+
+def noise(seed, m=800, F=60, rare=0.5, n_strong=0):
+    """Columns of noise, the first few of them shifted by class, and a class as rare as asked for."""
+    rng = np.random.default_rng(seed)
+    y = (rng.permutation(m) < rare * m).astype(int)
+    X = rng.standard_normal((m, F))
+    X[:, :n_strong] += 1.5 * y[:, None]
+    return X, y
+
+
+# --- the parts of the null, by loops ---
+
+
+def test_rows_that_pairs_share_inflate_as_counted_by_hand():
+    rng = np.random.default_rng(0)
+    q, r, a = rng.integers(0, 9, 40), rng.integers(0, 9, 40), rng.standard_normal(40)
+    by_row = [sum(a[p] * (int(q[p] == i) + int(r[p] == i)) for p in range(40)) for i in range(9)]
+    by_pair = {}
+    for p in range(40):
+        pair = tuple(sorted((q[p], r[p])))
+        by_pair[pair] = by_pair.get(pair, 0.0) + a[p]
+    found = sharing(q, r, a)
+    alone = sum(x * x for x in a)
+    assert found.rows == pytest.approx(sum(x * x for x in by_row) / alone)
+    assert found.pairs == pytest.approx(sum(x * x for x in by_pair.values()) / alone)
+
+
+def test_rates_are_one_over_the_mean_gap_to_the_farthest_neighbour():
+    d2 = np.array([[[1.0, 2.0, 4.0], [3.0, 3.5, np.inf]], [[0.5, 1.0, 1.0], [2.0, 5.0, 6.0]]])
+    found = rates(d2, np.array([0, 1]))
+    assert found[0].tolist() == pytest.approx([2 / (3 + 2), 1 / 0.5])
+    assert found[1].tolist() == pytest.approx([2 / 0.5, 2 / (4 + 1)])
+
+
+def test_rates_of_neighbours_that_are_all_as_far_correct_nothing():
+    assert np.all(rates(np.ones((3, 2, 4)), np.array([0, 1, 0])) == 0)
+
+
+def unscaled(X):
+    """The difference of columns of numbers, as they are."""
+    with local_engine(X, np.arange(2), np.arange(len(X)) % 2, np.zeros(X.shape[1], bool)) as engine:
+        return Difference.of(engine.describe(), engine.discrete, "none")
+
+
+def test_pull_is_what_loops_say():
+    """Slope: cov(Δ, Δ²) under e^(-rate·Δ²); single: the variance due to a row, over what the other row leaves."""
+    rng = np.random.default_rng(1)
+    X, rate = rng.standard_normal((12, 3)), 0.7
+    d = unscaled(X)
+    found = pull(lambda columns: X[:, columns], d, rate)
+    for j in range(3):
+        gaps = [[abs(X[a, j] - X[b, j]) / d.typical for b in range(12) if b != a] for a in range(12)]
+        tilt = [[math.exp(-rate * g * g) for g in row] for row in gaps]
+        total = sum(map(sum, tilt))
+        moment = [
+            sum(t * g**k for ts, gs in zip(tilt, gaps, strict=True) for t, g in zip(ts, gs, strict=True)) / total
+            for k in range(4)
+        ]
+        assert found.slope[j] == pytest.approx(moment[3] - moment[1] * moment[2])
+        means = [sum(t * g for t, g in zip(ts, gs, strict=True)) / sum(ts) for ts, gs in zip(tilt, gaps, strict=True)]
+        by_row = sum(m * m * sum(ts) for m, ts in zip(means, tilt, strict=True)) / total
+        within = (moment[2] - by_row) * 11 / 10
+        assert found.single[j] == pytest.approx(min(1, max(0, (moment[2] - moment[1] ** 2 - within) / within)))
+
+
+def test_the_bias_is_that_of_hits_less_that_of_misses():
+    slope = np.array([0.5, 2.0])
+    found = bias(np.array([[3.0, 1.0], [2.0, 5.0]]), np.array([0.25, 0.75]), slope)
+    assert found.tolist() == pytest.approx(((0.25 * (3 - 1) + 0.75 * (5 - 2)) * slope).tolist())
+
+
+def test_wide_data_look_at_fewer_rows():
+    assert rows_for(500) == 128
+    assert 24 <= rows_for(230_000) < 40
+
+
+# --- p and q ---
+
+
+def test_the_null_is_recentred_on_what_looks_irrelevant_and_not_on_what_does_not():
+    rng = np.random.default_rng(2)
+    z = np.concatenate([rng.standard_normal(400) + 0.4, np.full(100, 12.0)])
+    shift, width = recentre(z)
+    assert shift == pytest.approx(0.4, abs=0.15)
+    assert 1.0 < width < 1.01
+    assert recentre(np.full(5, 9.0))[0] == pytest.approx(0.0, abs=1e-9)  # nothing looks irrelevant: as computed
+
+
+def test_q_values_are_those_of_benjamini_and_hochberg():
+    p = np.array([0.01, 0.04, 0.03, 0.5])
+    assert q_values(p).tolist() == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
+    assert threshold(np.array([0.001, 0.004, 0.5, 0.9]), 0.01) == pytest.approx(0.005)
+    assert threshold(np.array([0.5, 0.9])) == 0.0
+    assert p_values(np.array([0.0, 1.6448536, -np.inf])).tolist() == pytest.approx([0.5, 0.05, 1.0])
+
+
+def test_a_feature_without_variance_has_p_1():
+    null = Null.of(np.array([0.3, 0.1]), np.zeros(2), np.array([0.0, 0.05]))
+    assert p_values(null.z(np.array([0.3, 0.1])))[0] == 1.0
+
+
+@pytest.mark.parametrize(("rare", "n_strong"), [(0.5, 0), (0.05, 0), (0.5, 8)], ids=["even", "rare", "beside strong"])
+def test_p_values_of_noise_are_honest(rare, n_strong):
+    found = [belief.select(*noise(seed, rare=rare, n_strong=n_strong), 5, random_state=seed) for seed in range(8)]
+    p = np.concatenate([r.p_value[n_strong:] for r in found])
+    assert 0.02 <= np.mean(p < 0.05) <= 0.08
+    assert np.mean(p < 0.001) <= 0.004 + 1 / len(p)
+    if n_strong:
+        assert max(r.q_value[:n_strong].max() for r in found) < 0.01
+
+
+# --- how many ---
+
+
+def test_of_noise_one_feature_is_selected_with_a_warning():
+    X, y = noise(3)
+    with pytest.warns(UserWarning, match="No feature can be told from noise"):
+        result = belief.select(X, y, "auto", random_state=0)
+    assert len(result.selected) == 1
+    assert "not distinguishable from noise" in result.explain()[0]["why"]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_of_an_exclusive_or_exactly_the_two(seed):
+    X, _ = noise(seed, m=1000, F=100)
+    y = (X[:, 13] > 0) ^ (X[:, 77] > 0)
+    assert sorted(belief.select(X, y, "auto", random_state=seed).selected) == [13, 77]
+
+
+def test_copies_of_columns_are_not_counted_again():
+    X, y = noise(4, m=1000, n_strong=4)
+    rng = np.random.default_rng(0)
+    X = np.hstack([X, X[:, :4] + 0.2 * rng.standard_normal((1000, 4))])
+    selected = belief.select(X, y, "auto", random_state=0).selected
+    assert {int(j) % 60 for j in selected} >= {0, 1, 2, 3}
+    assert len(selected) <= 6
+
+
+@pytest.mark.parametrize("redundancy", ["mcr", None])
+def test_the_number_is_found_without_agreement_too(redundancy):
+    X, y = noise(5, m=1000, n_strong=5)
+    selected = belief.select(X, y, "auto", random_state=0, redundancy=redundancy).selected
+    assert set(selected[:5]) == {0, 1, 2, 3, 4}
+    assert len(selected) <= 8
+
+
+def test_constant_features_are_never_selected_to_make_up_a_number_that_is_found():
+    X, y = noise(6, m=1000, n_strong=3)
+    X[:, 50:] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not set(belief.select(X, y, "auto", random_state=0).selected) & set(range(50, 60))

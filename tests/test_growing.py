@@ -1,0 +1,167 @@
+"""A sample that grows until the selection has settled, features that matter together, and copies of rows."""
+
+import numpy as np
+import pytest
+
+import belief
+from belief.method.growing import Reach, next_step, outlook, rivals
+from belief.method.partners import MOST
+
+rng = np.random.default_rng(8)
+M = 9_000
+Y = rng.integers(0, 2, M)
+CLEAR = rng.standard_normal((M, 12)) + np.r_[np.full(4, 1.2), np.zeros(8)] * Y[:, None]
+CLOSE = rng.standard_normal((M, 12)) + np.linspace(0.5, 0.3, 12) * Y[:, None]  # the third and the fourth hardly differ
+
+
+# --- the sample ---
+
+
+def test_a_clear_selection_settles_at_once():
+    result = belief.select(CLEAR, Y, 4, random_state=0)
+    assert result.stopped == "settled"
+    assert result.sample_size == 2000
+    assert sorted(result.selected) == [0, 1, 2, 3]
+
+
+def test_a_close_one_grows():
+    result = belief.select(CLOSE, Y, 3, random_state=0)
+    assert result.sample_size > 2000
+    assert result.stopped in ("settled", "level", "all rows")
+
+
+@pytest.mark.parametrize(("size", "queries"), [(500, 500), (0.1, 900), ("fixed", 2000)])
+def test_a_size_that_is_given_is_taken_as_it_is(size, queries):
+    result = belief.select(CLOSE, Y, 3, random_state=0, sample_size=size)
+    assert result.stopped == "as asked for"
+    assert result.sample_size == queries
+
+
+def test_all_rows_of_a_small_table():
+    result = belief.select(CLOSE[:700], Y[:700], 3, random_state=0)
+    assert (result.stopped, result.sample_size) == ("all rows", 700)
+
+
+def test_growing_gives_what_a_sample_of_that_size_gives():
+    grown = belief.select(CLOSE, Y, 3, random_state=0)
+    given = belief.select(CLOSE, Y, 3, random_state=0, sample_size=grown.sample_size)
+    np.testing.assert_allclose(grown.weights, given.weights, rtol=1e-9)
+    np.testing.assert_array_equal(grown.selected, given.selected)
+
+
+def test_a_stream_reads_less_often_and_finds_what_its_size_finds(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    file = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({**{f"x{j}": CLOSE[:, j] for j in range(12)}, "y": Y}), file)
+    streamed = belief.select(file, label="y", n_features_to_select=3, random_state=0, working_memory=16)
+    given = belief.select(CLOSE, Y, 3, random_state=0, sample_size=streamed.sample_size)
+    np.testing.assert_allclose(streamed.weights, given.weights, rtol=1e-9)
+
+
+def test_a_run_that_was_stopped_while_it_grew_goes_on(tmp_path):
+    seen = []
+
+    def stop_later(progress):
+        seen.append(progress.phase)
+        if seen.count("neighbours") and progress.phase == "tally" and "of 8" in progress.detail:
+            raise KeyboardInterrupt
+
+    options = {"random_state": 0, "checkpoint": tmp_path / "notes"}
+    with pytest.raises(KeyboardInterrupt):
+        belief.select(CLOSE, Y, 3, callback=stop_later, **options)
+    resumed, whole = belief.select(CLOSE, Y, 3, **options), belief.select(CLOSE, Y, 3, random_state=0)
+    np.testing.assert_array_equal(resumed.weights, whole.weights)
+    assert resumed.sample_size == whole.sample_size
+
+
+def test_the_outlook_of_weights_far_apart_is_sure_and_of_equal_ones_is_not():
+    w, se, R = np.array([1.0, 0.9, 0.1]), np.full(3, 0.01), np.eye(3)
+    assert outlook(w, se, R, np.array([0, 1])).chance == 1.0
+    assert outlook(np.array([1.0, 0.5, 0.5]), se, R, np.array([0, 1])).chance == pytest.approx(0.5, abs=0.12)
+
+
+def test_copies_may_stand_for_one_another():
+    w, se = np.array([1.0, 0.5, 0.5]), np.full(3, 0.05)
+    R = np.array([[1, 0, 0], [0, 1, 0.95], [0, 0.95, 1.0]])
+    assert outlook(w, se, R, np.array([0, 1])).chance > 0.95
+
+
+def test_a_jump_goes_where_doubling_would_arrive():
+    w, se = np.array([1.0, 0.52, 0.5]), np.full(3, 0.03)
+    about = (w, se, np.eye(3), np.array([0, 1]), 2000, 10**6, Reach(64_000, 64_000))
+    doubled, jumped = next_step(*about), next_step(*about, jump=True)
+    assert doubled.size == 4000
+    assert jumped.size > 4000
+
+
+def test_rivals_are_the_selected_and_those_within_reach():
+    w, se = np.array([0.1, 1.0, 0.8, 0.3]), np.array([0.01, 0.01, 0.01, 0.2])
+    assert rivals(w, se, np.array([1, 2]), 0.8).tolist() == [1, 2, 3]
+
+
+# --- together ---
+
+
+def test_the_two_of_an_exclusive_or_are_partners():
+    X = rng.standard_normal((1000, 30))
+    result = belief.select(X, (X[:, 4] > 0) ^ (X[:, 9] > 0), 4, random_state=0)
+    lines = {line["index"]: line for line in result.explain()}
+    assert (lines[4]["partner"], lines[9]["partner"]) == ("x9", "x4")
+    assert "matters with 'x9'" in lines[4]["why"]
+    assert all(line["partner"] is None for j, line in lines.items() if j not in (4, 9))
+
+
+def test_each_of_a_parity_of_three_needs_another():
+    X = rng.integers(0, 2, (1200, 15)).astype(float)
+    result = belief.select(X, X[:, [2, 5, 11]].sum(axis=1) % 2, 5, random_state=0)
+    found = dict(zip(result.selected.tolist(), result.partner.tolist(), strict=True))
+    for j in (2, 5, 11):
+        assert found[j] in {2, 5, 11} - {j}
+    assert all(found[j] == -1 for j in found if j not in (2, 5, 11))
+
+
+def test_features_that_add_up_have_no_partner():
+    assert np.all(belief.select(CLEAR[:1500], Y[:1500], 6, random_state=0).partner == -1)
+
+
+def test_partners_are_looked_for_among_the_first_selected_only():
+    X = rng.standard_normal((300, MOST + 20))
+    result = belief.select(X, rng.integers(0, 2, 300), MOST + 10, random_state=0)
+    assert len(result.partner) == MOST + 10
+
+
+# --- copies ---
+
+
+def oversampled(times):
+    X = rng.standard_normal((700, 25))
+    y = (np.arange(700) < 100).astype(int)
+    X[:, :5] += 0.8 * y[:, None]
+    rows = np.concatenate([np.tile(np.arange(100), times), np.arange(100, 700)])
+    return X[rows], y[rows]
+
+
+def test_copies_are_told_of_and_merging_them_finds_what_there_was():
+    X, y = oversampled(20)
+    with pytest.warns(UserWarning, match="copies of the row itself.*copies='merge'"):
+        kept = belief.select(X, y, 5, random_state=0)
+    merged, once = (
+        belief.select(X, y, 5, random_state=0, copies="merge"),
+        belief.select(*oversampled(1), 5, random_state=0),
+    )
+    assert merged.sample_size == once.sample_size == 700
+    assert len({0, 1, 2, 3, 4} & set(merged.selected)) > len({0, 1, 2, 3, 4} & set(kept.selected))
+
+
+def test_rows_that_are_alike_because_values_are_few_are_not_taken_for_copies(recwarn):
+    X = rng.integers(0, 2, (900, 5)).astype(float)
+    belief.select(X, X[:, 0] > 0, 2, random_state=0)
+    assert not [w for w in recwarn if "copies" in str(w.message)]
+
+
+def test_identical_rows_of_two_classes_stay_apart():
+    X = np.repeat(rng.standard_normal((60, 3)), 4, axis=0)
+    result = belief.select(X, np.tile([0, 0, 1, 1], 60), 2, random_state=0, copies="merge")
+    assert result.sample_size == 120
