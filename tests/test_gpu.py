@@ -337,3 +337,15 @@ def test_sparse_rows_stay_on_the_cpu_with_a_word_about_it():
     with pytest.warns(UserWarning, match="^device='torch-cpu' is for dense rows: sparse ones are searched on the CPU"):
         mine = belief.select(X, y, 2, device="torch-cpu", **how)
     assert mine.selected.tolist() == belief.select(X, y, 2, device="cpu", **how).selected.tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("quota", [[40], [30, 20, 5], [10**6]])
+def test_the_sample_is_that_of_the_cpu(device, quota):
+    X, discrete, labels = table(1)
+    found = []
+    for name in ("cpu", device):
+        with engine_of(X, labels, discrete, name) as engine:
+            found.append(engine.sample(np.array(quota), 7))
+    for name in ("key", "row", "target"):
+        np.testing.assert_array_equal(getattr(found[0], name), getattr(found[1], name))

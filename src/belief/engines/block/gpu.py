@@ -24,7 +24,7 @@ from belief.engines.block.dense import DenseEngine
 from belief.engines.block.stored import Stored, TensorSource, memory_for_rows
 from belief.engines.block.threads import spans
 from belief.engines.resources import Resources, silent
-from belief.kernels.gpu import sums
+from belief.kernels.gpu import exact, sums
 from belief.kernels.gpu.lists import Best
 from belief.kernels.gpu.moments import levels, moments
 from belief.kernels.gpu.points import WORDS, Space
@@ -36,7 +36,7 @@ from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions
 from belief.method.relevance import spread_unit
-from belief.method.sampling import TIES, Sample, mix
+from belief.method.sampling import SAMPLE, TIES, Sample, mix
 from belief.method.summary import Summary
 
 START, MOST, LEAST = 2**14, 2**20, 64  # rows of the first chunk, of the largest, and of the smallest worth trying
@@ -94,6 +94,15 @@ class GpuEngine(DenseEngine):
         parts = (values[a:b] for a, b in spans(self.m, max(1, 4 * WORDS // self.n_features)))
         return reduce(Summary.merge, (_summary(x, columns) for x in parts), Summary.zero(self.n_features))
 
+    # --- 2. the sample ---
+
+    def sample(self, quota: Array, seed: int) -> Sample:
+        keys = exact.keys(start_key(seed, SAMPLE), torch.arange(self.m, device=self.device))
+        groups = zip(self._groups(0, self.m, len(quota)), quota.tolist(), strict=True)
+        ids = [rows[torch.topk(keys[rows], min(n, len(rows)), largest=False)[1]] for rows, n in groups]
+        chosen = np.sort(torch.cat(ids).cpu().numpy())
+        return Sample.of(chosen, self.targets[chosen], quota, seed)
+
     # --- 3. neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
@@ -116,7 +125,7 @@ class GpuEngine(DenseEngine):
         return visit.ready[name]
 
     def _search(self, queries: Queries, space: Space, best: Best, search: Search, first: int) -> Best:
-        seed_key = int(mix(mix(np.array([search.seed % 2**64], np.uint64)) ^ np.uint64(TIES))[0])
+        seed_key = start_key(search.seed, TIES)
         done, most = self.stored.first, MOST
         known = bool(best.farthest.isfinite().all())
         while done < self.stored.stop:
@@ -204,6 +213,11 @@ class GpuEngine(DenseEngine):
 
     def _floor(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Array:
         return self._joint(pairs, difference, rates, watched, columns).joint
+
+
+def start_key(seed: int, stream: int) -> int:
+    """What the keys of all rows in a stream begin with."""
+    return int(mix(mix(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))[0])
 
 
 def _growing(done: int, n: int, most: int, known: bool) -> Iterator[tuple[int, int]]:

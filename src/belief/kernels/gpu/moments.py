@@ -12,16 +12,29 @@ from belief.method.summary import Levels
 
 def moments(values: Tensor) -> Array:
     """Count, mean, M2, minimum, maximum, non-zeros, and the values between minimum and maximum: (7, F)."""
-    x = values.double()
-    there = ~x.isnan()
+    there = None if not bool(values.isnan().any()) else ~values.isnan()
+    count, mean, m2 = _whole(values.double()) if there is None else _with_holes(values.double(), there)
+    if there is None:
+        least, most = values.amin(0), values.amax(0)
+    else:
+        least, most = (values.masked_fill(~there, end) for end in (torch.inf, -torch.inf))
+        least, most = least.amin(0), most.amax(0)
+    between = ((values > least) & (values < most)).sum(0)
+    least, most = (torch.where(count > 0, end.double(), torch.nan) for end in (least, most))
+    nonzero = (values != 0).sum(0)
+    return torch.stack([count, mean, m2, least, most, nonzero.double(), between.double()]).cpu().numpy()
+
+
+def _whole(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Count, mean and M2 where nothing is missing: one pass."""
+    variance, mean = torch.var_mean(x, 0, correction=0)
+    return torch.full_like(mean, len(x)), mean, variance * len(x)
+
+
+def _with_holes(x: Tensor, there: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     count = there.sum(0).double()
     mean = x.nansum(0) / count.clamp(min=1)
-    m2 = (x - mean).square_().nansum(0)
-    least, most = (torch.where(there, x, end) for end in (torch.inf, -torch.inf))
-    least, most = least.amin(0), most.amax(0)
-    between = ((x > least) & (x < most)).sum(0).double()
-    least, most = (torch.where(count > 0, end, torch.nan) for end in (least, most))
-    return torch.stack([count, mean, m2, least, most, (x != 0).sum(0).double(), between]).cpu().numpy()
+    return count, mean, (x - mean).square_().nansum(0)
 
 
 def levels(values: Tensor, features: Array) -> Levels:
