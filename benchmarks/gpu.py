@@ -198,8 +198,9 @@ def main() -> None:
     where = {"product": "cuda", "ecbdl14": "cuda"} if device == "cuda" else {"product": "cpu", "ecbdl14": "cpu"}
     rows: list[dict[str, Any]] = []
     for case in options.only.split(","):
-        rows += globals()[case](options.share, where.get(case, device))
-        print(rows[-1], flush=True)
+        found = globals()[case](options.share, where.get(case, device))
+        print(*found, sep="\n", flush=True)
+        rows += found
         if device == "cuda":
             torch.cuda.empty_cache()
     name = torch.cuda.get_device_name() if device == "cuda" else "torch on the CPU"
