@@ -82,6 +82,6 @@ def test_the_benchmarks_on_the_page_are_those_that_were_noted(monkeypatch):
     import peers_page
 
     text = page.PAGE.read_text()
-    for name in ("local", "sparse", "files", "spark"):
+    for name in ("local", "sparse", "files", "spark", "gpu"):
         assert page.markdown(json.loads((HOME / "benchmarks" / f"{name}.json").read_text())["rows"]) in text
     assert peers_page.markdown(json.loads((HOME / "benchmarks" / "peers.json").read_text())) in text

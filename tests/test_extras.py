@@ -16,8 +16,11 @@ from belief.extras import MissingExtraError, import_optional
 from belief.flags import in_options
 
 SOURCE = Path(belief.__file__).parent
-OPTIONAL = ("pyarrow", "matplotlib", "pyspark", "pandas", "polars", "jinja2")
-BEHIND_A_DOOR = ("spark", "engines/spark", "baselines/spark.py")  # who is here has a Spark session already
+OPTIONAL = ("pyarrow", "matplotlib", "pyspark", "pandas", "polars", "jinja2", "torch", "triton")
+BEHIND_A_DOOR = (
+    *("spark", "engines/spark", "baselines/spark.py"),  # who is here has a Spark session already,
+    *("kernels/gpu", "engines/block/gpu.py", "engines/block/stored.py"),  # or has asked for a device
+)
 
 
 def modules(but=()):
@@ -100,6 +103,7 @@ def test_no_option_of_the_command_line_is_in_a_string_elsewhere(name):
         ("take it as names with discrete_features=['b c'].", "take it as names with --discrete 'b c'."),
         ("n_jobs must be an integer; got 0.", "--n-jobs must be an integer; got 0."),
         ("kappa must be a number; got 3.", "--kappa must be a number; got 3."),
+        ("device='cuda' needs a GPU; device must be", "--device cuda needs a GPU; device must be"),
         ("n_features_to_select=9 with eta=2.0: lower eta, or set redundancy=None.",
          "--top 9 with --eta 2.0: lower eta, or set --redundancy None."),
         ("with stratify=True at least one row", "with --stratify at least one row"),
@@ -128,7 +132,7 @@ def test_what_an_opened_stream_knows_is_refused_beside_it(stream, given):
     assert belief.select(stream, n_features_to_select=1, n_neighbors=3, random_state=0).selected_names == ["a"]
 
 
-@pytest.mark.parametrize("given", [{"n_jobs": 2}, {"working_memory": 99}])
+@pytest.mark.parametrize("given", [{"n_jobs": 2}, {"working_memory": 99}, {"device": "cuda"}])
 def test_what_is_for_this_machine_is_refused_on_spark(given):
     frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe", "sparkSession": None})()
     with pytest.raises(ValueError, match=f"{next(iter(given))} is for this machine.*: leave it out"):

@@ -28,7 +28,7 @@ PUBLIC = {
     "belief.report": {"render"},
     "belief.spark": {"BeliefSelector", "BeliefSelectorModel"},
 }  # fmt: skip
-HEAVY = ("numpy", "scipy", "sklearn", "joblib", "numba", "pandas", "pyarrow", "matplotlib", "pyspark")
+HEAVY = ("numpy", "scipy", "sklearn", "joblib", "numba", "pandas", "pyarrow", "matplotlib", "pyspark", "torch")
 
 
 def fresh(code):
@@ -83,7 +83,7 @@ def test_select_does_not_need_scikit_learn():
 def test_no_module_imports_an_extra_before_it_is_used():
     modules = "; ".join(name for name in PUBLIC if name != "belief")
     found = imported_after(f"import belief; {modules}")  # scikit-learn imports pandas where it is installed
-    assert not {"matplotlib", "pyspark"} & set(found)
+    assert not {"matplotlib", "pyspark", "torch"} & set(found)
 
 
 # --- what is private stays inside ---
