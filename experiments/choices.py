@@ -1,4 +1,4 @@
-"""What our own choices are worth: each default against other values, all other settings at their defaults.
+"""What our own choices are worth: each setting against other values, all others as in the paper.
 
     BELIEF_DATA=folder python experiments/choices.py
 
@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import HOME, Answers, data_home
+from common import HOME, Answers, data_home, paper
 from numpy.typing import NDArray
 
 import belief
 from belief import datasets
-from belief.method.settings import Settings
 
 ANSWERS = Path(__file__).with_suffix(".json")
 PAGE = HOME / "docs" / "experiments" / "choices.md"
@@ -33,7 +32,7 @@ SEEDS = {"planted": (0, 1, 2, 3, 4), "real": (0, 1, 2)}
 FOLDS = 3
 LEARN = 2000  # rows a classifier learns from, at most: the selection is judged here, not the classifier
 WITHOUT = "no mCR"
-GRID: dict[str, list[Any]] = {  # the defaults are those of belief.method.settings
+GRID: dict[str, list[Any]] = {  # beside the paper's values, and ours where it has none
     "neighborhood": ["per_class", "pooled"],
     "scale": ["auto", "standard", "minmax", "none"],
     "theta": [WITHOUT, 0.1, 0.3, 1.0, "mean"],
@@ -43,7 +42,11 @@ GRID: dict[str, list[Any]] = {  # the defaults are those of belief.method.settin
     "sample_size": [50, 100, 250, 500, 1000, "auto", 1.0],
     "batch_size": [0.1, 0.25, 1.0],
 }
-DEFAULTS = {name: getattr(Settings(), name) for name in GRID}
+DEFAULTS = {  # "auto": sigma, unless the data is mostly zeros; all rows up to 2,000, and then 1 % at least
+    **{name: belief.PAPER.get(name, "per_class") for name in GRID}, "scale": "auto", "sample_size": "auto",
+}  # fmt: skip
+NOW = {"scale": {"standard": "sigma"}, "sample_size": {"auto": "fixed"}}  # what a value is called now
+SECOND = "the second edition"
 OF_MIXED = ("scale", "kappa")  # settings that nominal features know nothing of
 
 Array = NDArray[Any]
@@ -133,13 +136,18 @@ QUICK = ("Corral-100", "Parity3+3", "SD2", "ECBDL14-like", "ECBDL14_1K", "lung")
 
 
 def selected(data: Data, n: int, setting: str, value: Any, seed: int) -> Array:
-    """The features BELIEF selects with one setting changed."""
-    X, chosen = data.X, {setting: value}
+    """The features BELIEF selects with the paper's settings, one of them changed; or with the defaults."""
+    if value == SECOND:
+        return belief.select(data.X, data.y, n, discrete_features=data.discrete, random_state=seed).selected
+    X, chosen = data.X, {setting: NOW.get(setting, {}).get(value, value)}
     if value == WITHOUT:
         chosen = {"redundancy": None}
     if value == "minmax":  # not a setting of ours: the table is brought to it before
         X, chosen = minmax(data), {"scale": "none"}
-    return belief.select(X, data.y, n, discrete_features=data.discrete, random_state=seed, **chosen).selected
+    if (setting, value) == ("scale", DEFAULTS["scale"]):
+        chosen = {}
+    settings = paper(data.X, data.discrete) | chosen
+    return belief.select(X, data.y, n, discrete_features=data.discrete, random_state=seed, **settings).selected
 
 
 def minmax(data: Data) -> Array:
@@ -195,16 +203,17 @@ def score(case: Case, data: Data, setting: str, value: Any, seed: int) -> float:
 
 
 def asked(name: str, data: Data) -> Iterator[tuple[str, Any]]:
-    """The settings and values to try on data: every default once."""
+    """The settings and values to try on data: the paper's once, and the defaults."""
     yield "neighborhood", DEFAULTS["neighborhood"]
     for setting in CASES[name].settings:
         if not (setting in OF_MIXED and data.discrete.all()):
             yield from ((setting, value) for value in GRID[setting] if value != DEFAULTS[setting])
+    yield SECOND, SECOND
 
 
 def key_of(name: str, setting: str, value: Any, seed: int) -> str:
     """The name of an answer in choices.json."""
-    what = "defaults" if value == DEFAULTS[setting] else f"{setting}={value}"
+    what = "defaults" if value == DEFAULTS.get(setting) else SECOND if value == SECOND else f"{setting}={value}"
     return f"{name} | {what} | seed={seed}"
 
 

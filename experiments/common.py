@@ -12,7 +12,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import numpy as np
+from scipy.sparse import issparse
+
+import belief
+
 HOME = Path(__file__).parents[1]
+MOSTLY_ZEROS = 0.1  # data with a smaller share of non-zero cells, which the paper has no word on
 
 
 class Answers:
@@ -76,6 +82,22 @@ def data_home() -> Path | None:
     if named and not Path(named).is_dir():
         raise SystemExit(f"BELIEF_DATA is {named!r}, which is not a folder.")
     return Path(named) if named else None
+
+
+def paper(X: Any, discrete: Any = None) -> dict[str, Any]:
+    """The paper's settings. Data that is mostly zeros was not scaled when its answers were computed, and is not now.
+
+    Parameters
+    ----------
+    X : array or sparse matrix
+        The table.
+    discrete : array of bool, optional
+        Which features are nominal.
+    """
+    numbers = X if discrete is None else X[:, np.flatnonzero(~np.asarray(discrete))]
+    filled = numbers.nnz if issparse(numbers) else np.count_nonzero(numbers)
+    cells = numbers.shape[0] * numbers.shape[1]
+    return {**belief.PAPER, "scale": "none"} if filled < MOSTLY_ZEROS * cells else dict(belief.PAPER)
 
 
 def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:

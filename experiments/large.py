@@ -25,7 +25,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from common import HOME, Answers, data_home, publish
+from common import HOME, Answers, data_home, paper, publish
 from large_copies import relevant_found
 from large_judges import JUDGES, Marks, marks_of, on_disk, with_mllib
 from large_page import OVERSAMPLED, markdown
@@ -89,9 +89,9 @@ class Study:
         """The same, computed."""
         data = self.data(name, fold)
         if way.method != "mRMR":
+            settings = paper(data.X, data.discrete) | way.settings
             return belief.select(
-                data.X, data.y, n, n_neighbors=way.k, batch_size=way.batch or 1.0,
-                redundancy=None if way.greedy else "mcr", discrete_features=data.discrete, random_state=SEED,
+                data.X, data.y, n, **settings, discrete_features=data.discrete, random_state=SEED
             ).selected  # fmt: skip
         from belief.baselines.spark import mrmr_frame
 
@@ -110,9 +110,8 @@ class Study:
 
             way = Way("BELIEF + mCR", self.grid.k[-1], self.grid.batches[0])
             n, data = self.grid.sizes[0], self.data(name, 0)
-            settings = Settings(
-                n_features_to_select=n, n_neighbors=way.k, batch_size=way.batch, random_state=SEED
-            )  # fmt: skip
+            chosen = paper(data.X, data.discrete) | way.settings
+            settings = Settings(n_features_to_select=n, random_state=SEED, **chosen)
             nominal = np.flatnonzero(data.discrete)
             with on_disk(data.X, data.y) as df:
                 found = timed(lambda: select_frame(

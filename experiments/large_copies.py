@@ -44,9 +44,10 @@ def selections(X: Array, y: Array, discrete: Array) -> dict[str, Array]:
     """What each method selects."""
     found = {"mRMR": MRMR(ASKED, discrete_features=discrete).fit(X, y).selected_}
     for k in K:
-        options = {"n_neighbors": k, "discrete_features": discrete, "random_state": SEED}
-        found[f"BELIEF, k = {k}"] = belief.select(X, y, ASKED, redundancy=None, **options).selected
-        found[f"BELIEF + mCR, k = {k}"] = belief.select(X, y, ASKED, **options).selected
+        for name, redundancy in (("BELIEF", None), ("BELIEF + mCR", "mcr")):
+            settings = belief.PAPER | {"n_neighbors": k, "redundancy": redundancy}
+            result = belief.select(X, y, ASKED, **settings, discrete_features=discrete, random_state=SEED)
+            found[f"{name}, k = {k}"] = result.selected
     return found
 
 

@@ -18,6 +18,13 @@ class Way(NamedTuple):
         return self.method + k + ("" if self.batch is None else f", batches of {self.batch}")
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What is not as in belief.PAPER."""
+        return {
+            "n_neighbors": self.k, "batch_size": self.batch or 1.0, "redundancy": None if self.greedy else "mcr",
+        }  # fmt: skip
+
+    @property
     def greedy(self) -> bool:
         """Whether the first 10 of 100 are those that are selected if 10 are asked for."""
         return self.method != "BELIEF + mCR"

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 import belief
 from belief.baselines import MRMR
 
+PAPER = dict(belief.PAPER)
 ROWS, INFORMATIVE, NOISE, SELECT = 1000, 10, 100, 20
 # how far apart the class means are: the weakest feature's, and the strongest's; all that were tried, and those used
 SHIFTS = {"0.6 to 1.2": (0.6, 1.2), "0.4 to 0.8": (0.4, 0.8), "0.5 for all": (0.5, 0.5)}
@@ -70,7 +71,7 @@ def planted(r: int, seed: int, shifts: tuple[float, float] = SHIFTS[USED]) -> tu
 
 
 def with_belief(**settings: Any) -> Callable[[Array, Array, int], Array]:
-    """BELIEF with the defaults, but for the settings given."""
+    """BELIEF with some settings, and the defaults otherwise."""
     return lambda X, y, seed: belief.select(X, y, SELECT, random_state=seed, **settings).selected
 
 
@@ -80,9 +81,10 @@ def mrmr(X: Array, y: Array, seed: int) -> Array:
 
 
 METHODS: dict[str, Callable[[Array, Array, int], Array]] = {
-    "BELIEF": with_belief(redundancy=None),
-    "BELIEF + mCR, θ = mean": with_belief(theta="mean"),
-    "BELIEF + mCR, θ = 0.3": with_belief(theta=0.3),
+    "BELIEF": with_belief(**PAPER | {"redundancy": None}),
+    "BELIEF + mCR, θ = mean": with_belief(**PAPER),
+    "BELIEF + mCR, θ = 0.3": with_belief(**PAPER | {"theta": 0.3}),
+    "the defaults": with_belief(),
     "mRMR": mrmr,
 }
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import HOME, Answers, publish
+from common import HOME, Answers, paper, publish
 from large import digest, timed
 from large_judges import on_disk, with_mllib
 from large_tasks import Array, Data, Task, look_alikes
@@ -63,7 +63,7 @@ class Study:
         return self.answers.get(f"{name} | rows", lambda: len(self.data(name).y))
 
     def belief(self, name: str, rate: float, n: int) -> dict[str, Any]:
-        """F1 and seconds of BELIEF + mCR with its defaults."""
+        """F1 and seconds of BELIEF + mCR with the paper's settings."""
         found = self.answers.get(f"{name} | BELIEF | rate {rate} | {n}", lambda: self._belief(name, rate, n))
         return {"seconds": found["seconds"], "f1": self.f1(name, indices(found["selected"]))}
 
@@ -71,7 +71,9 @@ class Study:
         from belief.frames import select_frame
         from belief.method.settings import Settings
 
-        settings = Settings(n_features_to_select=n, sample_size=rate, random_state=0)
+        data = self.data(name)
+        chosen = paper(data.X, data.discrete) | {"sample_size": rate}
+        settings = Settings(n_features_to_select=n, random_state=0, **chosen)
         return self._timed(name, lambda df, **columns: select_frame(df, settings=settings, **columns).selected)
 
     def mrmr(self, name: str, n: int) -> dict[str, Any]:
@@ -102,10 +104,10 @@ class Study:
             data = self.data(name)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # fewer rows of a class than neighbours asked for
+                settings = paper(data.X, data.discrete) | {"sample_size": sample, "redundancy": None}
                 found = belief.select(
-                    data.X, data.y, min(SIZES), sample_size=sample, redundancy=None, random_state=seed,
-                    discrete_features=data.discrete,
-                )  # fmt: skip
+                    data.X, data.y, min(SIZES), **settings, random_state=seed, discrete_features=data.discrete
+                )
             return " ".join(map(str, found.selected.tolist()))
 
         return self.f1(name, indices(self.answers.get(f"{name} | sample {sample} | seed {seed}", select)))

@@ -25,6 +25,7 @@ from small_paper import PAPER, Figures
 from small_tasks import APART, BINS, FOLDS, REPEATS, SEED, SLOW, TASKS, Array, counts, folds, problem, split, success
 from threadpoolctl import threadpool_limits
 
+import belief
 from belief import BeliefSelector
 from belief.baselines import MRMR, ReliefF
 
@@ -33,20 +34,18 @@ PAGE = HOME / "docs" / "experiments" / "small.md"
 FIGURE = PAGE.with_name("small-mcr.svg")
 CLASSIFIERS, WAYS = ("NB", "DT", "LR"), ("inside", "once")
 COUNTED_OTHERWISE = ("XOR-100", "Madelon")  # the paper looks for other columns than those that matter
+DEFAULTS = "the defaults"
 FIRST = "Madelon | columns 1-20"  # those the paper counts as relevant and redundant
 
 
 # --- the methods ---
 
 
-def with_belief(redundancy: str | None) -> Callable[[Array, Array, int, bool], Array]:
-    """BELIEF with its defaults, all rows sampled, in one batch."""
+def with_belief(**settings: Any) -> Callable[[Array, Array, int, bool], Array]:
+    """BELIEF with some settings, and the defaults otherwise."""
 
     def select(X: Array, y: Array, n: int, discrete: bool) -> Array:
-        selector = BeliefSelector(
-            n, redundancy=redundancy, sample_size=1.0, batch_size=1.0, random_state=SEED,
-            discrete_features=np.full(X.shape[1], discrete),
-        )  # fmt: skip
+        selector = BeliefSelector(n, **settings, random_state=SEED, discrete_features=np.full(X.shape[1], discrete))
         return selector.fit(X, y).selected_
 
     return select
@@ -62,7 +61,13 @@ def mrmr(X: Array, y: Array, n: int, discrete: bool) -> Array:
     return MRMR(n, bins=None if discrete else BINS).fit(X, y).selected_
 
 
-METHODS = {"BELIEF": with_belief(None), "BELIEF + mCR": with_belief("mcr"), "mRMR": mrmr, "ReliefF": relieff}
+AS_PAPER = {**belief.PAPER, "sample_size": 1.0, "batch_size": 1.0}  # all rows, in one batch
+METHODS = {
+    "BELIEF": with_belief(**AS_PAPER | {"redundancy": None}),
+    "BELIEF + mCR": with_belief(**AS_PAPER),
+    "mRMR": mrmr,
+    "ReliefF": relieff,
+}
 
 
 def classifiers(discrete: bool) -> dict[str, Any]:
@@ -91,6 +96,15 @@ def answer(name: str, starred: bool, method: str, n: int) -> dict[str, Any]:
             "inside": accuracy(name, starred, lambda X, y: METHODS[method](X, y, n, discrete)),
             "once": accuracy(name, starred, lambda X, y: once),
         }
+
+
+def by_defaults(name: str, starred: bool, n: int) -> dict[str, Any]:
+    """What the defaults of the package select of all rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        X, y, _, _, discrete = split(name, starred, -1)
+        found = with_belief()(X, y, n, discrete)
+        return {"selected": found.tolist(), "counts": counts(name, found)}
 
 
 def accuracy(name: str, starred: bool, select: Callable[[Array, Array], Array]) -> dict[str, float]:
@@ -123,6 +137,7 @@ def compute(answers: Answers) -> None:
     for name in TASKS:
         for starred, method, n in grid(name):
             answers.get(key_of(name, starred, method, n), lambda: answer(name, starred, method, n))  # noqa: B023
+            answers.get(key_of(name, starred, DEFAULTS, n), lambda: by_defaults(name, starred, n))  # noqa: B023
         split.cache_clear()
     answers.get(FIRST, lambda: accuracy("Madelon", False, lambda X, y: np.arange(20)))
 
@@ -149,9 +164,19 @@ def markdown(answers: Answers) -> str:
     made = {"published": "the published files", "made anew": "made anew by belief.datasets, seed 0"}
     note = f"Data: {made[answers.configuration['data']]}. Seed {SEED}. {answers.origin}"
     figure = f"![mCR against plain BELIEF]({FIGURE.name})"
-    return "\n\n".join(
-        [note, agreement(answers), figure, *(f"## {name}\n\n{results(answers, name)}" for name in TASKS)]
-    )
+    parts = [note, agreement(answers), figure, *(f"## {name}\n\n{results(answers, name)}" for name in TASKS)]
+    return "\n\n".join([*parts, f"## The defaults\n\n{defaults_beside(answers)}"])
+
+
+def defaults_beside(answers: Answers) -> str:
+    """What the defaults of the package select, beside the paper's settings."""
+    lines = []
+    for name in TASKS:
+        for starred, n in sorted({(starred, n) for starred, _, n in grid(name)}):
+            ways = ("BELIEF", "BELIEF + mCR", DEFAULTS)
+            found = [answers.answers[key_of(name, starred, way, n)]["counts"] for way in ways]
+            lines.append([label(starred, name), str(n), *(", ".join(map(str, x)) for x in found)])
+    return table(["relevant, redundant, irrelevant", "asked", "BELIEF", "BELIEF + mCR", DEFAULTS], lines)
 
 
 def agreement(answers: Answers) -> str:

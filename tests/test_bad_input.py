@@ -55,23 +55,27 @@ REFUSED = {
     "strings and numbers": ((pd.DataFrame({"odd": ["a", 1] * 20}, dtype=object), Y), {}, "it holds int, str"),
     "blocks of other widths": (([X[:20], X[20:, :3]], Y), {}, "block 0 has 4 columns, block 1 has 3"),
     "blocks of other columns": (([FRAME[:20], FRAME[20:].rename(columns={"age": "agee"})], Y), {}, "block 1.*'agee'"),
-    "k too small": ((X, Y), {"n_neighbors": 0}, "n_neighbors must be an integer of at least 1; got 0"),
+    "k too small": ((X, Y), {"n_neighbors": 0}, "n_neighbors must be 'auto' or an integer of at least 1; got 0"),
     "k not whole": ((X, Y), {"n_neighbors": 2.5}, "n_neighbors must be .* got 2.5"),
     "k a boolean": ((X, Y), {"n_neighbors": True}, "n_neighbors must be .* got True"),
     "none to select": ((X, Y), {"n_features_to_select": 0}, "n_features_to_select must be .* got 0"),
     "share to select": ((X, Y), {"n_features_to_select": 1.5}, r"share of the features in \(0, 1\]; got 1.5"),
-    "sample": ((X, Y), {"sample_size": 0.0}, "sample_size must be 'auto', an integer .* got 0.0"),
+    "sample": ((X, Y), {"sample_size": 0.0}, "sample_size must be 'auto', 'fixed', an integer .* got 0.0"),
     "sample by a wrong word": ((X, Y), {"sample_size": "all"}, "sample_size must be 'auto'.* got 'all'"),
-    "sample of fewer than the classes": ((X, Y), {"sample_size": 1, "stratify": True}, "fewer than the 2 classes"),
+    "sample of fewer than the classes": ((X, Y), {"sample_size": 1, "sampling": "proportional"}, "fewer than the 2 "),
     "batch": ((X, Y), {"batch_size": 1.01}, r"batch_size must be a share of the sample in \(0, 1\]; got 1.01"),
     "kappa": ((X, Y), {"kappa": -0.1}, r"kappa must be a number in \[0, 1\]; got -0.1"),
-    "theta": ((X, Y), {"theta": "median"}, "theta must be 'mean' or a number of at least 0; got 'median'"),
+    "theta": ((X, Y), {"theta": "median"}, "theta must be 'auto', 'mean' or a number .* got 'median'"),
+    "theta of agreement": ((X, Y), {"theta": 1.5}, "theta must be 'auto' or a number up to 1 with .* got 1.5"),
     "theta negative": ((X, Y), {"theta": -1.0}, "theta must be .* got -1.0"),
     "eta": ((X, Y), {"eta": float("nan")}, "eta must be a number above 0; got nan"),
     "neighborhood": ((X, Y), {"neighborhood": "all"}, "neighborhood must be 'per_class' or 'pooled'; got 'all'"),
-    "scale": ((X, Y), {"scale": None}, "scale must be 'auto', 'standard' or 'none'; got None"),
-    "redundancy": ((X, Y), {"redundancy": "mrmr"}, "redundancy must be 'mcr' or None; got 'mrmr'"),
-    "stratify": ((X, Y), {"stratify": 1}, "stratify must be True or False; got 1"),
+    "scale": ((X, Y), {"scale": None}, "scale must be 'auto', 'standard', 'sigma' or 'none'; got None"),
+    "redundancy": ((X, Y), {"redundancy": "mrmr"}, "redundancy must be 'agreement', 'mcr' or None; got 'mrmr'"),
+    "sampling": ((X, Y), {"sampling": "all"}, "sampling must be 'balanced', 'random' or 'proportional'; got 'all'"),
+    "class weight": ((X, Y), {"class_weight": {0: -1}}, "class_weight must be 'balanced', 'prior' or a mapping"),
+    "a class without a weight": ((X, Y), {"class_weight": {0: 1}}, "no weight for the class .*: name every class"),
+    "no class with a weight": ((X, Y), {"class_weight": {0: 0, 1: 0}}, "gives no class a weight above 0"),
     "seed": ((X, Y), {"random_state": "x"}, "random_state must be None, an integer"),
     "n_jobs": ((X, Y), {"n_jobs": 0}, "n_jobs must be None or an integer: .* got 0"),
     "n_jobs not whole": ((X, Y), {"n_jobs": 1.5}, "n_jobs must be None or an integer: .* got 1.5"),
@@ -110,7 +114,7 @@ def test_unknown_setting_gets_the_nearest_name():
 def test_a_watch_list_that_does_not_fit_is_refused_before_anything_is_read():
     wide = np.broadcast_to(np.float32(0), (10, 60_000))
     with pytest.raises(ValueError, match="watches 40000 features, whose joint collisions take 24414 MiB"):
-        belief.select(wide, np.arange(10) % 2, 20_000)
+        belief.select(wide, np.arange(10) % 2, 20_000, redundancy="mcr")
 
 
 def test_fewer_rows_than_neighbours_warns_and_goes_on():

@@ -178,7 +178,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     X, y = table()
     other = np.r_[1:300, 0]
     refused("belongs to other data", lambda: belief.select(X[other], y[other], 2, random_state=0, checkpoint=notes))
-    refused("with n_neighbors=10, not 5: give that run's settings", lambda: run(notes, n_neighbors=5))
+    refused("with n_neighbors='auto', not 5: give that run's settings", lambda: run(notes, n_neighbors=5))
     refused("with the seed 0, not 3", lambda: run(notes, seed=3))
     page = json.loads((notes / "checkpoint.json").read_text())
     (notes / "checkpoint.json").write_text(json.dumps({**page, "format": 99}))

@@ -75,14 +75,16 @@ def test_a_process_of_its_own_gives_the_answer_of_python(tmp_path, churn, expect
 def test_settings_columns_and_outputs(tmp_path, churn, capsys):
     code, out, _ = call(
         capsys, "select", churn, "--label", "left", "--top", 3, "--seed", 1, "--theta", 0.3, "--n-neighbors", 5,
-        "--scale", "standard", "--stratify", "--drop", "age", "shoe_size", "--discrete", "support_calls",
+        "--scale", "standard", "--sampling", "proportional", "--class-weight", "yes=2,no=1",
+        "--drop", "age", "shoe_size", "--discrete", "support_calls",
         "--redundancy", "None", "--out", tmp_path / "r.csv", "--write-data", tmp_path / "small.parquet",
         "--report", tmp_path / "r.html",
     )  # fmt: skip
     assert code == 0
     want = belief.select(
         TABLE.drop(columns=["left", "age", "shoe_size"]), TABLE["left"], 3, random_state=1, theta=0.3, n_neighbors=5,
-        scale="standard", stratify=True, discrete_features=["support_calls"], redundancy=None,
+        scale="standard", sampling="proportional", class_weight={"yes": 2, "no": 1},
+        discrete_features=["support_calls"], redundancy=None,
     )  # fmt: skip
     ranking = pd.read_csv(tmp_path / "r.csv")
     assert ranking["feature"].tolist()[:3] == want.selected_names
@@ -120,7 +122,9 @@ def test_explain_all_and_one(tmp_path, expected, capsys):
     file = tmp_path / "r.json"
     file.write_text(json.dumps(expected.to_dict()))
     assert call(capsys, "explain", file)[1].strip() == str(expected.explain())
-    assert "left: not relevant enough" in call(capsys, "explain", file, "tenure_months")[1]
+    assert "left: repeats 'tenure_days' at 0.98: keeps 2 % of" in call(capsys, "explain", file, "tenure_months")[1]
+    other = next(j for j in range(12) if j not in expected.watched and j not in expected.selected)
+    assert re.search(r"^keeps +-$", call(capsys, "explain", file, expected.feature_names[other])[1], re.M)
     code, out, err = call(capsys, "explain", file, "tenure_month")
     assert (code, out) == (1, "")
     assert "did you mean 'tenure_months'" in err
@@ -133,6 +137,16 @@ def test_report_of_a_result(tmp_path, expected, capsys):
     code, out, err = call(capsys, "report", tmp_path / "r.json")
     assert (code, out) == (1, "")
     assert "exists already" in err
+
+
+def test_the_settings_of_the_paper_but_for_those_that_are_given(churn, tmp_path, capsys):
+    out = tmp_path / "r.json"
+    options = ["--label", "left", "--top", 4, "--seed", 0, "--paper", "--kappa", 0.7, "--quiet", "--out", out]
+    assert call(capsys, "select", churn, *options)[0] == 0
+    want = belief.select(TABLE.drop(columns="left"), TABLE["left"], 4, random_state=0, **{**belief.PAPER, "kappa": 0.7})
+    found = result_in(out)
+    assert found.settings == want.settings
+    np.testing.assert_array_equal(found.scores, want.scores)
 
 
 def test_demo_and_version(capsys):
@@ -148,7 +162,8 @@ def test_the_walk_prints_what_the_page_shows(data_home, tmp_path, capsys):
     (tmp_path / "covtype.csv").write_text(",".join(names) + "\n" + rows)
     options = ["--label", "cover", "--top", 8, "--seed", 0, "--out", tmp_path / "result.json", "--quiet"]
     assert call(capsys, "select", tmp_path / "covtype.csv", *options)[1].strip() in page
-    assert call(capsys, "explain", tmp_path / "result.json", "roads")[1].strip() in page
+    for feature in ("area1", "soil7"):
+        assert call(capsys, "explain", tmp_path / "result.json", feature)[1].strip() in page
 
 
 def test_help_of_every_command_says_all_and_fits(capsys, monkeypatch):
@@ -164,7 +179,7 @@ def test_help_of_every_command_says_all_and_fits(capsys, monkeypatch):
     options = commands["select"].format_help()
     for f in Settings.each():
         assert f.metadata["doc"].split()[0] in options
-    assert "--redundancy mcr|None" in options
+    assert "--redundancy agreement|mcr|None" in options
 
 
 # --- bad input: one line, the right code, nothing left behind ---
@@ -184,8 +199,8 @@ BAD = {
     "no threads": (["a.csv", *LEFT, "--n-jobs", "0"], "--n-jobs must be .* got 0"),
     "no memory": (["a.csv", *LEFT, "--working-memory", "1"], "--working-memory must be an integer of at least 16"),
     "all classes": (
-        ["a.csv", *LEFT, "--sample-size", "1", "--stratify"],
-        "--sample-size 1 comes to 1 .* with --stratify at least one row",
+        ["a.csv", *LEFT, "--sample-size", "1", "--sampling", "proportional"],
+        "--sample-size 1 comes to 1 .* with --sampling proportional at least one row",
     ),
     "nothing kept": (["a.csv", *LEFT, "--keep", "left"], "a.csv: no column is left to choose from"),
     "one class": (["one.csv", "--label", "y"], "'y' has one class only, 0"),
@@ -238,7 +253,7 @@ BAD = {
 WRONG = {
     "no label": (["a.csv"], "Say which column holds the class, with --label"),
     "wrong setting": (["a.csv", *LEFT, "--kappa", "3"], r"--kappa must be a number in \[0, 1\]; got 3"),
-    "wrong number": (["a.csv", *LEFT, "--top", "few"], "--top must be an integer .* got 'few'"),
+    "wrong number": (["a.csv", *LEFT, "--top", "few"], "--top must be 'auto', an integer .* got 'few'"),
     "same output twice": (["a.csv", *LEFT, "--out", "r.csv", "--write-data", "r.csv"], "both r.csv.*two names"),
     "input written over": (["a.csv", *LEFT, "--write-data", "a.csv", "--force"], "a file to be read are both a.csv"),
     "no data to write": (["a.npz", "--write-data", "w.csv"], "--write-data needs columns with names"),

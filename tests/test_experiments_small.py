@@ -94,6 +94,7 @@ def test_a_fold_is_selected_and_cut_into_bins_without_the_rows_it_is_judged_by(s
 def test_only_missing_answers_are_computed(small, made_anew, monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(small, "TASKS", {name: small.TASKS[name] for name in ("Corral-100", "SD1")})
+    monkeypatch.setattr(small, "by_defaults", lambda *cell: 0)
     monkeypatch.setattr(small, "answer", lambda *cell: asked.append(cell) or len(asked))
     file = tmp_path / "small.json"
     small.compute(small.Answers(file, small.configuration()))

@@ -106,7 +106,7 @@ def test_no_option_of_the_command_line_is_in_a_string_elsewhere(name):
         ("device='cuda' needs a GPU; device must be", "--device cuda needs a GPU; device must be"),
         ("n_features_to_select=9 with eta=2.0: lower eta, or set redundancy=None.",
          "--top 9 with --eta 2.0: lower eta, or set --redundancy None."),
-        ("with stratify=True at least one row", "with --stratify at least one row"),
+        ("with sampling='proportional' at least one row", "with --sampling proportional at least one row"),
         ("drop: there is no column 'x'", "--drop: there is no column 'x'"),
         ("there is no column 'n_jobs': drop it.", "there is no column 'n_jobs': drop it."),
         ("--kappa must be a number", "--kappa must be a number"),

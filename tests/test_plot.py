@@ -1,6 +1,8 @@
 """The pictures show the numbers of the result, take names as they are, and leave matplotlib as it was."""
 
 import io
+import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from belief import plot  # noqa: E402
 from belief.report.words import NO_REDUNDANCY, ONE_BATCH, ONE_FEATURE  # noqa: E402
 
 EACH = [plot.ranking, plot.relevance_redundancy, plot.redundancy, plot.settling, plot.timings]
+OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
 NASTY = "cost in $ and $$x^2"
 LONG = "a_name_that_goes_on_and_on_until_nobody_reads_it_2"
 
@@ -34,6 +37,18 @@ def select(n=5, **settings):
 @pytest.fixture(scope="module")
 def result():
     return select()
+
+
+@pytest.fixture(scope="module")
+def by_mcr():
+    return select(**belief.PAPER)
+
+
+@pytest.fixture(scope="module")
+def old():
+    return belief.Result.from_dict(
+        json.loads(Path(__file__).with_name("data").joinpath("result-0.1.0.json").read_text())
+    )
 
 
 def axes():
@@ -62,7 +77,7 @@ def test_it_makes_a_figure_where_there_is_none(result, draw):
 
 
 def test_names_are_taken_as_they_are_and_shortened(result):
-    ax = plot.ranking(result, axes(), letters=20)
+    ax = plot.ranking(select(2, redundancy=None), axes(), letters=20)
     labels = [label.get_text().split("\u2002")[0] for label in ax.get_yticklabels()]
     assert NASTY in labels
     assert "a_name_tha…ads_it_2" not in labels  # 20 letters, not 19
@@ -73,13 +88,28 @@ def test_names_are_taken_as_they_are_and_shortened(result):
     assert f">{NASTY}" in file.getvalue().decode()  # as mathematics it would be an error, or another text
 
 
-def test_the_ranking_shows_relevance_and_score(result):
+def labelled(ax):
+    return {container.get_label(): container for container in ax.containers}
+
+
+def test_the_ranking_shows_relevance_its_error_and_what_is_left(result):
     ax = plot.ranking(result, axes())
-    relevance, paid = ax.containers
-    assert [bar.get_width() for bar in relevance] == pytest.approx(result.relevance[result.selected])
-    assert [bar.get_x() for bar in paid] == pytest.approx(result.scores)
-    assert [bar.get_x() + bar.get_width() for bar in paid] == pytest.approx(result.relevance[result.selected])
-    np.testing.assert_allclose(ax.collections[0].get_offsets()[:, 0], result.scores)
+    lines = result.explain()[:5]
+    noise = [line for line in lines if line["p_value"] > 0.05]
+    sure = [line for line in lines if line["p_value"] <= 0.05]
+    assert noise
+    assert sure
+    drawn = labelled(ax)
+    for name, which in (("relevance", sure), ("may be noise", noise)):
+        assert [bar.get_width() for bar in drawn[name]] == pytest.approx([line["relevance"] for line in which])
+        assert [bar.get_y() + bar.get_height() / 2 for bar in drawn[name]] == [line["rank"] - 1 for line in which]
+    assert all(bar.get_facecolor()[3] == 0 for bar in drawn["may be noise"])  # hollow
+    assert [bar.get_width() for bar in drawn["score"]] == pytest.approx(result.scores)
+    ends = [segment[:, 0] for segment in drawn["± 2 standard errors"][2][0].get_segments()]
+    expected = [(r["relevance"] - 2 * r["error"], r["relevance"] + 2 * r["error"]) for r in lines]
+    np.testing.assert_allclose(ends, expected)
+    low, high = ax.get_xlim()
+    assert low < np.min(ends) <= np.max(ends) < high
 
 
 def test_the_scatter_tells_the_selected_from_those_left(result):
@@ -87,20 +117,53 @@ def test_the_scatter_tells_the_selected_from_those_left(result):
     lines = result.explain()
     left, taken = ax.collections
     for points, rows in ((taken, lines[:5]), (left, lines[5:])):
-        np.testing.assert_allclose(points.get_offsets(), [[r["paid"], r["relevance"]] for r in rows])
-    assert sorted(text.get_text() for text in ax.texts) == ["1", "2", "3", "4", "5"]
+        known = [r for r in rows if r["keeps"] is not None]
+        offsets = np.asarray(points.get_offsets())
+        np.testing.assert_allclose(
+            offsets[np.isfinite(offsets).all(axis=1)], [[100 * r["keeps"], r["relevance"]] for r in known]
+        )
+    assert sorted(text.get_text() for text in ax.texts) == [str(r["rank"]) for r in lines[:5] if r["keeps"] is not None]
 
 
-def test_the_heat_map_shows_what_each_repeats_and_frames_the_twins(result):
-    ax = plot.redundancy(result, axes())
+def test_the_line_of_the_last_score_parts_the_selected_from_those_left(result):
+    (line,) = plot.relevance_redundancy(result, axes()).lines
+    x, y = line.get_data()
+    np.testing.assert_allclose(x / 100 * y, result.scores[-1])
+
+
+def test_the_heat_map_shows_how_far_they_agree_and_frames_the_twins(result):
+    ax = plot.redundancy(result, axes(), level=0.3)
     ranks = [int(label.get_text()) - 1 for label in ax.get_xticklabels()]
     cells = ax.collections[0].get_array()
+    assert (cells.min(), ax.collections[0].get_clim()) == (0, (0, 1))  # absolute
     for row, b in enumerate(ranks):
         for column, a in enumerate(ranks):
-            assert cells[row, column] == result.redundancy[a, b]  # what b repeats of a
+            assert cells[row, column] == result.redundancy[a, b]
+            assert cells[row, column] == pytest.approx(result.redundancy[b, a])
+    twins = select(8, theta=0.0)  # all of them, by relevance alone
+    ax = plot.redundancy(twins, axes())
+    ranks = [int(label.get_text()) - 1 for label in ax.get_xticklabels()]
     (frame,) = [p for p in ax.patches if isinstance(p, Rectangle)]
     first, size = round(frame.get_y() + 0.5), round(frame.get_height())
-    assert {result.selected_names[i] for i in ranks[first : first + size]} >= {NASTY, LONG}
+    assert {twins.selected_names[i] for i in ranks[first : first + size]} == {NASTY, LONG}
+
+
+@pytest.mark.parametrize("kind", ["by_mcr", "old"])
+def test_of_mcr_nothing_is_shown_as_absolute(kind, request):
+    given = request.getfixturevalue(kind)
+    drawn = labelled(plot.ranking(given, axes()))
+    assert [bar.get_width() for bar in drawn["score"]] == pytest.approx(given.scores)
+    assert ("± 2 standard errors" in drawn) == (kind == "by_mcr")  # older versions did not know them
+    assert ("may be noise" in drawn) == (kind == "by_mcr")
+    ax = plot.relevance_redundancy(given, axes())
+    assert ax.get_xlabel() == "what mCR subtracts from it"
+    lines = given.explain()[: len(given.selected)]
+    np.testing.assert_allclose(
+        ax.collections[1].get_offsets(), [[r["relevance"] - r["score"], r["relevance"]] for r in lines]
+    )
+    heat = plot.redundancy(given, axes())
+    assert "mCR" in heat.get_xlabel()
+    assert not heat.patches  # no groups by a number that is relative
 
 
 def test_a_level_that_nothing_reaches_frames_nothing(result):
@@ -131,4 +194,4 @@ def test_where_there_is_nothing_to_draw_a_sentence_says_so(result):
     assert said(plot.relevance_redundancy(alone, axes())) == NO_REDUNDANCY
     assert said(plot.settling(alone, axes())) == ONE_BATCH
     assert said(plot.redundancy(select(1), axes())) == ONE_FEATURE
-    assert len(plot.ranking(alone, axes()).containers) == 1  # relevance only
+    assert "score" not in labelled(plot.ranking(alone, axes()))  # relevance only

@@ -1,4 +1,4 @@
-"""The published small data sets (Bolón-Canedo et al. 2013): the counts that docs/method.md gives for them."""
+"""The published small data sets (Bolón-Canedo et al. 2013): the counts of docs/method.md, by the paper's settings."""
 
 import warnings
 
@@ -27,8 +27,8 @@ def select(X, y, n, redundancy, discrete):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # some classes have fewer than ten rows
         return belief.select(
-            X, y, n, sample_size=len(X), batch_size=1.0, random_state=0, redundancy=redundancy,
-            discrete_features=np.full(X.shape[1], discrete),
+            X, y, n, random_state=0, discrete_features=np.full(X.shape[1], discrete),
+            **{**belief.PAPER, "sample_size": len(X), "batch_size": 1.0, "redundancy": redundancy},
         ).selected.tolist()  # fmt: skip
 
 

@@ -7,19 +7,22 @@ import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import belief
+from belief.explain import p_text
 from belief.outputs import REPORT_ENDINGS, check_output
 from belief.report import render
 from belief.report.content import content_of
-from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, clean
+from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, STOPPED, clean
 
 matplotlib = pytest.importorskip("matplotlib")
 
+OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
 NASTY = '</script><b>$x$&"'
 SECTIONS = ["ranking", "relevance", "redundancy", "left", "settling", "run", "timings"]
 
@@ -81,8 +84,13 @@ def test_it_says_what_was_run_on_what_and_what_came_out(result):
     assert "6 of 12 features selected, from 200 rows in 2 classes." in seen
     assert belief.__version__ in seen
     for line in result.explain():
-        assert f"{line['relevance']:.3f}" in seen
+        assert f"{line['relevance']:.3f} ± {line['error']:.3f}" in seen
         assert f"{line['score']:.3f}" in seen
+        assert p_text(line["q_value"]) in seen
+    assert "200 of 200 rows were sampled: there are no more rows." in seen
+    assert "Why no larger sample all rows" in seen
+    assert "Sampling balanced as many of every class" in seen
+    assert "Neighbours 20 of every class" in seen
     for c, P in zip(result.classes, result.priors, strict=True):
         assert f"{c} {round(200 * P)} {100 * P:.1f} %" in seen
     for name, value in result.settings.items():
@@ -90,13 +98,31 @@ def test_it_says_what_was_run_on_what_and_what_came_out(result):
 
 
 def test_the_groups_and_what_was_kept_out_are_named(result):
-    said = content_of(result)
-    (group,) = [group for group in said["groups"] if NASTY in group]
-    assert "twin" in group
-    few = select(2, names=(NASTY, "twin"), theta="mean")
-    (kept,) = content_of(few)["kept_out"]
+    assert content_of(result)["groups"] == []  # the twin was left
+    (group,) = content_of(select(12, names=(NASTY, "twin")))["groups"]
+    assert set(group) == {NASTY, "twin"}
+    (kept,) = content_of(result)["kept_out"]
     assert {kept["feature"], kept["repeats"]} == {NASTY, "twin"}
-    assert f"for {kept['repeats']} : {kept['feature']}" in Reader(render(few)).text
+    assert f"for {kept['repeats']} : {kept['feature']}" in Reader(render(result)).text
+
+
+def test_features_that_may_be_noise_are_counted(result):
+    doubtful = sum(result.p_value[result.selected] > 0.05)
+    assert 1 < doubtful < 6
+    assert f"{doubtful} selected features cannot be told from noise (p > 0.05)." in Reader(render(result)).text
+    rng = np.random.default_rng(0)
+    noise = belief.select(rng.standard_normal((100, 3)), rng.integers(0, 2, 100), 3, random_state=0)
+    assert min(noise.p_value) > 0.05
+    seen = Reader(render(noise)).text
+    assert "No selected feature can be told from noise." in seen
+    assert "is the most relevant feature" not in seen
+
+
+@pytest.mark.parametrize("stopped", STOPPED)
+def test_it_says_why_the_sample_grew_no_more(result, stopped):
+    seen = Reader(render(dataclasses.replace(result, stopped=stopped, sample_size=150))).text
+    assert f"150 of 200 rows were sampled: {STOPPED[stopped]}." in seen
+    assert f"Why no larger sample {stopped} {STOPPED[stopped]}" in seen
 
 
 def test_what_it_says_is_plain_data(result):
@@ -116,7 +142,7 @@ def test_names_are_text_everywhere(result):
 
 def test_the_braces_of_a_template_are_text():
     braces = ("{{ 7*7 }}", "{{ 7*'seven' }}", "{% include 'page.js' %}", "{# gone #}")
-    odd = select(names=braces, classes=("no", "{{ 7*'class' }}"))
+    odd = select(12, names=braces, classes=("no", "{{ 7*'class' }}"))
     assert {*braces} <= {*odd.selected_names}
     page, small = Reader(render(odd, "{{ 7*'title' }}")).text, Reader(odd._repr_html_()).text
     assert all(name in page and name in small for name in braces)
@@ -154,7 +180,38 @@ def test_without_redundancy_its_sections_are_left_out_and_the_page_says_why():
     page = render(select(redundancy=None))
     assert sections(page) == [s for s in SECTIONS if s not in ("relevance", "redundancy")]
     assert NO_REDUNDANCY in Reader(page).text
-    assert "would pay" not in page
+    assert headings(page) == ["rank", "feature", "relevance", "q-value"]
+
+
+def headings(page):
+    return re.findall(r"<th [^>]*>([^<]+)</th>", page.partition('id="taken-table"')[2].partition("</thead>")[0])
+
+
+def test_the_columns_are_those_that_mean_something(result):
+    assert headings(render(result)) == ["rank", "feature", "relevance", "q-value", "keeps", "score"]
+    by_mcr = render(select(**belief.PAPER))
+    assert headings(by_mcr) == ["rank", "feature", "relevance", "q-value", "score"]
+    assert "<th>q-value</th><th>keeps</th><th>score</th>" in result._repr_html_()
+
+
+def test_a_result_of_mcr_shows_no_groups():
+    page = render(select(**belief.PAPER))
+    assert sections(page) == SECTIONS
+    seen = Reader(page).text
+    assert "Its numbers are relative" in seen
+    assert "agree" not in seen.partition("Settings")[0]
+
+
+def test_a_result_of_version_0_1_0_has_a_page_without_what_it_did_not_know():
+    old = belief.Result.from_dict(
+        json.loads(Path(__file__).with_name("data").joinpath("result-0.1.0.json").read_text())
+    )
+    page = render(old)
+    assert headings(page) == ["rank", "feature", "relevance", "score"]
+    seen = Reader(page + old._repr_html_()).text
+    assert not re.search(r"\bnan\b|None|±|noise", seen.partition("Settings")[0])
+    assert "600 of 600 rows were sampled: there are no more rows." in seen
+    assert "Neighbours 10 of every class" in seen
 
 
 def test_one_batch_and_one_feature():
@@ -174,7 +231,8 @@ def test_classes_of_any_kind_have_their_names(classes):
 def test_constant_features_and_features_all_alike():
     table, y = pd.DataFrame({"a": np.tile([0.0, 1], 20), "k": 1.0}), np.tile([0, 1], 20)
     assert "constant, and nothing else was left" in Reader(render(belief.select(table, y, 2, random_state=0))).text
-    alike = belief.select(table.assign(k=table["a"]), y, 2, random_state=0)
+    table.loc[:1, "a"] = 1 - table["a"][:2]
+    alike = belief.select(table.assign(k=table["a"]), y, 2, random_state=0, redundancy="mcr")
     assert "All features that are not constant are equally relevant." in Reader(render(alike)).text
 
 
@@ -220,12 +278,14 @@ def test_without_jinja_the_error_names_the_extra_and_notebooks_show_the_repr(tmp
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "None\nReports need Jinja2, the extra 'report': pip install 'belief-fs[report]'.\n"
+    assert done.stdout == (
+        "None\nPictures and reports need jinja2, which is not installed: pip install 'belief-fs[report]'.\n"
+    )
 
 
 def test_a_report_without_jinja_is_refused_before_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("belief.outputs.find_spec", lambda name: None if name == "jinja2" else name)
-    with pytest.raises(ValueError, match="a report needs jinja2, the extra 'report': pip install jinja2"):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ValueError, match=r"reports need jinja2, which is not installed: pip install 'belief-fs\[rep"):
         check_output(tmp_path / "r.html", REPORT_ENDINGS)
 
 
@@ -314,7 +374,8 @@ def test_a_click_on_a_heading_sorts_and_a_second_turns_it_round(visit, result):
     page = visit()
     heading = page.locator("#taken-table th", has_text="relevance")
     heading.get_by_role("button").click()
-    falling = [f"{w:.3f}" for w in sorted(result.relevance[result.selected], reverse=True)]
+    w, error = result.relevance[result.selected], result.error_of_relevance[result.selected]
+    falling = [f"{w[i]:.3f} ± {error[i]:.3f}" for i in np.argsort(-w)]
     assert column(page, 3) == falling
     assert heading.get_attribute("aria-sort") == "descending"
     heading.get_by_role("button").click()

@@ -11,7 +11,7 @@ import pytest
 import belief
 from belief import older
 from belief.progress import Bar, Progress
-from belief.records import array, kept
+from belief.records import array, format_of, kept
 from belief.result import Result
 
 OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
@@ -40,25 +40,77 @@ def test_explain_says_why_each_feature_was_taken_or_left(result):
     assert second == "height"  # not the twin, although it is more relevant
     assert lines[twin]["relevance"] > lines[second]["relevance"]
     assert lines[twin]["repeats"] == first
-    assert lines[twin]["at"] > 0.9
-    if lines[twin]["rank"] is None:
-        assert lines[twin]["why"] == f"left: repeats {first!r} at {lines[twin]['at']:.2f}"
+    assert lines[twin]["agreement"] > 0.9
+    assert lines[twin]["rank"] is None
+    assert lines[twin]["keeps"] < 0.01
+    kept = "keeps under 1 % of its relevance"
+    assert lines[twin]["why"] == f"left: repeats {first!r} at {lines[twin]['agreement']:.2f}: {kept}"
     assert {line["feature"] for line in result.explain()} >= set(result.selected_names)
     assert len(result.explain()) == 6  # the watched ones are explained too
 
 
-def test_paid_is_relevance_less_score(result):
+def test_noise_is_not_called_relevant(result):
+    doubtful = [line for line in result.explain() if line["p_value"] > 0.05]
+    assert {line["feature"] for line in doubtful} == {"b", "c", "d"}
+    for line in doubtful:
+        said = "taken for want of better, but" if line["rank"] else "left:"
+        assert line["why"] == f"{said} not distinguishable from noise (p = {line['p_value']:.2g})"
+
+
+def test_score_is_relevance_times_what_is_kept(result):
     for line in result.explain():
-        assert line["relevance"] - line["paid"] == pytest.approx(line["score"])
+        if line["relevance"] > 0:
+            assert line["relevance"] * line["keeps"] == pytest.approx(line["score"])
     taken = [line for line in result.explain() if line["rank"]]
+    for t, line in enumerate(taken):
+        assert line["keeps"] == pytest.approx(np.prod(1 - result.redundancy[:t, t]))
+        assert line["error"] == result.error_of_relevance[line["index"]]
+        assert line["q_value"] == result.q_value[line["index"]]
+
+
+def test_any_feature_can_be_asked_for(result):
+    assert [line["feature"] for line in result.explain("height")] == ["height"]
+    assert result.explain(2) == result.explain("height")
+    unwatched = next(j for j in range(8) if j not in result.watched and j not in result.selected)
+    (line,) = result.explain(unwatched)
+    assert (line["keeps"], line["score"], line["repeats"], line["agreement"]) == (None, None, None, None)
+    assert line["why"].startswith("left: ")
+
+
+def test_of_mcr_it_says_what_is_subtracted():
+    paper = belief.select(X, Y, 3, random_state=0, **belief.PAPER)
+    taken = paper.explain()[:3]
     for t, line in enumerate(taken[1:], 1):
-        assert line["paid"] == pytest.approx(result.redundancy[:t, t].mean())
+        lost = paper.redundancy[:t, t].mean()
+        assert line["relevance"] - line["score"] == pytest.approx(lost)
+        assert line["keeps"] is None
+        if line["p_value"] <= 0.05:
+            most = paper.selected_names[int(paper.redundancy[:t, t].argmax())]
+            assert line["why"] == f"taken: the best left, though it loses {lost:.2f} by mCR, most of all to {most!r}"
+    assert str(paper.explain()).split()[:5] == ["rank", "feature", "relevance", "q_value", "score"]
+
+
+def test_without_redundancy_the_score_is_the_relevance():
+    lines = belief.select(X, Y, 3, random_state=0, redundancy=None).explain()
+    assert len(lines) == 6
+    assert all(line["score"] == line["relevance"] and line["keeps"] is None for line in lines)
+
+
+def test_where_the_number_was_found_those_left_say_why_they_do_not_stand():
+    auto = belief.select(X, Y, "auto", random_state=0)
+    lines = {line["index"]: line for line in (auto.explain(j)[0] for j in range(8))}
+    twin = 1 if 0 in auto.selected else 0
+    assert lines[twin]["why"].startswith("left: repeats")
+    for line in lines.values():
+        if line["rank"] is None and line["q_value"] > 0.01:
+            assert "noise" in line["why"]
 
 
 def test_the_table_prints(result):
     text = str(result.explain())
-    assert text.splitlines()[0].split() == ["rank", "feature", "relevance", "paid", "score", "why"]
+    assert text.splitlines()[0].split() == ["rank", "feature", "relevance", "q_value", "keeps", "score", "why"]
     assert "taken: the most relevant" in text
+    assert "1.000 ± 0." in text
 
 
 def test_the_round_trip_through_json(result):
@@ -89,13 +141,15 @@ def test_a_result_does_not_change(result):
 
 # --- older formats ---
 
+NEXT = format_of(Result) + 1
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Grown(Result):
     """A result as a later version may have it."""
 
-    p_value: np.ndarray = array(float, since=2, older=lambda r: np.full(len(r["weights"]), np.nan))
-    task: str = kept(since=3, older=lambda r: "classification")
+    gain: np.ndarray = array(float, since=NEXT, older=lambda r: np.full(len(r["weights"]), np.nan))
+    task: str = kept(since=NEXT + 1, older=lambda r: "classification")
 
 
 def test_a_result_of_version_0_1_0_is_read():
@@ -105,27 +159,33 @@ def test_a_result_of_version_0_1_0_is_read():
     assert again.redundancy.shape == (4, 4)
     assert again.watched_redundancy.shape == (4, 8)
     assert again.settings["theta"] == "mean"
+    assert (again.settings["sampling"], again.settings["class_weight"]) == ("proportional", "prior")
+    assert (again.n_neighbors, again.stopped) == (10, "all rows")
+    assert np.isnan([again.se, again.p_value, again.q_value]).all()
     assert len(again.explain()) == 8
+    assert all(line[key] is None for line in again.explain() for key in ("error", "p_value", "q_value", "keeps"))
     for name in ("weights", "scores", "history", "classes", "n_pairs", "seed"):
         assert again.to_dict()[name] == old[name]
 
 
 def test_a_field_that_came_later_is_filled_in_where_it_is_declared():
     again = Grown.from_dict(json.loads(OLD.read_text()))
-    assert np.isnan(again.p_value).all()
-    assert again.p_value.shape == again.weights.shape
+    assert np.isnan(again.gain).all()
+    assert again.gain.shape == again.weights.shape
     assert again.task == "classification"
-    assert again.to_dict()["format"] == 3
+    assert again.to_dict()["format"] == NEXT + 1
     assert Grown.from_dict(again.to_dict()).task == "classification"
 
 
 def test_a_field_that_the_format_has_may_not_be_missing():
     given = Grown.from_dict(json.loads(OLD.read_text())).to_dict()
-    for lost in ("weights", "p_value"):
+    for lost in ("weights", "gain"):
         with pytest.raises(ValueError, match=f"not a grown of belief: it has no {lost}.$"):
             Grown.from_dict({name: v for name, v in given.items() if name != lost})
-    with pytest.raises(ValueError, match=r"format 3, newer than this version of belief reads .1.: upgrade"):
-        Result.from_dict({**given, "format": 3})
+    with pytest.raises(
+        ValueError, match=rf"format {NEXT}, newer than this version of belief reads .{NEXT - 1}.: upgrade"
+    ):
+        Result.from_dict({**given, "format": NEXT})
 
 
 def test_every_later_field_of_a_result_says_what_stood_for_it():
@@ -170,13 +230,15 @@ def test_what_is_not_a_result_is_refused():
 def test_what_the_result_knows(result):
     assert result.n_rows == 200
     assert result.sample_size == 200
-    assert result.n_pairs == 200 * 20
+    assert result.n_pairs == 200 * 40
+    assert result.n_neighbors == 20
+    assert result.stopped == "all rows"
     assert result.seed == 0
     assert result.priors.sum() == pytest.approx(1)
     assert result.relevance.max() == 1.0
     assert result.relevance.min() == 0.0
     assert result.redundancy.shape == (3, 3)
-    assert set(result.timings) == {"describe", "sample", "neighbours", "tally", "redundancy"}
+    assert set(result.timings) == {"describe", "sample", "neighbours", "tally", "confidence", "redundancy"}
     assert "3 of 8 features selected" in repr(result)
 
 
@@ -184,7 +246,8 @@ def test_the_callback_is_told_of_phases_batches_and_rows():
     told = []
     belief.select(X, Y, 2, random_state=0, callback=told.append)
     phases = [p.phase for p in told]
-    assert list(dict.fromkeys(phases)) == ["describe", "sample", "neighbours", "tally", "redundancy", "finished"]
+    each = ["describe", "sample", "neighbours", "tally", "confidence", "redundancy", "finished"]
+    assert list(dict.fromkeys(phases)) == each
     assert "batch 4 of 4" in {p.detail for p in told}
     assert max(p.done for p in told) == 200 == max(p.total for p in told)
 

@@ -34,6 +34,8 @@ from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.reading import Reader
 from belief.frames import select_frame
+from belief.method.difference import Difference
+from belief.method.partials import Pairs
 from belief.method.settings import Settings
 
 
@@ -196,6 +198,23 @@ def test_a_block_that_comes_back_different_is_an_error(spark, fixed):
             return
         with pytest.raises(ValueError, match=r"^Partition \d of the DataFrame was lost, and came out different"):
             engine.sample(np.array([10]), 0)
+
+
+def test_gathered_rows_that_are_lost_are_gathered_again(spark):
+    X, y = table()
+    with engine_on(in_partitions(spark, X, y.astype(np.int32), 3), "memory") as engine:
+        difference = Difference.of(engine.describe(), engine.discrete, "standard")
+        query, neighbour = np.repeat(np.arange(20), 3), np.arange(60)
+        pairs = Pairs(query, neighbour, query % 2, 2)
+        (before,) = engine.tally([pairs], difference, None)
+        for blocks, _ in engine.gathered.reach([pairs]):
+            blocks.table.unpersist(blocking=True)
+        engine.staged.table.unpersist(blocking=True)
+        (after,) = engine.tally([pairs], difference, None)
+    np.testing.assert_allclose(after.total, before.total, rtol=1e-12)
+    np.testing.assert_allclose(
+        before.total[0, 0], np.abs(X[query, 0] - X[neighbour, 0])[query % 2 == 0].sum() / X[:, 0].std()
+    )
 
 
 def test_a_partition_of_several_blocks_comes_back_the_same(spark):
@@ -390,6 +409,7 @@ def test_progress_is_told(spark):
                    hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)),
     )
 )  # fmt: skip
+@settings(deadline=None)
 def test_what_is_packed_is_unpacked(arrays):
     back = unpack(pack(arrays))
     assert list(back) == list(arrays)

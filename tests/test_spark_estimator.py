@@ -86,8 +86,8 @@ def test_every_param_has_setter_getter_doc_and_keyword():
     values = {
         "featuresCol": "f", "inputCols": ["a"], "labelCol": "l", "outputCol": "o", "numTopFeatures": 3,
         "numNeighbors": 4, "sampleSize": 0.5, "batchSize": 0.1, "neighborhood": "pooled", "scale": "none",
-        "redundancy": None, "theta": 0.3, "eta": 3, "kappa": 0.5, "discreteFeatures": [1, 2], "stratify": True,
-        "seed": 5, "staging": "disk",
+        "redundancy": None, "theta": 0.3, "eta": 3, "kappa": 0.5, "discreteFeatures": [1, 2], "seed": 5,
+        "sampling": "random", "classWeight": {"a": 2, "b": 1}, "staging": "disk",
     }  # fmt: skip
     assert {p.name for p in selector.params} == set(values) == set(inspect.signature(BeliefSelector).parameters)
     for name, value in values.items():
@@ -334,15 +334,17 @@ def metadata_of(selector):
 
 
 def test_params_of_another_version_are_mapped_or_left_out_with_a_warning(selector):
-    known = [*(p.name for p in selector.params if p.name != "stratify"), "sampling", "class_weight"]
+    known = [p.name for p in selector.params]
     saved = metadata_of(selector)
+    for later in ("sampling", "classWeight"):
+        del saved["defaultParamMap"][later]
     saved["paramMap"] = {"stratify": True, "numTopFeatures": 3, "numTrees": 7}
     saved["defaultParamMap"] |= {"stratify": False, "numTrees": 5, "depth": 2}
     with pytest.warns(UserWarning, match="^model was saved by another version .* this one lacks: depth, numTrees.$"):
         read = modern_params(saved, "model", known)
     assert read["paramMap"] == {"sampling": "proportional", "numTopFeatures": 3}
     assert read["defaultParamMap"]["sampling"] == "random"
-    assert read["defaultParamMap"]["class_weight"] == "prior"  # what versions without it did
+    assert read["defaultParamMap"]["classWeight"] == "prior"  # what versions without it did
     assert set(read["defaultParamMap"]) == set(known)
 
 

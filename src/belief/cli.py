@@ -160,7 +160,7 @@ def run_select(options: argparse.Namespace) -> None:
     else:
         X, result = _select_here(options, wanted, settings)
     sizes = f"{result.n_rows:,} rows, {len(result.weights):,} features, {len(result.classes)} classes"
-    print(f"{sizes}; seed {result.seed}\n")
+    print(f"{sizes}; {result.sample_size:,} rows sampled ({result.stopped}); seed {result.seed}\n")
     print(result.explain())
     if options.out:
         write_result(result, options.out)
@@ -267,8 +267,11 @@ def run_explain(options: argparse.Namespace) -> None:
     if options.feature is None:
         print(result.explain())
         return
+    from belief.explain import p_text
+
     for name, value in result.explain(options.feature)[0].items():
-        shown = "-" if value is None else f"{value:.3g}" if isinstance(value, float) else value
+        number = p_text(value) if name in ("p_value", "q_value") and value is not None else value
+        shown = "-" if number is None else f"{number:.3g}" if isinstance(number, float) else number
         print(f"{name:10} {shown}")
 
 

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belief.method.arrays import Array
+from belief.method.confidence import LEVEL as FOUND
 
 if TYPE_CHECKING:
     from belief.result import Result
 
 LEVEL = 0.05  # a feature with a larger q-value may be noise, as far as the sample tells
 MUCH = 0.05  # of its relevance a feature must lose before it is said that it repeats another
+SMALLEST = 1e-16  # a smaller probability is a figure of speech
+Line = dict[str, Any]  # what is said of one feature
 COLUMNS = ("rank", "feature", "relevance", "q_value", "keeps", "score", "why")
 
 
-class Explanation(list[dict[str, Any]]):
+class Explanation(list[Line]):
     """A table of a few lines, as a list of dictionaries that prints well."""
 
     def __str__(self) -> str:
@@ -26,7 +29,7 @@ class Explanation(list[dict[str, Any]]):
         return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
-def _cell(line: dict[str, Any], name: str) -> str:
+def _cell(line: Line, name: str) -> str:
     value = line[name]
     if value is None:
         return "-"
@@ -39,6 +42,8 @@ def _cell(line: dict[str, Any], name: str) -> str:
 
 def p_text(p: float) -> str:
     """A probability, to as many digits as matter."""
+    if p < SMALLEST:
+        return f"< {SMALLEST:.0e}"
     return f"{p:.1e}" if p < 0.001 else f"{p:.2g}"
 
 
@@ -54,7 +59,7 @@ def explained(result: Result, features: Array | None = None) -> Explanation:
     return Explanation([_line(result, int(j)) for j in features])
 
 
-def _line(result: Result, j: int) -> dict[str, Any]:
+def _line(result: Result, j: int) -> Line:
     place = np.flatnonzero(result.selected == j)
     rank = int(place[0]) + 1 if len(place) else None
     repeated = _repeated(result, j, rank)
@@ -73,6 +78,7 @@ def _line(result: Result, j: int) -> dict[str, Any]:
         "score": score,
         "repeats": None if most is None else result.feature_names[result.selected[most]],
         "agreement": None if repeated is None else float(repeated[most]) if most is not None else 0.0,
+        "alone_p": _finite(result.alone_p[j]),
         "partner": _partner(result, rank),
     }
     return {**line, "why": _why(result, j, line)}
@@ -102,6 +108,8 @@ def _score_left(result: Result, j: int, repeated: Array | None) -> float | None:
     """J as it would be next."""
     if repeated is None:
         return None
+    if result.settings["redundancy"] is None:
+        return float(result.relevance[j])
     return float(result.rule.score_after(result.relevance[j], repeated))
 
 
@@ -112,48 +120,73 @@ def _keeps(result: Result, relevance: float, score: float | None) -> float | Non
     return score / relevance
 
 
-def _why(result: Result, j: int, line: dict[str, Any]) -> str:
+def _why(result: Result, j: int, line: Line) -> str:
     if j in result.constant:
         return "taken: constant, and nothing else was left" if line["rank"] else "left: constant"
     doubt = _doubt(line)
     if line["rank"]:
-        return _why_taken(line, doubt) + (f"; matters with {line['partner']!r}" if line["partner"] else "")
+        return _why_taken(line, doubt) + ("" if doubt else _together(line))
     return _why_left(result, line, doubt)
 
 
-def _doubt(line: dict[str, Any]) -> str | None:
+def _together(line: Line) -> str:
+    """That a feature matters with another, or says nothing alone, where it does."""
+    silent = line["alone_p"] is not None and line["alone_p"] > LEVEL
+    if line["partner"]:
+        says = f"says nothing alone (p = {line['alone_p']:.2g}) but " if silent else ""
+        return f"; {says}matters with {line['partner']!r}"
+    return f"; says nothing alone (p = {line['alone_p']:.2g}) but matters with others" if silent else ""
+
+
+def is_doubtful(line: Line) -> bool:
+    """Whether noise is likely to do as well, as far as the sample tells."""
+    return line["q_value"] is not None and line["q_value"] > LEVEL
+
+
+def _doubt(line: Line) -> str | None:
     """That a feature may be noise, where it may."""
-    p, q = line["p_value"], line["q_value"]
-    if p is None or q is None or q <= LEVEL:
+    if not is_doubtful(line):
         return None
+    p, q = line["p_value"], line["q_value"]
     told = f"p = {p:.2g}" if p > LEVEL else f"p = {p:.2g}, but of so many features q = {q:.2g}"
     return f"not distinguishable from noise ({told})"
 
 
-def _repeats(line: dict[str, Any]) -> str | None:
+def _repeats(line: Line) -> str | None:
     """That a feature repeats one selected before, where it loses by it."""
     if line["repeats"] is None:
         return None
-    told = f"repeats {line['repeats']!r} at {line['agreement']:.2f}"
-    if line["keeps"] is None:  # mCR: its numbers are relative, and subtracted
-        return told if line["score"] < line["relevance"] else None
+    if line["keeps"] is None:  # mCR: its numbers are relative, and only what it subtracts can be compared
+        lost = line["relevance"] - line["score"]
+        return f"loses {lost:.2f} by mCR, most of all to {line['repeats']!r}" if lost > 0 else None
+    more = " and others" if line["keeps"] < (1 - MUCH) * (1 - line["agreement"]) else ""
+    told = f"repeats {line['repeats']!r} at {line['agreement']:.2f}{more}"
     return f"{told}: keeps {percent(line['keeps'])} of its relevance" if line["keeps"] < 1 - MUCH else None
 
 
-def _why_taken(line: dict[str, Any], doubt: str | None) -> str:
+def _why_taken(line: Line, doubt: str | None) -> str:
     if doubt is not None:
-        return f"taken to make up the number, but {doubt}"
+        return f"taken for want of better, but {doubt}"
     if line["rank"] == 1:
         return "taken: the most relevant"
     repeats = _repeats(line)
     return f"taken: the best left, though it {repeats}" if repeats else "taken: the best left"
 
 
-def _why_left(result: Result, line: dict[str, Any], doubt: str | None) -> str:
+def _why_left(result: Result, line: Line, doubt: str | None) -> str:
     if doubt is not None:
         return f"left: {doubt}"
     repeats = _repeats(line)
+    if result.settings["n_features_to_select"] == "auto":
+        return _why_not_found(line, repeats)
     # more relevant than one that was taken: only what it repeats can have kept it out
-    if repeats and line["relevance"] > result.relevance[result.selected].min(initial=np.inf):
-        return f"left: {repeats}"
+    if line["relevance"] > result.relevance[result.selected].min(initial=np.inf):
+        return f"left: {repeats or 'repeats those taken (how much was not kept)'}"
     return f"left: less relevant than those taken, and {repeats}" if repeats else "left: less relevant than those taken"
+
+
+def _why_not_found(line: Line, repeats: str | None) -> str:
+    """Why a feature is none of those that stand, where their number was to be found."""
+    if line["q_value"] is not None and line["q_value"] > FOUND:
+        return f"left: too likely to be noise (q = {p_text(line['q_value'])})"
+    return f"left: {repeats or 'what others leave of it cannot be told from noise'}"

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belief.explain import Line, is_doubtful
 from belief.method.arrays import Array
 from belief.progress import LABELS
 from belief.report.canvas import (
     LEFT,
     LINES,
-    PAID,
+    MARK,
     RELEVANCE,
     SCORE,
     drawing,
@@ -44,7 +45,9 @@ LETTERS = 28  # of a name
 
 
 def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: int = LETTERS) -> Axes:
-    """Draw what each selected feature is worth: its relevance, less the redundancy it paid, is its score.
+    """Draw the relevance of each selected feature, two standard errors either way, and what is left of it, its score.
+
+    A hollow bar: the feature cannot be told from noise.
 
     Parameters
     ----------
@@ -62,25 +65,33 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: 
     """
     lines = result.explain()[: min(top, len(result.selected))]
     place = np.arange(len(lines))
-    w, J = (np.array([line[key] for line in lines]) for key in ("relevance", "score"))
+    w, J, error = _column(lines, "relevance"), _column(lines, "score"), _column(lines, "error")
     with drawing(ax, height(len(lines))) as ax:
-        drawn: list[Any] = [ax.barh(place, w, height=0.72, color=RELEVANCE, label="relevance")]
+        drawn = _relevance_bars(ax, lines, place, w)
         if result.settings["redundancy"] is not None:
-            drawn.append(ax.barh(place, w - J, left=J, height=0.2, color=PAID, label="paid"))
-            drawn.append(ax.scatter(J, place, s=26, color=SCORE, linewidths=0, zorder=3, label="score"))
-            ax.axvline(0, color=LEFT, linewidth=0.8, zorder=0.5)
+            drawn.append(ax.barh(place, J, height=0.24, color=SCORE, label="score"))
+        if np.isfinite(error).any():
+            drawn.append(
+                ax.errorbar(w, place, xerr=2 * error, fmt="none", ecolor=MARK, capsize=2.5, label="± 2 standard errors")
+            )
+        if len(drawn) > 1:
             legend(ax, drawn)
+        ax.axvline(0, color=LEFT, linewidth=0.8, zorder=0.5)
         ax.set_yticks(place, [_ranked(line["rank"], line["feature"], letters) for line in lines])
         ax.set_ylim(len(lines) - 0.4, -0.6)
-        ax.set_xlim(1.04 * min(0, J.min()) - 0.02, 1.02 * max(w.max(), 0.01))
-        ax.set_xlabel("relevance" if len(drawn) == 1 else "relevance less paid = score")
+        ends = np.nan_to_num(2 * error)
+        ax.set_xlim(1.04 * min(0, J.min(), (w - ends).min()) - 0.02, 1.02 * max((w + ends).max(), 0.01))
+        ax.set_xlabel("relevance")
         quiet(ax, grid="x")
         left_off(ax, len(lines), len(result.selected))
     return ax
 
 
 def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = TOP) -> Axes:
-    """Draw relevance against the redundancy paid, of the selected features (by rank) and of the watched ones left.
+    """Draw relevance against what the features selected before leave of it, of the selected and of those left.
+
+    The selected ones carry their rank. On the dashed line a feature has the score of the last one selected. Of a result
+    of mCR it is drawn against what mCR subtracts, and the dashed line is a score of 0.
 
     Parameters
     ----------
@@ -95,30 +106,31 @@ def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = T
     matplotlib Axes
     """
     lines, n = result.explain(), len(result.selected)
-    taken, left = lines[:n], lines[n:]
+    taken, left = lines[:n][:top], lines[n:][:top]
     with drawing(ax, 4.4) as ax:
         if result.settings["redundancy"] is None:
             return say(ax, NO_REDUNDANCY)
-        open_ = ax.scatter(*_points(left[:top]), s=34, facecolors="none", edgecolors=LEFT, label="left")
-        full = ax.scatter(*_points(taken[:top]), s=130, color=SCORE, linewidths=0, label="selected, by rank")
-        for line in reversed(taken[:top]):
-            ax.annotate(
-                str(line["rank"]), (line["paid"], line["relevance"]), ha="center", va="center", fontsize=7.5,
-                color="#ffffff",
-            )  # fmt: skip
-        ax.axline((0, 0), slope=1, color=LEFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
-        ax.set(xlabel="redundancy paid, or to be paid", ylabel="relevance", ylim=(-0.06, 1.08))
-        ax.set_xlim(-0.04, max(0.3, 1.08 * max(line["paid"] for line in taken[:top] + left[:top])))
+        across = _across_keeps if result.settings["redundancy"] == "agreement" else _across_subtracted
+        x = across(ax, result, [*taken, *left])
+        y = _column([*taken, *left], "relevance")
+        cut = len(taken)
+        open_ = ax.scatter(x[cut:], y[cut:], s=34, facecolors="none", edgecolors=LEFT, label="left")
+        full = ax.scatter(x[:cut], y[:cut], s=130, color=SCORE, linewidths=0, label="selected, by rank")
+        for t in reversed(np.flatnonzero(np.isfinite(x[:cut])).tolist()):
+            ax.annotate(str(t + 1), (x[t], y[t]), ha="center", va="center", fontsize=7.5, color="#ffffff")
+        ax.set(ylabel="relevance", ylim=(-0.06, 1.08))
         quiet(ax, grid="both")
         legend(ax, [full, open_] if left else [full])
-        left_off(ax, min(n, top), n)
+        left_off(ax, cut, n)
     return ax
 
 
 def redundancy(
     result: Result, ax: Axes | None = None, *, top: int = TOP, letters: int = LETTERS, level: float = LEVEL
 ) -> Axes:
-    """Draw how much the selected features repeat one another, those of a group side by side and framed.
+    """Draw how far the selected features agree, from 0 to 1, those of a group side by side and framed.
+
+    Of a result of mCR it is how much each repeats each other, relative to all that were watched, without frames.
 
     Parameters
     ----------
@@ -130,13 +142,13 @@ def redundancy(
     letters : int, default=28
         The length names are shortened to.
     level : float, default=0.5
-        Features that repeat one another at this level or more, on average, are a group.
+        Features that agree at this level or more, on average, are a group.
 
     Returns
     -------
     matplotlib Axes
     """
-    n = min(top, len(result.selected))
+    n, agrees = min(top, len(result.selected)), result.settings["redundancy"] == "agreement"
     with drawing(ax, height(n, 0.24) + 0.8) as ax:
         if result.settings["redundancy"] is None or n == 1:
             return say(ax, NO_REDUNDANCY if n > 1 else ONE_FEATURE)
@@ -144,13 +156,14 @@ def redundancy(
         order = [i for group in groups for i in group]
         shown = result.redundancy[np.ix_(order, order)].T  # a line: what this feature repeats of each other
         heat(ax, shown)
-        frames(ax, [len(group) for group in groups])
+        if agrees:
+            frames(ax, [len(group) for group in groups])
         names = [_ranked(i + 1, result.selected_names[i], letters) for i in order]
         ax.set_yticks(range(n), names)
         ax.set_xticks(
             range(n), [str(i + 1) for i in order], rotation=90 if n > 10 else 0, size="small" if n > 10 else None
         )
-        ax.set_xlabel("repeats the feature of this rank")
+        ax.set_xlabel("agreement with the feature of this rank" if agrees else "repeats the feature of this rank (mCR)")
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         left_off(ax, n, len(result.selected))
@@ -228,8 +241,35 @@ def _ranked(rank: int, name: str, letters: int) -> str:
     return f"{short(name, letters)}\u2002{rank}"
 
 
-def _points(lines: Sequence[dict[str, Any]]) -> tuple[list[float], list[float]]:
-    return [line["paid"] for line in lines], [line["relevance"] for line in lines]
+def _column(lines: Sequence[Line], key: str) -> Array:
+    """One number of each line; NaN where it is not known."""
+    return np.array([np.nan if line[key] is None else line[key] for line in lines], float)
+
+
+def _relevance_bars(ax: Axes, lines: Sequence[Line], place: Array, w: Array) -> list[Any]:
+    """Full bars of the features that can be told from noise, hollow ones of the others."""
+    noise = np.array([is_doubtful(line) for line in lines])
+    hollow = {"facecolor": "none", "edgecolor": LEFT, "linestyle": (0, (3, 2)), "label": "may be noise"}
+    kinds: list[tuple[Array, dict[str, Any]]] = [(~noise, {"color": RELEVANCE, "label": "relevance"}), (noise, hollow)]
+    return [ax.barh(place[which], w[which], height=0.72, **style) for which, style in kinds if which.any()]
+
+
+def _across_keeps(ax: Axes, result: Result, lines: Sequence[Line]) -> Array:
+    """The share of its relevance that each keeps, in per cent, and where the score is that of the last selected."""
+    keeps, last = 100 * _column(lines, "keeps"), float(result.scores[-1])
+    if last > 0:
+        y = np.linspace(last, 1.08, 200)
+        ax.plot(100 * last / y, y, color=LEFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
+    ax.set(xlabel="the share of its relevance that it keeps, in %", xlim=(-4, 106))
+    return keeps
+
+
+def _across_subtracted(ax: Axes, result: Result, lines: Sequence[Line]) -> Array:
+    """What mCR subtracts from each, and where nothing is left."""
+    subtracted = _column(lines, "relevance") - _column(lines, "score")
+    ax.axline((0, 0), slope=1, color=LEFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
+    ax.set(xlabel="what mCR subtracts from it", xlim=(-0.04, max(0.3, 1.08 * float(subtracted.max()))))
+    return subtracted
 
 
 def _places(history: Array, features: Array) -> tuple[Array, Array]:

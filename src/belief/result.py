@@ -67,6 +67,17 @@ def _unknown(values: Mapping[str, Any]) -> Array:
     return np.full(len(values["weights"]), np.nan)
 
 
+def _neighbours(values: Mapping[str, Any]) -> int:
+    """K, as older versions took it."""
+    k, pooled = values["settings"]["n_neighbors"], values["settings"]["neighborhood"] == "pooled"
+    return int(k) * (len(values["classes"]) if pooled else 1)
+
+
+def _stopped(values: Mapping[str, Any]) -> str:
+    """Older versions never let the sample grow."""
+    return "all rows" if values["sample_size"] == values["n_rows"] else "as asked for"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
     """The outcome of one run of BELIEF.
@@ -146,10 +157,10 @@ class Result:
     priors: Array = array(float)
     n_rows: int = kept()
     sample_size: int = kept()
-    n_neighbors: int = kept(since=2, older=lambda values: values["settings"]["n_neighbors"])
+    n_neighbors: int = kept(since=2, older=_neighbours)
     partner: Array = array(np.int64, since=2, older=lambda values: np.full(len(values["selected"]), -1))
     partner_share: Array = array(float, since=2, older=lambda values: np.zeros(len(values["selected"])))
-    stopped: str = kept(since=2, older=lambda values: "as asked for")
+    stopped: str = kept(since=2, older=_stopped)
     seed: int = kept()
     settings: dict[str, Any] = kept(read=_settings_in)
     feature_names: Sequence[str] = kept(read=_names_in, write=_names)
@@ -189,9 +200,9 @@ class Result:
             A list of dictionaries, one a feature, that prints as a table. `feature`, `index`, `rank` (None: left);
             `relevance` and its standard `error`; `p_value` and `q_value`, how likely noise is to do as well; `keeps`,
             the share of its relevance that nothing selected before repeats; `score`, what it was selected by, or would
-            be next; `repeats`, the selected feature it repeats most, and their `agreement`; `partner`, the selected
-            feature without which it would lose most of its weight; and `why`. What was not measured is None. Give it
-            to pandas.DataFrame or polars.DataFrame for one of those.
+            be next; `repeats`, the selected feature it repeats most, and their `agreement`; `alone_p`, its p-value
+            by itself; `partner`, the selected feature without which it would lose most of its weight; and `why`. What
+            was not measured is None. Give it to pandas.DataFrame or polars.DataFrame for one of those.
         """
         return explained(self, None if feature is None else np.array([self._index(feature)]))
 

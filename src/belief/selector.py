@@ -94,7 +94,7 @@ class BeliefSelector(ColumnSelector):
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> selector = BeliefSelector(2, random_state=0).set_output(transform="pandas").fit(X, y)
     >>> list(selector.transform(X).columns)
-    ['petal length (cm)', 'petal width (cm)']
+    ['sepal width (cm)', 'petal length (cm)']
     """
 
     def __init__(

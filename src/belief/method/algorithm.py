@@ -147,6 +147,8 @@ class _Run:
         noted = self.notes.sums()
         if noted is not None and len(self.watch_lists) < len(noted[1]) <= len(self.pairs):
             self.tally, self.watch_lists = noted
+        if len(self.watch_lists) == len(self.pairs):
+            return
         measure = self.measure
         rates = measure.collisions(self.settings.kappa) if measure is not None and measure.sums_rates else None
         tallies = self.engine.tally(self.pairs[len(self.watch_lists) :], self.difference, rates)

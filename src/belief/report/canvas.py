@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # dark and light enough to be told apart on white and on black
-RELEVANCE, PAID, SCORE, LEFT, HEAT = "#8fb8dc", "#cc6a1f", "#17487a", "#7f8a96", "#17528c"
+RELEVANCE, MARK, SCORE, LEFT, HEAT = "#8fb8dc", "#cc6a1f", "#17487a", "#7f8a96", "#17528c"
 LINES = ("#2f78bd", "#cc6a1f", "#2f8f5b", "#a4559a", "#b08a1e", "#c2474a", "#2d8f96", "#75706a")
+
+NARROW = 5.0  # inches
 
 # a $ in a name is no mathematics, and text in an SVG stays text
 SAFE = {"text.parse_math": False, "text.usetex": False, "svg.fonttype": "none"}
@@ -67,7 +69,7 @@ def frames(ax: Axes, sizes: Sequence[int]) -> None:
     for size in sizes:
         if size > 1:
             ax.add_patch(
-                rectangle((start, start), size, size, fill=False, edgecolor=PAID, linewidth=1.6, clip_on=False)
+                rectangle((start, start), size, size, fill=False, edgecolor=MARK, linewidth=1.6, clip_on=False)
             )
         start += size
 
@@ -82,9 +84,10 @@ def quiet(ax: Axes, grid: str | None = None) -> None:
 
 
 def legend(ax: Axes, drawn: Sequence[Any]) -> None:
-    """What is what, in a line above."""
+    """What is what, in a line above; in two where the picture is narrow."""
+    columns = 4 if ax.figure.bbox.width > NARROW * ax.figure.dpi else 2
     ax.legend(
-        handles=drawn, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderpad=0.2,
+        handles=drawn, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderpad=0.2,
         borderaxespad=0.2, handlelength=1, handletextpad=0.5, columnspacing=1.2, scatterpoints=1,
     )  # fmt: skip
 

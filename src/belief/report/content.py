@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import belief
+from belief.explain import LEVEL as NOISE
+from belief.explain import Line, is_doubtful
 from belief.method.settings import Settings
 from belief.progress import LABELS
 from belief.report.groups import LEVEL, groups_of
@@ -16,13 +18,14 @@ ROWS = 1_000  # of a table; a page with more is no page
 CLASSES = 20
 SECTIONS = {
     "ranking": "The ranking",
-    "relevance": "Relevance against redundancy",
-    "redundancy": "What the selected features repeat",
+    "relevance": "Relevance, and how much of it each keeps",
+    "redundancy": "Which of the selected agree",
     "left": "What was left out",
     "settling": "How the ranking settled",
     "run": "What was run",
     "timings": "Timings",
 }
+OF_MCR = {"relevance": "Relevance, and what mCR subtracts", "redundancy": "What the selected features repeat"}
 
 
 def content_of(result: Result, title: str | None = None) -> dict[str, Any]:
@@ -35,13 +38,15 @@ def content_of(result: Result, title: str | None = None) -> dict[str, Any]:
         "run": run_of(result),
         "classes": _classes(result),
         "settings": _settings(result.settings),
-        "redundancy": result.settings["redundancy"] is not None,
+        "redundancy": result.settings["redundancy"],
+        "columns": columns_of(result, lines),
         "taken": taken[:ROWS],
         "n_taken": len(taken),
-        "first_negative": next((line["rank"] for line in taken if line["score"] < 0), None),
+        "n_doubtful": sum(map(is_doubtful, taken)),
         "left": left[:ROWS],
         "n_left": len(left),
-        "kept_out": [line for line in left if line["why"].startswith("left: repeats")],
+        "kept_out": [line for line in left if _kept_out(result, line)],
+        "noise_level": NOISE,
         "level": LEVEL,
         "groups": _groups(result),
         "settled": _settled(result),
@@ -50,13 +55,26 @@ def content_of(result: Result, title: str | None = None) -> dict[str, Any]:
     return {**said, "kept_for": _kept_for(said["kept_out"]), "pictures": _pictures(said), "sections": _sections(said)}
 
 
+def columns_of(result: Result, lines: list[Line]) -> list[str]:
+    """The numbers of each feature that mean something in this result."""
+    score = [] if result.settings["redundancy"] is None else ["score"]
+    return ["relevance", *(key for key in ("q_value", "keeps") if any(line[key] is not None for line in lines)), *score]
+
+
+def _kept_out(result: Result, line: Line) -> bool:
+    """Whether a feature is more relevant than one that was selected, and was left for what it repeats."""
+    better = line["relevance"] > result.relevance[result.selected].min()
+    return bool(better and not is_doubtful(line) and line["score"] < line["relevance"])
+
+
 def _sections(said: dict[str, Any]) -> dict[str, str]:
     """The sections of the page and their titles; without redundancy two have nothing to say."""
+    titles = {**SECTIONS, **(OF_MCR if said["redundancy"] == "mcr" else {})}
     empty = () if said["redundancy"] else ("relevance", "redundancy")
-    return {name: title for name, title in SECTIONS.items() if name not in empty}
+    return {name: title for name, title in titles.items() if name not in empty}
 
 
-def _kept_for(lines: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+def _kept_for(lines: list[Line]) -> list[tuple[str, list[str]]]:
     """The features left, by the selected feature they repeat most; the longest list first."""
     sakes: dict[str, list[str]] = {}
     for line in lines:
@@ -68,20 +86,20 @@ def _pictures(said: dict[str, Any]) -> list[str]:
     """The pictures there is something to see in."""
     there = {
         "ranking": True,
-        "relevance_redundancy": said["redundancy"],
-        "redundancy": said["redundancy"] and said["n_taken"] > 1,
+        "relevance_redundancy": said["redundancy"] is not None,
+        "redundancy": said["redundancy"] is not None and said["n_taken"] > 1,
         "settling": said["settled"] is not None,
         "timings": bool(said["timings"]),
     }
     return [name for name, yes in there.items() if yes]
 
 
-def line_of(line: dict[str, Any]) -> dict[str, Any]:
+def line_of(line: Line) -> Line:
     """A line of explain() with clean words."""
     return {key: clean(value) if isinstance(value, str) else value for key, value in line.items()}
 
 
-def run_of(result: Result) -> dict[str, int]:
+def run_of(result: Result) -> dict[str, Any]:
     """How much of what was looked at."""
     return {
         "rows": result.n_rows,
@@ -89,6 +107,10 @@ def run_of(result: Result) -> dict[str, int]:
         "constant": len(result.constant),
         "classes": len(result.classes),
         "sample": result.sample_size,
+        "sampling": result.settings["sampling"],
+        "stopped": result.stopped,
+        "neighbours": result.n_neighbors,
+        "per_class": result.settings["neighborhood"] == "per_class",
         "batches": len(result.history),
         "pairs": int(result.n_pairs),
         "seed": result.seed,
@@ -117,7 +139,7 @@ def _settings(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _groups(result: Result) -> list[list[str]]:
     """The groups of two and more, by the rank of their first; each by rank."""
-    if result.settings["redundancy"] is None:
+    if result.settings["redundancy"] != "agreement":
         return []
     groups = sorted(sorted(group) for group in groups_of(result.redundancy) if len(group) > 1)
     return [_names(result, result.selected[group]) for group in groups]

@@ -21,7 +21,7 @@ COLOURS = {
     GRID: "line",
     PAPER: "paper",
     canvas.RELEVANCE: "relevance",
-    canvas.PAID: "paid",
+    canvas.MARK: "mark",
     canvas.SCORE: "score",
     canvas.LEFT: "left",
     canvas.HEAT: "heat",
@@ -67,7 +67,7 @@ PICTURES = {
     "relevance_redundancy": Picture(plot.relevance_redundancy, lambda n: 4.2, ("top",)),
     "redundancy": Picture(plot.redundancy, lambda n: canvas.height(n, 0.22)),
     "settling": Picture(plot.settling, canvas.height),
-    "timings": Picture(plot.timings, lambda n: canvas.height(5, 0.2), ()),
+    "timings": Picture(plot.timings, lambda n: canvas.height(6, 0.2), ()),
 }
 
 

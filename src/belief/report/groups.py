@@ -1,4 +1,4 @@
-"""The selected features that repeat one another, as groups."""
+"""The selected features that agree with one another, as groups."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from belief.method.arrays import Array
 
-LEVEL = 0.5  # half as much as any two watched features repeat each other
+LEVEL = 0.5  # of agreement
 
 
 def groups_of(redundancy: Array, level: float = LEVEL) -> list[list[int]]:
-    """Group features that repeat one another at `level` or more, on average of both ways and all pairs of two groups.
+    """Group features that agree at `level` or more, on average of all pairs of two groups (and, of mCR, of both ways).
 
     Parameters
     ----------

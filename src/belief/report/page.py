@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from belief.explain import p_text, percent
 from belief.extras import import_optional
 from belief.report import words
 
@@ -36,5 +37,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["words"] = words
+    environment.globals |= {"words": words, "p_text": p_text, "percent": percent}
     return environment

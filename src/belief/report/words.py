@@ -10,6 +10,13 @@ NO_REDUNDANCY = "This run ranked by relevance alone (redundancy=None): no redund
 ONE_BATCH = "The sample was taken in one batch, so there is no way to see the ranking settle."
 ONE_FEATURE = "Only one feature was selected: there is no other for it to repeat."
 NO_TIMINGS = "This result has no timings."
+STOPPED = {  # by Result.stopped
+    "settled": "a larger sample would most likely select the same features",
+    "level": "a larger sample would find little more",
+    "limit": "a larger sample would take too long",
+    "all rows": "there are no more rows",
+    "as asked for": "as many as were asked for",
+}
 
 
 def clean(name: object) -> str:

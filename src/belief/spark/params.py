@@ -7,9 +7,10 @@ constructor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from pyspark.ml.param import Param, Params, TypeConverters
@@ -22,6 +23,7 @@ SETTINGS = {  # the settings that have another name here
     "n_neighbors": "numNeighbors",
     "sample_size": "sampleSize",
     "batch_size": "batchSize",
+    "class_weight": "classWeight",
     "random_state": "seed",
 }
 
@@ -30,6 +32,8 @@ def plain(value: Any) -> Any:
     """As Python's own types, which JSON can hold; a tuple or an array is a list."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, Mapping):
+        return {plain(key): plain(v) for key, v in value.items()}
     return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
@@ -42,11 +46,11 @@ def param_of(f: Field[Any]) -> Param[Any]:
     """The Param of a setting. PySpark adds its name to a TypeError of the converter, but not to a ValueError."""
     name = SETTINGS.get(f.name, f.name)
     allowed = "an integer or None" if name == "seed" else f.metadata["allowed"]
-    kind = int if name == "seed" else KINDS[f.name]
+    kinds = (int,) if name == "seed" else KINDS[f.name]
 
     def convert(value: Any) -> Any:
         value = plain(value)
-        if not isinstance(value, kind | int | None):  # a whole number will do for a fraction; None may mean something
+        if not isinstance(value, (*kinds, int, NoneType)):  # a whole number will do for a fraction
             raise TypeError(f"It must be {allowed}; got {value!r}.")
         if not f.metadata["ok"](value):
             raise ValueError(f"{name} must be {allowed}; got {value!r}.")
@@ -55,7 +59,10 @@ def param_of(f: Field[Any]) -> Param[Any]:
     return param(name, f.metadata["doc"], convert)
 
 
-KINDS = get_type_hints(Settings)
+KINDS = {  # the types of each setting; a mapping is one whatever it holds
+    name: tuple(get_origin(kind) or kind for kind in get_args(hint) or (hint,))
+    for name, hint in get_type_hints(Settings).items()
+}
 TABLE: dict[Param[Any], Any] = {  # each Param and its default
     param("featuresCol", "the column of feature vectors, dense, sparse or both, or of arrays of numbers"): "features",
     param(

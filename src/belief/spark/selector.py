@@ -21,14 +21,14 @@ from belief.spark.params import TABLE, BeliefParams, with_setters
 from belief.spark.saving import ModelReader, ModelWriter, ParamsReader, ParamsWriter
 
 EXPLANATION = (
-    "feature string, index long, rank int, relevance double, paid double, score double, repeats string, at double,"
-    " why string"
+    "feature string, index long, rank int, relevance double, error double, p_value double, q_value double,"
+    " keeps double, score double, repeats string, agreement double, why string"
 )
 
 
 @with_setters([p.name for p in TABLE])
 class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable["BeliefSelector"], MLWritable):
-    """Select features by BELIEF on Spark: relevance from neighbours, less redundancy from collisions (mCR).
+    """Select features by BELIEF on Spark: relevance from neighbours, less what selected features repeat of it.
 
     Every parameter is a Param with a setter and a getter; ``print(BeliefSelector().explainParams())`` says what each
     means and what it is.
@@ -51,10 +51,10 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     staging : str, default="auto"
         Where the rows are held during the fit: "memory", "disk", a folder that all executors reach, or "auto": a
         temporary folder where Spark runs on one machine, and memory elsewhere.
-    numTopFeatures, numNeighbors, sampleSize, batchSize, seed
-        What is called `n_features_to_select`, `n_neighbors`, `sample_size`, `batch_size` and `random_state` in
-        :class:`belief.BeliefSelector`; with the same defaults.
-    neighborhood, scale, redundancy, theta, eta, kappa, stratify
+    numTopFeatures, numNeighbors, sampleSize, classWeight, batchSize, seed
+        What is called `n_features_to_select`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and
+        `random_state` in :class:`belief.BeliefSelector`; with the same defaults.
+    sampling, neighborhood, scale, redundancy, theta, eta, kappa
         As in :class:`belief.BeliefSelector`.
 
     Examples

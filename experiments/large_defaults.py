@@ -1,0 +1,181 @@
+"""The defaults beside the paper's settings on large problems, without Spark: slices of real sets, and look-alikes.
+
+    BELIEF_DATA=folder python experiments/large_defaults.py
+
+On the slices, F1 of scikit-learn's linear SVM and tree on what experiments/large.py selected and on what the defaults
+select. On look-alikes, smaller than those of large.py, how many of the features selected matter, and how that depends
+on the sample. Every answer is kept in large_defaults.json as it comes, so a run that was stopped goes on where it was.
+Writes the tables into docs/experiments/large.md and sampling.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import HOME, Answers, data_home, paper, publish, table
+from large import published
+from large_judges import marks_of
+from large_tasks import SEED, Array, Data, slices
+from large_ways import Way
+from scipy.sparse import vstack
+
+import belief
+from belief import datasets
+
+ANSWERS = Path(__file__).with_suffix(".json")
+FOLDER = HOME / "docs" / "experiments"
+KEPT = {"mRMR": Way("mRMR"), "the paper's settings": Way("BELIEF + mCR", 10, 0.25)}  # selections of large.json
+DEFAULTS = "the defaults"
+SIZES, ROWS, COLUMNS = (10, 50, 100), 10_000, 20_000
+SAMPLES = (250, 1000, 4000, "auto")
+
+
+# --- slices ---
+
+
+def f1_of(name: str, way: str, n: int) -> list[float]:
+    """F1 weighted by class and the plain mean, each of both classifiers: the mean over the folds."""
+    study = published()
+    folds = range(study.tasks[name].folds)
+    return np.round(
+        np.mean([marks(study.data(name, f), chosen(study, name, f, way, n)) for f in folds], axis=0), 4
+    ).tolist()
+
+
+def chosen(study: Any, name: str, fold: int, way: str, n: int) -> Array:
+    """What large.py selected, or what the defaults select."""
+    if way in KEPT:
+        return study.selected(name, fold, KEPT[way], n)
+    data = study.data(name, fold)
+    return belief.select(data.X, data.y, n, discrete_features=data.discrete, random_state=SEED).selected
+
+
+def marks(data: Data, selected: Array) -> list[float]:
+    """F1 of a linear SVM and of a tree, as nominal values are codes."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+    from sklearn.tree import DecisionTreeClassifier
+
+    found = []
+    for model in (LinearSVC(random_state=SEED), DecisionTreeClassifier(max_depth=5, random_state=SEED)):
+        judged = make_pipeline(StandardScaler(), model).fit(data.X[:, selected], data.y)
+        found.append(marks_of(data.truth, judged.predict(data.Z[:, selected])))
+    return [mark[kind] for kind in ("f1", "macro") for mark in found]
+
+
+# --- look-alikes ---
+
+
+@cache
+def look_alike(name: str) -> tuple[Any, Array, Array, Array]:
+    """The rows, their classes, which features are nominal, and which matter."""
+    if name.startswith(("url", "kddb")):
+        sparse = getattr(datasets, f"{name[:-5]}_like")(ROWS, COLUMNS, seed=SEED)
+        return vstack(sparse.X, format="csr"), sparse.y, np.zeros(COLUMNS, bool), sparse.informative
+    problem = {
+        "epsilon-like": partial(datasets.epsilon_like, ROWS),
+        "ECBDL14-like": partial(datasets.ecbdl14_like, ROWS),
+        "ECBDL14-like, the rare class 49 times": partial(datasets.ecbdl14_like, ROWS, repeats=49),
+        "ECBDL14-like, 2 % positive": partial(datasets.ecbdl14_like, ROWS, positive=0.02),
+    }[name](seed=SEED)
+    return np.concatenate(problem.X), problem.y, problem.discrete, np.concatenate(problem.relevant)
+
+
+LOOK_ALIKES = (
+    "epsilon-like", "ECBDL14-like", "ECBDL14-like, the rare class 49 times", "ECBDL14-like, 2 % positive", "url-like",
+    "kddb-like",
+)  # fmt: skip
+SAMPLED = LOOK_ALIKES[:2]
+
+
+def relevant(name: str, way: str, n: int, sample: int | str | None = None) -> dict[str, int]:
+    """How many of the features selected matter, and how many rows were sampled."""
+    X, y, discrete, matter = look_alike(name)
+    settings = {} if way == DEFAULTS else paper(X, discrete)
+    if sample is not None:
+        settings["sample_size"] = "fixed" if way != DEFAULTS and sample == "auto" else sample
+    result = belief.select(X, y, n, **settings, discrete_features=discrete, random_state=SEED)
+    return {"relevant": int(np.isin(result.selected, matter).sum()), "sample": result.sample_size}
+
+
+# --- all answers ---
+
+WAYS = ("the paper's settings", DEFAULTS)
+
+
+def sizes_of(name: str) -> list[int]:
+    """How many features are asked of a slice: fewer than there are."""
+    return [n for n in SIZES if n < published().shape(name)["features"]]
+
+
+def cells() -> dict[str, Any]:
+    """All that is asked, by name."""
+    asked: dict[str, Any] = {}
+    for name in slices():
+        asked |= {
+            f"{name} | {way} | {n}": partial(f1_of, name, way, n) for n in sizes_of(name) for way in (*KEPT, DEFAULTS)
+        }
+    for name in LOOK_ALIKES:
+        asked |= {f"{name} | {way} | {n}": partial(relevant, name, way, n) for way in WAYS for n in SIZES[:2]}
+        if name in SAMPLED:
+            asked |= {f"{name} | {way} | {SIZES[2]} | sample {x}": partial(relevant, name, way, SIZES[2], x)
+                      for way in WAYS for x in SAMPLES}  # fmt: skip
+    return asked
+
+
+def on_slices(answers: Answers) -> str:
+    """Weighted and macro F1, the mean of both classifiers."""
+    lines = []
+    for name in slices():
+        for n in sizes_of(name):
+            means = [
+                np.mean(np.reshape(answers.answers[f"{name} | {way} | {n}"], (2, 2)), axis=1)
+                for way in (*KEPT, DEFAULTS)
+            ]
+            lines.append([name, str(n), *(f"{weighted:.3f} · {macro:.3f}" for weighted, macro in means)])
+    return table(["F1, weighted · plain mean", "features", *KEPT, DEFAULTS], lines)
+
+
+def on_look_alikes(answers: Answers) -> str:
+    """How many features matter, of 10 and of 50."""
+    lines = []
+    for name in LOOK_ALIKES:
+        found = [answers.answers[f"{name} | {way} | {n}"] for n in SIZES[:2] for way in WAYS]
+        lines.append([name, *(f"{x['relevant']} ({x['sample']:,})" for x in found)])
+    return table(["features that matter (rows sampled)", *(f"of {n}, {way}" for n in SIZES[:2] for way in WAYS)], lines)
+
+
+def by_sample(answers: Answers) -> str:
+    """How many features matter, of 100, by the size of the sample."""
+    lines = []
+    for name in SAMPLED:
+        for way in WAYS:
+            found = [answers.answers[f"{name} | {way} | {SIZES[2]} | sample {x}"] for x in SAMPLES]
+            lines.append([name, way, *(f"{x['relevant']} ({x['sample']:,})" for x in found)])
+    return table(["of 100, matter (rows sampled)", "settings", *map(str, SAMPLES)], lines)
+
+
+def configuration() -> dict[str, Any]:
+    """What the answers depend on, beside the code."""
+    return {"seed": SEED, "rows": ROWS, "columns": COLUMNS}
+
+
+def write(answers: Answers) -> None:
+    """The tables between the pages' marks."""
+    publish(FOLDER / "large.md", "defaults", f"{on_slices(answers)}\n\n{on_look_alikes(answers)}\n\n{answers.origin}")
+    publish(FOLDER / "sampling.md", "defaults", f"{by_sample(answers)}\n\n{answers.origin}")
+
+
+if __name__ == "__main__":
+    if data_home() is None:
+        raise SystemExit("Set BELIEF_DATA to the folder with the public data sets.")
+    warnings.simplefilter("ignore")  # few steps of the SVM, classes with fewer rows than neighbours
+    kept = Answers(ANSWERS, configuration())
+    for key, cell in cells().items():
+        kept.get(key, cell)
+    write(kept)

@@ -1,0 +1,183 @@
+"""What each step from the paper's settings to the defaults is worth, the steps one after the other.
+
+    BELIEF_DATA=folder python experiments/steps.py
+
+On public data: macro F1 of a linear SVM and of 5-NN on 10 and 50 features, selected inside each fold. On fifteen made
+tables with a rare class: the share of the relevant features that is found. Every answer is kept in steps.json as it
+comes, so a run that was stopped goes on where it was. Writes the tables into docs/reproduction.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from choices import Data, encoder_of
+from choices import real as published
+from common import HOME, Answers, data_home, paper
+from made import IMBALANCED, RARE, Array, imbalanced
+
+import belief
+from belief.method.redundancy.agreement import Share
+
+ANSWERS = Path(__file__).with_suffix(".json")
+PAGE = HOME / "docs" / "reproduction.md"
+SEED, SIZES, LEARN, MADE_SEEDS = 0, (10, 50), 2000, (0,)
+RAW = "agreement"  # the step that does not yet take away what noise has
+STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
+    "the paper's settings": {},
+    "20 neighbours where classes are large enough": {"n_neighbors": "auto"},
+    "two-valued columns in units of their range": {"scale": "auto"},
+    "classes weigh the same": {"class_weight": "balanced"},
+    "as many rows of each class": {"sampling": "balanced"},
+    RAW: {"redundancy": "agreement", "theta": "auto"},
+    "relevance counts above that of noise": {},
+    "a sample that grows: the defaults": {"sample_size": "auto"},
+}
+LAST = list(STEPS)[-1]
+
+
+# --- data ------------------------------------------------------------------------------------------------------------
+
+
+def bundled(name: str) -> Data:
+    """One of scikit-learn's."""
+    import sklearn.datasets
+
+    X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
+    return Data(X, y, np.zeros(X.shape[1], bool))
+
+
+def as_numbers(name: str) -> Data:
+    """A public set whose marks come as numbers, as its file has them; sparse ones made dense."""
+    given = belief.datasets.load(name)
+    X = given.X if isinstance(given.X, np.ndarray) else np.vstack([block.toarray() for block in given.X])
+    return Data(X, np.unique(given.y, return_inverse=True)[1], np.zeros(X.shape[1], bool))
+
+
+DATA: dict[str, tuple[Callable[[], Data], int]] = {  # and the folds
+    "wine": (partial(bundled, "wine"), 5),
+    "breast cancer": (partial(bundled, "breast_cancer"), 5),
+    **{name: (partial(published, name, SEED), 5) for name in ("lung", "colon", "lymphoma", "SD1", "SD2", "SD3")},
+    "digits": (partial(bundled, "digits"), 3),
+    **{name: (partial(published, name, SEED), 3) for name in ("ECBDL14_1K", "ECBDL14_test_1K", "kddcup_10K")},
+    "covtype_10K": (partial(as_numbers, "covtype_10K"), 3),
+    **{name: (partial(published, name, SEED), 3) for name in ("Madelon", "leukemia", "RELATHE")},
+    "a9a": (partial(as_numbers, "a9a"), 3),
+}
+
+
+# --- one answer ------------------------------------------------------------------------------------------------------
+
+
+def selected(data: Data, n: int, step: str, seed: int) -> Array:
+    """What is selected after a step."""
+    settings = settings_of(data, step)
+    with patch.object(Share, "above_noise", False) if step == RAW else nullcontext():
+        return belief.select(data.X, data.y, n, discrete_features=data.discrete, random_state=seed, **settings).selected
+
+
+def settings_of(data: Data, step: str) -> dict[str, Any]:
+    """The paper's settings, and those of all steps so far."""
+    settings = paper(data.X, data.discrete)
+    for name, added in STEPS.items():
+        settings |= added
+        if name == step:
+            return settings
+    raise KeyError(step)
+
+
+class Judge:
+    """Macro F1 of both classifiers on the folds of a data set; the same features are judged once."""
+
+    def __init__(self, data: Data, folds: int) -> None:
+        from sklearn.model_selection import StratifiedKFold
+
+        self.data = data
+        self.folds = list(StratifiedKFold(folds, shuffle=True, random_state=SEED).split(data.X, data.y))
+        self._known: dict[tuple[int, ...], list[float]] = {}
+
+    def marks(self, select: Callable[[Data], Array]) -> list[float]:
+        """The mean over the folds."""
+        every = []
+        for fold, (learn, _) in enumerate(self.folds):
+            chosen = np.sort(select(self.data._replace(X=self.data.X[learn], y=self.data.y[learn])))
+            key = (fold, *chosen.tolist())
+            if key not in self._known:
+                self._known[key] = self._judged(fold, chosen)
+            every.append(self._known[key])
+        return np.round(np.mean(every, axis=0), 5).tolist()
+
+    def _judged(self, fold: int, chosen: Array) -> list[float]:
+        from sklearn.metrics import f1_score
+        from sklearn.neighbors import KNeighborsClassifier
+        from sklearn.svm import LinearSVC
+
+        (learn, judge), data = self.folds[fold], self.data
+        few, encoder = learn[:LEARN], encoder_of(data.discrete[chosen])  # the rows of a file are in no order
+        X, Z = encoder.fit_transform(data.X[few][:, chosen]), encoder.transform(data.X[judge][:, chosen])
+        models = (LinearSVC(random_state=SEED), KNeighborsClassifier(5))
+        return [f1_score(data.y[judge], m.fit(X, data.y[few]).predict(Z), average="macro") for m in models]
+
+
+def relevant_found(kind: str, rare: float, seed: int, step: str) -> float:
+    """The share of the relevant features of a made table, among as many as there are."""
+    made = imbalanced(kind, rare, seed)
+    chosen = selected(Data(made.X, made.y, made.discrete), len(made.relevant), step, seed)
+    return float(np.isin(chosen, made.relevant).mean())
+
+
+# --- all answers -----------------------------------------------------------------------------------------------------
+
+
+def sizes_of(n_columns: int) -> list[int]:
+    """How many features are asked for: fewer than there are."""
+    return [n for n in SIZES if n < n_columns]
+
+
+def compute(answers: Answers) -> None:
+    """All answers; only those that are missing are computed."""
+    for kind, rare, seed, step in made_cells():
+        answers.get(f"{kind} | {rare} | seed={seed} | {step}", partial(relevant_found, kind, rare, seed, step))
+    for name, (make, folds) in DATA.items():
+        data = make()
+        judge = Judge(data, folds)
+        for n in sizes_of(data.X.shape[1]):
+            for step in STEPS:
+                select = partial(selected, n=n, step=step, seed=SEED)
+                answers.get(f"{name} | {n} | {step}", lambda: judge.marks(select))  # noqa: B023
+
+
+def made_cells() -> list[tuple[str, float, int, str]]:
+    """Every made table and step."""
+    return [(kind, rare, x, step) for kind in IMBALANCED for rare in RARE for x in MADE_SEEDS for step in STEPS]
+
+
+def configuration() -> dict[str, Any]:
+    """What the answers depend on, beside the code."""
+    return {"seed": SEED, "learn": LEARN, "steps": STEPS, "folds": {name: folds for name, (_, folds) in DATA.items()}}
+
+
+def main(words: list[str]) -> None:
+    """Compute what is missing, and write the page."""
+    import steps_page
+
+    if words:
+        raise SystemExit(__doc__)
+    if data_home() is None:
+        raise SystemExit("Set BELIEF_DATA to the folder with the public data sets.")
+    warnings.simplefilter("ignore")  # few steps of the SVM, rare classes, fewer rows than neighbours
+    answers = Answers(ANSWERS, configuration())
+    compute(answers)
+    steps_page.write(answers)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

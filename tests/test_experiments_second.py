@@ -1,0 +1,130 @@
+"""What the second edition must show, and what its steps are worth: tables are as said, pages show what is kept."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import belief
+
+HOME = Path(__file__).parents[1] / "experiments"
+MODULES = (
+    "made",
+    "checking",
+    "common",
+    "second",
+    "second_found",
+    "second_sure",
+    "steps",
+    "steps_page",
+    "choices",
+    "redundancy",
+)
+
+
+@pytest.fixture(scope="module")
+def it():
+    """The modules of the experiments, by name."""
+    sys.path.insert(0, str(HOME))
+    try:
+        yield {name: importlib.import_module(name) for name in MODULES}
+    finally:
+        sys.path.remove(str(HOME))
+
+
+def kept(module, common):
+    found = common.Answers(module.ANSWERS, module.configuration())
+    assert found.answers, f"{module.ANSWERS.name} is of another configuration: run the experiment again"
+    return found
+
+
+# --- made tables ---
+
+
+@pytest.mark.parametrize("rare", [0.5, 0.1, 0.03])
+@pytest.mark.parametrize("kind", ["shifts", "wide shifts", "XOR", "XOR and shifts", "rare marks"])
+def test_a_made_table_has_its_rare_class_and_what_matters_first(it, kind, rare):
+    data = it["made"].imbalanced(kind, rare, 0)
+    assert np.mean(data.y == 1) == pytest.approx(rare, abs=1e-3)
+    apart = np.abs(data.X[data.y == 1].mean(axis=0) - data.X[data.y == 0].mean(axis=0)) / data.X.std(axis=0)
+    alone = data.relevant[2:] if kind.startswith("XOR") else data.relevant
+    error = 1 / np.sqrt((data.y == 1).sum())
+    noise = np.setdiff1d(np.arange(data.X.shape[1]), alone)
+    assert apart[noise].max() < 5 * error
+    assert len(alone) == 0 or apart[alone].mean() > 4 * error
+
+
+def test_the_pair_of_xor_says_nothing_alone_and_all_together(it):
+    data = it["made"].imbalanced("XOR", 0.1, 0)
+    a, b = data.X[:, 0] > 0, data.X[:, 1] > 0
+    assert np.array_equal(a ^ b, data.y == 1)
+    assert all(abs(np.mean(x[data.y == c]) - 0.5) < 0.1 for x in (a, b) for c in (0, 1))
+
+
+def test_noise_is_of_its_kind(it):
+    made = it["made"]
+    tables = {kind: made.noise(kind, 0) for kind in made.NOISE}
+    assert tables["wide"].X.shape == (300, 2000)
+    assert np.mean(tables["5 % rare"].y) == 0.05
+    assert np.bincount(tables["five unequal"].y).tolist() == [400, 300, 150, 100, 50]
+    assert tables["nominal"].discrete.all()
+    assert 0.1 < np.isnan(tables["missing"].X).mean() < 0.3
+    correlation = np.corrcoef(tables["correlated"].X[:, :11], rowvar=False)[0]
+    assert correlation[1:10] == pytest.approx(np.full(9, 0.7), abs=0.1)
+    assert abs(correlation[10]) < 0.2
+    assert tables["beside eight strong"].relevant.tolist() == list(range(8))
+
+
+# --- the steps ---
+
+
+def test_the_steps_lead_from_the_paper_to_the_defaults(it):
+    steps = it["steps"]
+    rng = np.random.default_rng(0)
+    data = it["choices"].Data(rng.standard_normal((60, 5)), np.arange(60) % 2, np.zeros(5, bool))
+    first, *_, last = (steps.settings_of(data, step) for step in steps.STEPS)
+    assert first == dict(belief.PAPER)
+    defaults = belief.select(data.X, data.y, 1, random_state=0).settings
+    assert {**defaults, **last} == defaults
+
+
+def test_the_step_without_noise_taken_away_is_another(it):
+    steps, (X, y, _) = it["steps"], it["redundancy"].planted(5, 0)
+    part = it["choices"].Data(X, y, np.zeros(X.shape[1], bool))
+    both = [steps.selected(part, 20, step, 0) for step in (steps.RAW, "relevance counts above that of noise")]
+    settings = steps.settings_of(part, steps.RAW)
+    assert np.array_equal(both[1], belief.select(X, y, 20, random_state=0, **settings).selected)
+    assert not np.array_equal(*both)
+
+
+def test_features_are_judged_by_rows_that_did_not_select_them(it):
+    steps = it["steps"]
+    rng = np.random.default_rng(0)
+    data = it["choices"].Data(rng.standard_normal((60, 2000)), rng.permutation(np.arange(60) % 2), np.zeros(2000, bool))
+    marks = steps.Judge(data, 3).marks(lambda part: steps.selected(part, 20, steps.LAST, 0))
+    assert np.mean(marks) < 0.6
+
+
+# --- what is published ---
+
+
+@pytest.mark.parametrize("name", ["second", "steps"])
+def test_the_published_page_is_that_of_the_answers(it, name):
+    module = it[name]
+    page = it["steps_page" if name == "steps" else name]
+    assert page.markdown(kept(module, it["common"])) in module.PAGE.read_text()
+
+
+def test_only_missing_answers_are_computed(it, monkeypatch, tmp_path):
+    asked = []
+    check = it["checking"].Check("part", "wanted", {"a": lambda: asked.append("a") or 1}, lambda found: ("one", True))
+    monkeypatch.setattr(it["second"], "CHECKS", [check])
+    answers = it["common"].Answers(tmp_path / "second.json", {})
+    for _ in range(2):
+        it["second"].compute(answers, [])
+    assert asked == ["a"]
+    assert "| part | wanted | one | yes |" in it["second"].markdown(answers)
+    assert json.loads(answers.file.read_text())["answers"]["part | a"]["found"] == 1
