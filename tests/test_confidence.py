@@ -164,3 +164,18 @@ def test_constant_features_are_never_selected_to_make_up_a_number_that_is_found(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not set(belief.select(X, y, "auto", random_state=0).selected) & set(range(50, 60))
+
+
+def test_a_feature_that_is_the_class_is_sure_although_nothing_varies():
+    X, y = noise(7, m=500, F=10)
+    X[:, 3] = y
+    result = belief.select(X, y, "auto", random_state=0)
+    assert result.se[3] == 0.0
+    assert result.p_value[3] < 1e-10
+    assert result.selected[0] == 3
+
+
+def test_a_feature_of_which_two_queries_say_the_same_is_not_sure():
+    X, y = noise(8, m=60, F=6)
+    X[:, 3] = y
+    assert belief.select(X, y, 2, random_state=0, sample_size=2).p_value[3] > 0.05

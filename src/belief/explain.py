@@ -159,7 +159,7 @@ def _repeats(line: Line) -> str | None:
     if line["keeps"] is None:  # mCR: its numbers are relative, and only what it subtracts can be compared
         lost = line["relevance"] - line["score"]
         return f"loses {lost:.2f} by mCR, most of all to {line['repeats']!r}" if lost > 0 else None
-    more = " and others" if line["keeps"] < (1 - MUCH) * (1 - line["agreement"]) else ""
+    more = " and others" if line["keeps"] < 1 - line["agreement"] - MUCH else ""
     told = f"repeats {line['repeats']!r} at {line['agreement']:.2f}{more}"
     return f"{told}: keeps {percent(line['keeps'])} of its relevance" if line["keeps"] < 1 - MUCH else None
 

@@ -205,6 +205,8 @@ class _Run:
         )
         found = pull(self._few_rows, self.difference, float(grows.mean()))
         lifted = bias(grows, per_class, found.slope) * size if by_class else np.zeros_like(w)
+        # where all queries say the same, one more might have said the opposite
+        se = np.where((se == 0) & (w > 0), 2.0 * w / (len(self.found.row) + 1), se)
         return Null.of(w, lifted, scale(se, sharing(query, neighbour, weights), found.single, lifted))
 
     def _few_rows(self, columns: Array) -> Array:

@@ -45,8 +45,8 @@ def block_engine(
     from belief.engines.block.gpu import GpuEngine, GpusEngine  # torch comes with it
 
     if len(devices) == 1:
-        return GpuEngine(source, targets, discrete, resources, pool, counted, devices[0])
-    return GpusEngine(source, targets, discrete, resources, pool, counted, devices)
+        return GpuEngine(source, targets, discrete, resources, pool, counted, device=devices[0])
+    return GpusEngine(source, targets, discrete, resources, pool, counted, devices=devices)
 
 
 def _source(rows: Any) -> Any:
