@@ -54,6 +54,10 @@ MAKE = {
     "dense": partial(local, in_memory),
     "in blocks": partial(local, in_blocks, working_memory=2**14),
     "sparse": partial(local, csr_array),
+    "torch": partial(local, in_memory, device="torch-cpu"),
+    "torch, little memory": partial(local, in_blocks, device="torch-cpu", working_memory=2**9),
+    "two torch devices": partial(local, in_memory, device="torch-cpu,torch-cpu"),
+    "streamed to torch": lambda X: streamed(X, LABELS, DISCRETE, "torch-cpu"),
     "streamed": lambda X: streamed(X, LABELS, DISCRETE),
     "pool": lambda X: pool_engine(X, LABELS, DISCRETE),
     "pool, sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, n_parts=4),
@@ -65,7 +69,8 @@ MAKE = {
 if "SPARK_REMOTE" in os.environ:
     MAKE = {name: make for name, make in MAKE.items() if "Spark" in name}
 CASES = [(name, "plain") for name in MAKE]
-CASES += [(name, "missing") for name in ("dense", "in blocks", "streamed", "pool", "Spark, files") if name in MAKE]
+HOLES = ("dense", "in blocks", "streamed", "pool", "torch", "streamed to torch", "Spark, files")
+CASES += [(name, "missing") for name in HOLES if name in MAKE]
 SPARSE = ("sparse, ", "pool, sparse", "pool, some dense")  # as they are held
 
 
@@ -73,6 +78,8 @@ SPARSE = ("sparse, ", "pool, sparse", "pool, some dense")  # as they are held
 def case(request, _stopped_at_the_end):
     """An engine, described, and one that is known to be right."""
     name, values = request.param
+    if "torch" in name:
+        pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
     X = PLAIN if values == "plain" else MISSING
     with pytest.MonkeyPatch.context() as patch, MAKE[name](X) as engine, local(in_memory, X) as right:
         patch.setattr("belief.engines.block.threads.SMALL", 0)  # small tables go the way of the large ones

@@ -3,9 +3,12 @@
 Every test of the method runs on it as well: see `make_engine`.
 """
 
+import json
+import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import naive
 import numpy as np
@@ -349,3 +352,40 @@ def test_the_sample_is_that_of_the_cpu(device, quota):
             found.append(engine.sample(np.array(quota), 7))
     for name in ("key", "row", "target"):
         np.testing.assert_array_equal(getattr(found[0], name), getattr(found[1], name))
+
+
+POOL = """
+import json, sys
+import numpy as np
+from pool_cluster import pool, pool_engine
+from random_tables import table
+from belief.method.algorithm import belief
+from belief.method.settings import Settings
+
+def loaded(_):
+    return "torch" in sys.modules
+
+if __name__ == "__main__":
+    X, discrete, labels = table(1)
+    with pool_engine(X, labels, discrete) as engine:
+        chosen = Settings(n_features_to_select=4, n_neighbors=5, sample_size=60, random_state=0)
+        got = belief(engine, chosen, lambda *described: None, lambda *told: None)
+    torch_there = any(pool().map(loaded, [(i,) for i in range(8)]))
+    print(json.dumps([got.selection.selected.tolist(), got.w.tolist(), torch_there]))
+"""
+
+
+def test_the_tasks_of_a_cluster_use_the_device_that_the_variable_names(tmp_path):
+    (tmp_path / "on_a_pool.py").write_text(POOL)
+    found = []
+    for device in ("cpu", "torch-cpu"):
+        paths = [str(tmp_path), str(Path(__file__).parent), *sys.path]
+        variables = {**os.environ, "BELIEF_DEVICE": device, "PYTHONPATH": os.pathsep.join(paths)}
+        command = [sys.executable, "-W", "ignore", str(tmp_path / "on_a_pool.py")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
+        found.append(json.loads(done.stdout))
+    (chosen, w, before), (same, mine, loaded) = found
+    assert same == chosen
+    np.testing.assert_allclose(mine, w, rtol=1e-9, atol=1e-12)
+    assert not before
+    assert loaded  # or the workers would not have used it

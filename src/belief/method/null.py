@@ -31,6 +31,7 @@ from belief.method.partials import Pairs, Tally
 TRUST = 0.05  # the part of the bias that may be wrong; 0.04 was seen where noise had a raw z of 26
 ROWS = (24, 128)  # the fewest and the most rows `pull` looks at
 CELLS = 50_000_000  # and how many Δ, so that wide data pay a second or two
+FEW_OF = 16  # ids are renumbered where there are so many times as many rows
 CHUNK = 2048  # features at a time: the sums of 128 rows then take 8 MB
 
 
@@ -60,13 +61,31 @@ def pair_weights(pairs: Pairs, tally: Tally, v: Array) -> Array:
 
 
 def sharing(queries: Array, neighbours: Array, weights: Array) -> Sharing:
-    """How far the pairs share rows; `queries` and `neighbours` are row ids, and w = Σ weights·Δ."""
-    ids, code = np.unique(np.concatenate([queries, neighbours]), return_inverse=True)
+    """How far the pairs share rows; `queries` and `neighbours` are row ids, and w = Σ weights·Δ.
+
+    A query has each neighbour once, so a pair comes twice only if the neighbour is a query too: few need sorting.
+    """
+    alone = float(np.square(weights).sum())
+    if not alone > 0:
+        return Sharing(1.0, 1.0)
+    code, n = _coded(np.concatenate([queries, neighbours]))
     query, neighbour = code.reshape(2, -1)
-    pair = np.minimum(query, neighbour) * np.int64(len(ids)) + np.maximum(query, neighbour)
-    alone, rows = _energy(np.arange(len(weights)), weights), _energy(code, np.tile(weights, 2))
-    pairs = _energy(np.unique(pair, return_inverse=True)[1], weights)
-    return Sharing(rows / alone, pairs / alone) if alone > 0 else Sharing(1.0, 1.0)
+    asked = np.zeros(n, bool)
+    asked[query] = True
+    mutual = asked[neighbour]
+    query, neighbour, twice = query[mutual], neighbour[mutual], weights[mutual]
+    pair = np.minimum(query, neighbour) * np.int64(n) + np.maximum(query, neighbour)
+    pairs = alone - float(np.square(twice).sum()) + _energy(np.unique(pair, return_inverse=True)[1], twice)
+    return Sharing(_energy(code, np.tile(weights, 2)) / alone, pairs / alone)
+
+
+def _coded(ids: Array) -> tuple[Array, int]:
+    """Row ids as numbers below n: themselves, unless few rows of very many are meant."""
+    n = int(ids.max()) + 1
+    if n <= FEW_OF * len(ids):
+        return ids, n
+    unique, code = np.unique(ids, return_inverse=True)
+    return code, len(unique)
 
 
 def _energy(code: Array, weights: Array) -> float:

@@ -59,8 +59,7 @@ class GpuEngine(DenseEngine):
         self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
         counted: Array | None = None, device: str = "cuda", span: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(source, targets, discrete, resources, pool)
-        self.counted = counted
+        super().__init__(source, targets, discrete, resources, pool, counted)
         self.device = torch.device(device)
         self._span = span or (0, self.m)
         self._stored: Stored | None = None
