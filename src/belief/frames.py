@@ -11,6 +11,7 @@ from belief.data.files import Wanted, chosen_names, find_files
 from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.files import read, session
 from belief.engines.spark.frame import open_frame
+from belief.extras import import_optional
 from belief.method.settings import Settings
 from belief.progress import Callback, Reporter
 from belief.result import Result
@@ -55,8 +56,7 @@ def select_files(paths: Sequence[Path], wanted: Wanted, settings: Settings, mast
     if label is None:
         raise ValueError("Say which column holds the class, with label='name'.")
     spark = session(master)
-    from pyspark.errors import PySparkException
-
+    PySparkException = import_optional("pyspark.errors", "spark").PySparkException
     try:
         df = read(spark, kind, files, wanted)
         features = "features" if kind == "libsvm" else chosen_names(df.columns, str(files[0]), wanted)
