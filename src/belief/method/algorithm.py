@@ -80,9 +80,10 @@ class _Run:
         self.watch_lists: list[Array] = []  # the features of the largest w after each batch
 
     def describe(self, check: Callable[[Summary, Target], None]) -> None:
-        engine, settings = self.engine, self.settings
+        engine = self.engine
         with self.clock("describe"):
             self.summary = engine.describe()
+        settings = self.settings = engine.target.adapt(self.settings)
         check(self.summary, engine.target)
         self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
         self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)

@@ -64,7 +64,7 @@ def sharing(queries: Array, neighbours: Array, weights: Array) -> Sharing:
     ids, code = np.unique(np.concatenate([queries, neighbours]), return_inverse=True)
     query, neighbour = code.reshape(2, -1)
     pair = np.minimum(query, neighbour) * np.int64(len(ids)) + np.maximum(query, neighbour)
-    alone = _energy(np.arange(len(weights)), weights)
+    alone = _energy(np.arange(len(weights)), weights) or 1.0  # nothing counts
     return Sharing(
         _energy(code, np.tile(weights, 2)) / alone, _energy(np.unique(pair, return_inverse=True)[1], weights) / alone
     )
