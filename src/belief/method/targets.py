@@ -18,6 +18,7 @@ from belief.method.relevance import influence_error, standard_error
 from belief.method.settings import Settings
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
+TASKS = ("auto", CLASSIFICATION, REGRESSION)
 QUANTILES = np.linspace(0.0, 1.0, 21)  # of a numeric target, to be told
 
 
