@@ -95,7 +95,17 @@ def select(
     >>> belief.select(X, y, 1, random_state=0).selected
     array([3])
     """
-    others = ("task", "label", "discrete_features", "n_jobs", "verbose", "working_memory", "callback", "checkpoint", "staging")
+    others = (
+        "task",
+        "label",
+        "discrete_features",
+        "n_jobs",
+        "verbose",
+        "working_memory",
+        "callback",
+        "checkpoint",
+        "staging",
+    )
     chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
     check_resources(n_jobs, working_memory, verbose)
     check_task(task)

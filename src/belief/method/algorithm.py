@@ -22,7 +22,7 @@ from belief.method.arrays import Array
 from belief.method.confidence import Null, Stands, p_values, q_values, threshold
 from belief.method.difference import Difference
 from belief.method.growing import Reach, Step, next_step, rivals
-from belief.method.null import bias, pair_weights, pull, rates, rows_for, scale, sharing
+from belief.method.null import bias, pair_weights, pull, rates, rates_by_degree, rows_for, scale, sharing
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.protocols import Engine, Notes, Search
@@ -190,11 +190,16 @@ class _Run:
         assert self.tally is not None
         query, neighbour = (np.concatenate([getattr(x, name) for x in self.pairs]) for name in ("query", "neighbour"))
         weights = np.concatenate([pair_weights(x, self.tally, v) for x in self.pairs])
-        per_class = v if v.ndim == 1 else v.mean(axis=1)
-        grows = rates(self.found.d2, self.sample.target[: len(self.found.row)]) if self.asked.n_groups > 1 else None
+        grows, per_class = self._rates(), v if v.ndim == 1 else v.mean(axis=1)
         found = pull(self._few_rows, self.difference, 0.0 if grows is None else float(grows.mean()))
         lifted = np.zeros_like(w) if grows is None else bias(grows, per_class, found.slope)
         return Null.of(w, lifted, scale(se, sharing(query, neighbour, weights), found.single, lifted))
+
+    def _rates(self) -> Array | None:
+        """How fast the neighbours of either kind grow in number; not known of classes that were pooled."""
+        if self.pairs[0].weight is not None:
+            return rates_by_degree(self.found.d2, np.concatenate([x.weight for x in self.pairs]))
+        return rates(self.found.d2, self.sample.target[: len(self.found.row)]) if self.asked.n_groups > 1 else None
 
     def _few_rows(self, columns: Array) -> Array:
         """Some features of the first few queries."""
