@@ -65,7 +65,7 @@ class Labels:
         """Return what is to be explained, and each row's number in it; of no use, it raises a ValueError."""
         task = self.looks_like() if self.task == "auto" else self.task
         if task == REGRESSION:
-            return numbers_of(self._numbers())
+            return numbers_of(self.numbers())
         classes, labels = self.finish()
         return classes_of(classes, labels), labels
 
@@ -97,7 +97,7 @@ class Labels:
     def _distinct(self) -> Array:
         return np.unique(np.concatenate([values for values, _ in self._blocks]))
 
-    def _numbers(self) -> Array:
+    def numbers(self) -> Array:
         """The number of each row."""
         y = np.concatenate([as_numbers(values, self.name)[codes] for values, codes in self._blocks])
         if len(y) and y.min() == y.max():
@@ -108,6 +108,11 @@ class Labels:
 def read_target(y: Any, n_rows: int, task: str) -> tuple[Target, Array]:
     """Return what is to be explained, and each row's number in it; a y of no use raises a ValueError."""
     return _labels_of(y, n_rows, task).target()
+
+
+def read_numbers(y: Any, n_rows: int) -> Array:
+    """Return the number of each row; a y of no use raises a ValueError."""
+    return _labels_of(y, n_rows, REGRESSION).numbers()
 
 
 def encode_labels(y: Any, n_rows: int) -> tuple[Array, Array]:

@@ -1,10 +1,10 @@
 """Ranks of a numeric target (section 10 of the method), from a summary of all rows that merges.
 
-A `Spread` counts the distinct values of some rows. Up to MOST of them it is exact. Beyond, it counts cells: values whose
-float64 patterns, in an order that is theirs, agree in their first `bits`. `bits` is the largest number at which the
+A `Spread` counts the distinct values of some rows. Up to MOST of them it is exact. Beyond, it counts cells: values
+whose float64 patterns, made to sort as they do, agree in their first `bits`. `bits` is the largest number at which the
 values fill no more than MOST cells, and that depends on the values alone: so blocks may come in any number and order.
 All values of a cell get the mid-rank of the cell, so the error of t is below half of the cell's share of the rows. A
-cell of more than 2·ERROR of them is counted again, by itself (`finer`); it takes a target with a huge clump of nearly
+cell of more than 2·ERROR of them is counted again, by itself; it takes a target with a huge clump of nearly
 equal values beside a wide range to need that.
 
     blocks ─► Spread.of ─► merge ─► heavy? ─► blocks again, of the heavy cells only ─► Ranks ─► t of each row
