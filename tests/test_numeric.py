@@ -349,7 +349,7 @@ def test_auto_sees_what_the_target_is(y, task):
 
 
 def test_many_whole_numbers_are_classes_as_scikit_learn_says_but_there_is_a_word_of_doubt():
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning, match="different whole numbers") as told:
         assert belief.select(X, MANY, 2, random_state=0).task == "classification"
     assert "52 different whole numbers, which are taken for classes" in str(told[0].message)
     assert belief.select(X, MANY, 2, task="regression", random_state=0).task == "regression"
@@ -396,6 +396,7 @@ def test_targets_of_no_use_are_refused_in_one_sentence(name):
     [
         (Y, "classification", "looks like a regression target.*say task='regression'"),
         (DAYS, "auto", "y holds dates or times"),
+        (DAYS, "classification", "260 different dates in 260 rows"),
         (np.full(M, 2.5), "auto", "y has one value only"),
         (Y, "ranking", "task must be 'auto', 'classification' or 'regression'; got 'ranking'"),
         (Y, None, "task must be .* got None"),
@@ -408,7 +409,7 @@ def test_what_else_is_refused(y, task, said):
 
 def test_dates_in_a_file_are_refused(tmp_path):
     pq.write_table(pa.table({"x": X[:, 0], "when": pa.array(DAYS)}), tmp_path / "dates.parquet")
-    with pytest.raises(ValueError, match="column 'when' has the type timestamp.*no class and no number"):
+    with pytest.raises(ValueError, match=r"column 'when' has the type timestamp.*no class and no number"):
         belief.select(tmp_path / "dates.parquet", label="when")
 
 
@@ -449,9 +450,7 @@ def test_labels_in_blocks_decide_together():
 
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
-@parametrize_with_checks(
-    [BeliefSelector(task="regression"), BeliefSelector(task="classification")], xfail_strict=True
-)
+@parametrize_with_checks([BeliefSelector(task="regression"), BeliefSelector(task="classification")], xfail_strict=True)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -477,6 +476,7 @@ def test_in_a_pipeline_and_a_search():
     assert not hasattr(selector, "classes_")
 
 
+@pytest.mark.filterwarnings("default")  # they are part of what it says
 def test_the_command_line(tmp_path, capsys):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X.assign(y=y).to_csv(tmp_path / "d.csv", index=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import RegressorTags, Tags
 
 from belief.baselines.base import Baseline, checks
 from belief.baselines.relief import by_range
@@ -20,7 +21,6 @@ from belief.method.relevance import by_weight, relevance
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.targets import Numeric
-from sklearn.utils import RegressorTags, Tags
 
 
 class RReliefF(Baseline):
@@ -70,7 +70,7 @@ class RReliefF(Baseline):
     -----
     scikit-rebate's ReliefF of a continuous target is another method: a neighbour within one standard deviation of the
     target is a hit, any other a miss, and as many are taken of either. The two agree where the target has two values
-    and all rows are neighbours. Missing values are treated as in BELIEF.
+    and the nearest rows of each are as many of either. Missing values are treated as in BELIEF.
 
     References
     ----------

@@ -45,7 +45,6 @@ class Labels:
                 f"{self.name} should be a 1d array, one class or number per row; got an array of shape {y.shape}"
                 " instead."
             )
-        refuse_dates(y, self.name)
         refuse_missing(y, self.name, self.n_rows)
         try:
             values, codes = np.unique(y, return_inverse=True)
@@ -100,6 +99,8 @@ class Labels:
     def numbers(self) -> Array:
         """The number of each row."""
         y = np.concatenate([as_numbers(values, self.name)[codes] for values, codes in self._blocks])
+        if len(y) == 1:
+            raise ValueError("There is one row only (1 sample): at least two are needed to tell features apart.")
         if len(y) and y.min() == y.max():
             raise ValueError(f"{self.name} has one value only, {y[0]:g}: there is nothing to explain by features.")
         return y
@@ -162,6 +163,7 @@ def as_numbers(values: Array, name: str) -> Array:
     """Values as floats, and text too where it is numbers; a class is refused."""
     if values.dtype.kind in "iuf":
         return values.astype(np.float64)
+    refuse_dates(values, name)
     try:
         if values.dtype.kind not in "OUS" or any(isinstance(v, bool | np.bool_) for v in values):
             raise TypeError
@@ -212,13 +214,18 @@ def refuse_missing(y: Array, name: str, first: int | None) -> None:
 
 
 def refuse_dates(y: Array, name: str) -> None:
-    """Refuse dates and times: they are neither classes nor numbers as they stand."""
-    objects = y.dtype.kind == "O"
-    if y.dtype.kind in "mM" or (objects and any(isinstance(v, datetime.date | datetime.timedelta) for v in y)):
+    """Refuse dates and times where numbers are needed."""
+    if are_dates(y):
         raise ValueError(
-            f"{name} holds dates or times, which are neither classes nor numbers: make them numbers, days since the"
-            " first for example, or strings."
+            f"{name} holds dates or times, which are no numbers: make them numbers, days since the first for example,"
+            " or strings if they are classes."
         )
+
+
+def are_dates(y: Array) -> bool:
+    """Whether there are dates or times in y."""
+    some = (datetime.date, datetime.timedelta)
+    return y.dtype.kind in "mM" or (y.dtype.kind == "O" and any(isinstance(v, some) for v in y))
 
 
 def regression_by(values: Array, n_rows: int) -> str | None:
@@ -226,8 +233,9 @@ def regression_by(values: Array, n_rows: int) -> str | None:
     fractions = values[values != np.floor(values)] if values.dtype.kind == "f" else values[:0]
     if len(fractions):
         return f"it has fractions, such as {float(fractions[0])!r}"
-    if values.dtype.kind in "iuf" and len(values) > max(MANY, n_rows // 2):
-        return f"it has {len(values)} different numbers in {n_rows} rows"
+    if len(values) > max(MANY, n_rows // 2) and (values.dtype.kind in "iuf" or are_dates(values)):
+        what = "numbers" if values.dtype.kind in "iuf" else "dates"
+        return f"it has {len(values)} different {what} in {n_rows} rows"
     return None
 
 
