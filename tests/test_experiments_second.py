@@ -128,3 +128,22 @@ def test_only_missing_answers_are_computed(it, monkeypatch, tmp_path):
     assert asked == ["a"]
     assert "| part | wanted | one | yes |" in it["second"].markdown(answers)
     assert json.loads(answers.file.read_text())["answers"]["part | a"]["found"] == 1
+
+
+def test_what_the_page_says_of_the_steps(it):
+    answers, page = kept(it["steps"], it["common"]), it["steps_page"]
+    words = " ".join(it["steps"].PAGE.read_text().split())
+    first, *_, last = it["steps"].STEPS
+    rises = [[page.found(answers, rare, step) for rare in (0.1, 0.03)] for step in (first, last)]
+    assert "from {:.2f} and {:.2f} to {:.2f} and {:.2f}.".format(*rises[0], *rises[1]) in words
+
+    def gain(size=None, name=None, a=first, b=last):
+        cells = [c for c in page.cells(answers) if size in (None, c[1]) and name in (None, c[0])]
+        return np.mean([page.f1(answers, *c, b) - page.f1(answers, *c, a) for c in cells])
+
+    assert f"come to {gain():+.3f} ±" in words
+    assert f"{gain(10):+.3f} with 10 features and {gain(50):+.3f} with 50." in words
+    *_, raw, above, _ = it["steps"].STEPS
+    assert f"costs {-gain(50, 'leukemia', raw, above):.2f} on leukemia with 50 features" in words
+    assert f"gains {gain(10, 'lung', raw, above):.2f} on lung with 10" in words
+    assert abs(gain(None, None, raw, above)) < 0.001
