@@ -204,7 +204,7 @@ CHECKS = [
     ),
     Check(
         "growing",
-        "the features of a sample eight times as large, in 9 of 10 runs",
+        "what has settled is what a sample eight times as large selects, in 9 of 10 runs",
         {
             f"{kind} n={n} seed={seed}": partial(eightfold, kind, n, seed)
             for kind in LARGE

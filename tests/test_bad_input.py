@@ -28,14 +28,18 @@ REFUSED = {
     "y of another length": ((X, Y[:39]), {}, r"X has 40, y has 39"),
     "y two-dimensional": ((X, np.column_stack([Y, Y])), {}, r"y should be a 1d array.*\(40, 2\)"),
     "one class": ((X, np.zeros(40)), {}, "one class only, 0.0: at least 2 classes"),
-    "regression target": ((X, rng.random(40)), {}, "regression target.*KBinsDiscretizer"),
+    "regression target": ((X, rng.random(40)), {"task": "classification"}, "regression target.*KBinsDiscretizer"),
     "NaN in y": ((X, np.where(Y, 1.0, np.nan)), {}, r"Input y contains NaN \(first in row 0\)"),
     "None in y": ((X, np.array(["a", None] * 20, object)), {}, r"missing value \(first in row 1\)"),
     "y of mixed types": ((X, np.array(["a", 1] * 20, object)), {}, "cannot be compared .int, str."),
     "values too large to square": ((with_value(1e200), Y), {}, r"too large to square, in column 'x1' .* to 1e\+200"),
     "values too small to square": ((X * 1e-200, Y), {}, "Every feature of X is constant"),
-    "mostly unique numbers": ((np.tile(X, (5, 1)), np.arange(200)), {}, "it has 200 different numbers in 200 rows"),
-    "fractions as objects": ((X, np.array([0.5, 1.0] * 20, object)), {}, "it has fractions, such as 0.5"),
+    "mostly unique numbers": (
+        (np.tile(X, (5, 1)), np.arange(200)), {"task": "classification"}, "it has 200 different numbers in 200 rows"
+    ),
+    "fractions as objects": (
+        (X, np.array([0.5, 1.0] * 20, object)), {"task": "classification"}, "it has fractions, such as 0.5"
+    ),
     "NA in y": ((X, pd.Series(["a", pd.NA] * 20, dtype="string")), {}, r"missing value \(first in row 1\)"),
     "two columns of one name": ((FRAME.set_axis([*"abac"], axis=1), Y), {}, "more than one column named 'a'"),
     "lazy table": ((pl.LazyFrame({"a": X[:, 0]}), Y), {}, "lazy table: call its .collect"),

@@ -10,6 +10,10 @@ Where scikit-rebate's ReliefF is the same as Kononenko's, and so as ours:
 - k must be below the size of the smallest class: beyond, it takes a row as its own hit;
 - no table may mix discrete and continuous features: there it makes all differences above σ 1.
 
+Of a numeric target it is another method than RReliefF: rows less than σ of the target apart are hits, others misses,
+and it takes k of either. Where the target has two values, more than σ apart, and the 2·k nearest of each row are k of
+either, the two are the same.
+
 Where MRMR is the same as that of others, and where not, is said with the tests of it.
 """
 
@@ -26,13 +30,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skrebate import ReliefF as Skrebate
 
 from belief import BeliefSelector
-from belief.baselines import MRMR, Relief, ReliefF, mrmr
+from belief.baselines import MRMR, Relief, ReliefF, RReliefF, mrmr
 from belief.baselines.mrmr import as_codes
 
 
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
-@parametrize_with_checks([Relief(), ReliefF(), MRMR()], xfail_strict=True)
+@parametrize_with_checks([Relief(), ReliefF(), RReliefF(), MRMR()], xfail_strict=True)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -211,6 +215,59 @@ def test_a_pair_with_a_missing_value_is_left_out_of_the_means():
 def test_relief_refuses_three_classes():
     with pytest.raises(ValueError, match="two classes, and y has 3; use ReliefF"):
         Relief().fit(np.arange(6.0)[:, None], [0, 0, 1, 1, 2, 2])
+
+
+# --- RReliefF ---
+
+
+def naive_rrelieff(X, y, k, discrete, rows=None):
+    """The book's N_dC, N_dA and N_dC&dA, in loops, with equal influence of the k nearest."""
+    m, F = X.shape
+    rows = range(m) if rows is None else rows
+    width, range_of_y = np.ptp(X, axis=0), max(y) - min(y)
+    N_dC, N_dA, N_both = 0.0, np.zeros(F), np.zeros(F)
+    for q in rows:
+        diff = [np.where(discrete, X[q] != X[r], np.abs(X[q] - X[r]) / width) for r in range(m)]
+        for r in sorted((r for r in range(m) if r != q), key=lambda r: (diff[r] ** 2).sum())[:k]:
+            tau = abs(y[q] - y[r]) / range_of_y
+            N_dC, N_dA, N_both = N_dC + tau / k, N_dA + diff[r] / k, N_both + tau * diff[r] / k
+    return N_both / N_dC - (N_dA - N_both) / (len(rows) - N_dC)
+
+
+def test_rrelieff_by_the_book():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70, 6)) * [1, 2, 3, 4, 5, 6]
+    X[:, 5] = rng.integers(0, 3, 70)
+    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=70)
+    discrete = np.arange(6) == 5
+    found = RReliefF(2, n_neighbors=7, discrete_features=discrete).fit(X, y)
+    np.testing.assert_allclose(found.weights_, naive_rrelieff(X, y, 7, discrete), atol=1e-12)
+    few = RReliefF(2, n_neighbors=7, sample_size=30, random_state=0, discrete_features=discrete).fit(X, y)
+    rows = sorted(range(70), key=lambda i: naive.key(0, 0, i))[:30]
+    np.testing.assert_allclose(few.weights_, naive_rrelieff(X, y, 7, discrete, rows), atol=1e-12)
+    sparse = RReliefF(2, n_neighbors=7, discrete_features=discrete).fit(csr_array(X), y)
+    np.testing.assert_allclose(sparse.weights_, found.weights_, atol=1e-12)
+    assert not hasattr(found, "classes_")
+
+
+def test_rrelieff_is_scikit_rebates_where_the_target_has_two_values_and_a_row_has_as_many_near_of_either():
+    """On a circle of rows with the values in turn, the four nearest of each are two of either, by any distance."""
+    angle = 0.1 + 2 * np.pi * np.arange(40) / 40
+    X, y = np.column_stack([np.cos(angle), np.sin(angle)]), np.tile([0.0, 10.0], 20)
+    theirs = Skrebate(n_neighbors=2, label_type="continuous", categorical_threshold=1).fit(X, y).feature_importances_
+    ours = RReliefF(2, n_neighbors=4).fit(X, y).weights_
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    assert np.all(ours < -0.04)
+
+
+def test_rrelieff_and_scikit_rebate_part_where_the_target_has_many_values():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    theirs = Skrebate(n_neighbors=29).fit(X, y).feature_importances_
+    ours = RReliefF(2, n_neighbors=59).fit(X, y).weights_
+    assert np.argmax(ours) == np.argmax(theirs) == 0
+    assert np.abs(ours - theirs).max() > 0.01
 
 
 # --- mRMR ---

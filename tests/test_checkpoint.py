@@ -33,8 +33,8 @@ from belief.engines.resources import Resources
 tabular.BATCH_BYTES = 4 * 31 * 1000
 stream.SAVE_EVERY = 0.0
 begin = stream.StreamEngine.__init__
-def forgetful(self, given, label, resources, notes=None):
-    begin(self, given, label, Resources(resources.n_jobs, 2**20, resources.report), notes)
+def forgetful(self, given, label, resources, *more):
+    begin(self, given, label, Resources(resources.n_jobs, 2**20, resources.report), *more)
 stream.StreamEngine.__init__ = forgetful
 sys.exit(cli.main(["select", *sys.argv[1:]]))
 """
@@ -147,7 +147,7 @@ def test_notes_of_a_search_begin_where_it_stopped(data, tmp_path, monkeypatch):
     monkeypatch.setattr(
         StreamEngine,
         "__init__",
-        lambda self, given, label, resources, notes: begin(self, given, label, Resources(working_memory=2**20), notes),
+        lambda self, given, label, resources, *more: begin(self, given, label, Resources(working_memory=2**20), *more),
     )
 
     def counted(self, *a):

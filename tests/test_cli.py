@@ -204,7 +204,7 @@ BAD = {
     ),
     "nothing kept": (["a.csv", *LEFT, "--keep", "left"], "a.csv: no column is left to choose from"),
     "one class": (["one.csv", "--label", "y"], "'y' has one class only, 0"),
-    "unique numbers": (["a.csv", "--label", "total_paid"], "'total_paid' looks like a regression target"),
+    "unique numbers": (["a.csv", "--label", "total_paid", "--task", "classification"], "like a regression target"),
     "ragged line": (["ragged.csv", "--label", "c"], "ragged.csv: line 3 has 2 columns, the lines before it 3"),
     "ragged far down": (["far_ragged.csv", "--label", "y"], "far_ragged.csv: line 3002 has 2 columns"),
     "mixed types": (["mixed.csv", "--label", "y"], "mixed.csv: column 'b' holds numbers, but 'oops' too.*--discrete b"),
@@ -251,7 +251,7 @@ BAD = {
     "checkpoint is a file": (["a.csv", *LEFT, "--checkpoint", "b.csv"], "checkpoint b.csv is a file"),
 }
 WRONG = {
-    "no label": (["a.csv"], "Say which column holds the class, with --label"),
+    "no label": (["a.csv"], "Say which column holds the class, or the number to predict, with --label"),
     "wrong setting": (["a.csv", *LEFT, "--kappa", "3"], r"--kappa must be a number in \[0, 1\]; got 3"),
     "wrong number": (["a.csv", *LEFT, "--top", "few"], "--top must be 'auto', an integer .* got 'few'"),
     "same output twice": (["a.csv", *LEFT, "--out", "r.csv", "--write-data", "r.csv"], "both r.csv.*two names"),
@@ -413,7 +413,7 @@ def test_a_full_stdout_and_a_closed_one(churn):
     assert "Traceback" not in done.stderr
     shell = f"{' '.join(COMMAND)} select {churn} --label left --quiet | head -1"
     done = subprocess.run(shell, shell=True, capture_output=True, text=True)
-    assert done.stdout.startswith("600 rows")
+    assert done.stdout.startswith("classification: 600 rows")
     assert done.stderr == ""
 
 

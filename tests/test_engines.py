@@ -13,9 +13,10 @@ from pool_cluster import pool, pool_engine
 from scipy.sparse import csr_array
 from spark_sessions import start_session
 
+from belief.data.labels import read_target
 from belief.engines.distributed import gathering
 from belief.engines.distributed.records import flat
-from belief.engines.local import local_engine
+from belief.engines.local import local_engine, table_engine
 from belief.engines.resources import Resources
 from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.frame import open_frame
@@ -299,6 +300,34 @@ def test_copies_are_merged_wherever_rows_are(name):
     assert got.sample_size == min(240, len(np.unique(np.column_stack([PLAIN, LABELS]), axis=0))) < M
     with local(in_memory, PLAIN) as right:
         same_outcome(got, outcome(right, merging))
+
+
+NUMBERS = np.round(PLAIN[:, 0] * PLAIN[:, 1] + PLAIN[:, 4] + 0.05 * rng.standard_normal(M), 2)  # some are equal
+
+
+def numbers_on_spark(staging):
+    rows = [(x.tolist(), float(t)) for x, t in zip(PLAIN, NUMBERS, strict=True)]
+    df = start_session().createDataFrame(rows, "features array<double>, label double")
+    return frame_engine(open_frame(df.coalesce(3), "features", "label", list(DISCRETE)), staging)
+
+
+NUMERIC = {
+    "streamed": lambda: streamed(PLAIN, NUMBERS, DISCRETE),
+    "pool": lambda: pool_engine(PLAIN, NUMBERS, DISCRETE),
+    "pool, sparse": lambda: pool_engine(csr_array(PLAIN), NUMBERS, DISCRETE, n_parts=4),
+    "Spark, files": partial(numbers_on_spark, "auto"),
+    "Spark, persisted": partial(numbers_on_spark, "memory"),
+}
+
+
+@pytest.mark.usefixtures("_stopped_at_the_end")
+@pytest.mark.parametrize("name", NUMERIC if "SPARK_REMOTE" not in os.environ else ["Spark, files"])
+def test_numeric_targets_wherever_rows_are(name):
+    target, ranks = read_target(NUMBERS, M, "auto")
+    with NUMERIC[name]() as engine, table_engine(in_memory(PLAIN), target, ranks, DISCRETE) as right:
+        got, wanted = outcome(engine), outcome(right)
+        assert engine.target.task == "regression"
+    same_outcome(got, wanted)
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")

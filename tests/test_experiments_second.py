@@ -128,3 +128,41 @@ def test_only_missing_answers_are_computed(it, monkeypatch, tmp_path):
     assert asked == ["a"]
     assert "| part | wanted | one | yes |" in it["second"].markdown(answers)
     assert json.loads(answers.file.read_text())["answers"]["part | a"]["found"] == 1
+
+
+def test_what_the_page_says_of_the_steps(it):
+    answers, page = kept(it["steps"], it["common"]), it["steps_page"]
+    words = " ".join(it["steps"].PAGE.read_text().split())
+    first, *_, last = it["steps"].STEPS
+    rises = [[page.found(answers, rare, step) for rare in (0.1, 0.03)] for step in (first, last)]
+    assert "from {:.2f} and {:.2f} to {:.2f} and {:.2f}.".format(*rises[0], *rises[1]) in words
+
+    def gain(size=None, name=None, a=first, b=last):
+        cells = [c for c in page.cells(answers) if size in (None, c[1]) and name in (None, c[0])]
+        return np.mean([page.f1(answers, *c, b) - page.f1(answers, *c, a) for c in cells])
+
+    assert f"come to {gain():+.3f} ±" in words
+    assert f"{gain(10):+.3f} with 10 features and {gain(50):+.3f} with 50." in words
+    *_, raw, above, _ = it["steps"].STEPS
+    assert f"costs {-gain(50, 'leukemia', raw, above):.2f} on leukemia with 50 features" in words
+    assert f"gains {gain(10, 'lung', raw, above):.2f} on lung with 10" in words
+    assert abs(gain(None, None, raw, above)) < 0.001
+
+
+def test_what_the_page_says_is_not_met(it):
+    answers, second = kept(it["second"], it["common"]), it["second"]
+    unmet = [c.wanted for c in second.CHECKS if not c.judge(second.found(answers, c))[1]]
+    assert [wanted.split(",")[0].split(" are")[0] for wanted in unmet] == [
+        "of the other ten fewer than 5", "ECBDL14-like", "XOR100", "Monk3",
+        "nothing is lost that the paper's settings find", "planted r = 1",
+    ]  # fmt: skip
+    planted = {
+        r: found for r, found in it["second_found"].by_r(second.found(answers, second.CHECKS[0]), (5, 10, 20)).items()
+    }
+    too_many = [(r, seed) for r, every in planted.items()
+                for seed, x in zip(it["checking"].MORE_SEEDS, every, strict=True) if x[1] >= 5]  # fmt: skip
+    assert too_many == [(10, 1000), (20, 1001)]
+    runs = second.found(answers, second.CHECKS[-1]).values()
+    assert [
+        (x["sample"], x["larger"]) for x in runs if x["stopped"] == "settled" and x["larger"] < 8 * x["sample"]
+    ] == [(8000, 32000)]

@@ -99,8 +99,8 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(tabular, "CSV_BYTES", 4096)
     keep = StreamEngine.__init__
 
-    def forgetful(self, stream, label, resources, notes=None):
-        keep(self, stream, label, replace(resources, working_memory=2**16), notes)
+    def forgetful(self, stream, label, resources, *more):
+        keep(self, stream, label, replace(resources, working_memory=2**16), *more)
 
     monkeypatch.setattr(StreamEngine, "__init__", forgetful)
 

@@ -10,10 +10,10 @@ from typing import Any
 from belief.checkpoint import Checkpoint
 from belief.checks import check_resources, check_sizes, check_values
 from belief.data.files import Wanted, open_files
-from belief.data.labels import encode_labels
+from belief.data.labels import check_task, read_target
 from belief.data.stream import LibsvmStream, TableStream
 from belief.data.table import open_table, split_label
-from belief.engines.local import local_engine
+from belief.engines.local import table_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 from belief.method.algorithm import belief
@@ -32,6 +32,7 @@ def select(
     y: Any = None,
     n_features_to_select: int | float | str = 10,
     *,
+    task: str = "auto",
     label: str | None = None,
     discrete_features: Any = "auto",
     n_jobs: int | None = None,
@@ -52,11 +53,14 @@ def select(
         LIBSVM), a list of paths, or a stream of `belief.data.open_files`: files are never read whole. Or a Spark
         DataFrame, which is searched where it is: the vectors in its column `features`, or all columns but the label.
     y : array of shape (n_rows,)
-        The class of each row: numbers, strings, categories.
+        The class of each row, numbers, strings or categories; or the number to predict.
     n_features_to_select : int, float or "auto", default=10
         How many features to select, which share of them, or "auto": as many as can be told from noise.
+    task : {"auto", "classification", "regression"}, default="auto"
+        Whether y holds classes or numbers. "auto": text, categories, booleans and whole numbers are classes, unless
+        nearly every row has another; fractions are numbers. `Result.task` says which it was.
     label : str, default=None
-        Instead of y: the column of X that holds the class.
+        Instead of y: the column of X that holds the class or the number.
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
     n_jobs : int, default=None
@@ -96,38 +100,45 @@ def select(
     >>> belief.select(X, y, 1, random_state=0).selected
     array([3])
     """
-    others = ("label", "discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback", "checkpoint",
-              "staging")  # fmt: skip
+    others = ("task", "label", "discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback",
+              "checkpoint", "staging")  # fmt: skip
     chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
     check_resources(n_jobs, working_memory, verbose, device)
+    check_task(task)
     if is_spark(X):
         if checkpoint is not None:
             raise ValueError("checkpoint is for files and tables on one machine; on Spark the staged blocks are kept.")
         refuse_both(y, label)
         refuse_on_spark(n_jobs, working_memory, device)
-        options = {"discrete_features": discrete_features, "staging": staging, "verbose": verbose, "callback": callback}
+        options = {
+            "task": task,
+            "discrete_features": discrete_features,
+            "staging": staging,
+            "verbose": verbose,
+            "callback": callback,
+        }
         return _select_spark(X, label or y, chosen, options)
     if staging != "auto":
         raise ValueError(f"staging is for Spark DataFrames; got {staging!r} with another table: leave it out.")
     notes = None if checkpoint is None else Checkpoint(checkpoint)
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, chosen.sample_of)
-    X, y = take_label(X, y, label, discrete_features)
-    engine, names = open_engine(X, y, discrete_features, resources, notes)
+    X, y = take_label(X, y, label, discrete_features, task)
+    engine, names = open_engine(X, y, discrete_features, resources, notes, task)
     with reporter, engine:
         return run(engine, chosen, names, working_memory, reporter, notes)
 
 
 def open_engine(
-    X: Any, y: Any, discrete_features: Any, resources: Resources, notes: Notes | None
+    X: Any, y: Any, discrete_features: Any, resources: Resources, notes: Notes | None, task: str = "auto"
 ) -> tuple[Engine, list[str] | None]:
     """The engine for rows in memory or in files, and the names of the features."""
     if isinstance(X, TableStream | LibsvmStream):
         name = f"column {X.label!r}" if isinstance(X, TableStream) else "The first column"
-        return StreamEngine(X, name, resources, notes), X.names
+        return StreamEngine(X, name, resources, notes, task), X.names
     table = open_table(X, discrete_features)
-    classes, labels = encode_labels(y, table.source.n_rows)
-    return local_engine(table.source, classes, labels, table.discrete, resources), table.names
+    target, targets = read_target(y, table.source.n_rows, task)
+    return table_engine(table.source, target, targets, table.discrete, resources), table.names
 
 
 def run(
@@ -141,7 +152,7 @@ def run(
         check_values(summary, names or Numbered(engine.n_features))
 
     outcome = belief(engine, settings, check, reporter.phase, notes)
-    return result_of(outcome, settings.as_dict(), names or Numbered(engine.n_features))
+    return result_of(outcome, outcome.target.adapt(settings).as_dict(), names or Numbered(engine.n_features))
 
 
 def is_spark(X: Any) -> bool:
@@ -185,7 +196,7 @@ def refuse_beside_stream(y: Any, label: str | None, discrete_features: Any) -> N
         raise ValueError(f"{name} is given beside an opened stream, which knows its own: leave it out.")
 
 
-def take_label(X: Any, y: Any, label: str | None, discrete_features: Any) -> tuple[Any, Any]:
+def take_label(X: Any, y: Any, label: str | None, discrete_features: Any, task: str = "auto") -> tuple[Any, Any]:
     """Split the column `label` off a table, and open files."""
     if isinstance(X, TableStream | LibsvmStream):
         refuse_beside_stream(y, label, discrete_features)
@@ -196,7 +207,7 @@ def take_label(X: Any, y: Any, label: str | None, discrete_features: Any) -> tup
             raise ValueError("y is given beside a file, whose classes are in it: name their column, with label='name'.")
         discrete = () if discrete_features is None else discrete_features
         discrete = [discrete] if isinstance(discrete, str) and discrete != "auto" else discrete
-        opened = open_files([Path(p) for p in paths], Wanted(label, discrete=discrete))
+        opened = open_files([Path(p) for p in paths], Wanted(label, discrete=discrete, task=task))
         return opened if isinstance(opened, tuple) else (opened, None)
     if label is None:
         return X, y

@@ -27,6 +27,7 @@ def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any 
 
 def check_sizes(settings: Settings, summary: Summary, target: Target, working_memory: int) -> None:
     """Refuse, or warn of, settings that do not go with the size of the data."""
+    settings = target.adapt(settings)
     m, F, n_classes = summary.m, len(summary.mean), len(target.counts)
     if settings.select_of(F) > F:
         warn(

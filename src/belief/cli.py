@@ -19,6 +19,7 @@ from typing import Any
 import belief
 from belief.flags import in_options, option
 from belief.method.settings import PAPER, Settings
+from belief.method.targets import REGRESSION, TASKS
 
 USAGE = "belief select FILE [FILE ...] --label COL [options]"
 EXAMPLES = """examples:
@@ -116,7 +117,9 @@ def _select_options(command: argparse.ArgumentParser) -> None:
 
 def _reading(group: Any) -> None:
     group.add_argument("files", nargs="+", type=Path, metavar="FILE", help="CSV, TSV, Parquet, Arrow, LIBSVM or NPZ")
-    group.add_argument("--label", metavar="COL", help="the column that holds the class")
+    group.add_argument("--label", metavar="COL", help="the column that holds the class, or the number to predict")
+    said = "whether it holds classes or numbers; auto: fractions, and whole numbers that seldom repeat, are numbers"
+    group.add_argument("--task", choices=TASKS, default="auto", help=said)
     group.add_argument("--drop", nargs="+", default=[], metavar="COL", help="columns to leave out")
     group.add_argument("--keep", nargs="+", default=[], metavar="COL", help="columns to choose from, and no others")
     group.add_argument("--discrete", nargs="+", default=[], metavar="COL", help="columns of numbers that are names")
@@ -159,8 +162,7 @@ def run_select(options: argparse.Namespace) -> None:
         X, result = None, _select_on_spark(options, wanted, settings)
     else:
         X, result = _select_here(options, wanted, settings)
-    sizes = f"{result.n_rows:,} rows, {len(result.weights):,} features, {len(result.classes)} classes"
-    print(f"{sizes}; {result.sample_size:,} rows sampled ({result.stopped}); seed {result.seed}\n")
+    print(f"{_first_line(result)}; {result.sample_size:,} rows sampled ({result.stopped}); seed {result.seed}\n")
     print(result.explain())
     if options.out:
         write_result(result, options.out)
@@ -168,6 +170,14 @@ def run_select(options: argparse.Namespace) -> None:
         write_report(result, options.report, " ".join(file.name for file in options.files))
     if options.write_data:
         write_data(X, result, options.write_data)
+
+
+def _first_line(result: belief.Result) -> str:
+    """What was done, and of how much."""
+    sizes = f"{result.task}: {result.n_rows:,} rows, {len(result.weights):,} features"
+    if result.task == REGRESSION:
+        return f"{sizes}, a target from {result.quantiles[0]:g} to {result.quantiles[-1]:g}"
+    return f"{sizes}, {len(result.classes)} classes"
 
 
 def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, Any]) -> tuple[Any, belief.Result]:
@@ -179,7 +189,7 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
     if options.write_data and not hasattr(X, "files"):
         raise UsageError("--write-data needs columns with names: CSV, Parquet or Arrow.")
     result = belief.select(
-        X, y, **settings, **_given(options, "n_jobs", "working_memory", "device", "checkpoint"),
+        X, y, task=options.task, **settings, **_given(options, "n_jobs", "working_memory", "device", "checkpoint"),
         verbose=0 if options.quiet else 1, discrete_features=wanted.discrete if arrays else "auto",
     )  # fmt: skip
     return X, result
@@ -223,10 +233,9 @@ def _wanted(options: argparse.Namespace) -> Any:
     if kind in ("libsvm", "npz"):
         discrete = [_number(name) for name in discrete]
     elif options.label is None:
-        raise UsageError("Say which column holds the class, with --label NAME.")
-    return Wanted(
-        options.label, options.drop, options.keep, discrete, CsvForm(not options.no_header, options.separator)
-    )
+        raise UsageError("Say which column holds the class, or the number to predict, with --label NAME.")
+    form = CsvForm(not options.no_header, options.separator)
+    return Wanted(options.label, options.drop, options.keep, discrete, form, options.task)
 
 
 def _number(name: str) -> int:

@@ -14,7 +14,18 @@ from belief.method.settings import Settings
 OTHER_NAMES = {"n_features_to_select": "top", "random_state": "seed", "discrete_features": "discrete"}
 PARAMETERS = (
     *(f.name for f in Settings.each()),
-    *("label", "drop", "keep", "discrete_features", "n_jobs", "working_memory", "device", "checkpoint", "force"),
+    *(
+        "task",
+        "label",
+        "drop",
+        "keep",
+        "discrete_features",
+        "n_jobs",
+        "working_memory",
+        "device",
+        "checkpoint",
+        "force",
+    ),
 )
 ANY = "|".join(PARAMETERS)
 CLEAR = "|".join(name for name in PARAMETERS if "_" in name)  # no word of English is written so

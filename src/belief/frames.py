@@ -25,6 +25,7 @@ def select_frame(
     features: str | Sequence[str],
     label: str,
     settings: Settings,
+    task: str = "auto",
     discrete_features: Any = "auto",
     staging: str = "auto",
     verbose: int = 0,
@@ -36,12 +37,13 @@ def select_frame(
     ----------
     df : a DataFrame of classic Spark or of Spark Connect
     features : a column of vectors, or the names of plain columns (numbers, booleans, strings; null is missing)
-    label : the column that holds the class
+    label : the column that holds the class, or the number to be explained
+    task : "classification", "regression", or "auto": what the label looks like
     discrete_features : mask, indices or names of the nominal features
     staging : where blocks of the rows are held: "memory", "disk" (Spark's), a folder that all executors reach, or
         "auto", which is a temporary folder where Spark runs on one machine, and memory elsewhere
     """
-    given = open_frame(df, features, label, discrete_features)
+    given = open_frame(df, features, label, discrete_features, task)
     reporter = Reporter(callback, bar=verbose > 0)
     with reporter, frame_engine(given, staging, lambda what: reporter.rows(0, 0, what)) as engine:
         return run(engine, settings, given.names, DRIVER_MEMORY, reporter)
@@ -62,7 +64,13 @@ def select_files(paths: Sequence[Path], wanted: Wanted, settings: Settings, mast
         features = "features" if kind == "libsvm" else chosen_names(df.columns, str(files[0]), wanted)
         discrete = wanted.discrete or "auto"
         return select_frame(
-            df, features=features, label=label, settings=settings, discrete_features=discrete, verbose=verbose
+            df,
+            features=features,
+            label=label,
+            settings=settings,
+            task=wanted.task,
+            discrete_features=discrete,
+            verbose=verbose,
         )
     except PySparkException as error:
         raise ValueError(f"Spark: {str(error).splitlines()[0]}") from None

@@ -16,6 +16,7 @@ from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
 from belief.method.settings import Settings, did_you_mean
+from belief.method.targets import CLASSIFICATION
 from belief.older import filled, modern
 from belief.records import array, from_plain, kept, to_plain
 
@@ -118,8 +119,12 @@ class Result:
         The features of the largest weights after each batch, best first: how the ranking settled. -1: no more.
     constant : ndarray of int
         The constant features, which come last.
+    task : str
+        "classification" or "regression": what the target was taken for.
     classes, priors : ndarray
-        The classes in order, and their shares of the rows.
+        The classes in order, and their shares of the rows; empty where the target is a number.
+    quantiles : ndarray
+        Of a numeric target, the values that 0, 5, 10, ..., 100 % of the rows do not exceed; else empty.
     n_rows, sample_size, n_neighbors, seed : int
         The rows of the data, how many of them were sampled, the neighbours looked for of each class (or in all), and
         the seed: the same seed gives the same result.
@@ -153,8 +158,10 @@ class Result:
     watched_redundancy: Array = array(float, ("selected", "watched"))
     history: Array = array(np.int64)
     constant: Array = array(np.int64)
+    task: str = kept(since=2, older=lambda values: CLASSIFICATION)
     classes: Array = array(write=_classes)
     priors: Array = array(float)
+    quantiles: Array = array(float, since=2, older=lambda values: np.zeros(0))
     n_rows: int = kept()
     sample_size: int = kept()
     n_neighbors: int = kept(since=2, older=_neighbours)
@@ -284,8 +291,10 @@ def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) 
         watched_redundancy=outcome.repeated(watched),
         history=np.array(list(zip_longest(*outcome.history, fillvalue=-1)), np.int64).T,
         constant=np.flatnonzero(outcome.difference.constant),
+        task=outcome.target.task,
         classes=outcome.target.names,
         priors=outcome.target.P,
+        quantiles=outcome.target.quantiles,
         n_rows=outcome.n_rows,
         sample_size=outcome.sample_size,
         n_neighbors=outcome.n_neighbors,

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Self
 
-from sklearn.utils import Tags
+from sklearn.utils import ClassifierTags, RegressorTags, Tags
 
 from belief.api import select
 from belief.columns import ColumnSelector
 from belief.method.settings import Settings
+from belief.method.targets import CLASSIFICATION, REGRESSION
 from belief.progress import Callback
 
 
@@ -21,6 +22,9 @@ class BeliefSelector(ColumnSelector):
     ----------
     n_features_to_select : int, float or "auto", default=10
         How many features to select, which share of them, or "auto": as many as can be told from noise.
+    task : {"auto", "classification", "regression"}, default="auto"
+        Whether y holds classes or numbers. "auto": text, categories, booleans and whole numbers are classes, unless
+        nearly every row has another; fractions are numbers. `result_.task` says which it was.
     n_neighbors : int or "auto", default="auto"
         k, the neighbours taken of every class; "auto": 20, or a third of the smallest class, but at least 10.
     sample_size : int, float, "auto" or "fixed", default="auto"
@@ -80,7 +84,7 @@ class BeliefSelector(ColumnSelector):
     ranking_ : ndarray of int of shape (n_features_in_,)
         The rank of every feature from 1: the selected in their order, then the others by falling weight.
     classes_ : ndarray
-        The classes, sorted.
+        The classes, sorted; none where y holds numbers.
     result_ : Result
         All the above and more; `result_.explain()` says why each feature was taken or left.
     n_features_in_ : int
@@ -101,6 +105,7 @@ class BeliefSelector(ColumnSelector):
         self,
         n_features_to_select: int | float | str = 10,
         *,
+        task: str = "auto",
         n_neighbors: int | str = "auto",
         sample_size: int | float | str = "auto",
         sampling: str = "balanced",
@@ -122,6 +127,7 @@ class BeliefSelector(ColumnSelector):
         callback: Callback | None = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
+        self.task = task
         self.n_neighbors = n_neighbors
         self.sample_size = sample_size
         self.sampling = sampling
@@ -149,21 +155,26 @@ class BeliefSelector(ColumnSelector):
         ----------
         X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
         y : array of shape (n_rows,)
-            The class of each row.
+            The class of each row, or the number to predict.
 
         Returns
         -------
         self
         """
         given = {f.name: getattr(self, f.name) for f in fields(Settings)}
-        others = ("discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback")
+        others = ("task", "discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback")
         self.result_ = select(X, y, **given, **{name: getattr(self, name) for name in others})
         found = self.result_
         self._keep(X, y, found.weights, found.selected, found.scores, found.ranking)
-        self.classes_ = found.classes
+        if found.task == CLASSIFICATION:
+            self.classes_ = found.classes
         return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        if self.task != REGRESSION:
+            tags.classifier_tags = ClassifierTags()
+        if self.task != CLASSIFICATION:
+            tags.regressor_tags = RegressorTags()
         return tags

@@ -170,35 +170,51 @@ def _coder(field: Any, source: str, text: Callable[[str], Categories]) -> Coder:
     )
 
 
-def coded(column: Any) -> tuple[list[Any], Array]:
-    """The distinct values of a column, and which of them each row has; -1 where it has none."""
+def coded(column: Any) -> tuple[Any, Array]:
+    """The distinct values of a column, an array or a list, and which of them each row has; -1 where it has none."""
     pa = pyarrow()
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return column.dictionary.to_pylist(), codes
+    values = column.dictionary
+    return values.to_numpy(zero_copy_only=False) if is_number(values.type) else values.to_pylist(), codes
 
 
 def refuse_label(field: Any, source: str) -> None:
     """Refuse a label that is neither numbers nor strings."""
     types = pyarrow().types
     kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-    known = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
+    known = types.is_boolean(kind) or types.is_null(kind) or is_number(kind)
     if not (known or is_text(kind)):
-        raise ValueError(f"{source}: column {field.name!r} has the type {kind}, which is no class; convert it.")
+        raise ValueError(
+            f"{source}: column {field.name!r} has the type {kind}, which is no class and no number; convert it."
+        )
+
+
+def is_dictionary(kind: Any) -> bool:
+    """Whether a type is categories."""
+    return bool(pyarrow().types.is_dictionary(kind))
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a type is numbers."""
+    types = pyarrow().types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def label_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
     """The distinct values of a label column, and which of them each row has; a missing one is refused by its row."""
+    if pyarrow().types.is_decimal(column.type):
+        column = column.cast(pyarrow().float64(), safe=False)
     values, codes = coded(column)
     missing = np.flatnonzero(codes < 0)
     if len(missing):
-        rest = " (counted from 0): every row needs a class; drop such rows, or fill them in."
+        rest = " (counted from 0): every row needs a class or a number; drop such rows, or fill them in."
         raise RowError(f"Column {name!r} has no value in row", first + int(missing[0]), rest)
     used, codes = np.unique(codes, return_inverse=True)  # a dictionary may hold values that no row has
-    array = np.array([values[i] for i in used])
+    array = values[used] if isinstance(values, np.ndarray) else np.array([values[i] for i in used])
     refuse_missing(array[codes], f"column {name!r}", first)
     order = np.argsort(array, kind="stable")
     place = np.empty(len(order), np.int32)

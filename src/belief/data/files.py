@@ -37,10 +37,12 @@ class Wanted:
 
     Parameters
     ----------
-    label : the column that holds the class; for LIBSVM it is the first number of a line, for NPZ the array y if None
+    label : the column that holds the class, or the number to predict; for LIBSVM it is the first number of a line, for
+        NPZ the array y if None
     drop, keep : columns to leave out; columns to choose from, and no others
     discrete : columns of numbers that are only names
     csv : how the text of CSV files is laid out
+    task : "regression" where whole numbers in the label of a CSV file may become fractions further down
     """
 
     label: str | None = None
@@ -48,6 +50,7 @@ class Wanted:
     keep: Sequence[str] = ()
     discrete: Any = ()
     csv: CsvForm = CsvForm()
+    task: str = "auto"
 
 
 def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStream | tuple[list[Array], Array]:
@@ -62,7 +65,8 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStr
         raise ValueError("Say which column holds the class, with label='name'.")
     pyarrow()
     if kind == "csv":
-        table: Tabular = CsvFiles(files, wanted.csv, wanted.label, _names(files, wanted))
+        numeric = wanted.task == "regression"
+        table: Tabular = CsvFiles(files, wanted.csv, wanted.label, _names(files, wanted), numeric)
     else:
         table = DatasetFiles(files, kind)
     return TableStream(

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from belief.data.arrow import Batch, Columns, label_values, refuse_label
+from belief.data.arrow import Batch, Columns, is_dictionary, label_values, refuse_label
 from belief.data.discrete import discrete_mask
 from belief.data.labels import Labels
 from belief.data.libsvm import read_libsvm, shape_of_libsvm
@@ -34,7 +34,7 @@ class Stream(Protocol):
         """Which features are discrete; known when the first block is."""
 
     def first(self, labels: Labels) -> Iterator[Any]:
-        """The blocks, the first time: the classes of the rows go to `labels`."""
+        """The blocks, the first time: the targets of the rows go to `labels`."""
 
     def again(self) -> Iterator[Any]:
         """The blocks, once more."""
@@ -54,6 +54,7 @@ class TableStream:
         self.discrete = self._columns.discrete
 
     def first(self, labels: Labels) -> Iterator[Any]:
+        labels.named |= is_dictionary(self.files.schema.field(self.label).type)
         for batch in ahead(self.files.batches([*self.names, self.label])):
             if len(batch):
                 labels.add_coded(*label_values(batch.column(self.label), self.label, labels.n_rows))

@@ -59,8 +59,9 @@ def split_label(X: Any, label: str) -> tuple[Any, Any]:
             known = [str(c) for c in frame.columns]  # type: ignore[union-attr]
             raise ValueError(f"label: there is no column {label!r} in X{did_you_mean(label, known)}.")
     rest = [frame.drop(label).to_native() for frame in frames]  # type: ignore[union-attr]
-    y = np.concatenate([np.asarray(frame[label].to_numpy()) for frame in frames])  # type: ignore[index]
-    return rest if len(rest) > 1 else rest[0], y
+    if len(frames) == 1:
+        return rest[0], frames[0][label].to_native()  # type: ignore[index]
+    return rest, np.concatenate([np.asarray(frame[label].to_numpy()) for frame in frames])  # type: ignore[index]
 
 
 def blocks_of(X: Any) -> Sequence[Any]:

@@ -5,6 +5,7 @@ None of them is ever read whole. The rows of several files follow one another, i
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -118,10 +119,14 @@ class CsvFiles:
     form : how the text is laid out
     label : the column that holds the class, which may be of any type
     text : columns to read as names
+    numeric : whether the label is a number to predict
     """
 
-    def __init__(self, paths: Sequence[Path], form: CsvForm, label: str | None, text: Sequence[str]) -> None:
+    def __init__(
+        self, paths: Sequence[Path], form: CsvForm, label: str | None, text: Sequence[str], numeric: bool = False
+    ) -> None:
         self.first, self._paths, self._form, self._label = paths[0], paths, form, label
+        self._numeric = numeric
         self._header = form.header
         reader = self._open(paths[0], None)
         with clear_errors(self.first, "CSV"):
@@ -142,7 +147,7 @@ class CsvFiles:
         if pa.types.is_binary(kind):
             raise ValueError(f"{self.first}: column {name!r} {NOT_UTF8}")
         if name == self._label:
-            return kind
+            return pa.float64() if self._numeric and pa.types.is_integer(kind) else kind
         if text or is_text(kind):
             return pa.dictionary(pa.int32(), pa.string())
         return pa.float64() if pa.types.is_integer(kind) else kind
@@ -250,7 +255,16 @@ def explained(said: str, names: Sequence[str] | None, label: str | None = None) 
         return f"{where}column {name!r} {NOT_UTF8}"
     value = said[said.index("invalid value '") + 15 :].rsplit("'", 1)[0]
     what = "yes and no" if odd[3] == "bool" else "numbers"
-    return f"{where}column {name!r} has {value!r}, but {what} before: {'mend it.' if name == label else _cures(name)}"
+    whole = ", or say task='regression'" if odd[3].startswith("int") and _is_number(value) else ""
+    cures = f"mend it{whole}." if name == label else _cures(name)
+    return f"{where}column {name!r} has {value!r}, but {what} before: {cures}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def refuse_other_columns(files: Sequence[tuple[Path, Sequence[str]]]) -> None:

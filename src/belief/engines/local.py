@@ -9,21 +9,27 @@ from belief.engines.block.dense import DenseEngine
 from belief.engines.block.sparse import SparseEngine
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
-from belief.method.targets import classes_of
+from belief.method.targets import Target, classes_of
 
 
-def local_engine(
-    rows: Any, classes: Array, labels: Array, discrete: Array, resources: Resources | None = None
+def table_engine(
+    rows: Any, target: Target, targets: Array, discrete: Array, resources: Resources | None = None
 ) -> DenseEngine | SparseEngine:
     """The engine for all rows of a table.
 
     Parameters
     ----------
     rows : a source, an array, a CSR matrix, or a list of those, one after the other
-    classes : what the classes are called
-    labels : the class of each row, as a number from 0
+    target, targets : what is to be explained; and the number of each row in it, such as that of its class
     discrete : which features are
     """
-    engine = block_engine(rows, labels, discrete, resources or Resources())
-    engine.target = classes_of(classes, labels)
+    engine = block_engine(rows, targets, discrete, resources or Resources())
+    engine.target = target
     return engine
+
+
+def local_engine(
+    rows: Any, classes: Array, labels: Array, discrete: Array, resources: Resources | None = None
+) -> DenseEngine | SparseEngine:
+    """The engine for all rows of a table with classes, by what they are called, and the number of each row's class."""
+    return table_engine(rows, classes_of(classes, labels), labels, discrete, resources)

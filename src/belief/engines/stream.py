@@ -37,7 +37,7 @@ from belief.method.protocols import BlockEngine, Notes, Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch
 from belief.method.sampling import Sample
 from belief.method.summary import Summary
-from belief.method.targets import Target, classes_of
+from belief.method.targets import Target
 
 FileBlock = Any  # a float array in C order, a batch that can become one, or a CSR matrix
 SAVE_EVERY = 30.0  # seconds of search between two notes of what has been found
@@ -48,9 +48,11 @@ class StreamEngine(ThreadedEngine):
 
     reads_again = True
 
-    def __init__(self, stream: Stream, label: str, resources: Resources, notes: Notes | None = None) -> None:
+    def __init__(
+        self, stream: Stream, label: str, resources: Resources, notes: Notes | None = None, task: str = "auto"
+    ) -> None:
         super().__init__(0, np.zeros(0, np.int32), np.zeros(0, bool), resources)
-        self.stream, self._label, self.notes = stream, label, notes or Notes()
+        self.stream, self._label, self._task, self.notes = stream, label, task, notes or Notes()
         self._checked = notes is not None  # whether somebody may ask for a fingerprint
         self._whole: DenseEngine | SparseEngine | None = None  # over all rows, where they fit into memory
         self._fetched: _Fetched | None = None  # some of them, where they do not
@@ -62,7 +64,7 @@ class StreamEngine(ThreadedEngine):
     # --- 1. the summary ---
 
     def describe(self) -> Summary:
-        labels, found = Labels(self._label), Describer(self.resources, self.pool)
+        labels, found = Labels(self._label, self._task), Describer(self.resources, self.pool)
         held: list[FileBlock] | None = []
         self._crc = first = 0
         for block in self.stream.first(labels):
@@ -77,11 +79,11 @@ class StreamEngine(ThreadedEngine):
                 held = held if sum(map(_bytes, held)) <= self.working_memory // 4 else None
         if not labels.n_rows:
             raise ValueError("The files have no rows.")
-        classes, self.targets = labels.finish()
-        self.m, self.target = len(self.targets), classes_of(classes, self.targets)
+        self.target, self.targets = labels.target()
+        self.m = len(self.targets)
         self.resources = self.resources.decided(self.m, self.n_features)
         self._whole = None if held is None else self._engine(_stack(held), self.targets)
-        return found.summary().regrouped(labels.order, len(classes))
+        return found.summary().regrouped(labels.order, len(self.target.names))
 
     def _check(self, X: FileBlock) -> None:
         if self._checked:

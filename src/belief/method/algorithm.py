@@ -24,7 +24,7 @@ from belief.method.confidence import Null, Stands, p_values, q_values, threshold
 from belief.method.copies import COPIED, LOOKED_AT, copied_hits, is_by_chance, log_equal
 from belief.method.difference import Difference
 from belief.method.growing import Reach, Step, next_step, rivals
-from belief.method.null import CHUNK, bias, pair_weights, pull, rates, rows_for, scale, sharing
+from belief.method.null import CHUNK, bias, pair_weights, pull, rates, rates_by_degree, rows_for, scale, sharing
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import ENOUGH, Partners, partners_of
@@ -84,9 +84,10 @@ class _Run:
         self.watch_lists: list[Array] = []  # the features of the largest w after each batch
 
     def describe(self, check: Callable[[Summary, Target], None]) -> None:
-        engine, settings = self.engine, self.settings
+        engine = self.engine
         with self.clock("describe"):
             self.summary = engine.describe()
+        settings = self.settings = engine.target.adapt(self.settings)
         check(self.summary, engine.target)
         self.alone_p = alone_p(self.summary)
         self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
@@ -197,18 +198,25 @@ class _Run:
         assert self.tally is not None
         query, neighbour = (np.concatenate([getattr(x, name) for x in self.pairs]) for name in ("query", "neighbour"))
         weights = np.concatenate([pair_weights(x, self.tally, v) for x in self.pairs])
-        per_class = v if v.ndim == 1 else v.mean(axis=1)
         size = self.difference.typical
-        # who is far is known by class, and features are of a size; else noise is taken to be level
-        by_class = self.asked.n_groups > 1 and self.difference.scale != "none"
-        grows = (
-            rates(self.found.d2 / size**2, self.sample.target[: len(self.found.row)]) if by_class else np.zeros((1, 1))
-        )
-        found = pull(self._few_rows, self.difference, float(grows.mean()))
-        lifted = bias(grows, per_class, found.slope) * size if by_class else np.zeros_like(w)
+        grows, per_class = self._rates(size), v if v.ndim == 1 else v.mean(axis=1)
+        found = pull(self._few_rows, self.difference, 0.0 if grows is None else float(grows.mean()))
+        lifted = np.zeros_like(w) if grows is None else bias(grows, per_class, found.slope) * size
         # where all queries say the same, one more might have said the opposite
         se = np.where((se == 0) & (w > 0), 2.0 * w / (len(self.found.row) + 1), se)
         return Null.of(w, lifted, scale(se, sharing(query, neighbour, weights), found.single, lifted))
+
+    def _rates(self, size: float) -> Array | None:
+        """How fast the neighbours of either kind grow in number, with d² in units of size².
+
+        Not known of classes that were pooled, nor of use where features are not of a size.
+        """
+        d2, targets = self.found.d2 / size**2, self.sample.target[: len(self.found.row)]
+        if self.difference.scale == "none":
+            return None
+        if self.pairs[0].weight is not None:
+            return rates_by_degree(d2, np.concatenate([x.weight for x in self.pairs]))
+        return rates(d2, targets) if self.asked.n_groups > 1 else None
 
     def _few_rows(self, columns: Array) -> Array:
         """Some features of the first few queries."""

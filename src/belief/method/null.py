@@ -41,6 +41,7 @@ class Sharing:
 
     rows: float
     pairs: float
+    queries: float  # what se² has of the first already: 0 where what counts for and against cancels in every query
 
 
 @dataclass(frozen=True)
@@ -67,16 +68,17 @@ def sharing(queries: Array, neighbours: Array, weights: Array) -> Sharing:
     """
     alone = float(np.square(weights).sum())
     if not alone > 0:
-        return Sharing(1.0, 1.0)
+        return Sharing(1.0, 1.0, 1.0)
     code, n = _coded(np.concatenate([queries, neighbours]))
     query, neighbour = code.reshape(2, -1)
+    by_query = _energy(query, weights)
     asked = np.zeros(n, bool)
     asked[query] = True
     mutual = asked[neighbour]
     query, neighbour, twice = query[mutual], neighbour[mutual], weights[mutual]
     pair = np.minimum(query, neighbour) * np.int64(n) + np.maximum(query, neighbour)
     pairs = alone - float(np.square(twice).sum()) + _energy(np.unique(pair, return_inverse=True)[1], twice)
-    return Sharing(_energy(code, np.tile(weights, 2)) / alone, pairs / alone)
+    return Sharing(_energy(code, np.tile(weights, 2)) / alone, pairs / alone, by_query / alone)
 
 
 def _coded(ids: Array) -> tuple[Array, int]:
@@ -114,6 +116,25 @@ def rates(distances: Array, classes: Array) -> Array:
     gaps = np.where(there, known.max(axis=2, keepdims=True) - known, 0.0)
     members = (np.arange(distances.shape[1])[:, None] == classes).astype(float)
     return ratio(members @ np.maximum(there.sum(axis=2) - 1.0, 0.0), members @ gaps.sum(axis=2))
+
+
+def rates_by_degree(distances: Array, far: Array) -> Array:
+    """The same for pairs that are far to a degree, of pooled neighbours: the rates of near and of far pairs, (1, 2).
+
+    Parameters
+    ----------
+    distances : array of shape (queries, 1, k)
+        d² of the neighbours of each query, nearest first; infinite where there are fewer.
+    far : array of as many degrees as there are neighbours
+    """
+    there = np.isfinite(distances)
+    known = np.where(there, distances, 0.0)
+    gaps = (known.max(axis=2, keepdims=True) - known)[there]
+    n = there.sum(axis=2, keepdims=True)
+    inner = np.broadcast_to((n - 1.0) / np.maximum(n, 1), there.shape)[there]  # the farthest has no gap
+    near = 1.0 - far
+    hits, misses = (ratio(np.array(x @ inner), np.array(x @ gaps)) for x in (near, far))
+    return np.array([[hits, misses]])
 
 
 def rows_for(features: int) -> int:
@@ -176,7 +197,7 @@ def bias(rate: Array, class_weight: Array, slope: Array) -> Array:
 
 def scale(se: Array, shared: Sharing, single: Array, lifted: Array) -> Array:
     """The spread of w of noise: se, with shared rows and the uncertainty of the bias accounted for."""
-    inflation = single * shared.rows + (1.0 - single) * shared.pairs
+    inflation = (single * shared.rows + (1.0 - single) * shared.pairs) / (1.0 + single * shared.queries)
     return np.where(se > 0, np.hypot(se * np.sqrt(inflation), TRUST * lifted), 0.0)
 
 

@@ -9,6 +9,7 @@ from belief.method.partials import Pairs, Tally
 
 NOISE = 1e-12  # a difference of two sums smaller than this share of them is rounding
 VARIATION = 1e-9  # and so is a sum of squares about the mean
+ROUNDING = 1e-13  # and what is left of six products
 
 
 def mean(total: Array, count: Array) -> Array:
@@ -40,6 +41,25 @@ def standard_error(tally: Tally, v: Array) -> Array:
     S2 = mean(squares, n - 1.0)
     v = v[:, None] if v.ndim == 1 else v
     return np.sqrt((v**2 * mean(S2, n)).sum(axis=0))
+
+
+def influence_error(tally: Tally) -> Array:
+    """The standard error of DD/DC - ED/EC where each pair counts in both, from the influence of each query.
+
+    That of q is (a - A·t)/DC - (b - B·u)/EC, with a = Σ τΔ, t = Σ τ over its pairs, A = DD/DC, and b, u, B alike for
+    1 - τ (section 10).
+    """
+    aa, ab, bb, at, au, bt, bu = tally.spread[:, 0]
+    tt, tu, uu = tally.queries[:, 0]
+    A, B = mean(tally.DD, tally.DC)[0], mean(tally.ED, tally.EC)[0]
+    far, near = (np.divide(1.0, n, out=np.zeros_like(n), where=n > 0) for n in (tally.DC[0], tally.EC[0]))
+    terms = [
+        far**2 * (aa + A * A * tt), -2 * far**2 * A * at, near**2 * (bb + B * B * uu), -2 * near**2 * B * bu,
+        -2 * far * near * (ab + A * B * tu), 2 * far * near * (B * au + A * bt),
+    ]  # fmt: skip
+    squares = np.sum(terms, axis=0)
+    squares[squares <= ROUNDING * np.abs(terms).sum(axis=0)] = 0.0
+    return np.sqrt(squares)
 
 
 def z_of(w: Array, se: Array) -> Array:

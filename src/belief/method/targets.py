@@ -1,35 +1,49 @@
 """What is to be explained, and what that makes of a pair of rows: how it is filed, and weighed.
 
-The engines hold one number for each row, its target: the number of its class. They know no more of it.
+The engines hold one number for each row, its target: the number of its class, or its rank. They know no more of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.partials import Tally
-from belief.method.relevance import standard_error
+from belief.method.ranks import Ranks
+from belief.method.relevance import influence_error, standard_error
+from belief.method.settings import Settings
+
+CLASSIFICATION, REGRESSION = "classification", "regression"
+TASKS = ("auto", CLASSIFICATION, REGRESSION)
+QUANTILES = np.linspace(0.0, 1.0, 21)  # of a numeric target, to be told
 
 
 class Target(Protocol):
     """The target of all rows, as the method sees it."""
 
     @property
+    def task(self) -> str:
+        """What it is for: "classification" or "regression"."""
+
+    @property
     def names(self) -> Array:
-        """What the classes are called."""
+        """What the classes are called; none are of numbers."""
 
     @property
     def counts(self) -> Array:
-        """How many rows each has."""
+        """How many rows each class has; of numbers, how many are in the lower and the upper half."""
 
     @property
     def P(self) -> Array:
-        """Its share of the rows."""
+        """The share of the rows that each class has."""
+
+    @property
+    def quantiles(self) -> Array:
+        """Of numbers, those below which 0, 5, ..., 100 % of the rows are; none are of classes."""
 
     @property
     def m(self) -> int:
@@ -46,6 +60,9 @@ class Target(Protocol):
     @property
     def coupled(self) -> bool:
         """Whether kinds come in couples, far and near, so that what each query says is known."""
+
+    def adapt(self, settings: Settings) -> Settings:
+        """The settings as they apply to such a target."""
 
     def file(self, query: Array, neighbour: Array) -> tuple[Array, Array | None]:
         """The kind of each pair, and its weight if pairs have one, from the targets of both rows."""
@@ -67,6 +84,9 @@ class Classes:
     names: Array
     counts: Array
 
+    task = CLASSIFICATION
+    quantiles = np.zeros(0)
+
     @property
     def P(self) -> Array:
         return self.counts / self.counts.sum()
@@ -86,6 +106,9 @@ class Classes:
     @property
     def coupled(self) -> bool:
         return True
+
+    def adapt(self, settings: Settings) -> Settings:
+        return settings
 
     def counted(self, targets: Array) -> Classes:
         return classes_of(self.names, targets)
@@ -108,6 +131,42 @@ class Classes:
         return (2 * query + (query == neighbour)).astype(np.int64), None
 
 
+@dataclass(frozen=True)
+class Numeric:
+    """A number for each of m rows, known by its rank t in [0, 1] (section 10 of the method).
+
+    A pair is far to the degree τ = |t_q - t_r| and near to the degree 1 - τ. The neighbourhood is pooled, and as large
+    as if the lower and the upper half of the numbers were two classes.
+    """
+
+    m: int
+    quantiles: Array
+
+    task = REGRESSION
+    names = P = np.zeros(0)
+    n_groups, n_kinds, coupled = 1, 2, True
+
+    @property
+    def counts(self) -> Array:
+        return np.array([self.m - self.m // 2, self.m // 2])
+
+    def counted(self, targets: Array) -> Numeric:
+        return replace(self, m=len(targets))
+
+    def adapt(self, settings: Settings) -> Settings:
+        """There are no classes to sample or to search by, nor to weigh."""
+        return replace(settings, sampling="random", neighborhood="pooled", class_weight="balanced")
+
+    def weights(self, class_weight: Any, tally: Tally) -> Array:
+        return np.ones(1)
+
+    def error(self, tally: Tally, v: Array, w: Array) -> Array:
+        return influence_error(tally)
+
+    def file(self, query: Array, neighbour: Array) -> tuple[Array, Array]:
+        return np.zeros(len(query), np.int64), np.abs(query - neighbour)
+
+
 def mapped(class_weight: Mapping[Any, float], names: Array) -> Array:
     """The weights of the classes, from a mapping that names every one of them."""
     known = {str(name): float(weight) for name, weight in class_weight.items()}
@@ -123,3 +182,15 @@ def mapped(class_weight: Mapping[Any, float], names: Array) -> Array:
 def classes_of(names: Array, labels: Array) -> Classes:
     """The classes of rows whose class is given by its number."""
     return Classes(names, np.bincount(labels, minlength=len(names)))
+
+
+def ranked(values: Array, counts: Array) -> tuple[Numeric, Array]:
+    """The target of rows of which `counts` have each of these numbers, and the ranks of the numbers."""
+    ranks = Ranks.of(lambda: [np.repeat(values, counts)])
+    return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(values)
+
+
+def numbers_of(y: Array) -> tuple[Numeric, Array]:
+    """The target of rows that have a number each, and the rank of each."""
+    ranks = Ranks.of(lambda: [y])
+    return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(y)

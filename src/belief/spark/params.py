@@ -71,7 +71,8 @@ TABLE: dict[Param[Any], Any] = {  # each Param and its default
         " missing values",
         TypeConverters.toListString,
     ): None,
-    param("labelCol", "the column of the classes, numbers or strings"): "label",
+    param("labelCol", "the column of the classes, numbers or strings, or of the numbers to be explained"): "label",
+    param("task", "'classification', 'regression', or 'auto': what the labels look like"): "auto",
     param("outputCol", "the column for the vector of the selected features; with inputCols there is none"): None,
     param(
         "discreteFeatures",

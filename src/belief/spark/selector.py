@@ -91,6 +91,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
             features=features,
             label=self.getLabelCol(),
             settings=settings,
+            task=self.getTask(),
             discrete_features=self.getDiscreteFeatures(),
             staging=self.getStaging(),
         )

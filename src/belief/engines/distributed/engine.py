@@ -88,7 +88,7 @@ class DistributedEngine:
         F, each = self.n_features, n_bytes(Summary.zero(1))
         width = self._slice(each)
         found = self.staged.run(Describe(discrete, width), each * F, "describing")
-        n = len(self.target.counts)
+        n = len(self.target.names)
         return self._whole(Summary, found, width).regrouped(np.arange(n), n)
 
     def fingerprint(self) -> bytes:

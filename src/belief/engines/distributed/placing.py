@@ -15,7 +15,7 @@ from belief.engines.distributed.records import restored
 from belief.engines.distributed.wire import unpack
 from belief.method.arrays import Array
 from belief.method.summary import Summary
-from belief.method.targets import Classes
+from belief.method.targets import REGRESSION, Classes, Target, ranked
 
 KEPT_SPARSE_BELOW = 0.25  # rows of which some came sparse are kept sparse if fewer of their values are not 0
 
@@ -29,6 +29,7 @@ class Given:
     vectors: str  # "The vectors of column 'features'"
     discrete: Array  # which features are; of vectors of unknown length as many as had to be named
     masked: bool = False  # whether `discrete` speaks of every feature
+    task: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Layout:
     m: int
     n_features: int
     discrete: Array
-    target: Classes
+    target: Target
     row_bytes: int  # of one row, about
 
     @classmethod
@@ -70,21 +71,29 @@ def _width(blocks: Sequence[Staged], given: Given) -> int:
     return int(widths[0])
 
 
-def _placed(blocks: Sequence[Staged], given: Given, m: int) -> tuple[list[Placed], Classes]:
-    labels = Labels(given.label)
+def _placed(blocks: Sequence[Staged], given: Given, m: int) -> tuple[list[Placed], Target]:
+    target, numbers = _target(blocks, given, m)
+    first = np.cumsum([0] + [x.rows for x in blocks])
+    cut = np.cumsum([0] + [len(x.about["labels"]) for x in blocks])
+    placed = [
+        Placed(x.partition, x.seq, x.rows, x.checksum, int(a), numbers[i:j])
+        for x, a, i, j in zip(blocks, first[:-1], cut[:-1], cut[1:], strict=True)
+    ]
+    return placed, target
+
+
+def _target(blocks: Sequence[Staged], given: Given, m: int) -> tuple[Target, Array]:
+    """What is to be explained, and what each of the distinct labels of each block is in it."""
+    labels = Labels(given.label, given.task)
     for x in blocks:  # the distinct labels of a block stand for all of its rows
         values = np.array(x.about["labels"])
         labels.add_coded(values, np.arange(len(values)))
     labels.n_rows = m
+    counts = np.concatenate([x.about["counts"] for x in blocks])
+    if (labels.looks_like() if given.task == "auto" else given.task) == REGRESSION:
+        return ranked(labels.numbers(), counts)
     names, codes = labels.finish()
-    first = np.cumsum([0] + [x.rows for x in blocks])
-    cut = np.cumsum([0] + [len(x.about["labels"]) for x in blocks])
-    counts = np.bincount(codes, np.concatenate([x.about["counts"] for x in blocks]), len(names)).astype(np.int64)
-    placed = [
-        Placed(x.partition, x.seq, x.rows, x.checksum, int(a), codes[i:j].astype(np.int32))
-        for x, a, i, j in zip(blocks, first[:-1], cut[:-1], cut[1:], strict=True)
-    ]
-    return placed, Classes(names, counts)
+    return Classes(names, np.bincount(codes, counts, len(names)).astype(np.int64)), codes.astype(np.int32)
 
 
 def _discrete(given: Given, F: int) -> Array:

@@ -61,7 +61,7 @@ class Describe:
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         found, any_rows, F = Describer(Resources(n_jobs)), False, len(self.discrete)
         for block in blocks:
-            found.add(block.X, self.discrete, block.first, block.targets)
+            found.add(block.X, self.discrete, block.first, block.targets if block.targets.dtype.kind == "i" else None)
             any_rows = True
         summary = found.summary() if any_rows else Summary.zero(F)
         for i, (a, b) in enumerate(spans(F, self.width)):

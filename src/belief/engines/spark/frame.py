@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,15 +32,17 @@ def _given(label: str, features: str, discrete: Array, masked: bool = False) -> 
     return Given("The DataFrame", f"Column {label!r}", f"The vectors of column {features!r}", discrete, masked)
 
 
-def open_frame(df: Any, features: str | Sequence[str], label: str, discrete_features: Any) -> Input:
+def open_frame(df: Any, features: str | Sequence[str], label: str, discrete_features: Any, task: str = "auto") -> Input:
     """Check a DataFrame, and choose the columns that are read."""
     if df.isStreaming:
         raise ValueError("The DataFrame is a stream, which has no end: write some of it to a table first.")
     refuse_unknown(df, [label] + ([features] if isinstance(features, str) else list(features)))
     refuse_type(df, label, (*NUMBERS, "string"), "a class: a number or a string")
     if isinstance(features, str):
-        return _vectors(df, features, label, discrete_features)
-    return _columns(df, list(features), label, discrete_features)
+        found = _vectors(df, features, label, discrete_features)
+    else:
+        found = _columns(df, list(features), label, discrete_features)
+    return replace(found, about=replace(found.about, task=task))
 
 
 def refuse_unknown(df: Any, columns: Sequence[str]) -> None:

@@ -1,0 +1,501 @@
+"""Numeric targets: the oracle on every engine, what must change nothing, what is refused, and the faces."""
+
+import datetime
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+
+import naive
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from conftest import ENGINES, Blocks
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tables import cases
+from test_oracle import CLOSE, is_close_call, run
+
+import belief
+from belief import BeliefSelector
+from belief.cli import main
+from belief.data.labels import Labels
+from belief.engines.local import table_engine
+from belief.engines.resources import Resources
+from belief.engines.stream import StreamEngine
+from belief.method import ranks
+from belief.method.ranks import Ranks, Spread, number, pattern
+from belief.method.targets import Numeric, numbers_of
+
+# --- ranks ---
+
+
+def mid_ranks(y):
+    """By the definition of section 10."""
+    return naive.mid_ranks(np.asarray(y, float))
+
+
+@given(y=st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 3).map(float), min_size=2))
+def test_ranks_are_mid_ranks_and_patterns_sort_as_numbers(y):
+    y = np.array(y)
+    np.testing.assert_allclose(Ranks.of(lambda: [y]).t(y), mid_ranks(y), rtol=1e-12)
+    np.testing.assert_array_equal(np.sort(y), number(np.sort(pattern(y))))
+
+
+def clumped(rng):
+    """A target that floats cannot be cut into even cells of: a clump of nearly equal values beside a wide range."""
+    wide = np.exp(rng.uniform(-300, 300, 20_000)) * rng.choice([-1, 1], 20_000)
+    return rng.permutation(np.concatenate([wide, 1 + 1e-13 * rng.random(30_000), np.full(5_000, 1 + 3e-14)]))
+
+
+@pytest.mark.parametrize("most", [12_000, 10**6])
+def test_ranks_are_the_same_for_any_partitioning_and_within_the_stated_error(monkeypatch, most):
+    monkeypatch.setattr(ranks, "MOST", most)
+    rng = np.random.default_rng(0)
+    y = clumped(rng)
+    order = np.sort(y)
+    exact = (np.searchsorted(order, y) + np.searchsorted(order, y, "right") - 1) / 2 / (len(y) - 1)
+    found = Ranks.of(lambda: [y])
+    error = np.abs(found.t(y) - exact).max()
+    assert error <= ranks.ERROR
+    assert (error < 1e-12) == (most == 10**6)
+    for n in (2, 30):
+        parts = np.array_split(rng.permutation(y), n)
+        other = Ranks.of(lambda parts=parts: parts)
+        np.testing.assert_array_equal(other.start, found.start)
+        np.testing.assert_array_equal(other.count, found.count)
+
+
+def test_summaries_merge_in_any_order(monkeypatch):
+    monkeypatch.setattr(ranks, "MOST", 500)
+    rng = np.random.default_rng(1)
+    parts = [Spread.of(rng.standard_normal(300) * 10.0**e) for e in range(-3, 4)]
+    one = reduce(Spread.merge, parts)
+    for _ in range(5):
+        other = reduce(Spread.merge, [parts[i] for i in rng.permutation(len(parts))])
+        assert other.bits == one.bits < ranks.ALL
+        np.testing.assert_array_equal(other.start, one.start)
+        np.testing.assert_array_equal(other.count, one.count)
+
+
+# --- the oracle ---
+
+
+def streamed(X, y, discrete):
+    return StreamEngine(Blocks(X, y, discrete, 1 + len(X) // 4), "y", Resources(working_memory=64), task="regression")
+
+
+@pytest.fixture(params=[*ENGINES, "streamed"])
+def make_engine(request, monkeypatch):
+    if request.param != "one thread":
+        monkeypatch.setattr("belief.engines.block.threads.SMALL", 0)
+    if request.param == "streamed":
+        return streamed
+    source, options = ENGINES[request.param]
+
+    def make(X, y, discrete):
+        return table_engine(source(X), *numbers_of(y), discrete, Resources(**options))
+
+    return make
+
+
+@st.composite
+def numeric_cases(draw):
+    """Tables as for classes; the target is noise, a feature with noise, or few values."""
+    case = draw(cases())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind = draw(st.sampled_from(["noise", "feature", "few", "wild"]))
+    y = rng.standard_normal(len(case.X))
+    if kind == "feature":
+        y = y * 0.3 + np.nan_to_num(case.X[:, 0])
+    y = np.round(y) if kind == "few" else np.exp(20 * y) if kind == "wild" else y
+    assume(np.ptp(y) > 0)
+    return case, y
+
+
+def agree(got, ref):
+    size = max(np.abs(ref.w).max(initial=0), 1e-300)
+    np.testing.assert_allclose(got.w, ref.w, rtol=1e-9, atol=1e-11 * max(size, 1e-3))
+    np.testing.assert_allclose(got.tally.DD, ref.DD, **CLOSE)
+    np.testing.assert_allclose(got.tally.ED, ref.ED, **CLOSE)
+    np.testing.assert_allclose(np.broadcast_to(got.tally.DC, ref.DC.shape), ref.DC, **CLOSE)
+    np.testing.assert_allclose(np.broadcast_to(got.tally.EC, ref.EC.shape), ref.EC, **CLOSE)
+    assert got.tally.n_pairs == ref.n_pairs
+    # a square root of what six products leave of each other
+    np.testing.assert_allclose(got.se, ref.se, rtol=1e-6, atol=1e-6 * max(np.abs(ref.se).max(initial=0), size))
+    if got.redundancy is not None:  # else nobody watches
+        assert got.watched.tolist() == ref.watch_lists[-1]
+    assert got.selection.selected.tolist() == ref.selected
+    np.testing.assert_allclose(got.selection.scores, ref.scores, rtol=1e-7, atol=1e-9)
+
+
+def without_null(case):
+    """The oracle knows no null of noise: agreement is compared by `test_oracle`, selection here by the others."""
+    return {**case.settings, "redundancy": case.settings["redundancy"] and "mcr", "theta": 0.3}
+
+
+@given(made=numeric_cases())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_method_agrees_with_the_oracle(make_engine, made):
+    case, y = made
+    how = without_null(case)
+    ref = naive.belief(
+        case.X, y, target="numeric", **{**case.oracle(), "redundancy": how["redundancy"], "theta": how["theta"]}
+    )
+    assume(not is_close_call(ref))
+    agree(run(make_engine(case.X, y, case.discrete), how), ref)
+
+
+@given(made=numeric_cases())
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_agreement_and_weights_agree_with_the_oracle(make_engine, made):
+    case, y = made
+    mine = {"redundancy": "agreement", "theta": "auto"}
+    ref = naive.belief(case.X, y, target="numeric", **{**case.oracle(), **mine})
+    assume(not is_close_call(ref))
+    got = run(make_engine(case.X, y, case.discrete), {**case.settings, **mine})
+    np.testing.assert_allclose(got.w, ref.w, rtol=1e-9, atol=1e-12)
+    pool = got.redundancy.pool
+    for i in got.selection.selected[~got.difference.constant[got.selection.selected]]:
+        others = pool != i
+        np.testing.assert_allclose(
+            got.redundancy.row(i, pool[:0])[others], ref.R[i, pool[others]], rtol=1e-7, atol=1e-7
+        )
+
+
+@pytest.mark.parametrize(("blocks", "dtype"), [(1, np.float64), (3, np.float32)])
+@given(made=numeric_cases())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_sparse_rows_agree_with_the_oracle(blocks, dtype, made):
+    case, y = made
+    X = np.nan_to_num(case.X).astype(dtype).astype(np.float64)
+    how = without_null(case)
+    ref = naive.belief(
+        X, y, target="numeric", **{**case.oracle(), "redundancy": how["redundancy"], "theta": how["theta"]}
+    )
+    assume(not is_close_call(ref))
+    rows = [sp.csr_array(part) for part in np.array_split(X.astype(dtype), blocks) if len(part)]
+    agree(run(table_engine(rows, *numbers_of(y), case.discrete, Resources()), how), ref)
+
+
+# --- what must change nothing ---
+
+rng = np.random.default_rng(11)
+M, F = 260, 12
+X = rng.standard_normal((M, F))
+Y = X[:, 0] * X[:, 1] + X[:, 2] + 0.2 * rng.standard_normal(M)
+X[:, 3] = X[:, 2] + 0.2 * rng.standard_normal(M)
+X[:, 4] = 7.0
+SETTINGS = {"n_features_to_select": 6, "sample_size": 150, "random_state": 3}
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return belief.select(X, Y, **SETTINGS)
+
+
+def same(a, b, rtol=1e-9):
+    assert a.task == b.task == "regression"
+    np.testing.assert_array_equal(a.selected, b.selected)
+    for name in ("weights", "se", "noise"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=rtol, atol=1e-9 * b.se.max())
+    np.testing.assert_allclose(a.scores, b.scores, rtol=max(rtol, 1e-7), atol=1e-9)
+    np.testing.assert_allclose(a.p_value, b.p_value, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("change", [np.exp, lambda y: 5 * y - 3, np.cbrt, lambda y: np.argsort(np.argsort(y)) + 0.5])
+def test_a_monotone_change_of_the_target(reference, change):
+    same(belief.select(X, change(Y), **SETTINGS), reference)
+
+
+def test_a_target_turned_round(reference):
+    same(belief.select(X, -Y, **SETTINGS), reference)
+
+
+def test_shift_and_scale_of_features():
+    a = belief.select(X, Y, scale="standard", **SETTINGS)
+    b = belief.select(X * 1e3 ** rng.integers(-2, 3, F) + rng.integers(-5, 5, F), Y, scale="standard", **SETTINGS)
+    same(a, b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_any_number_of_threads(reference, n_jobs):
+    same(belief.select(X, Y, n_jobs=n_jobs, **SETTINGS), reference)
+
+
+@pytest.mark.parametrize("n_blocks", [2, 7, 130])
+def test_any_number_of_blocks(reference, n_blocks):
+    same(belief.select(np.array_split(X, n_blocks), Y, **SETTINGS), reference)
+
+
+def test_sparse_and_dense():
+    thin = np.where(rng.random((M, F)) < 0.3, X, 0.0)
+    same(belief.select(sp.csr_array(thin), Y, **SETTINGS), belief.select(thin, Y, **SETTINGS))
+
+
+def test_settings_of_classes_do_not_matter(reference):
+    same(belief.select(X, Y, sampling="proportional", neighborhood="per_class", **SETTINGS), reference)
+    assert reference.settings["sampling"] == "random"
+    assert reference.settings["neighborhood"] == "pooled"
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "svm"])
+def test_files(tmp_path, reference, form):
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(F)]).assign(y=Y)
+    file = tmp_path / f"table.{form}"
+    if form == "svm":
+        from sklearn.datasets import dump_svmlight_file
+
+        dump_svmlight_file(X, Y, str(file), zero_based=True)
+    else:
+        (frame.to_csv if form == "csv" else frame.to_parquet)(file, index=False)
+    label = {} if form == "svm" else {"label": "y"}
+    same(belief.select(file, **label, **SETTINGS), reference)
+    same(belief.select(frame, label="y", **SETTINGS), reference)
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path, reference):
+    for _ in range(2):
+        same(belief.select(X, Y, checkpoint=tmp_path / "notes", **SETTINGS), reference)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        belief.select(X, Y**3 + X[:, 5], checkpoint=tmp_path / "notes", **SETTINGS)
+
+
+# --- noise ---
+
+
+def planted(seed, kind):
+    make = np.random.default_rng(seed)
+    X = make.random((1000, 40)) if kind == "uniform" else make.standard_normal((1000, 40))
+    if kind == "yes and no":
+        X = (X > 0).astype(float)
+    y = {"nothing": 0.0, "copies": 3 * X[:, 0]}.get(kind, 2 * X[:, 0] + X[:, 1] * X[:, 2])
+    if kind == "copies":
+        X[:, 1:15] = X[:, :1] + 0.1 * make.standard_normal((1000, 14))
+    return X, y + 0.3 * make.standard_normal(1000)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "normal", "uniform", "yes and no", "copies"])
+def test_p_values_of_noise_are_honest_beside_whatever_is_relevant(kind):
+    """Noise has a raw z of -4 beside 15 copies of a strong feature, for it must give way to them in the search."""
+    results = [belief.select(*planted(seed, kind), 5, random_state=0) for seed in range(4)]
+    p = np.concatenate([r.p_value[15:] for r in results])
+    assert np.mean(p < 0.05) <= 0.11
+    assert np.mean(p < 0.5) > 0.2  # nor are they all 1
+    if kind not in ("nothing", "copies"):
+        assert all(r.p_value[0] < 1e-3 for r in results)
+
+
+def test_the_automatic_number():
+    X, y = planted(0, "normal")
+    assert set(belief.select(X, y, "auto", random_state=0).selected) == {0, 1, 2}
+    X, y = planted(0, "nothing")
+    with pytest.warns(UserWarning, match="No feature can be told from noise"):
+        assert len(belief.select(X, y, "auto", random_state=0).selected) == 1
+
+
+def test_the_sample_grows_until_it_has_settled():
+    make = np.random.default_rng(0)
+    X = make.standard_normal((20_000, 10))
+    found = belief.select(X, 2 * X[:, 0] + X[:, 1] + make.standard_normal(20_000), 2, random_state=0)
+    assert set(found.selected) == {0, 1}
+    assert found.stopped == "settled"
+
+
+# --- which task it is ---
+
+LETTERS = np.array(["a", "b"])[rng.integers(0, 2, M)]
+MANY = np.arange(M) // 5
+
+
+@pytest.mark.parametrize(
+    ("y", "task"),
+    [
+        (LETTERS, "classification"),
+        (LETTERS == "a", "classification"),
+        (np.arange(M) % 20, "classification"),
+        (np.arange(M) % 20 + 0.0, "classification"),
+        (pd.Series(np.round(Y)).astype("category"), "classification"),
+        (pd.Series(np.round(Y, 1)).astype("category"), "classification"),
+        (np.arange(M), "regression"),
+        (np.arange(M) % 3 / 2, "regression"),
+        (Y, "regression"),
+        (Y.astype(np.float32), "regression"),
+        (Y.tolist(), "regression"),
+        (pd.Series(Y), "regression"),
+        (pl.Series(Y), "regression"),
+        (pa.chunked_array([Y[:9], Y[9:]]), "regression"),
+        (np.array([Decimal(str(v)) for v in Y.round(3)]), "regression"),
+        (np.array([Fraction(int(1000 * v), 1000) for v in Y]), "regression"),
+    ],
+)
+def test_auto_sees_what_the_target_is(y, task):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "n_neighbors")
+        result = belief.select(X, y, 2, random_state=0)
+    assert result.task == task
+    assert len(result.classes) == (0 if task == "regression" else len(set(np.asarray(y).tolist())))
+    assert len(result.quantiles) == (21 if task == "regression" else 0)
+    assert belief.Result.from_dict(result.to_dict()).task == task
+
+
+@pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")
+def test_many_whole_numbers_are_classes_as_scikit_learn_says_but_there_is_a_word_of_doubt():
+    with pytest.warns(UserWarning, match="52 different whole numbers, which are taken for classes"):
+        assert belief.select(X, MANY, 2, random_state=0).task == "classification"
+    assert belief.select(X, MANY, 2, task="regression", random_state=0).task == "regression"
+
+
+def test_the_task_is_as_it_was_said():
+    assert belief.select(X, Y > 0, 2, task="classification", random_state=0).task == "classification"
+    whole = belief.select(X, np.round(Y), 2, task="regression", random_state=0)
+    assert whole.task == "regression"
+    text = belief.select(X, np.round(Y).astype(str), 2, task="regression", random_state=0)
+    np.testing.assert_array_equal(text.weights, whole.weights)
+
+
+DAYS = pd.date_range("2020", periods=M)
+REFUSED = {
+    "NaN": (np.where(np.arange(M) == 7, np.nan, Y), r"y contains NaN \(first in row 7\)"),
+    "infinity": (np.where(np.arange(M) == 7, np.inf, Y), r"y contains infinity \(first in row 7\)"),
+    "one value": (np.full(M, 2.5), "y has one value only, 2.5"),
+    "text": (LETTERS, "y holds classes, such as 'a', but task='regression' needs numbers"),
+    "booleans": (LETTERS == "a", "y holds classes, such as False, but task='regression'"),
+    "categories of text": (pd.Series(LETTERS).astype("category"), "holds classes, such as 'a'"),
+    "some text": (np.array([*Y.astype(str)[1:], "high"]), "holds classes, such as 'high'"),
+    "NaN as text": (np.array([*Y.astype(str)[1:], "nan"]), "contains NaN"),
+    "dates": (DAYS, "y holds dates or times"),
+    "dates as objects": (np.array([datetime.date(2020, 1, 1)] * M), "y holds dates or times"),
+    "times": (DAYS - DAYS[0], "y holds dates or times"),
+    "two columns": (np.column_stack([Y, Y]), "one class or number per row"),
+    "None": (np.array([None, *Y[1:]], object), r"missing value \(first in row 0\)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_targets_of_no_use_are_refused_in_one_sentence(name):
+    y, said = REFUSED[name]
+    with pytest.raises(ValueError, match=said) as error:
+        belief.select(X, y, 2, task="regression")
+    assert "\n" not in str(error.value)
+    with pytest.raises(ValueError, match=said):
+        BeliefSelector(2, task="regression").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "task", "said"),
+    [
+        (Y, "classification", "looks like a regression target.*say task='regression'"),
+        (DAYS, "auto", "y holds dates or times"),
+        (DAYS, "classification", "260 different dates in 260 rows"),
+        (np.full(M, 2.5), "auto", "y has one value only"),
+        (Y, "ranking", "task must be 'auto', 'classification' or 'regression'; got 'ranking'"),
+        (Y, None, "task must be .* got None"),
+    ],
+)
+def test_what_else_is_refused(y, task, said):
+    with pytest.raises(ValueError, match=said):
+        belief.select(X, y, 2, task=task)
+
+
+def test_dates_in_a_file_are_refused(tmp_path):
+    pq.write_table(pa.table({"x": X[:, 0], "when": pa.array(DAYS)}), tmp_path / "dates.parquet")
+    with pytest.raises(ValueError, match=r"column 'when' has the type timestamp.*no class and no number"):
+        belief.select(tmp_path / "dates.parquet", label="when")
+
+
+def test_decimals_and_dictionaries_in_a_file(tmp_path):
+    prices = pa.array([Decimal(f"{v:.2f}") for v in Y])
+    pq.write_table(pa.table({"x": X[:, 0], "z": X[:, 1], "price": prices}), tmp_path / "prices.parquet")
+    assert belief.select(tmp_path / "prices.parquet", label="price", n_features_to_select=1).task == "regression"
+    codes = pa.array(np.round(Y)).dictionary_encode()
+    pq.write_table(pa.table({"x": X[:, 0], "z": X[:, 1], "code": codes}), tmp_path / "codes.parquet")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "n_neighbors")
+        result = belief.select(tmp_path / "codes.parquet", label="code", n_features_to_select=1)
+    assert result.task == "classification"
+
+
+def test_whole_numbers_of_a_csv_file_that_become_fractions_further_down(tmp_path, monkeypatch):
+    monkeypatch.setattr("belief.data.tabular.CSV_BYTES", 1 << 10)
+    y = np.arange(M) + np.where(np.arange(M) > 200, 0.5, 0.0)
+    lines = [f"{x:.4f},{z:.4f},{t:g}" for x, z, t in zip(X[:, 0], X[:, 1], y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,z,y", *lines]))
+    with pytest.raises(ValueError, match="mend it, or say task='regression'"):
+        belief.select(tmp_path / "t.csv", label="y")
+    found = belief.select(tmp_path / "t.csv", label="y", n_features_to_select=1, task="regression")
+    assert found.quantiles[-1] == M - 0.5
+
+
+def test_labels_in_blocks_decide_together():
+    labels = Labels("y")
+    labels.add(np.array([1, 2, 3]))
+    labels.add(np.array([1.5, 2.0]))
+    target, t = labels.target()
+    assert isinstance(target, Numeric)
+    np.testing.assert_allclose(t, [0, 0.625, 1, 0.25, 0.625])
+
+
+# --- the faces ---
+
+
+@pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
+@pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
+@parametrize_with_checks([BeliefSelector(task="regression"), BeliefSelector(task="classification")], xfail_strict=True)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_tags_say_what_it_is_for():
+    def tags(task):
+        found = BeliefSelector(task=task).__sklearn_tags__()
+        return found.classifier_tags is not None, found.regressor_tags is not None
+
+    assert [tags(task) for task in ("auto", "classification", "regression")] == [
+        (True, True), (True, False), (False, True),
+    ]  # fmt: skip
+
+
+def test_in_a_pipeline_and_a_search():
+    pipe = make_pipeline(BeliefSelector(2, random_state=0), Ridge())
+    linear = X[:, 5] + X[:, 6] + X[:, 7] + 0.1 * rng.standard_normal(M)
+    search = GridSearchCV(pipe, {"beliefselector__n_features_to_select": [1, 3]}, cv=3).fit(X, linear)
+    assert search.best_params_["beliefselector__n_features_to_select"] == 3
+    assert search.best_score_ > 0.9
+    selector = search.best_estimator_[0]
+    assert selector.result_.task == "regression"
+    assert not hasattr(selector, "classes_")
+
+
+@pytest.mark.filterwarnings("default")  # they are part of what it says
+def test_the_command_line(tmp_path, capsys):
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    X.assign(y=y).to_csv(tmp_path / "d.csv", index=False)
+    argv = ["select", str(tmp_path / "d.csv"), "--label", "y", "--top", "3", "--seed", "0", "--quiet"]
+    assert main([*argv, "--task", "regression"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == "regression: 442 rows, 10 features, a target from 25 to 346; seed 0"
+    assert main(argv) == 0
+    out = capsys.readouterr()
+    assert out.out.startswith("classification: 442 rows, 10 features, 214 classes")
+    assert "say so with --task regression" in out.err
+    X.assign(y=y + 0.5).to_csv(tmp_path / "d.csv", index=False)
+    assert main(argv) == 0
+    assert capsys.readouterr().out.startswith("regression: ")
+    assert main([*argv, "--task", "classification"]) == 1
+    assert "say --task regression" in capsys.readouterr().err
+
+
+def test_explain_says_why(reference):
+    lines = reference.explain()
+    assert lines[0]["why"].startswith("taken")
+    assert {line["feature"] for line in lines} >= set(reference.selected_names)
