@@ -31,7 +31,9 @@ from belief.baselines import RReliefF
 
 SEEDS = (0, 1, 2, 3, 4)
 FOLD_SEEDS = (0, 1, 2)
-NEIGHBOURS = {"auto": "auto", "40": 40, "m/8": 8, "m/4": 4}  # k, or what the rows are divided by
+NEIGHBOURS: dict[str, Callable[[int], int | str]] = {
+    "auto": lambda m: "auto", "40": lambda m: 40, "m/8": lambda m: m // 8, "m/4": lambda m: m // 4,
+}  # fmt: skip
 CELLS = Path(__file__).with_suffix(".json")
 PAGE = HOME / "docs" / "experiments" / "regression.md"
 
@@ -43,27 +45,32 @@ Made = tuple[Array, Array, int]  # the table, the target, and how many of its fi
 
 
 def friedman(rng: np.random.Generator) -> Made:
+    """Friedman's first: a sine of a product, a square, and two linear terms."""
     X = rng.random((2000, 50))
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     return X, y + rng.standard_normal(2000), 5
 
 
 def product(rng: np.random.Generator) -> Made:
+    """A product of two, and a linear term."""
     X = rng.standard_normal((2000, 60))
     return X, X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.standard_normal(2000), 3
 
 
 def weak(rng: np.random.Generator) -> Made:
+    """Ten linear terms that together explain less than half."""
     X = rng.standard_normal((2000, 100))
     return X, 0.3 * X[:, :10].sum(axis=1) + rng.standard_normal(2000), 10
 
 
 def exponential(rng: np.random.Generator) -> Made:
+    """The product behind exp, so that a few rows have nearly all of the range."""
     X, y, n = product(rng)
     return X, np.exp(y), n
 
 
 def wide(rng: np.random.Generator) -> Made:
+    """Five linear terms of 500 columns."""
     X = rng.standard_normal((1000, 500))
     return X, X[:, :5].sum(axis=1) + rng.standard_normal(1000), 5
 
@@ -80,7 +87,8 @@ KINDS: dict[str, Callable[[np.random.Generator], Made]] = {
 # --- who selects ---
 
 
-def with_belief(X: Array, y: Array, n: int, **settings: Any) -> Array:
+def with_belief(X: Array, y: Array, n: int | str, **settings: Any) -> Array:
+    """BELIEF with the defaults, but for the settings given."""
     return belief.select(X, y, n, task="regression", random_state=0, **settings).selected
 
 
@@ -110,6 +118,7 @@ def found(method: str, kind: str, seed: int) -> float:
 
 
 def diabetes() -> tuple[Array, Array]:
+    """scikit-learn's."""
     return load_diabetes(return_X_y=True)
 
 
@@ -135,6 +144,11 @@ MODELS = {
 }
 
 
+def ways_of(data: str) -> list[str | None]:
+    """All features, and numbers of neighbours to try; shares of many rows would be no neighbours."""
+    return [None, *NEIGHBOURS] if data.startswith("diabetes") else [None, "auto", "40"]
+
+
 def worth(data: str, n_neighbors: str | None, seed: int) -> dict[str, float]:
     """Cross-validated R² of each model, and how many features there were; None: with all features."""
     X, y = DATA[data]()
@@ -149,17 +163,15 @@ def worth(data: str, n_neighbors: str | None, seed: int) -> dict[str, float]:
 
 def chosen(X: Array, y: Array, n_neighbors: str) -> Array:
     """The features of the automatic number."""
-    k = NEIGHBOURS[n_neighbors]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that no feature can be told from noise
-        return with_belief(X, y, "auto", n_neighbors=len(X) // k if n_neighbors.startswith("m/") else k)  # type: ignore
+        return with_belief(X, y, "auto", n_neighbors=NEIGHBOURS[n_neighbors](len(X)))
 
 
 def found_by_k(n_neighbors: str, kind: str, seed: int) -> float:
     """As `found`, of the first 400 rows, with another number of neighbours."""
     X, y, n = KINDS[kind](np.random.default_rng(seed))
-    k = NEIGHBOURS[n_neighbors]
-    S = with_belief(X[:400], y[:400], n, n_neighbors=400 // k if n_neighbors.startswith("m/") else k)  # type: ignore
+    S = with_belief(X[:400], y[:400], n, n_neighbors=NEIGHBOURS[n_neighbors](400))
     return float(np.mean(np.isin(np.arange(n), S)))
 
 
@@ -236,7 +248,7 @@ def cells() -> Iterator[tuple[str, Callable[[], Any]]]:
                 yield f"by k | {k} | {kind} | {seed}", partial(found_by_k, k, kind, seed)
     for data in DATA:
         for seed in FOLD_SEEDS:
-            for way in (None, *NEIGHBOURS):
+            for way in ways_of(data):
                 yield f"worth | {way} | {data} | {seed}", partial(worth, data, way, seed)
     for kind in NOISES:
         for seed in SEEDS:
@@ -246,6 +258,7 @@ def cells() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def compute() -> Answers:
+    """All answers; only those that are missing are computed."""
     kept = Answers(CELLS, {"seeds": SEEDS, "folds": FOLD_SEEDS})
     for name, answer in cells():
         kept.get(name, answer)
@@ -259,6 +272,7 @@ def mean(kept: Answers, start: str, part: str | None = None) -> float:
 
 
 def table_of(kept: Answers, what: str, ways: Any, kinds: Any) -> str:
+    """Ways by kinds, the means over the seeds."""
     lines = [[way, *(f"{mean(kept, f'{what} | {way} | {kind} | '):.2f}" for kind in kinds)] for way in ways]
     for line, way in zip(lines, ways, strict=True):
         line.append(f"{np.mean([mean(kept, f'{what} | {way} | {kind} | ') for kind in kinds]):.3f}")
@@ -266,9 +280,10 @@ def table_of(kept: Answers, what: str, ways: Any, kinds: Any) -> str:
 
 
 def table_of_worth(kept: Answers) -> str:
+    """R² by data and way."""
     lines = []
     for data in DATA:
-        for way in (None, *NEIGHBOURS):
+        for way in ways_of(data):
             start = f"worth | {way} | {data} | "
             said = "all features" if way is None else f"automatic number, k = {way}"
             lines.append([data, said, f"{mean(kept, start, 'features'):.1f}"])
@@ -277,6 +292,7 @@ def table_of_worth(kept: Answers) -> str:
 
 
 def table_of_noise(kept: Answers) -> str:
+    """What noise looks like, by what is beside it."""
     names = ("z", "spread", "p05", "p001")
     lines = [[kind, *(f"{mean(kept, f'noise | {kind} | ', name):.3f}" for name in names)] for kind in NOISES]
     return table(["noise beside", "mean of raw z", "its spread", "p < 0.05", "p < 0.001"], lines)
