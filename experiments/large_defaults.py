@@ -141,12 +141,17 @@ def on_slices(answers: Answers) -> str:
     return table(["F1, weighted · plain mean", "features", *KEPT, DEFAULTS], lines)
 
 
+def cell(answers: Answers, key: str) -> str:
+    """How many features matter, and the rows sampled; a dash where that was not run."""
+    found = answers.answers.get(key)
+    return "–" if found is None else f"{found['relevant']} ({found['sample']:,})"
+
+
 def on_look_alikes(answers: Answers) -> str:
     """How many features matter, of 10 and of 50."""
     lines = []
     for name in LOOK_ALIKES:
-        found = [answers.answers[f"{name} | {way} | {n}"] for n in SIZES[:2] for way in WAYS]
-        lines.append([name, *(f"{x['relevant']} ({x['sample']:,})" for x in found)])
+        lines.append([name, *(cell(answers, f"{name} | {way} | {n}") for n in SIZES[:2] for way in WAYS)])
     return table(["features that matter (rows sampled)", *(f"of {n}, {way}" for n in SIZES[:2] for way in WAYS)], lines)
 
 
@@ -155,8 +160,8 @@ def by_sample(answers: Answers) -> str:
     lines = []
     for name in SAMPLED:
         for way in WAYS:
-            found = [answers.answers[f"{name} | {way} | {SIZES[2]} | sample {x}"] for x in SAMPLES]
-            lines.append([name, way, *(f"{x['relevant']} ({x['sample']:,})" for x in found)])
+            keys = [f"{name} | {way} | {SIZES[2]} | sample {x}" for x in SAMPLES]
+            lines.append([name, way, *(cell(answers, key) for key in keys)])
     return table(["of 100, matter (rows sampled)", "settings", *map(str, SAMPLES)], lines)
 
 
@@ -176,6 +181,6 @@ if __name__ == "__main__":
         raise SystemExit("Set BELIEF_DATA to the folder with the public data sets.")
     warnings.simplefilter("ignore")  # few steps of the SVM, classes with fewer rows than neighbours
     kept = Answers(ANSWERS, configuration())
-    for key, cell in cells().items():
-        kept.get(key, cell)
+    for key, compute in cells().items():
+        kept.get(key, compute)
     write(kept)

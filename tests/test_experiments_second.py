@@ -166,3 +166,14 @@ def test_what_the_page_says_is_not_met(it):
     assert [
         (x["sample"], x["larger"]) for x in runs if x["stopped"] == "settled" and x["larger"] < 8 * x["sample"]
     ] == [(8000, 32000)]
+
+
+def test_the_pages_of_large_problems_show_the_defaults(it, data_home, monkeypatch):
+    monkeypatch.setenv("BELIEF_DATA", str(data_home))
+    monkeypatch.syspath_prepend(HOME)
+    module = importlib.import_module("large_defaults")
+    answers = kept(module, it["common"])
+    large, sampling = ((module.FOLDER / f"{page}.md").read_text() for page in ("large", "sampling"))
+    assert module.on_slices(answers) in large
+    assert module.on_look_alikes(answers) in large
+    assert module.by_sample(answers) in sampling
