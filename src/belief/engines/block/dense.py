@@ -39,6 +39,23 @@ GROUP_ROWS = 64  # for each group: of so many rows the sums of groups are added 
 FEW_LEVELS = 64  # levels counted in a small table; a feature with more is sorted
 
 
+class _Groups:
+    """What is added up of n groups of rows, piece after piece; one that nobody asks for, where there is none."""
+
+    def __init__(self, n: int, n_features: int) -> None:
+        self.n = n
+        self.count, self.total = np.zeros((2, max(n, 1), n_features))  # present values, and Σ(x - origin)
+        self.origin = np.full(n_features, np.nan)  # the first mean there is
+
+    def add(self, columns: slice, moments: Array, total: Array, present: Array) -> None:
+        """Add the present values of some features, and Σ(x - mean) by the mean of this piece."""
+        there, mean, origin = moments[0] > 0, moments[1], self.origin[columns]
+        origin[there & np.isnan(origin)] = mean[there & np.isnan(origin)]
+        self.count[:, columns] += present
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities are refused when all is read, by name
+            self.total[:, columns] += total + present * np.where(there, mean - origin, 0.0)
+
+
 class DenseEngine(ThreadedEngine):
     """The BlockEngine protocol over a Source of dense rows; over all rows, the Engine protocol."""
 
@@ -61,32 +78,30 @@ class DenseEngine(ThreadedEngine):
 
     def _describe(self, n: int, pieces: Sequence[tuple[int, int]]) -> list[Summary]:
         """Summaries of some pieces, to be merged one by one; the levels and the n groups of all are in the last."""
-        rows, F = slice(pieces[0][0], pieces[-1][1]), self.n_features
-        group = self.targets[rows].astype(np.int32) if n else np.zeros(rows.stop - rows.start, np.int32)
-        by = dense.Grouped(np.zeros((max(n, 1), F)), np.zeros((max(n, 1), F)), np.full(F, np.nan))
-        levels, found = [Levels.zero()], []
-        for a, b in pieces:
-            found.append(self._moments(np.arange(a, b), group[a - rows.start : b - rows.start], n, by, levels))
-        count = np.bincount(group, minlength=n)[:n, None] - by.absent[:n]
-        last = replace(found[-1], levels=Levels.merged(levels), group_count=count, group_sum=by.total[:n])
-        return [*found[:-1], replace(last, origin=by.origin)]
+        by, levels = _Groups(n, self.n_features), [Levels.zero()]
+        found = [self._moments(np.arange(a, b), by, levels) for a, b in pieces]
+        count, total = by.count[:n], by.total[:n]
+        last = replace(found[-1], levels=Levels.merged(levels), group_count=count, group_sum=total, origin=by.origin)
+        return [*found[:-1], last]
 
-    def _moments(self, ids: Array, group: Array, n_groups: int, by: dense.Grouped, levels: list[Levels]) -> Summary:
+    def _moments(self, ids: Array, by: _Groups, levels: list[Levels]) -> Summary:
         """The moments of some rows; what is known of groups is added to `by`, and levels to the list."""
-        zero, out = Summary.zero(self.n_features), np.empty((7, self.n_features))
+        group = self.targets[ids].astype(np.int32) if by.n else np.zeros(len(ids), np.int32)
+        out, in_group = np.empty((7, self.n_features)), np.bincount(group, minlength=len(by.count))[:, None]
         for a, b in spans(self.n_features, CHUNK):
             X, rows, at = self.source.rows(ids, a, b)
             lo, hi = int(rows[0]), int(rows[-1]) + 1
-            part = np.empty((7, b - a))
-            dense.moments(X, lo, hi, at, at + b - a, part, group, a, by)
+            part, total, absent = np.empty((7, b - a)), *np.zeros((2, len(by.count), b - a))
+            dense.moments(X, lo, hi, at, at + b - a, part, group, total, absent)
             out[:, a:b] = part
+            by.add(slice(a, b), part, total, in_group - absent)
             columns = np.flatnonzero(self.discrete[a:b])
             if len(columns):
-                levels.append(_levels(X[lo:hi], columns + at, columns + a, group, n_groups))
+                levels.append(_levels(X[lo:hi], columns + at, columns + a, group, by.n))
         count, mean, m2, minimum, maximum, nonzero, between = out
         return replace(
-            zero, m=len(ids), count=count, mean=mean, m2=m2, minimum=minimum, maximum=maximum, nonzero=nonzero,
-            between=between > 0,
+            Summary.zero(self.n_features), m=len(ids), count=count, mean=mean, m2=m2, minimum=minimum, maximum=maximum,
+            nonzero=nonzero, between=between > 0,
         )  # fmt: skip
 
     def _values(self) -> Iterator[Array]:

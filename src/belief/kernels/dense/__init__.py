@@ -6,12 +6,11 @@ where it lies, and a block gathered from elsewhere looks the same. A missing val
 
 from belief.kernels.dense.collisions import Reach, collisions, half_hits
 from belief.kernels.dense.distance import Geometry, distances, embed, hashes, match
-from belief.kernels.dense.summary import Grouped, gather, levels, moments
+from belief.kernels.dense.summary import gather, levels, moments
 from belief.kernels.dense.tally import Sums, tally
 
 __all__ = [
     "Geometry",
-    "Grouped",
     "Reach",
     "Sums",
     "collisions",

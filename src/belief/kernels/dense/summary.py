@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
@@ -19,16 +17,8 @@ def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
             out[i, j] = x[columns[j]]
 
 
-class Grouped(NamedTuple):
-    """What is added up of each group of rows, over many calls."""
-
-    absent: Array  # (groups, features), the missing values
-    total: Array  # (groups, features), Σ(x - origin)
-    origin: Array  # (features), the first mean there is; NaN before
-
-
 @njit(cache=True, nogil=True)
-def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array, first: int, by: Grouped) -> None:
+def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array, total: Array, absent: Array) -> None:
     """Moments of columns a to b over rows lo to hi, into out (7, b - a).
 
     Those are count, mean, M2, minimum, maximum, non-zeros, and the values between the minimum and the maximum.
@@ -36,7 +26,7 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array
     Parameters
     ----------
     group : the group of each of the rows
-    first : the feature that column a is; the sums of groups are added to from there
+    total, absent : (groups, b - a) zeros, to which Σ(x - mean) and the missing values of each group are added
     """
     n = b - a
     # separate arrays and short loops: each runs in vector lanes, and the row stays in the cache
@@ -55,43 +45,25 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array
             most[j] = most[j] if most[j] >= x[j] or x[j] != x[j] else x[j]
         for j in range(n):
             nonzero[j] += x[j] != 0.0
+    missing = 0.0
     for j in range(n):
         mean[j] = mean[j] / count[j] if count[j] > 0.0 else 0.0
-    some_missing = count.min() < hi - lo
-    total, absent = np.zeros((len(by.total), n)), np.zeros((len(by.total) if some_missing else 0, n))
+        missing += hi - lo - count[j]
     for i in range(lo, hi):
-        x, g = X[i, a:b], group[i - lo]
+        x, of_group, not_there = X[i, a:b], total[group[i - lo]], absent[group[i - lo]]
         for j in range(n):
             d = np.float64(x[j]) - mean[j]
             m2[j] += d * d if d == d else 0.0
-            total[g, j] += d if d == d else 0.0
-        if some_missing:
+            of_group[j] += d if d == d else 0.0
+        if missing > 0.0:
             for j in range(n):
-                absent[g, j] += x[j] != x[j]
+                not_there[j] += x[j] != x[j]
         for j in range(n):
             between[j] += x[j] > least[j] and x[j] < most[j]
     for j in range(n):  # one by one: assigning whole rows takes seconds to compile
         out[0, j], out[1, j], out[2, j], out[5, j] = count[j], mean[j], m2[j], nonzero[j]
         out[6, j] = between[j]
         out[3, j], out[4, j] = least[j], most[j]  # NaN where nothing is present: the maximum is not above the minimum
-    add_groups(group, count, mean, total, absent, first, by)
-
-
-@njit(cache=True, nogil=True)
-def add_groups(group: Array, count: Array, mean: Array, total: Array, absent: Array, first: int, by: Grouped) -> None:
-    """Add sums of x - mean, and of missing values if there are any, to those of x - origin, from feature `first` on."""
-    rows = np.zeros(len(total))
-    for g in group:
-        rows[g] += 1.0
-    for j in range(len(mean)):
-        if count[j] > 0.0 and by.origin[first + j] != by.origin[first + j]:
-            by.origin[first + j] = mean[j]
-    for g in range(len(total)):
-        for j in range(len(mean)):
-            missing = absent[g, j] if len(absent) else 0.0
-            there = rows[g] - missing
-            by.absent[g, first + j] += missing
-            by.total[g, first + j] += total[g, j] + there * (mean[j] - by.origin[first + j]) if there > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
