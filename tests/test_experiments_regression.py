@@ -1,0 +1,57 @@
+"""The experiment of numeric targets: the page is that of the answers, and what it says holds."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FILE = Path(__file__).parents[1] / "experiments" / "regression.py"
+
+
+@pytest.fixture(scope="module")
+def regression():
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.syspath_prepend(FILE.parent)
+    spec = importlib.util.spec_from_file_location("experiments_regression", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    monkeypatch.undo()
+
+
+@pytest.fixture(scope="module")
+def kept(regression):
+    found = regression.Answers(regression.CELLS, {"seeds": regression.SEEDS, "folds": regression.FOLD_SEEDS})
+    assert found.answers, "regression.json is of another configuration: run experiments/regression.py again"
+    return found
+
+
+def test_the_published_page_is_that_of_the_answers(regression, kept):
+    page = regression.PAGE.read_text()
+    for text in regression.page(kept).values():
+        assert text in page
+
+
+def test_what_the_page_says_in_words(regression, kept):
+    def mean(method):
+        return np.mean([regression.mean(kept, f"found | {method} | {kind} | ") for kind in regression.KINDS])
+
+    assert mean("BELIEF") >= 0.97
+    assert all(mean(other) < mean("BELIEF") for other in regression.METHODS if other != "BELIEF")
+    for kind in regression.NOISES:
+        assert regression.mean(kept, f"noise | {kind} | ", "p05") <= 0.065 + 1e-9
+    for m, F in regression.SIZES:
+        assert kept.answers[f"speed | {m} x {F}"] <= 1.1
+
+
+@pytest.mark.parametrize("kind", ["product and a linear term, 2,000 x 60", "exp of the product, 2,000 x 60"])
+def test_products_are_found_and_a_test_of_single_columns_does_not_find_them(regression, kind):
+    assert regression.found("BELIEF", kind, 100) == 1.0
+    assert regression.found("F test", kind, 100) < 1.0
+
+
+def test_one_more_answer_is_what_is_computed_now(regression, kept):
+    kind = regression.NOISES[0]
+    now = regression.noise(kind, 0)
+    assert now == pytest.approx(kept.answers[f"noise | {kind} | 0"], abs=1e-6)
