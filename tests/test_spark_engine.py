@@ -132,8 +132,8 @@ def test_vectors_of_every_kind(spark, kind, zeros):
     same(belief.select(vectors(spark, X, y, dense), label="label", **chosen), belief.select(X, y, **chosen))
 
 
-@pytest.mark.parametrize("stratify", [False, True])
-def test_plain_columns(spark, stratify):
+@pytest.mark.parametrize("sampling", ["balanced", "random", "proportional"])
+def test_plain_columns(spark, sampling):
     import pandas as pd
 
     X, y = table()
@@ -147,7 +147,7 @@ def test_plain_columns(spark, stratify):
     plain = frame.assign(y=y).astype(object)
     df = spark.createDataFrame(plain.where(plain.notna(), None))
     df = df.selectExpr(*[f"cast({c} as double) {c}" for c in frame.columns[:8]], "word", "yes", "whole", "y")
-    chosen = {"n_features_to_select": 5, "random_state": 1, "stratify": stratify, "sample_size": 40}
+    chosen = {"n_features_to_select": 5, "random_state": 1, "sampling": sampling, "sample_size": 40}
     got = belief.select(df, label="y", **chosen)
     wanted = belief.select(frame, y, **chosen)
     same(got, wanted)
@@ -289,7 +289,7 @@ BAD = {
     "column type": (lambda df: df.selectExpr("array(1) a", "label"), {}, "'a' has the type array<int>, but must be"),
     "regression": (
         lambda df: df.selectExpr("features", "cast(monotonically_increasing_id() as double) + 0.5 label"),
-        {}, "looks like a regression target",
+        {"task": "classification"}, "looks like a regression target",
     ),
     "twice": (lambda df: df.selectExpr("features", "label", "1 Label"), {}, r"the columns \['label', 'Label'\] of"),
     "twin": (lambda df: df.selectExpr("1 a", "2 A", "label"), {}, r"tell the columns \['a', 'A'\] .* apart: rename"),
