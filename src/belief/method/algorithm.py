@@ -21,7 +21,7 @@ import numpy as np
 from belief.method.alone import alone_p
 from belief.method.arrays import Array
 from belief.method.confidence import Null, Stands, p_values, q_values, threshold
-from belief.method.copies import COPIED, LOOKED_AT, copied_hits, is_by_chance, log_equal
+from belief.method.copies import COPIED, LOOKED_AT, TOO_FEW, copied_hits, is_by_chance, log_equal
 from belief.method.difference import Difference
 from belief.method.growing import Reach, Step, next_step, rivals
 from belief.method.null import CHUNK, bias, pair_weights, pull, rates, rates_by_degree, rows_for, scale, sharing
@@ -251,7 +251,7 @@ class _Run:
         copied = copied_hits(self.found.d2, classes)
         for c in np.flatnonzero(copied >= COPIED)[:1]:
             rows = self.sample.row[: len(classes)][classes == c][:LOOKED_AT]
-            if is_by_chance(self._log_equal(rows), int(self.target.counts[c])):
+            if len(rows) < TOO_FEW or is_by_chance(self._log_equal(rows), int(self.target.counts[c])):
                 continue
             name = self.target.names.tolist()[c]
             warn(

@@ -17,6 +17,7 @@ COPIED = 0.1  # the share of the hits of a class that are copies from which on i
 CHANCE = 0.5  # copies a row may be expected to have by chance before they are taken as natural
 COLUMNS = 2  # the stream of the keys of the columns
 LOOKED_AT = 512  # sampled rows of a class that are compared with one another
+TOO_FEW = 50  # queries of a class say nothing of its copies
 
 
 def column_keys(columns: Array) -> Array:
