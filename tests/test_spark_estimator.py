@@ -87,7 +87,7 @@ def test_every_param_has_setter_getter_doc_and_keyword():
         "featuresCol": "f", "inputCols": ["a"], "labelCol": "l", "outputCol": "o", "numTopFeatures": 3,
         "numNeighbors": 4, "sampleSize": 0.5, "batchSize": 0.1, "neighborhood": "pooled", "scale": "none",
         "redundancy": None, "theta": 0.3, "eta": 3, "kappa": 0.5, "discreteFeatures": [1, 2], "seed": 5,
-        "sampling": "random", "classWeight": {"a": 2, "b": 1}, "staging": "disk",
+        "sampling": "random", "classWeight": {"a": 2, "b": 1}, "staging": "disk", "copies": "merge", "task": "regression",
     }  # fmt: skip
     assert {p.name for p in selector.params} == set(values) == set(inspect.signature(BeliefSelector).parameters)
     for name, value in values.items():
@@ -118,11 +118,11 @@ def test_numpy_values_are_plain_ones():
     [
         (
             {"numNeighbors": "ten"},
-            TypeError,
-            "for param \"numNeighbors\". It must be an integer of at least 1; got 'ten'.",
+            ValueError,
+            "numNeighbors must be 'auto' or an integer of at least 1; got 'ten'.",
         ),
-        ({"numNeighbors": 0}, ValueError, "numNeighbors must be an integer of at least 1; got 0."),
-        ({"theta": "most"}, ValueError, "theta must be 'mean' or a number of at least 0; got 'most'."),
+        ({"numNeighbors": 0}, ValueError, "numNeighbors must be 'auto' or an integer of at least 1; got 0."),
+        ({"theta": "most"}, ValueError, "theta must be 'auto', 'mean' or a number of at least 0; got 'most'."),
         ({"seed": 1.5}, TypeError, 'for param "seed". It must be an integer or None; got 1.5.'),
         ({"labelCol": 3}, TypeError, 'Invalid param value given for param "labelCol". Could not convert'),
         ({"numFeatures": 3}, TypeError, "There is no param 'numFeatures' (did you mean 'numTopFeatures'?)."),
@@ -137,7 +137,7 @@ def test_wrong_params_are_named(params, error, said):
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"numNeighbors": None}, "numNeighbors must be an integer of at least 1; got None."),
+        ({"numNeighbors": None}, "numNeighbors must be 'auto' or an integer of at least 1; got None."),
         ({"inputCols": ["a"], "featuresCol": "f"}, "inputCols and featuresCol are both set"),
         ({"inputCols": ["a"], "outputCol": "o"}, "inputCols and outputCol are both set"),
     ],

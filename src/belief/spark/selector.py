@@ -22,7 +22,7 @@ from belief.spark.saving import ModelReader, ModelWriter, ParamsReader, ParamsWr
 
 EXPLANATION = (
     "feature string, index long, rank int, relevance double, error double, p_value double, q_value double,"
-    " keeps double, score double, repeats string, agreement double, why string"
+    " keeps double, score double, repeats string, agreement double, alone_p double, partner string, why string"
 )
 
 

@@ -13,6 +13,8 @@ from belief.method.redundancy.base import Evidence
 from belief.method.redundancy.collisions import Collisions
 from belief.method.relevance import normalise
 
+NOTHING = 1e-13  # bits: what rounding makes of an I_α of 0
+
 
 @dataclass(frozen=True)
 class Payment:
@@ -132,7 +134,7 @@ class MCR:
     def _normalise(self, I: Array) -> Array:
         """Min-max, clipped to [0, 1]; 0 where the extremes are equal, or there was no pair to have any."""
         span = self.high - self.low
-        if not span > 1e-9 * max(abs(self.low), abs(self.high)):
+        if not span > max(1e-9 * max(abs(self.low), abs(self.high)), NOTHING):
             return np.zeros_like(I)
         return np.clip((I - self.low) / span, 0.0, 1.0)
 
