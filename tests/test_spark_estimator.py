@@ -87,7 +87,8 @@ def test_every_param_has_setter_getter_doc_and_keyword():
         "featuresCol": "f", "inputCols": ["a"], "labelCol": "l", "outputCol": "o", "numTopFeatures": 3,
         "numNeighbors": 4, "sampleSize": 0.5, "batchSize": 0.1, "neighborhood": "pooled", "scale": "none",
         "redundancy": None, "theta": 0.3, "eta": 3, "kappa": 0.5, "discreteFeatures": [1, 2], "seed": 5,
-        "sampling": "random", "classWeight": {"a": 2, "b": 1}, "staging": "disk", "copies": "merge", "task": "regression",
+        "sampling": "random", "classWeight": {"a": 2, "b": 1}, "staging": "disk", "copies": "merge",
+        "task": "regression",
     }  # fmt: skip
     assert {p.name for p in selector.params} == set(values) == set(inspect.signature(BeliefSelector).parameters)
     for name, value in values.items():
