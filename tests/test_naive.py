@@ -1,6 +1,7 @@
 """The oracle itself, on tables small enough to be worked out by hand, so that it may be believed."""
 
 from statistics import mean, variance
+from types import SimpleNamespace
 
 import naive
 import numpy as np
@@ -37,23 +38,17 @@ def test_the_unit_of_two_valued_columns():
     X = np.column_stack([np.repeat([5.0, 0.0], [1, 9]), np.arange(1, 11), np.repeat([2.0, 3.0], 5), np.full(10, 3)])
     discrete = np.array([False, False, True, False])
     spread = np.arange(10).std()
-    units = {
-        (scale, marks): naive.summary(X, discrete, scale, marks).unit[:2].tolist()
-        for scale in ("auto", "standard", "sigma", "none")
-        for marks in ("range", "sigma")
-    }
+    units = {s: naive.summary(X, discrete, s).unit[:2].tolist() for s in ("auto", "standard", "sigma", "none")}
     for scale in ("auto", "standard"):
-        assert units[scale, "range"] == [5.0, spread]
-        assert units[scale, "sigma"] == [1.5, spread]
-    for marks in ("range", "sigma"):
-        assert units["sigma", marks] == [1.5, spread]
-        assert units["none", marks] == [1.0, 1.0]
+        assert units[scale] == [5.0, spread]
+    assert units["sigma"] == [1.5, spread]
+    assert units["none"] == [1.0, 1.0]
 
 
 def test_a_missing_mark_costs_what_it_is_expected_to():
     X = np.append(np.repeat([5.0, 0.0], [1, 9]), np.nan)[:, None]  # a tenth of the marks are 5, so sigma = 1.5
     discrete = np.array([False])
-    cost = naive.d2(X, 10, discrete, naive.summary(X, discrete, "standard", "range"))
+    cost = naive.d2(X, 10, discrete, naive.summary(X, discrete, "standard"))
     assert cost == pytest.approx([0.9] + [0.1] * 9 + [2 * 0.3**2])  # the share of the others; sigma/u = 0.3
 
 
@@ -304,5 +299,5 @@ def test_the_influence_is_what_w_moves_when_a_query_counts_a_little_more(holes):
             total + 1e-6 * part
             for total, part in zip((found.DD, found.DC, found.ED, found.EC), found.sums[q], strict=True)
         ]
-        moved = naive.weights(np.ones(1), *totals) - found.w
+        moved = naive.weights(SimpleNamespace(v=np.ones(1), by_prior=True), *totals) - found.w
         np.testing.assert_allclose(moved / 1e-6, found.delta[q], atol=1e-7)
