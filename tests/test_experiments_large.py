@@ -154,6 +154,7 @@ def test_rows_to_judge_by_are_no_rows_to_learn_from(it, data_home, monkeypatch):
     assert [len(x.y) + len(x.truth) for x in folds] == [10_000] * 3
 
 
+@pytest.mark.filterwarnings("ignore:.* are copies of the row itself")  # that is what it is about
 def test_copies_are_taken_out_and_few_different_rows_are_too_few(it, monkeypatch):
     monkeypatch.setattr(it["large_copies"], "K", (10,))
     different, copied, few = (X for X, *_ in it["large_copies"].tables(1000))
