@@ -457,7 +457,8 @@ def belief(
     I_norm = normalise(I, joint_pairs, watch_lists[-1])
     agreeing = redundancy == "agreement"
     R = agreement(cr) if agreeing else None
-    relevance = positive_part(np.where(f.constant, 0.0, w - noise)) if agreeing else between_0_and_1(w, f.constant)
+    above = np.where(f.constant, 0.0, w - np.maximum(noise, 0))
+    relevance = positive_part(above) if agreeing else between_0_and_1(w, f.constant)
     score = rule(relevance, R if agreeing else I_norm, redundancy, theta)
     selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select)
     return SimpleNamespace(

@@ -14,7 +14,7 @@ from belief.method.arrays import Array
 from belief.method.outcome import Outcome
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
-from belief.method.relevance import z_of
+from belief.method.relevance import above_noise, z_of
 from belief.method.settings import Settings, did_you_mean
 from belief.method.targets import CLASSIFICATION
 from belief.older import filled, modern
@@ -234,7 +234,7 @@ class Result:
         """The standard error of the relevance."""
         live = np.setdiff1d(np.arange(len(self.weights)), self.constant)
         if self.settings["redundancy"] == "agreement":
-            top = (self.weights - self.noise)[live].max(initial=0.0)
+            top = above_noise(self.weights, self.noise)[live].max(initial=0.0)
         else:
             top = np.ptp(self.weights[live]) if len(live) else 0.0
         return self.se / top if top > 0 else np.zeros_like(self.se)
