@@ -118,9 +118,27 @@ def start_session(master="local[2]", **settings):
         builder = SparkSession.builder
         if "SPARK_REMOTE" in os.environ:
             return builder.getOrCreate()
+        forget_a_dead_jvm()
         for name, value in {**SETTINGS, **settings}.items():
             builder = builder.config(name, value)
         return builder.master(master).getOrCreate()
+
+
+def forget_a_dead_jvm():
+    """Let go of a JVM that has ended by itself, killed by a machine short of memory, say, so that a new one starts.
+
+    The test that lost it is run again (pyproject.toml, --only-rerun); all others would fail too if this did not.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None or process.poll() is None:
+        return
+    print(f"Spark's JVM has ended with exit code {process.returncode}: a new one is started.", file=sys.stderr)
+    process.stdin.close()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def quiet():
@@ -131,6 +149,7 @@ def stop_session():
     """Stop the running session, if there is one."""
     from pyspark.sql import SparkSession
 
+    forget_a_dead_jvm()
     running = SparkSession.getActiveSession()
     if running is not None:
         running.stop()

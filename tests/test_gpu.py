@@ -22,6 +22,7 @@ from belief.engines.block import block_engine, dense
 from belief.engines.device import WORTH, devices_for
 from belief.engines.resources import Resources
 from belief.extras import MissingExtraError
+from belief.method.alone import alone_p
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs
 from belief.method.protocols import Search, Visit
@@ -272,6 +273,9 @@ def test_rows_that_are_on_the_device_already_are_described_there(device):
         np.testing.assert_allclose(getattr(mine, name), getattr(cpu, name), rtol=1e-12, atol=1e-12, err_msg=name)
     np.testing.assert_array_equal(mine.levels.value, cpu.levels.value)
     np.testing.assert_array_equal(mine.levels.count, cpu.levels.count)
+    np.testing.assert_array_equal(mine.levels.groups, cpu.levels.groups)
+    np.testing.assert_array_equal(mine.group_count, cpu.group_count)
+    np.testing.assert_allclose(alone_p(mine), alone_p(cpu), rtol=1e-9)
     np.testing.assert_array_equal(found_near.row, near.row)
     np.testing.assert_array_equal(found_some, some)
 

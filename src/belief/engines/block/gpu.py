@@ -21,12 +21,12 @@ from torch import Tensor
 
 from belief.data.source import ArraySource, Source
 from belief.engines.block.dense import DenseEngine
-from belief.engines.block.stored import Stored, TensorSource, memory_for_rows
+from belief.engines.block.stored import Stored, memory_for_rows
 from belief.engines.block.threads import spans
 from belief.engines.resources import Resources, silent
 from belief.kernels.gpu import exact, sums
 from belief.kernels.gpu.lists import Best
-from belief.kernels.gpu.moments import levels, moments
+from belief.kernels.gpu.moments import FEW_GROUPS, summary
 from belief.kernels.gpu.points import WORDS, Space
 from belief.kernels.gpu.scan import Chunk, Queries
 from belief.kernels.gpu.search import meet
@@ -85,14 +85,18 @@ class GpuEngine(DenseEngine):
         """Kernels start on the current device."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
 
-    # --- 1. the summary: on the device where the rows are, else as the CPU does it ---
+    # --- 1. the summary: on the device where all rows are, else as the CPU does it ---
 
     def describe(self) -> Summary:
-        if not isinstance(self.source, TensorSource):
+        n, whole = self._groups_kept(), self.stored.whole() if self._span == (0, self.m) else None
+        if whole is None or n > FEW_GROUPS:
             return super().describe()
-        values, columns = self.source.values, np.flatnonzero(self.discrete)
-        parts = (values[a:b] for a, b in spans(self.m, max(1, 4 * WORDS // self.n_features)))
-        return reduce(Summary.merge, (_summary(x, columns) for x in parts), Summary.zero(self.n_features))
+        group = torch.tensor(self.targets if n else np.zeros(self.m, np.int64), device=self.device).long()
+        columns = np.flatnonzero(self.discrete)
+        cuts = (slice(a, b) for a, b in spans(self.m, max(1, 4 * WORDS // self.n_features)))
+        with self._here():
+            parts = [summary(whole[cut], group[cut], n, columns) for cut in cuts]
+        return reduce(Summary.merge, parts, Summary.zero(self.n_features))
 
     # --- 2. the sample ---
 
@@ -226,14 +230,6 @@ def _growing(done: int, n: int, most: int, known: bool) -> Iterator[tuple[int, i
         step = most if known else min(most, max(START, done))
         yield done, min(n, done + step)
         done = min(n, done + step)
-
-
-def _summary(values: Tensor, discrete: Array) -> Summary:
-    count, mean, m2, minimum, maximum, nonzero, between = moments(values)
-    return replace(
-        Summary.zero(values.shape[1]), m=len(values), count=count, mean=mean, m2=m2, minimum=minimum, maximum=maximum,
-        nonzero=nonzero, between=between > 0, levels=levels(values, discrete),
-    )  # fmt: skip
 
 
 def _part(joint: Joint, lines: Array, columns: Array) -> Joint:

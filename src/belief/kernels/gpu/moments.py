@@ -1,28 +1,36 @@
-"""The summary of rows that are on the device already (1.)."""
+"""The summary of rows that are on the device (1.)."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from belief.kernels.gpu.sums import by_kind
 from belief.method.arrays import Array
-from belief.method.summary import Levels
+from belief.method.summary import Levels, Summary
+
+FEW_GROUPS = 64  # whose sums are made by a product with a matrix of ones
 
 
-def moments(values: Tensor) -> Array:
-    """Count, mean, M2, minimum, maximum, non-zeros, and the values between minimum and maximum: (7, F)."""
-    there = None if not bool(values.isnan().any()) else ~values.isnan()
-    count, mean, m2 = _whole(values.double()) if there is None else _with_holes(values.double(), there)
-    if there is None:
-        least, most = values.amin(0), values.amax(0)
-    else:
-        least, most = (values.masked_fill(~there, end) for end in (torch.inf, -torch.inf))
-        least, most = least.amin(0), most.amax(0)
-    between = ((values > least) & (values < most)).sum(0)
-    least, most = (torch.where(count > 0, end.double(), torch.nan) for end in (least, most))
-    nonzero = (values != 0).sum(0)
-    return torch.stack([count, mean, m2, least, most, nonzero.double(), between.double()]).cpu().numpy()
+def summary(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> Summary:
+    """The moments of some rows, the sums of the groups they are of, and the levels of the discrete features."""
+    there = ~values.isnan() if bool(values.isnan().any()) else None
+    x = values.double()
+    count, mean, m2 = _whole(x) if there is None else _with_holes(x, there)
+    least, most = _ends(values, there)
+    between = ((values > least) & (values < most)).any(0)
+    ends = (torch.where(count > 0, end.double(), torch.nan) for end in (least, most))
+    nonzero = (values != 0).sum(0).double()
+    count, mean, m2, least, most, nonzero = torch.stack([count, mean, m2, *ends, nonzero]).cpu().numpy()
+    present, total = _groups(x, torch.tensor(mean, device=x.device), there, group, n_groups)
+    return replace(
+        Summary.zero(values.shape[1]), m=len(values), count=count, mean=mean, m2=m2, minimum=least, maximum=most,
+        nonzero=nonzero, between=between.cpu().numpy(), levels=levels(values, group, n_groups, discrete),
+        group_count=present, group_sum=total, origin=np.where(count > 0, mean, np.nan),
+    )  # fmt: skip
 
 
 def _whole(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -37,11 +45,32 @@ def _with_holes(x: Tensor, there: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return count, mean, (x - mean).square_().nansum(0)
 
 
-def levels(values: Tensor, features: Array) -> Levels:
-    """The distinct values of some columns, and how often each occurs."""
-    parts = [Levels.zero()]
+def _ends(values: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The least and the largest value, where there is any."""
+    if there is None:
+        least, most = torch.aminmax(values, dim=0)
+        return least, most
+    return values.masked_fill(~there, torch.inf).amin(0), values.masked_fill(~there, -torch.inf).amax(0)
+
+
+def _groups(x: Tensor, mean: Tensor, there: Tensor | None, group: Tensor, n: int) -> tuple[Array, Array]:
+    """Of each group the present values, and Σ(x - mean)."""
+    apart = x - mean
+    if there is None:
+        present = torch.bincount(group, minlength=n)[:n, None].double().expand(n, x.shape[1])
+    else:
+        apart, present = apart.nan_to_num_(), by_kind(there.double(), group, n)
+    return present.cpu().numpy(), by_kind(apart, group, n).cpu().numpy()
+
+
+def levels(values: Tensor, group: Tensor, n_groups: int, features: Array) -> Levels:
+    """The distinct values of some columns, and how often each occurs, in all and in each group."""
+    parts, lines = [Levels.zero()], max(n_groups, 1)
     for j in features.tolist():
-        x = values[:, j]
-        value, count = torch.unique(x[~x.isnan()], return_counts=True)
-        parts.append(Levels(np.full(len(value), j), value.double().cpu().numpy(), count.cpu().numpy()))
+        there = ~values[:, j].isnan()
+        value, which = torch.unique(values[there, j], return_inverse=True)
+        cells = torch.bincount(which * lines + group[there], minlength=len(value) * lines)
+        table = cells.reshape(-1, lines).cpu().numpy()
+        value = value.double().cpu().numpy()
+        parts.append(Levels(np.full(len(value), j), value, table.sum(axis=1), table[:, :n_groups]))
     return Levels.concat(parts)

@@ -117,9 +117,9 @@ def _add(sums: dict[str, Tensor], pairs: Pairs, d: Tensor, lost: Tensor | None) 
     weight = 1.0 if pairs.weight is None else torch.tensor(pairs.weight, device=d.device)
     shares = [(kind, weight)] if pairs.weight is None else [(kind, weight), (kind + 1, 1.0 - weight)]
     for line, share in shares:
-        sums["total"] += _by(d, line, pairs.n_kinds, share)
+        sums["total"] += by_kind(d, line, pairs.n_kinds, share)
         if lost is not None:
-            sums["absent"] += _by(lost.double(), line, pairs.n_kinds, share)
+            sums["absent"] += by_kind(lost.double(), line, pairs.n_kinds, share)
 
 
 def _add_couples(sums: dict[str, Tensor], pairs: Pairs, kind: Tensor, d: Tensor, lost: Tensor | None) -> None:
@@ -133,10 +133,10 @@ def _add_couples(sums: dict[str, Tensor], pairs: Pairs, kind: Tensor, d: Tensor,
         tuple(_runs(x * side[:, None], lengths) for x in (d, there)) for side in (far, 1.0 - far)
     )  # what a query sums up to, and over how much, far and near
     for line, x in enumerate((a, b)):
-        sums["total"][line::2] += _by(x, g, couples)
+        sums["total"][line::2] += by_kind(x, g, couples)
     if lost is not None:
         for line, side in enumerate((far, 1.0 - far)):
-            sums["absent"][line::2] += _by(_runs(lost * side[:, None], lengths), g, couples)
+            sums["absent"][line::2] += by_kind(_runs(lost * side[:, None], lengths), g, couples)
     if weighted:
         products, weights = (a * a, a * b, b * b, a * t, a * u, b * t, b * u), (t * t, t * u, u * u)
     else:
@@ -144,10 +144,10 @@ def _add_couples(sums: dict[str, Tensor], pairs: Pairs, kind: Tensor, d: Tensor,
         delta = torch.where(both, a / t.clamp(min=1) - b / u.clamp(min=1), 0.0)
         products, weights = (delta, delta * delta), (both.double(),)
     for line, x in zip(sums["spread"], products, strict=True):
-        line += _by(x, g, couples)
+        line += by_kind(x, g, couples)
     if lost is not None:
         for line, x in zip(sums["queries"], weights, strict=True):
-            line += _by(x, g, couples)
+            line += by_kind(x, g, couples)
 
 
 def _runs(x: Tensor, lengths: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ def _runs(x: Tensor, lengths: Tensor) -> Tensor:
     return torch.segment_reduce(x, "sum", lengths=lengths, axis=0, unsafe=True)
 
 
-def _by(x: Tensor, kind: Tensor, n: int, share: Tensor | float = 1.0) -> Tensor:
+def by_kind(x: Tensor, kind: Tensor, n: int, share: Tensor | float = 1.0) -> Tensor:
     """Add up the lines of x by `kind`, of which there are few."""
     ones = (kind == torch.arange(n, device=kind.device)[:, None]).double()
     return (ones * share) @ x
