@@ -18,14 +18,13 @@ FEW_GROUPS = 64  # whose sums are made by a product with a matrix of ones
 def summary(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> Summary:
     """The moments of some rows, the sums of the groups they are of, and the levels of the discrete features."""
     there = ~values.isnan() if bool(values.isnan().any()) else None
-    x = values.double()
-    count, mean, m2 = _whole(x) if there is None else _with_holes(x, there)
+    count, mean, apart = _apart(values.double(), there)
     least, most = _ends(values, there)
     between = ((values > least) & (values < most)).any(0)
     ends = (torch.where(count > 0, end.double(), torch.nan) for end in (least, most))
-    nonzero = (values != 0).sum(0).double()
-    count, mean, m2, least, most, nonzero = torch.stack([count, mean, m2, *ends, nonzero]).cpu().numpy()
-    present, total = _groups(x, torch.tensor(mean, device=x.device), there, group, n_groups)
+    lines = [count, mean, apart.square().sum(0), *ends, (values != 0).sum(0).double()]
+    count, mean, m2, least, most, nonzero = torch.stack(lines).cpu().numpy()
+    present, total = _groups(apart, there, group, n_groups)
     return replace(
         Summary.zero(values.shape[1]), m=len(values), count=count, mean=mean, m2=m2, minimum=least, maximum=most,
         nonzero=nonzero, between=between.cpu().numpy(), levels=levels(values, group, n_groups, discrete),
@@ -33,16 +32,14 @@ def summary(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> Su
     )  # fmt: skip
 
 
-def _whole(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Count, mean and M2 where nothing is missing: one pass."""
-    variance, mean = torch.var_mean(x, 0, correction=0)
-    return torch.full_like(mean, len(x)), mean, variance * len(x)
-
-
-def _with_holes(x: Tensor, there: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _apart(x: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """How many values are present, their mean, and x - mean, 0 where a value is missing."""
+    if there is None:
+        mean = x.mean(0)
+        return torch.full_like(mean, len(x)), mean, x - mean
     count = there.sum(0).double()
     mean = x.nansum(0) / count.clamp(min=1)
-    return count, mean, (x - mean).square_().nansum(0)
+    return count, mean, (x - mean).masked_fill_(~there, 0.0)
 
 
 def _ends(values: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -53,13 +50,12 @@ def _ends(values: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
     return values.masked_fill(~there, torch.inf).amin(0), values.masked_fill(~there, -torch.inf).amax(0)
 
 
-def _groups(x: Tensor, mean: Tensor, there: Tensor | None, group: Tensor, n: int) -> tuple[Array, Array]:
+def _groups(apart: Tensor, there: Tensor | None, group: Tensor, n: int) -> tuple[Array, Array]:
     """Of each group the present values, and Σ(x - mean)."""
-    apart = x - mean
     if there is None:
-        present = torch.bincount(group, minlength=n)[:n, None].double().expand(n, x.shape[1])
+        present = torch.bincount(group, minlength=n)[:n, None].double().expand(n, apart.shape[1])
     else:
-        apart, present = apart.nan_to_num_(), by_kind(there.double(), group, n)
+        present = by_kind(there.double(), group, n)
     return present.cpu().numpy(), by_kind(apart, group, n).cpu().numpy()
 
 
