@@ -410,11 +410,12 @@ def belief(
     kappa=0.8,
     stratify=False,
     seed=0,
-    noise=0.0,
+    noise=(0.0, 0.0),
 ):
     """All numbers of one run. With a numeric target the sample is random and the neighbours pooled (section 10).
 
-    `noise` is the weight of noise in each feature's place, above which relevance counts under "agreement".
+    `noise` is the weight of noise in each feature's place, its mean and its standard deviation: under "agreement"
+    relevance counts above the one (where that is positive) and the other.
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     m, F = X.shape
@@ -457,7 +458,7 @@ def belief(
     I_norm = normalise(I, joint_pairs, watch_lists[-1])
     agreeing = redundancy == "agreement"
     R = agreement(cr) if agreeing else None
-    above = np.where(f.constant, 0.0, w - np.maximum(noise, 0))
+    above = np.where(f.constant, 0.0, w - np.maximum(noise[0], 0) - noise[1])
     relevance = positive_part(above) if agreeing else between_0_and_1(w, f.constant)
     score = rule(relevance, R if agreeing else I_norm, redundancy, theta)
     selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select)

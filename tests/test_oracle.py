@@ -47,7 +47,7 @@ def few_ties():
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_method_agrees_with_the_oracle(make_engine, case):
     got = run(make_engine(case.X, case.labels, case.discrete), case.settings)
-    ref = naive.belief(case.X, case.labels, **case.oracle(), noise=got.null.mean)
+    ref = naive.belief(case.X, case.labels, **case.oracle(), noise=(got.null.mean, got.null.spread))
     assume(not is_close_call(ref))
     size = np.abs(ref.w).max(initial=0)
     np.testing.assert_allclose(got.w, ref.w, rtol=1e-9, atol=1e-11 * max(size, 1e-300))
@@ -136,7 +136,7 @@ def test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monke
             monkeypatch.setattr(selection, "first_pool", lambda order, *how_many: order[:2])
             monkeypatch.setattr("belief.method.algorithm.first_pool", lambda order, *how_many: order[:2])
             got = run(make_engine(X, y.astype(np.int32), discrete), given_settings)
-            ref = naive.belief(X, y, 25, discrete=discrete, seed=4, **how, noise=got.null.mean)
+            ref = naive.belief(X, y, 25, discrete=discrete, seed=4, **how, noise=(got.null.mean, got.null.spread))
             assert got.selection.selected.tolist() == ref.selected
             np.testing.assert_allclose(got.selection.scores, ref.scores, atol=1e-9)
             assert len(got.redundancy.pool) < 150  # or the test would test nothing

@@ -11,10 +11,11 @@ import numpy as np
 
 from belief.explain import Explanation, explained
 from belief.method.arrays import Array
+from belief.method.confidence import Null
 from belief.method.outcome import Outcome
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
-from belief.method.relevance import above_noise, z_of
+from belief.method.relevance import z_of
 from belief.method.settings import Settings, did_you_mean
 from belief.method.targets import CLASSIFICATION
 from belief.older import filled, modern
@@ -89,8 +90,8 @@ class Result:
         w, the relevance of each feature as the method sums it.
     se : ndarray of shape (n_features,)
         The standard error of each weight.
-    noise : ndarray of shape (n_features,)
-        The weight that noise would have in each feature's place.
+    noise, noise_spread : ndarray of shape (n_features,)
+        The weight that noise would have in each feature's place, in the mean, and its standard deviation.
     p_value, q_value : ndarray of shape (n_features,)
         The chance that noise has such a weight; and, of the features with no larger p-value, the share that is noise
         (Benjamini and Hochberg).
@@ -102,8 +103,8 @@ class Result:
     scores : ndarray
         J of each of them when it was selected: what redundancy leaves of its relevance.
     relevance : ndarray of shape (n_features,)
-        w, above that of noise, as a share of the largest, and 0 below; without agreement, from 0 for the least relevant
-        feature to 1 for the most.
+        w, above what noise may well have, as a share of the largest, 0 below; without agreement, from 0 for the least
+        relevant feature to 1 for the most.
     marginal : ndarray of shape (n_features,) or (0,)
         Σ cr: how much the feature collides over all pairs of neighbours, where mCR asked for it.
     n_pairs : int
@@ -145,6 +146,7 @@ class Result:
     weights: Array = array(float)
     se: Array = array(float, since=2, older=_unknown)
     noise: Array = array(float, since=2, older=lambda values: np.zeros(len(values["weights"])))
+    noise_spread: Array = array(float, since=2, older=lambda values: np.zeros(len(values["weights"])))
     p_value: Array = array(float, since=2, older=_unknown)
     q_value: Array = array(float, since=2, older=_unknown)
     alone_p: Array = array(float, since=2, older=_unknown)
@@ -234,7 +236,7 @@ class Result:
         """The standard error of the relevance."""
         live = np.setdiff1d(np.arange(len(self.weights)), self.constant)
         if self.settings["redundancy"] == "agreement":
-            top = above_noise(self.weights, self.noise)[live].max(initial=0.0)
+            top = Null(self.noise, self.noise_spread).left_of(self.weights)[live].max(initial=0.0)
         else:
             top = np.ptp(self.weights[live]) if len(live) else 0.0
         return self.se / top if top > 0 else np.zeros_like(self.se)
@@ -278,6 +280,7 @@ def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) 
         weights=outcome.w,
         se=outcome.se,
         noise=outcome.null.mean,
+        noise_spread=outcome.null.spread,
         p_value=outcome.p,
         q_value=outcome.q,
         alone_p=outcome.alone_p,

@@ -31,7 +31,7 @@ from belief.method.partners import ENOUGH, Partners, partners_of
 from belief.method.protocols import Engine, Notes, Search
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Evidence, Measure
-from belief.method.relevance import above_noise, by_weight, contenders, normalise, relevance
+from belief.method.relevance import by_weight, contenders, normalise, relevance
 from belief.method.sampling import Sample, batches, quota_of
 from belief.method.selection import Selection, first_pool, forward_selection
 from belief.method.settings import Settings
@@ -115,7 +115,7 @@ class _Run:
         if s >= m or not self.settings.grows:
             return Step(s, "all rows" if s >= m else "as asked for")
         with self.clock("redundancy", "has it settled?"):
-            w = above_noise(outcome.w, outcome.null.mean)
+            w = outcome.null.left_of(outcome.w)
             live = outcome.selection.selected[~self.difference.constant[outcome.selection.selected]]
             lowest = float(outcome.selection.scores[len(live) - 1] * w.max(initial=0.0)) if len(live) else 0.0
             race = rivals(np.where(self.difference.constant, -np.inf, w), outcome.se, live, lowest)
@@ -285,7 +285,7 @@ def selected_by(
         found = Selection(order[:n_select], normal[order[:n_select]])
     else:
         rule = measured.rule(settings.theta)
-        normal = rule.normalise(above_noise(w, null.mean) if rule.above_noise else w, constant)
+        normal = rule.normalise(null.left_of(w) if rule.above_noise else w, constant)
         found = forward_selection(normal, order, n_select, measured, rule, w, stands if rule.above_noise else None)
     return normal, found if stands is not None else constants_last(found, constant, n_select)
 

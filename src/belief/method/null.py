@@ -71,14 +71,17 @@ def sharing(queries: Array, neighbours: Array, weights: Array) -> Sharing:
         return Sharing(1.0, 1.0, 1.0)
     code, n = _coded(np.concatenate([queries, neighbours]))
     query, neighbour = code.reshape(2, -1)
-    by_query = _energy(query, weights)
+    starts = np.flatnonzero(np.r_[True, query[1:] != query[:-1]])  # the pairs of a query lie together
+    of_query, by_row = np.add.reduceat(weights, starts), np.bincount(neighbour, weights, n)
     asked = np.zeros(n, bool)
-    asked[query] = True
+    asked[query[starts]] = True
+    np.add.at(by_row, query[starts], of_query)
     mutual = asked[neighbour]
     query, neighbour, twice = query[mutual], neighbour[mutual], weights[mutual]
     pair = np.minimum(query, neighbour) * np.int64(n) + np.maximum(query, neighbour)
     pairs = alone - float(np.square(twice).sum()) + _energy(np.unique(pair, return_inverse=True)[1], twice)
-    return Sharing(_energy(code, np.tile(weights, 2)) / alone, pairs / alone, by_query / alone)
+    rows, by_query = (float(np.square(x).sum()) for x in (by_row, of_query))
+    return Sharing(rows / alone, pairs / alone, by_query / alone)
 
 
 def _coded(ids: Array) -> tuple[Array, int]:

@@ -75,11 +75,6 @@ def less(misses: Array, hits: Array) -> Array:
     return w
 
 
-def above_noise(w: Array, noise: Array) -> Array:
-    """By how much w is above that of noise; where noise would lose weight, a feature is not given what noise lost."""
-    return w - np.maximum(noise, 0.0)
-
-
 def normalise(w: Array, constant: Array) -> Array:
     """Min-max over the non-constant features; 0 for the constant ones, and for all where all are equal."""
     out = np.zeros_like(w)
