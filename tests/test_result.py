@@ -239,7 +239,7 @@ def test_what_the_result_knows(result):
     assert result.relevance.min() == 0.0
     assert result.redundancy.shape == (2, 2)
     assert set(result.timings) == {"describe", "sample", "neighbours", "tally", "confidence", "redundancy"}
-    assert "3 of 8 features selected" in repr(result)
+    assert "2 of 8 features selected" in repr(result)
 
 
 def test_the_callback_is_told_of_phases_batches_and_rows():
