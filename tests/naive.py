@@ -140,8 +140,13 @@ def sample(label, s, sampling, seed):
 
 
 def auto_k(smallest):
-    """k = "auto", from the size of the smallest class (numeric targets: from half of the rows)."""
+    """k = "auto", from the size of the smallest class."""
     return min(20, max(10, smallest // 3))
+
+
+def auto_k_of_numbers(m):
+    """k = "auto" for a numeric target: more of small tables, 40,000 pairs of a query with half of its neighbours."""
+    return max(10, min(m // 3, max(20, 40_000 // m)))
 
 
 def nearest(X, aim, q, discrete, f, k, neighborhood, seed):
@@ -415,14 +420,14 @@ def belief(
     """All numbers of one run. With a numeric target the sample is random and the neighbours pooled (section 10).
 
     `noise` is the weight of noise in each feature's place, its mean and its standard deviation: under "agreement"
-    relevance counts above the one (where that is positive) and the other.
+    relevance counts above their sum.
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     m, F = X.shape
     discrete = np.zeros(F, dtype=bool) if discrete is None else np.asarray(discrete, dtype=bool)
     s = m if s is None else min(s, m)
     aim = numbers_of(y) if target == "numeric" else classes_of(y, class_weight)
-    k = auto_k(aim.smallest) if k == "auto" else k
+    k = k if k != "auto" else auto_k_of_numbers(m) if aim.numeric else auto_k(aim.smallest)
     f = summary(X, discrete, scale)
 
     sampling = "random" if aim.numeric else "proportional" if stratify else sampling
@@ -458,7 +463,7 @@ def belief(
     I_norm = normalise(I, joint_pairs, watch_lists[-1])
     agreeing = redundancy == "agreement"
     R = agreement(cr) if agreeing else None
-    above = np.where(f.constant, 0.0, w - np.maximum(noise[0], 0) - noise[1])
+    above = np.where(f.constant, 0.0, w - noise[0] - noise[1])
     relevance = positive_part(above) if agreeing else between_0_and_1(w, f.constant)
     score = rule(relevance, R if agreeing else I_norm, redundancy, theta)
     selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select)

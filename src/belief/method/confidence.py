@@ -41,11 +41,8 @@ class Null:
         return cls(np.where(known, bias + shift * spread, 0.0), spread * width)
 
     def left_of(self, w: Array) -> Array:
-        """By how much w is above what noise may well have: its mean and one standard deviation.
-
-        Where noise would lose weight (a mean below 0), a feature is not given what noise lost.
-        """
-        return w - np.maximum(self.mean, 0.0) - self.spread
+        """By how much w is above what noise may well have: its mean and one standard deviation."""
+        return w - self.mean - self.spread
 
     def z(self, w: Array) -> Array:
         """W in standard deviations above noise; -inf, that is p = 1, for features without variance."""

@@ -18,6 +18,7 @@ from belief.method.redundancy import MEASURES
 AUTO_SAMPLE = 2_000  # sample_size="auto": to begin with; "fixed": or AUTO_SHARE of the rows, if that is more
 AUTO_SHARE = 0.01
 FEWEST_NEIGHBOURS, MOST_NEIGHBOURS = 10, 20  # n_neighbors="auto"
+ENOUGH_PAIRS = 40_000  # k·m that small tables with a numeric target come to, as m = 2,000 with k = 20 does
 # The settings of the paper, where the defaults differ, and those it names; how many features is the user's business.
 PAPER: Mapping[str, Any] = MappingProxyType(
     {
@@ -79,7 +80,8 @@ class Settings:
     )  # fmt: skip
     n_neighbors: int | str = setting(
         "auto", lambda x: is_count(x) or one_of("auto")(x), "'auto' or an integer of at least 1",
-        "k, the neighbours taken of every class; 'auto' takes 20, or fewer where a class is small",
+        "k, the neighbours taken of every class; 'auto' takes 20, or fewer where a class is small; of a numeric target"
+        " 2·k in all, and more of a small table",
     )  # fmt: skip
     sample_size: int | float | str = setting(
         "auto", lambda x: is_count(x) or is_share(x) or one_of("auto", "fixed")(x),
@@ -176,6 +178,12 @@ class Settings:
         """k, where the smallest class has so many rows."""
         if self.n_neighbors == "auto":
             return min(MOST_NEIGHBOURS, max(FEWEST_NEIGHBOURS, smallest // 3))
+        return int(self.n_neighbors)
+
+    def neighbours_of_numbers(self, m: int) -> int:
+        """k, where m rows have a numeric target: a small table has few pairs that are far, so it gets more of them."""
+        if self.n_neighbors == "auto":
+            return max(FEWEST_NEIGHBOURS, min(m // 3, max(MOST_NEIGHBOURS, ENOUGH_PAIRS // m)))
         return int(self.n_neighbors)
 
     def sample_of(self, m: int) -> int:

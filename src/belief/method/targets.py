@@ -135,8 +135,8 @@ class Classes:
 class Numeric:
     """A number for each of m rows, known by its rank t in [0, 1] (section 10 of the method).
 
-    A pair is far to the degree τ = |t_q - t_r| and near to the degree 1 - τ. The neighbourhood is pooled, and as large
-    as if the lower and the upper half of the numbers were two classes.
+    A pair is far to the degree τ = |t_q - t_r| and near to the degree 1 - τ. The neighbourhood is pooled, 2·k rows: as
+    if the lower and the upper half of the numbers were two classes.
     """
 
     m: int
@@ -155,7 +155,8 @@ class Numeric:
 
     def adapt(self, settings: Settings) -> Settings:
         """There are no classes to sample or to search by, nor to weigh."""
-        return replace(settings, sampling="random", neighborhood="pooled", class_weight="balanced")
+        k = settings.neighbours_of_numbers(self.m)
+        return replace(settings, n_neighbors=k, sampling="random", neighborhood="pooled", class_weight="balanced")
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
         return np.ones(1)
