@@ -34,6 +34,7 @@ from belief.method.sampling import Sample
 from belief.method.summary import MOST_GROUPS, Levels, Summary
 
 CHUNK = 128  # features a kernel works on at a time where it passes over many rows
+TALLIED = 256  # and where it goes from row to row: long enough that getting there costs little
 FLOOR_PAIRS = 2048  # pairs whose float32 products are added up at a time
 GROUP_ROWS = 64  # for each group: of so many rows the sums of groups are added up before they are merged, which costs
 FEW_LEVELS = 64  # levels counted in a small table; a feature with more is sorted
@@ -154,7 +155,7 @@ class DenseEngine(ThreadedEngine):
             return sums
 
         cut = [(part, *_runs(pairs.query[part])) for part in self._parts(pairs)]
-        parts = self.map(task, spans(self.n_features, CHUNK))
+        parts = self.map(task, spans(self.n_features, TALLIED))
         total, absent, rate, spread, queries = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
         per_unit = difference.per_unit
         total *= per_unit
@@ -163,7 +164,7 @@ class DenseEngine(ThreadedEngine):
 
     def _parts(self, pairs: Pairs) -> list[slice]:
         """Cut the pairs between queries, so that the rows gathered for a part stay within the working memory."""
-        row_bytes = 3 * 8 * CHUNK * 2 * self.n_jobs
+        row_bytes = 3 * 8 * TALLIED * 2 * self.n_jobs
         most = max(1024, self.working_memory // (2 * row_bytes))
         ends = np.r_[pairs.starts, len(pairs)]
         cuts = ends[np.searchsorted(ends, np.arange(0, len(pairs) + most, most)).clip(max=len(ends) - 1)]
