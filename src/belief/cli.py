@@ -102,6 +102,7 @@ def _select_options(command: argparse.ArgumentParser) -> None:
     running.add_argument("--engine", choices=("local", "spark"), default="local", help="this machine, or Spark (local)")
     running.add_argument("--master", metavar="URL", help="of Spark: local[2], spark://host:port, sc://host:port, ...")
     running.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep notes, and go on from them if run again")
+    running.add_argument("--restart", action="store_true", help="forget what the checkpoint holds, and start anew")
     running.add_argument("--n-jobs", type=int, metavar="N", help="threads (all cores; -2: all but one)")
     running.add_argument("--working-memory", type=int, metavar="MIB", help="memory to use beside the data (1024)")
     running.add_argument("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1, or several, cuda:0,1 (auto)")
@@ -191,6 +192,7 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
     result = belief.select(
         X, y, task=options.task, **settings, **_given(options, "n_jobs", "working_memory", "device", "checkpoint"),
         verbose=0 if options.quiet else 1, discrete_features=wanted.discrete if arrays else "auto",
+        restart=options.restart,
     )  # fmt: skip
     return X, result
 
@@ -224,6 +226,8 @@ def _wanted(options: argparse.Namespace) -> Any:
     from belief.data.files import Wanted, find_files
     from belief.data.tabular import CsvForm
 
+    if options.restart and options.checkpoint is None:
+        raise UsageError("--restart needs --checkpoint DIR.")
     if options.master is not None and options.engine != "spark":
         raise UsageError("--master needs --engine spark.")
     if options.separator is not None and len(options.separator) != 1:

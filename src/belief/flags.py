@@ -24,6 +24,7 @@ PARAMETERS = (
         "working_memory",
         "device",
         "checkpoint",
+        "restart",
         "force",
     ),
 )

@@ -1,0 +1,254 @@
+"""A checkpoint or a result that was changed behind our back: said in one sentence, never believed, no traceback."""
+
+import hashlib
+import json
+import random
+import re
+
+import numpy as np
+import pytest
+
+import belief
+from belief import cli
+from belief.checkpoint import PAGE, SEAL, Checkpoint
+from belief.data.labels import encode_labels
+from belief.data.table import open_table
+from belief.engines.local import table_engine
+from belief.engines.resources import Resources
+from belief.method.algorithm import pairs_of, search_of
+from belief.method.sampling import batches
+from belief.method.settings import Settings
+from belief.method.targets import classes_of
+
+EDITS = 10_000
+M, F = 40, 5
+
+
+def refused(said, call):
+    with pytest.raises(ValueError, match=said) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def table():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, M)
+    X = rng.standard_normal((M, F))
+    X[:, 2] += y
+    return X, y
+
+
+def run(notes, **options):
+    return belief.select(*table(), 2, random_state=0, checkpoint=notes, n_neighbors=3, **options)
+
+
+def edited(data, rng):
+    """One random edit: a byte or a few changed, taken out, put in, or moved."""
+    data, at, n = bytearray(data), rng.randrange(len(data)), rng.choice((1, 1, 1, 2, 8, 100))
+    how = rng.randrange(5)
+    if how == 0:
+        data[at] ^= 1 << rng.randrange(8)
+    elif how == 1:
+        data[at : at + n] = rng.randbytes(n)
+    elif how == 2:
+        del data[at : at + n]
+    elif how == 3:
+        data[at:at] = rng.randbytes(n)
+    else:
+        data[at : at + n] = data[(there := rng.randrange(len(data))) : there + n]
+    return bytes(data)
+
+
+def overwrite(file, data):
+    """Write without emptying the file first, which a disk may take for a reason to wait."""
+    with file.open("r+b") as out:
+        out.write(data)
+        out.truncate()
+
+
+def answer(call):
+    """What is returned, or the one sentence that is raised."""
+    try:
+        return call()
+    except ValueError as error:
+        return str(error)
+
+
+# --- a checkpoint ---
+
+
+class Asked:
+    """What the run of `table` asks of each of its files."""
+
+    def __init__(self, folder):
+        X, y = table()
+        self.settings = Settings(n_features_to_select=2, random_state=0, n_neighbors=3)
+        opened = open_table(X)
+        classes, labels = encode_labels(y, M)
+        with table_engine(opened.source, classes_of(classes, labels), labels, opened.discrete, Resources()) as engine:
+            self.summary, self.target = engine.describe(), engine.target
+            self.fingerprint = engine.fingerprint()
+            sample = engine.sample(self.target.counts, 0).in_order("balanced", M)
+        self.search = search_of(self.settings, self.target, M, 0)
+        found = self._begun(folder)[0].neighbours(self.search, M)
+        cut = batches(M, self.settings.batch_size)
+        self.pairs = [pairs_of(sample, found, part, self.target) for part in cut]
+
+    def _begun(self, folder):
+        notes = Checkpoint(folder)
+        return notes, notes.begin(self.settings, self.summary, self.target, lambda: self.fingerprint)
+
+    def of(self, folder, name):
+        """What a file says, to one that goes on from there."""
+        notes, seed = self._begun(folder)
+        if name == "neighbours.npz":
+            return list(vars(notes.neighbours(self.search, M)).values())
+        if name == "sums.npz":
+            tally, lists = notes.sums(self.pairs, F)
+            return [*map(np.asarray, vars(tally).values()), *lists]
+        return [np.array(seed)]
+
+
+@pytest.fixture(scope="module")
+def noted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("noted") / "notes"
+    run(folder)
+    return folder, Asked(folder)
+
+
+def copied(folder, tmp_path):
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def test_a_checkpoint_edited_10_000_times_is_refused_or_says_the_same(noted, tmp_path):
+    (folder, asked), rng = noted, random.Random(0)
+    notes = copied(folder, tmp_path)
+    files = {file: file.read_bytes() for file in notes.iterdir()}
+    want, accepted = {file: asked.of(notes, file.name) for file in files}, 0
+    for i in range(EDITS):
+        file = rng.choice([*files])
+        overwrite(file, edited(files[file], rng))
+        got = answer(lambda file=file: asked.of(notes, file.name))
+        if isinstance(got, str):
+            assert re.fullmatch(rf"checkpoint {notes}[^\n]*\.", got), i
+        else:
+            accepted += 1
+            assert all(np.array_equal(a, b) for a, b in zip(got, want[file], strict=True)), i
+        overwrite(file, files[file])
+    assert accepted < EDITS / 20  # spaces put into the page, say, and bytes changed to what they were
+
+
+def reseal(folder, name, **changed):
+    """A note with other arrays, and the checksum they would have: what a hostile hand could do."""
+    page = json.loads((folder / PAGE).read_text())
+    page.pop("checksum")
+    whose = hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()
+    file = folder / f"{name}.npz"
+    with file.open("rb") as raw:
+        raw.seek(SEAL)
+        with np.load(raw) as arrays:
+            kept = {**{key: arrays[key] for key in arrays.files}, **changed}
+    with file.open("w+b") as raw:
+        notes = Checkpoint(folder)
+        notes._whose = whose
+        notes._save(name, {key: x for key, x in kept.items() if x is not None}, raw)
+
+
+OUT_OF_RANGE = {
+    "rows that are none": ("neighbours", {"row": np.full((M, 2, 3), 10**12)}),
+    "rows below -1": ("neighbours", {"row": np.full((M, 2, 3), -7)}),
+    "fractions for rows": ("neighbours", {"row": np.zeros((M, 2, 3))}),
+    "another shape": ("neighbours", {"d2": np.zeros((M, 2, 4))}),
+    "NaN for a distance": ("neighbours", {"d2": np.full((M, 2, 3), np.nan)}),
+    "no targets": ("neighbours", {"target": None}),
+    "an array too many": ("neighbours", {"more": np.zeros(3)}),
+    "features that are none": ("sums", {"watched_0": np.array([0, 10**9])}),
+    "a feature twice": ("sums", {"watched_0": np.array([1, 1])}),
+    "a list too few": ("sums", {"watched_3": None}),
+    "very many lists": ("sums", {"batches": np.array(10**15)}),
+    "sums of other features": ("sums", {"total": np.zeros((4, F + 1))}),
+    "NaN for a sum": ("sums", {"total": np.full((4, F), np.nan)}),
+    "sums of other pairs": ("sums", {"n_pairs": np.array(3)}),
+    "no sums": ("sums", {"total": None}),
+    "words for sums": ("sums", {"total": np.full((4, F), "a")}),
+    "lists for numbers": ("sums", {"n_pairs": np.zeros(3)}),
+}
+
+
+@pytest.mark.parametrize("damage", OUT_OF_RANGE)
+def test_numbers_out_of_range_are_refused_even_under_a_seal(noted, tmp_path, damage):
+    notes = copied(noted[0], tmp_path)
+    name, changed = OUT_OF_RANGE[damage]
+    reseal(notes, name, **changed)
+    refused(f"{name}.npz is damaged; remove it to go on without, or start anew with restart=True", lambda: run(notes))
+
+
+def test_a_note_of_another_run_is_no_note_of_this(noted, tmp_path):
+    notes = copied(noted[0], tmp_path)
+    belief.select(*table(), 2, random_state=1, checkpoint=tmp_path / "other", n_neighbors=3)
+    (notes / "sums.npz").write_bytes((tmp_path / "other" / "sums.npz").read_bytes())
+    refused("sums.npz is damaged", lambda: run(notes))
+
+
+def test_a_page_with_another_seed_or_nested_without_end_is_damaged(noted, tmp_path):
+    notes = copied(noted[0], tmp_path)
+    page = json.loads((notes / PAGE).read_text())
+    for text in (json.dumps({**page, "seed": 5}), "[" * 100_000, '{"a":' * 100_000, "{}", "[]", "3", '"a"'):
+        (notes / PAGE).write_text(text)
+        refused("checkpoint.json is damaged; start anew with restart=True", lambda: run(notes))
+
+
+def test_a_checkpoint_can_be_told_to_start_anew(noted, tmp_path, capsys):
+    (tmp_path / "notes").mkdir()
+    notes = copied(noted[0], tmp_path / "notes")
+    want = run(None)
+    (notes / "sums.npz").write_bytes(b"nothing")
+    (notes / PAGE).write_text("{")
+    (notes / "letter.txt").write_text("dear")
+    again = run(notes, restart=True)
+    np.testing.assert_array_equal(again.weights, want.weights)
+    np.testing.assert_array_equal(run(notes).weights, want.weights)
+    assert (notes / "letter.txt").read_text() == "dear"
+    refused("restart=True is for a checkpoint", lambda: run(None, restart=True))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "sums.npz").write_text("mine")
+    refused("holds other files", lambda: run(tmp_path / "mine", restart=True))
+    assert (tmp_path / "mine" / "sums.npz").read_text() == "mine"
+
+    X, y = table()
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    command = ["select", str(tmp_path / "a.npz"), "--top", "2", "--seed", "0", "--quiet", "--checkpoint", str(notes)]
+    assert cli.main(command) == 1
+    assert "another folder, or start anew with --restart." in capsys.readouterr().err
+    assert cli.main([*command, "--restart"]) == 0
+    assert cli.main([*command[:-2], "--restart"]) == 2
+    assert "--restart needs --checkpoint DIR" in capsys.readouterr().err
+
+
+def test_a_sample_that_grows_begins_each_search_anew(tmp_path, monkeypatch):
+    """Of a file, too: what was noted of the first search is not taken for the second."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    from belief.engines import stream
+    from belief.engines.resources import Resources
+    from belief.method import settings
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 3000)
+    X = rng.standard_normal((3000, 8)) + 0.1 * y[:, None]
+    parquet.write_table(pa.table([*X.T, y], names=[*"abcdefgh", "y"]), tmp_path / "a.parquet")
+    monkeypatch.setattr(settings, "AUTO_SAMPLE", 200)
+    monkeypatch.setattr(stream, "SAVE_EVERY", 0.0)
+    begin = stream.StreamEngine.__init__
+    monkeypatch.setattr(
+        stream.StreamEngine,
+        "__init__",
+        lambda self, given, label, resources, *more: begin(self, given, label, Resources(working_memory=2**16), *more),
+    )
+    options = {"label": "y", "n_features_to_select": 3, "random_state": 0}
+    noted = belief.select(tmp_path / "a.parquet", checkpoint=tmp_path / "notes", **options)
+    assert noted.sample_size > 200
+    np.testing.assert_array_equal(noted.weights, belief.select(tmp_path / "a.parquet", **options).weights)
