@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from belief.method.algorithm import pairs_of, search_of
 from belief.method.sampling import batches
 from belief.method.settings import Settings
 from belief.method.targets import classes_of
+from belief.records import checksum
 
 EDITS = 10_000
 M, F = 40, 5
@@ -252,3 +254,168 @@ def test_a_sample_that_grows_begins_each_search_anew(tmp_path, monkeypatch):
     noted = belief.select(tmp_path / "a.parquet", checkpoint=tmp_path / "notes", **options)
     assert noted.sample_size > 200
     np.testing.assert_array_equal(noted.weights, belief.select(tmp_path / "a.parquet", **options).weights)
+
+
+# --- a result ---
+
+OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
+STRANGE = (
+    None,
+    True,
+    -1,
+    0,
+    2,
+    10**9,
+    10**30,
+    10**400,
+    0.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "a",
+    "1",
+    [],
+    [0],
+    {},
+    [[1]],
+)
+STRANGE += ("mcr", "auto", "regression", {"a": 1}, [None], ["a"], [1, [2]])
+
+
+class File:
+    """A file with this text."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def read_text(self, encoding):
+        return self.data.decode(encoding)
+
+    def __str__(self):
+        return "r.json"
+
+
+def read(data):
+    """A result of some text, as the command line reads it."""
+    return cli._read_result(File(data))
+
+
+def said_in_one_line(answer):
+    return re.fullmatch(r"r\.json: [^\n]*[^\n.]\.?", answer) and len(answer) < 400
+
+
+@pytest.fixture(scope="module")
+def result():
+    return belief.select(*table(), 2, random_state=0, n_neighbors=3)
+
+
+def timeless(result):
+    return json.dumps({name: value for name, value in result.to_dict().items() if name != "timings"})
+
+
+def reshaped(plain, rng):
+    """One edit as by hand: a value anywhere in it made another, taken out, or written twice."""
+    plain = json.loads(plain)
+    place = plain
+    while True:
+        keys = [*place] if isinstance(place, dict) else range(len(place))
+        if not len(keys):
+            return plain
+        key = rng.choice(keys)
+        if not isinstance(place[key], dict | list) or rng.random() < 0.4:
+            break
+        place = place[key]
+    how = rng.randrange(4)
+    if how == 0:
+        del place[key]
+    elif how == 1 and isinstance(place, list):
+        place.append(place[key])
+    elif how == 2 and isinstance(place[key], int | float):
+        place[key] = -place[key] if rng.random() < 0.5 else place[key] * 10 + 1
+    else:
+        place[key] = rng.choice(STRANGE)
+    return plain
+
+
+def test_a_result_edited_10_000_times_is_refused_or_says_the_same(result):
+    text, rng = json.dumps(result.to_dict()), random.Random(0)
+    want, accepted = timeless(result), 0
+    for i in range(EDITS):
+        data = edited(text.encode(), rng) if i % 2 else json.dumps(reshaped(text, rng)).encode()
+        got = answer(lambda data=data: read(data))
+        if isinstance(got, str):
+            assert said_in_one_line(got), (i, got)
+        else:
+            accepted += 1
+            assert timeless(got) == want, i
+    assert accepted < EDITS / 5  # what took how long may be changed, and spaces
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_what_no_checksum_tells_is_checked_for_what_it_must_look_like(result, sealed):
+    """Of version 0.1.0, which had none, or with one made anew: refused, or explained without a traceback."""
+    text, rng = json.dumps(result.to_dict()) if sealed else OLD.read_text(), random.Random(1)
+    accepted = 0
+    for i in range(EDITS // 10):
+        plain = reshaped(text, rng)
+        if sealed:
+            plain["checksum"] = answer(lambda plain=plain: resealed(plain))
+        got = answer(lambda plain=plain: read(json.dumps(plain).encode()))
+        if isinstance(got, str):
+            assert said_in_one_line(got), (i, got)
+        else:
+            accepted += 1
+            assert all(got.explain(j) for j in range(len(got.weights)))
+            assert len(str(got.explain())) > 0
+            assert len(got.ranking) == len(got.weights)
+    assert 0 < accepted < EDITS / 20
+
+
+def resealed(plain):
+    try:
+        return checksum(belief.Result, plain, plain["format"])
+    except (TypeError, KeyError, OverflowError) as error:
+        raise ValueError(error) from None
+
+
+BY_HAND = {
+    "selected": [[0, 99], [0, 0], ["a", "b"], [0.5, 1.0], [0], [-1, 0], [[0, 1]], None, 3, "abc", {}],
+    "weights": [[1.0], ["1"] * F, [float("nan")] * F, [None] * F, [float("inf")] * F, 5],
+    "watched": [[7], [0, 0]],
+    "history": [[[99]], [[-2]], [1, 2], [[1], [1, 2]]],
+    "scores": [[1.0], [[1.0, 2.0]]],
+    "redundancy": [[[1.0]], [1.0, 2.0]],
+    "n_rows": ["5", 1.5, -1, True, None],
+    "settings": [3, {"redundancy": "none of them"}, {"theta": "a"}, []],
+    "feature_names": [["a"], [1] * F, "abcde"],
+    "timings": [{"a": "b"}, 3, {"a": float("nan")}],
+    "task": ["regression", "guess", 3, []],
+    "stopped": ["never", []],
+    "priors": [[1.0]],
+    "classes": [[None, 1], [[0, 1]], "ab", [0]],
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_was_changed_by_hand_is_named(result, name):
+    for value in BY_HAND[name]:
+        refused(
+            f"^This result was changed by hand: its ({name}|se|scores|priors) is not what it should be",
+            lambda value=value: belief.Result.from_dict({**result.to_dict(), name: value}),
+        )
+
+
+def test_a_result_nested_without_end_and_one_without_its_checksum(result, tmp_path, capsys):
+    file, plain = tmp_path / "r.json", result.to_dict()
+    for text, said in {
+        "[" * 100_000: "was changed by hand: it is nested too deep",
+        json.dumps(plain).replace("{}", "{" * 9).replace('"seed": 0', '"seed": ' + "9" * 5000): "limit",
+        json.dumps({**plain, "seed": 1}): "was changed by hand: its checksum is another",
+        json.dumps({k: v for k, v in plain.items() if k != "checksum"}): "it has no checksum",
+        json.dumps({**plain, "format": 0}): "its format is 0, not a number from 1 on",
+    }.items():
+        file.write_text(text)
+        assert cli.main(["explain", str(file)]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert re.fullmatch(rf"belief: [^\n]*{said}[^\n]*\n", err), err

@@ -300,15 +300,15 @@ def run_report(options: argparse.Namespace) -> None:
 
 def _read_result(path: Path) -> belief.Result:
     try:
-        return belief.Result.from_dict(json.loads(path.read_text()))
+        return belief.Result.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: is not whole JSON (line {error.lineno}): {error.msg}.") from None
+    except RecursionError:
+        raise ValueError(f"{path}: was changed by hand: it is nested too deep.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read ({getattr(error, 'strerror', 'not text')}).") from None
-    except (ValueError, TypeError, KeyError) as error:
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    except (AttributeError, IndexError):
-        raise ValueError(f"{path}: is not a result of belief, or was changed by hand.") from None
 
 
 if __name__ == "__main__":
