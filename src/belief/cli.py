@@ -125,6 +125,7 @@ def _reading(group: Any) -> None:
     group.add_argument("--keep", nargs="+", default=[], metavar="COL", help="columns to choose from, and no others")
     group.add_argument("--discrete", nargs="+", default=[], metavar="COL", help="columns of numbers that are names")
     group.add_argument("--no-header", action="store_true", help="CSV without a line of names: c0, c1, ...")
+    group.add_argument("--encoding", metavar="NAME", help="of the text of a CSV file: latin1, utf-16, ... (utf-8)")
     group.add_argument("--separator", metavar="C", help="between the columns of a CSV file (a comma; a tab for .tsv)")
 
 
@@ -223,7 +224,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def _wanted(options: argparse.Namespace) -> Any:
     """What is to be read; the columns of LIBSVM and NPZ files are called x0, x1, ..."""
-    from belief.data.files import Wanted, find_files
+    from belief.data.files import Wanted, kind_of
     from belief.data.tabular import CsvForm
 
     if options.restart and options.checkpoint is None:
@@ -232,13 +233,16 @@ def _wanted(options: argparse.Namespace) -> Any:
         raise UsageError("--master needs --engine spark.")
     if options.separator is not None and len(options.separator) != 1:
         raise UsageError(f"--separator must be one character; got {options.separator!r}.")
-    kind, _ = find_files(options.files)
+    kind = kind_of(options.files)
     discrete = options.discrete
     if kind in ("libsvm", "npz"):
         discrete = [_number(name) for name in discrete]
     elif options.label is None:
         raise UsageError("Say which column holds the class, or the number to predict, with --label NAME.")
-    form = CsvForm(not options.no_header, options.separator)
+    try:
+        form = CsvForm(not options.no_header, options.separator, options.encoding)
+    except ValueError as error:
+        raise UsageError(error) from None
     return Wanted(options.label, options.drop, options.keep, discrete, form, options.task)
 
 
@@ -249,9 +253,12 @@ def _number(name: str) -> int:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
+    from belief.data.files import all_files
+    from belief.data.finding import same_file
     from belief.outputs import DATA_ENDINGS, REPORT_ENDINGS, RESULT_WRITERS, check_output
 
-    taken = {path.resolve(): "a file to be read" for path in options.files}
+    read = all_files(options.files)
+    taken: dict[Path, str] = {}
     for name, path, endings in (
         ("--out", options.out, RESULT_WRITERS),
         ("--report", options.report, REPORT_ENDINGS),
@@ -260,8 +267,11 @@ def _check_outputs(options: argparse.Namespace) -> None:
         if path is None:
             continue
         check_output(path, endings, options.force)
-        if path.resolve() in taken:
-            raise UsageError(f"{name} and {taken[path.resolve()]} are both {path}: give them two names.")
+        if same_file(path, read) is not None:
+            raise UsageError(f"{name} and a file to be read are both {path}: give them two names.")
+        other = same_file(path, taken) or path.resolve()
+        if other in taken:
+            raise UsageError(f"{name} and {taken[other]} are both {path}: give them two names.")
         taken[path.resolve()] = name
 
 
@@ -290,10 +300,13 @@ def run_explain(options: argparse.Namespace) -> None:
 
 def run_report(options: argparse.Namespace) -> None:
     """Carry out `belief report`."""
+    from belief.data.finding import same_file
     from belief.outputs import REPORT_ENDINGS, check_output, write_report
 
     out = options.out or options.result.with_suffix(".html")
     check_output(out, REPORT_ENDINGS, options.force)
+    if same_file(out, [options.result]) is not None:
+        raise UsageError(f"--out and the result to be read are both {out}: give them two names.")
     write_report(_read_result(options.result), out, options.result.stem)
     print(out)
 

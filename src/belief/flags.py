@@ -19,6 +19,7 @@ PARAMETERS = (
         "label",
         "drop",
         "keep",
+        "encoding",
         "discrete_features",
         "n_jobs",
         "working_memory",

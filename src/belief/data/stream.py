@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from belief.data.arrow import Batch, Columns, is_dictionary, label_values, refuse_label
 from belief.data.discrete import discrete_mask
+from belief.data.finding import Unchanged
 from belief.data.labels import Labels
 from belief.data.libsvm import read_libsvm, shape_of_libsvm
 from belief.data.table import refuse_too_wide
@@ -75,20 +76,26 @@ class LibsvmStream:
 
     def __init__(self, paths: Sequence[Path], discrete_features: Any) -> None:
         self._paths, self._declared = list(paths), discrete_features
+        self._unchanged = Unchanged(self._paths)
         self._shape: dict[str, Any] = {}
         self.discrete = np.zeros(0, bool)
 
     def first(self, labels: Labels) -> Iterator[csr_array]:
-        n_features, zero_based = shape_of_libsvm(self._paths)
+        with self._unchanged.reading(*self._paths):
+            n_features, zero_based = shape_of_libsvm(self._paths)
         refuse_too_wide(n_features)
         self._shape = {"n_features": n_features, "zero_based": zero_based, "dtype": np.float64}
         self.discrete = discrete_mask(self._declared, None, n_features)
-        for X, y in ahead(read_libsvm(self._paths, **self._shape)):
+        for X, y in self._blocks():
             labels.add(y)
             yield X
 
     def again(self) -> Iterator[csr_array]:
-        return (X for X, _ in ahead(read_libsvm(self._paths, **self._shape)))
+        return (X for X, _ in self._blocks())
+
+    def _blocks(self) -> Iterator[tuple[csr_array, Array]]:
+        with self._unchanged.reading(*self._paths):
+            yield from ahead(read_libsvm(self._paths, **self._shape))
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

@@ -5,7 +5,6 @@ None of them is ever read whole. The rows of several files follow one another, i
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,12 +15,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from belief.data.arrow import is_text, pyarrow
+from belief.data.complaints import NOT_UTF8, cures, explained
+from belief.data.encoding import check_encoding, encoding_of
+from belief.data.finding import Unchanged, files_in, once, parquet_stamp, stamp
 from belief.extras import import_optional
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
-CSV_BYTES = 2**23  # of text that are parsed at a time
+CSV_BYTES = 2**23  # of text that are parsed at a time, more where a line is longer
+MOST_CSV_BYTES = 2**30
 BATCH_BYTES = 2**24  # of a batch of a Parquet file, decoded
-NOT_UTF8 = "is not text in UTF-8: convert the file first (iconv -f latin1 -t utf-8, say)."
 
 
 class Tabular(Protocol):
@@ -49,13 +51,18 @@ class DatasetFiles:
         for path in paths:
             with self._clear(path):
                 part = dataset.dataset(
-                    path, format={"arrow": "ipc"}.get(kind, kind), partitioning="hive" if path.is_dir() else None
-                )
+                    [str(file) for file in files_in(path)], format={"arrow": "ipc"}.get(kind, kind),
+                    partitioning="hive" if path.is_dir() else None, partition_base_dir=str(path),
+                )  # fmt: skip
             for fragment in part.get_fragments():
                 with self._clear(fragment.path):
                     schemas.append((Path(fragment.path), fragment.physical_schema))
                 self._files.append((Path(fragment.path), dataset.get_partition_keys(fragment.partition_expression)))
             schemas.append((path, part.schema))
+        keys = dict(self._files)
+        single = once(path for path, _ in self._files)
+        self._files = [(path, keys[path]) for path in single]
+        self._unchanged = Unchanged(single, parquet_stamp if kind == "parquet" else stamp)
         inside = [path for path, _ in self._files]
         refuse_other_columns([(path, sorted(schema.names)) for path, schema in schemas if path in inside])
         self.schema = self._unified(schemas)
@@ -80,7 +87,7 @@ class DatasetFiles:
         height = max(1, min(2**17, BATCH_BYTES // (4 * max(1, len(columns)))))
         kinds = [self.schema.field(name).type for name in columns]
         for path, keys in self._files:
-            with self._clear(path):
+            with self._clear(path), self._unchanged.reading(path):
                 for batch in self._read(path, [name for name in columns if name not in keys], height):
                     found = [_column(batch, name, kind, keys) for name, kind in zip(columns, kinds, strict=True)]
                     yield pyarrow().record_batch(found, names=list(columns))
@@ -128,11 +135,14 @@ class CsvFiles:
         self.first, self._paths, self._form, self._label = paths[0], paths, form, label
         self._numeric = numeric
         self._header = form.header
+        self._bytes = CSV_BYTES
+        self._unchanged = Unchanged(paths)
+        self._encodings = {path: form.encoding or encoding_of(path) for path in paths}
         reader = self._open(paths[0], None)
         with clear_errors(self.first, "CSV"):
             found = list(reader.schema)
             self._names = [field.name for field in found] if form.header else [f"c{j}" for j in range(len(found))]
-        self._sample: Any = next(iter(reader), None)  # its first rows
+            self._sample: Any = next(iter(reader), None)  # its first rows
         refuse_other_columns([(path, self._names_of(path)) for path in paths])
         kinds = {n: self._kind(n, f.type, n in text) for n, f in zip(self._names, found, strict=True)}
         self.schema = pyarrow().schema({**kinds, **self._after_a_gap(kinds)})
@@ -177,32 +187,70 @@ class CsvFiles:
             number = compute.match_substring_regex(values, r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
             if 2 * compute.sum(number).as_py() > len(values):
                 word = values.filter(compute.invert(number))[0].as_py()
-                raise ValueError(f"{self.first}: column {name!r} holds numbers, but {word!r} too: {_cures(name)}")
+                raise ValueError(f"{self.first}: column {name!r} holds numbers, but {word!r} too: {cures(name)}")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         yield from self._scan({name: self.schema.field(name).type for name in columns}, columns)
 
-    def _scan(self, kinds: dict[str, Any], columns: Sequence[str]) -> Iterator[Any]:
+    def as_text(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The same as the text they are, where nothing is missing."""
+        yield from self._scan(dict.fromkeys(columns, pyarrow().string()), columns, null_values=[])
+
+    def _scan(self, kinds: dict[str, Any], columns: Sequence[str], **options: Any) -> Iterator[Any]:
         for path in self._paths:
-            with clear_errors(path, "CSV", partial(self._what_is_wrong, path, kinds)):
-                yield from self._open(path, kinds, columns)
+            with (
+                clear_errors(path, "CSV", partial(self._what_is_wrong, path, kinds), self._encodings[path]),
+                self._unchanged.reading(path),
+            ):
+                yield from self._read(path, kinds, columns, **options)
+
+    def _read(self, path: Path, kinds: dict[str, Any], columns: Sequence[str], **options: Any) -> Iterator[Any]:
+        """The batches of a file; where a line is longer than what is read at a time, more is from there on."""
+        given = 0
+        while True:
+            seen = 0
+            try:
+                for batch in self._open(path, kinds, columns, **options):
+                    seen += len(batch)
+                    if seen > given:
+                        yield batch.slice(max(0, len(batch) - (seen - given)))
+                        given = seen
+                return
+            except pyarrow().ArrowInvalid as error:
+                self._lengthen(error)
+
+    def _lengthen(self, error: Exception) -> None:
+        """Take longer lines from now on, if that is what Arrow wants."""
+        if "straddl" not in str(error) or self._bytes >= MOST_CSV_BYTES:
+            raise error
+        self._bytes = min(8 * self._bytes, MOST_CSV_BYTES)
 
     def _open(
-        self, path: Path, kinds: dict[str, Any] | None, columns: Sequence[str] | None = None, threads: bool = True
-    ) -> Any:
+        self, path: Path, kinds: dict[str, Any] | None, columns: Sequence[str] | None = None, threads: bool = True,
+        null_values: Sequence[str] = MISSING,
+    ) -> Any:  # fmt: skip
         csv = import_optional("pyarrow.csv", "files")
         named = {} if kinds is None else {"column_names": self._names, "skip_rows": int(self._header)}
         if kinds is None and not self._header:
             named = {"autogenerate_column_names": True}
-        with clear_errors(path, "CSV", lambda: self._what_is_wrong(path, kinds) if threads else None):
-            return csv.open_csv(
-                path,
-                read_options=csv.ReadOptions(use_threads=threads, block_size=CSV_BYTES, **named),
-                parse_options=csv.ParseOptions(delimiter=self._form.separator_of(path)),
-                convert_options=csv.ConvertOptions(
-                    null_values=MISSING, strings_can_be_null=True, column_types=kinds, include_columns=columns
-                ),
-            )
+        reading = {"use_threads": threads, "encoding": self._encodings[path], **named}
+        wrong = partial(self._what_is_wrong, path, kinds) if threads else lambda: None
+        with clear_errors(path, "CSV", wrong, self._encodings[path]):
+            while True:
+                try:
+                    return csv.open_csv(
+                        path,
+                        read_options=csv.ReadOptions(block_size=self._bytes, **reading),
+                        parse_options=csv.ParseOptions(
+                            delimiter=self._form.separator_of(path), newlines_in_values=True
+                        ),
+                        convert_options=csv.ConvertOptions(
+                            null_values=null_values, strings_can_be_null=bool(null_values), column_types=kinds,
+                            include_columns=columns,
+                        ),
+                    )  # fmt: skip
+                except pyarrow().ArrowInvalid as error:
+                    self._lengthen(error)
 
     def _what_is_wrong(self, path: Path, kinds: dict[str, Any] | None) -> str | None:
         """Which line is: Arrow knows when it reads without threads."""
@@ -217,10 +265,22 @@ class CsvFiles:
 
 @dataclass(frozen=True)
 class CsvForm:
-    """How the text of a CSV file is laid out: its first line, and what is between two columns (None: by the ending)."""
+    """How the text of a CSV file is laid out.
+
+    Parameters
+    ----------
+    header : whether the first line has the names of the columns
+    separator : what is between two columns; None: by the ending
+    encoding : of the text; None: UTF-8, or what its first bytes say
+    """
 
     header: bool = True
     separator: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.encoding is not None:
+            check_encoding(self.encoding)
 
     def separator_of(self, path: Path) -> str:
         return self.separator or ("\t" if ".tsv" in (ending.lower() for ending in path.suffixes) else ",")
@@ -233,38 +293,6 @@ def _numbers_or_text(values: Any) -> Any:
     except pa.ArrowInvalid:
         return pa.string()
     return pa.float64()
-
-
-def _cures(name: str) -> str:
-    return f"mend it, leave it empty if it is missing, or take the column as names with discrete_features={[name]!r}."
-
-
-def explained(said: str, names: Sequence[str] | None, label: str | None = None) -> str | None:
-    """What Arrow says of a line, in words; None where it is about something else."""
-    if "Empty CSV file" in said:
-        return "the file is empty."
-    ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", said)
-    if ragged:
-        return f"line {ragged[1]} has {ragged[3]} columns, the lines before it {ragged[2]}."
-    odd = re.search(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+): invalid (\w+)", said)
-    if odd is None:
-        return None
-    name = names[int(odd[1])] if names else f"number {odd[1]}"
-    where = f"line {odd[2]}, " if odd[2] else ""
-    if odd[4] == "UTF8":
-        return f"{where}column {name!r} {NOT_UTF8}"
-    value = said[said.index("invalid value '") + 15 :].rsplit("'", 1)[0]
-    what = "yes and no" if odd[3] == "bool" else "numbers"
-    whole = ", or say task='regression'" if odd[3].startswith("int") and _is_number(value) else ""
-    cures = f"mend it{whole}." if name == label else _cures(name)
-    return f"{where}column {name!r} has {value!r}, but {what} before: {cures}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def refuse_other_columns(files: Sequence[tuple[Path, Sequence[str]]]) -> None:
@@ -280,11 +308,15 @@ def refuse_other_columns(files: Sequence[tuple[Path, Sequence[str]]]) -> None:
 
 
 @contextmanager
-def clear_errors(path: Path | str, kind: str, detail: Callable[[], str | None] = lambda: None) -> Iterator[None]:
+def clear_errors(
+    path: Path | str, kind: str, detail: Callable[[], str | None] = lambda: None, encoding: str = "utf8"
+) -> Iterator[None]:
     """Arrow's errors, as one sentence that names the file."""
     try:
         yield
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        if encoding != "utf8":
+            raise ValueError(f"{path}: is not text in {encoding} ({error.reason}): say in which it is.") from None
         raise ValueError(f"{path}: the line of names {NOT_UTF8}") from None
     except (pyarrow().ArrowException, OSError) as error:
         said = str(error).splitlines()[0].rsplit("': ", 1)[-1] if str(error) else type(error).__name__
