@@ -15,8 +15,8 @@ from pyarrow import csv, parquet
 import belief
 from belief import cli
 from belief.data import tabular
+from belief.data.encoding import CsvForm
 from belief.data.files import Wanted, open_files
-from belief.data.tabular import CsvForm
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 
@@ -296,3 +296,34 @@ def test_a_pipe_is_refused_at_once(tmp_path, ending):
     said = f"belief: {pipe} is a pipe or a device, which cannot be read again and again: save it as a file first.\n"
     assert done.stderr == said
     assert time.monotonic() - began < 30
+
+
+# --- 12. very wide text ---
+
+MEASURED = """
+import resource, sys
+from belief.cli import main
+code = main(sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_a_hundred_thousand_columns_take_seconds_and_less_than_a_gigabyte(tmp_path):
+    rng = np.random.default_rng(0)
+    width, m = 100_000, 60
+    X = rng.integers(-5000, 5000, (m, width))
+    X[:, 7] += 20_000 * (np.arange(m) % 2)
+    names = [f"feature_{j}" for j in range(width)]
+    rows = [",".join([*map(str, x), "b" if i % 3 else "", str(i % 2)]) for i, x in enumerate(X.tolist())]
+    (tmp_path / "a.csv").write_text("\n".join([",".join([*names, "word", "y"]), *rows]))
+    options = ["--label", "y", "--top", "1", "--seed", "0", "--quiet", "--write-data", str(tmp_path / "w.csv")]
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, "select", str(tmp_path / "a.csv"), *options], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "w.csv").read_text().startswith("feature_7,y\n")
+    seconds, megabytes = map(float, done.stderr.split()[-2:])
+    assert seconds < 15  # of two cores, so that it takes no longer
+    assert megabytes < 1024

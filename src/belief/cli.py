@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import re
 import sys
 import warnings
@@ -20,6 +19,7 @@ import belief
 from belief.flags import in_options, option
 from belief.method.settings import PAPER, Settings
 from belief.method.targets import REGRESSION, TASKS
+from belief.terminal import complain, leave, make_ready
 
 USAGE = "belief select FILE [FILE ...] --label COL [options]"
 EXAMPLES = """examples:
@@ -34,35 +34,29 @@ class UsageError(ValueError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `belief`; return its exit code."""
+    make_ready()
     options = parser().parse_args(arguments)
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *more: print(f"belief: {in_options(str(message))}", file=sys.stderr)
+        warnings.showwarning = lambda message, *more: complain(in_options(str(message)))
         try:
             options.run(options)
             sys.stdout.flush()
             return 0
         except KeyboardInterrupt:
             goes_on = getattr(options, "checkpoint", None)
-            print("belief: stopped" + ("; the same command goes on." if goes_on else "."), file=sys.stderr)
+            complain("stopped" + ("; the same command goes on." if goes_on else "."))
             return 130
         except BrokenPipeError:  # the reader of our output has seen enough
             code = 1
         except (ValueError, TypeError, OSError, MemoryError) as error:
             if options.debug:
                 raise
-            said = " ".join(str(error).split()) or type(error).__name__
-            print(f"belief: {in_options(said)}", file=sys.stderr)
+            complain(in_options(" ".join(str(error).split()) or type(error).__name__))
             code = 2 if isinstance(error, UsageError) else 1
-        _leave_stdout()
+        finally:
+            leave(sys.stdout)
+            leave(sys.stderr)
     return code
-
-
-def _leave_stdout() -> None:
-    """Where stdout takes no more, see to it that Python does not try again as it ends."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parser() -> argparse.ArgumentParser:
@@ -164,14 +158,16 @@ def run_select(options: argparse.Namespace) -> None:
         X, result = None, _select_on_spark(options, wanted, settings)
     else:
         X, result = _select_here(options, wanted, settings)
-    print(f"{_first_line(result)}; {result.sample_size:,} rows sampled ({result.stopped}); seed {result.seed}\n")
-    print(result.explain())
-    if options.out:
-        write_result(result, options.out)
-    if options.report:
-        write_report(result, options.report, " ".join(file.name for file in options.files))
-    if options.write_data:
-        write_data(X, result, options.write_data)
+    try:  # files first: a terminal may fail too
+        if options.out:
+            write_result(result, options.out)
+        if options.report:
+            write_report(result, options.report, " ".join(file.name for file in options.files))
+        if options.write_data:
+            write_data(X, result, options.write_data)
+    finally:  # and if the disk is full, the answer is not lost
+        print(f"{_first_line(result)}; {result.sample_size:,} rows sampled ({result.stopped}); seed {result.seed}\n")
+        print(result.explain())
 
 
 def _first_line(result: belief.Result) -> str:
@@ -224,8 +220,8 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def _wanted(options: argparse.Namespace) -> Any:
     """What is to be read; the columns of LIBSVM and NPZ files are called x0, x1, ..."""
+    from belief.data.encoding import CsvForm
     from belief.data.files import Wanted, kind_of
-    from belief.data.tabular import CsvForm
 
     if options.restart and options.checkpoint is None:
         raise UsageError("--restart needs --checkpoint DIR.")

@@ -167,6 +167,8 @@ def _repeats(line: Line) -> str | None:
 def _why_taken(line: Line, doubt: str | None) -> str:
     if doubt is not None:
         return f"taken for want of better, but {doubt}"
+    if line["relevance"] <= 0:
+        return "taken for want of better: no more relevant than noise"
     if line["rank"] == 1:
         return "taken: the most relevant"
     repeats = _repeats(line)

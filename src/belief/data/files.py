@@ -16,9 +16,10 @@ import numpy as np
 
 from belief.data.arrow import pyarrow
 from belief.data.discrete import discrete_mask
+from belief.data.encoding import CsvForm
 from belief.data.finding import files_in, once
 from belief.data.stream import LibsvmStream, TableStream, position
-from belief.data.tabular import CsvFiles, CsvForm, DatasetFiles, Tabular
+from belief.data.tabular import CsvFiles, DatasetFiles, Tabular
 from belief.method.arrays import Array
 
 FORMATS = {
@@ -97,10 +98,12 @@ def chosen_names(names: Sequence[str], source: str, wanted: Wanted) -> list[str]
     """The features: all columns but the label, less those dropped, or of those kept."""
     names = [n for n in names if not PANDAS_INDEX.fullmatch(n)]
     position(wanted.label or "", names, source)
+    known, drop, keep = set(names), set(wanted.drop), set(wanted.keep)
     for option, given in (("drop", wanted.drop), ("keep", wanted.keep)):
         for name in given:
-            position(name, names, option)
-    chosen = [n for n in names if n != wanted.label and n not in wanted.drop and (not wanted.keep or n in wanted.keep)]
+            if name not in known:
+                position(name, names, option)
+    chosen = [n for n in names if n != wanted.label and n not in drop and (not keep or n in keep)]
     if not chosen:
         raise ValueError(f"{source}: no column is left to choose from.")
     return chosen

@@ -52,7 +52,7 @@ class TableStream:
         refuse_label(schema.field(label), str(files.first))
         self._columns = Columns([schema.field(name) for name in self.names], str(files.first))
         self._columns.declare(declared)
-        self.discrete = self._columns.discrete
+        self.discrete, self._declared = self._columns.discrete, declared
 
     def first(self, labels: Labels) -> Iterator[Any]:
         labels.named |= is_dictionary(self.files.schema.field(self.label).type)
@@ -62,6 +62,7 @@ class TableStream:
                 yield Batch(self._columns, batch.select(self.names))
         if not labels.n_rows:
             raise ValueError(f"{self.files.first}: has no rows.")
+        self._columns.warn_of_text(self._declared, labels.n_rows)
 
     def again(self) -> Iterator[Any]:
         for batch in ahead(self.files.batches(self.names)):

@@ -9,20 +9,22 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from belief.data.arrow import is_text, pyarrow
 from belief.data.complaints import NOT_UTF8, cures, explained
-from belief.data.encoding import check_encoding, encoding_of
+from belief.data.encoding import CsvForm, encoding_of, first_lines, names_in
 from belief.data.finding import Unchanged, files_in, once, parquet_stamp, stamp
 from belief.extras import import_optional
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 CSV_BYTES = 2**23  # of text that are parsed at a time, more where a line is longer
 MOST_CSV_BYTES = 2**30
+ROWS_AT_ONCE = 64  # of a wide file, whose columns cost more than their rows
+MANY = 10_000  # columns, of which Arrow should not try every type: that takes it 50 µs and some kilobytes each
 BATCH_BYTES = 2**24  # of a batch of a Parquet file, decoded
 
 
@@ -134,22 +136,44 @@ class CsvFiles:
     ) -> None:
         self.first, self._paths, self._form, self._label = paths[0], paths, form, label
         self._numeric = numeric
-        self._header = form.header
-        self._bytes = CSV_BYTES
         self._unchanged = Unchanged(paths)
         self._encodings = {path: form.encoding or encoding_of(path) for path in paths}
-        reader = self._open(paths[0], None)
-        with clear_errors(self.first, "CSV"):
-            found = list(reader.schema)
-            self._names = [field.name for field in found] if form.header else [f"c{j}" for j in range(len(found))]
-            self._sample: Any = next(iter(reader), None)  # its first rows
+        self._names = self._names_of(paths[0])
         refuse_other_columns([(path, self._names_of(path)) for path in paths])
-        kinds = {n: self._kind(n, f.type, n in text) for n, f in zip(self._names, found, strict=True)}
+        self._bytes = CSV_BYTES
+        self._sample: dict[str, Any]  # the first rows of the columns that are text
+        kinds = {f.name: self._kind(f.name, f.type, f.name in text) for f in self._inferred()}
+        self._bytes = max(self._bytes, ROWS_AT_ONCE * sum(map(len, self._names)))
         self.schema = pyarrow().schema({**kinds, **self._after_a_gap(kinds)})
 
     def _names_of(self, path: Path) -> list[str]:
-        names: list[str] = self._open(path, None).schema.names
-        return names if self._header else [f"c{j}" for j in range(len(names))]
+        with clear_errors(path, "CSV", encoding=self._encodings[path]):
+            first = names_in(path, self._form.separator_of(path), self._encodings[path])
+        return first if self._form.header else [f"c{j}" for j in range(len(first))]
+
+    def _inferred(self) -> Iterator[Any]:
+        """The columns with the types that the first rows have."""
+        plain = self._plain_numbers() if len(self._names) > MANY else set()
+        with clear_errors(self.first, "CSV", partial(self._what_is_wrong, self.first, {})):
+            reader = self._open(self.first, {}, [name for name in self._names if name not in plain] or None)
+            rows = next(iter(reader), None)
+        found = {field.name: field for field in reader.schema}
+        self._sample = {n: rows.column(n) for n, f in found.items() if rows is not None and is_text(f.type)}
+        number = pyarrow().float64()
+        return (found.get(name) or pyarrow().field(name, number) for name in self._names)
+
+    def _plain_numbers(self) -> set[str]:
+        """The columns that are surely numbers, but for the label, whose kind matters."""
+        compute = import_optional("pyarrow.compute", "files")
+        separator, encoding = self._form.separator_of(self.first), self._encodings[self.first]
+        every, seen = pyarrow().array([True] * len(self._names)), 0
+        for cells in islice(first_lines(self.first, separator, encoding, CSV_BYTES), int(self._form.header), None):
+            if len(cells) != len(every):
+                return set()
+            number = compute.match_substring_regex(pyarrow().array(cells), r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$")
+            every, seen = compute.and_(every, number), seen + 1
+        plain = {name for name, is_number in zip(self._names, every.to_pylist(), strict=True) if is_number and seen}
+        return plain - {self._label}
 
     def _kind(self, name: str, kind: Any, text: bool) -> Any:
         """The type a column is read as: whole numbers may become fractions further down, so they are floats at once."""
@@ -178,12 +202,8 @@ class CsvFiles:
     def refuse_mixed(self, columns: Sequence[str]) -> None:
         """Refuse a column of numbers that a few words have slipped into: as text, each number would be a name."""
         compute = import_optional("pyarrow.compute", "files")
-        sample = self._sample
-        for name in columns if sample is not None else ():
-            values = sample.column(self._names.index(name))
-            if not is_text(values.type):
-                continue
-            values = values.unique().drop_null()
+        for name in (name for name in columns if name in self._sample):
+            values = self._sample[name].unique().drop_null()
             number = compute.match_substring_regex(values, r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
             if 2 * compute.sum(number).as_py() > len(values):
                 word = values.filter(compute.invert(number))[0].as_py()
@@ -221,69 +241,54 @@ class CsvFiles:
 
     def _lengthen(self, error: Exception) -> None:
         """Take longer lines from now on, if that is what Arrow wants."""
-        if "straddl" not in str(error) or self._bytes >= MOST_CSV_BYTES:
+        if not re.search("straddl|Empty CSV file or block", str(error)) or self._bytes >= MOST_CSV_BYTES:
             raise error
         self._bytes = min(8 * self._bytes, MOST_CSV_BYTES)
 
     def _open(
-        self, path: Path, kinds: dict[str, Any] | None, columns: Sequence[str] | None = None, threads: bool = True,
+        self, path: Path, kinds: dict[str, Any], columns: Sequence[str] | None, threads: bool = True,
         null_values: Sequence[str] = MISSING,
     ) -> Any:  # fmt: skip
-        csv = import_optional("pyarrow.csv", "files")
-        named = {} if kinds is None else {"column_names": self._names, "skip_rows": int(self._header)}
-        if kinds is None and not self._header:
-            named = {"autogenerate_column_names": True}
-        reading = {"use_threads": threads, "encoding": self._encodings[path], **named}
-        wrong = partial(self._what_is_wrong, path, kinds) if threads else lambda: None
-        with clear_errors(path, "CSV", wrong, self._encodings[path]):
+        with clear_errors(
+            path, "CSV", partial(self._what_is_wrong, path, kinds) if threads else lambda: None, self._encodings[path]
+        ):
             while True:
                 try:
-                    return csv.open_csv(
-                        path,
-                        read_options=csv.ReadOptions(block_size=self._bytes, **reading),
-                        parse_options=csv.ParseOptions(
-                            delimiter=self._form.separator_of(path), newlines_in_values=True
-                        ),
-                        convert_options=csv.ConvertOptions(
-                            null_values=null_values, strings_can_be_null=bool(null_values), column_types=kinds,
-                            include_columns=columns,
-                        ),
-                    )  # fmt: skip
+                    return self._opened(path, kinds, columns, threads, null_values)
                 except pyarrow().ArrowInvalid as error:
                     self._lengthen(error)
 
-    def _what_is_wrong(self, path: Path, kinds: dict[str, Any] | None) -> str | None:
+    def _opened(
+        self, path: Path, kinds: dict[str, Any], columns: Sequence[str] | None, threads: bool, missing: Sequence[str]
+    ) -> Any:
+        csv = import_optional("pyarrow.csv", "files")
+        yes_or_no: dict[str, Any] = (
+            {} if not kinds or pyarrow().bool_() in kinds.values() else {"true_values": [], "false_values": []}
+        )
+        wide = len(self._names) > MANY  # small pieces in great number: the system's memory has less waste
+        return csv.open_csv(
+            path,
+            memory_pool=pyarrow().system_memory_pool() if wide else None,
+            read_options=csv.ReadOptions(
+                use_threads=threads, block_size=self._bytes, encoding=self._encodings[path], column_names=self._names,
+                skip_rows_after_names=int(self._form.header),
+            ),
+            parse_options=csv.ParseOptions(delimiter=self._form.separator_of(path), newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                null_values=missing, strings_can_be_null=bool(missing), column_types=kinds, include_columns=columns,
+                **yes_or_no,
+            ),
+        )  # fmt: skip
+
+    def _what_is_wrong(self, path: Path, kinds: dict[str, Any]) -> str | None:
         """Which line is: Arrow knows when it reads without threads."""
         pa = pyarrow()
         try:
-            for _ in self._open(path, kinds, list(kinds) if kinds else None, threads=False):
+            for _ in self._open(path, kinds, list(kinds) or None, threads=False):
                 pass
         except (pa.ArrowInvalid, ValueError) as error:
-            return explained(str(error), self._names if kinds else None, self._label)
+            return explained(str(error), self._names, self._label)
         return None
-
-
-@dataclass(frozen=True)
-class CsvForm:
-    """How the text of a CSV file is laid out.
-
-    Parameters
-    ----------
-    header : whether the first line has the names of the columns
-    separator : what is between two columns; None: by the ending
-    encoding : of the text; None: UTF-8, or what its first bytes say
-    """
-
-    header: bool = True
-    separator: str | None = None
-    encoding: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.encoding is not None:
-            check_encoding(self.encoding)
-
-    def separator_of(self, path: Path) -> str:
-        return self.separator or ("\t" if ".tsv" in (ending.lower() for ending in path.suffixes) else ",")
 
 
 def _numbers_or_text(values: Any) -> Any:
