@@ -206,7 +206,7 @@ def test_a_damaged_note_is_said_to_be_one(tmp_path, name, size):
     notes = tmp_path / "notes"
     run(notes)
     (notes / name).write_bytes((notes / name).read_bytes()[:size])
-    refused(f"{name} is damaged; remove", lambda: run(notes))
+    refused(f"{name} is damaged; ", lambda: run(notes))
 
 
 def test_a_disk_that_is_full_is_said_to_be(tmp_path, monkeypatch):

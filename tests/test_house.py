@@ -20,7 +20,7 @@ LAYERS = [
     ("engines",),
     ("explain", "result", "checks", "api", "frames"),
     ("datasets",),
-    ("columns", "selector", "baselines", "spark", "plot", "report", "outputs", "flags", "cli"),
+    ("columns", "selector", "baselines", "spark", "plot", "report", "outputs", "flags", "terminal", "cli"),
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 UPWARD = {("result", "report")}  # a notebook asks the result itself for its page

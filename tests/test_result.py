@@ -148,7 +148,7 @@ NEXT = format_of(Result) + 1
 class Grown(Result):
     """A result as a later version may have it."""
 
-    gain: np.ndarray = array(float, since=NEXT, older=lambda r: np.full(len(r["weights"]), np.nan))
+    gain: np.ndarray = array(float, gaps=True, since=NEXT, older=lambda r: np.full(len(r["weights"]), np.nan))
     task: str = kept(since=NEXT + 1, older=lambda r: "classification")
 
 
@@ -196,7 +196,9 @@ def test_every_later_field_of_a_result_says_what_stood_for_it():
     ("name", "value"), [("selected", "abc"), ("redundancy", [[1]]), ("weights", [[1], [1, 2]]), ("settings", 3)]
 )
 def test_what_cannot_be_read_is_named(name, value):
-    with pytest.raises(ValueError, match=f"This result cannot be read: its {name} is not what it should be") as error:
+    with pytest.raises(
+        ValueError, match=f"This result was changed by hand: its {name} is not what it should be"
+    ) as error:
         Result.from_dict({**json.loads(OLD.read_text()), name: value})
     assert "\n" not in str(error.value)
 

@@ -41,6 +41,7 @@ def select(
     device: str = "auto",
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    restart: bool = False,
     staging: str = "auto",
     **settings: Any,
 ) -> Result:
@@ -77,6 +78,8 @@ def select(
         Called with a `belief.progress.Progress` as the run goes on.
     checkpoint : path, default=None
         A folder in which neighbours and sums are noted after each batch: the same call continues from there.
+    restart : bool, default=False
+        Whether to forget what a checkpoint holds, and start anew.
     staging : str, default="auto"
         Of a Spark DataFrame, where its rows are held during the run: "memory", "disk", or the full path of a folder
         that every executor reaches; "auto": a temporary folder where Spark runs on one machine, and memory elsewhere.
@@ -101,7 +104,7 @@ def select(
     array([3])
     """
     others = ("task", "label", "discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback",
-              "checkpoint", "staging")  # fmt: skip
+              "checkpoint", "restart", "staging")  # fmt: skip
     chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
     check_resources(n_jobs, working_memory, verbose, device)
     check_task(task)
@@ -120,7 +123,9 @@ def select(
         return _select_spark(X, label or y, chosen, options)
     if staging != "auto":
         raise ValueError(f"staging is for Spark DataFrames; got {staging!r} with another table: leave it out.")
-    notes = None if checkpoint is None else Checkpoint(checkpoint)
+    if restart and checkpoint is None:
+        raise ValueError("restart=True is for a checkpoint, and there is none: name its folder, or leave it out.")
+    notes = None if checkpoint is None else Checkpoint(checkpoint, restart)
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, chosen.sample_of)
     X, y = take_label(X, y, label, discrete_features, task)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import re
 import sys
 import warnings
@@ -20,6 +19,7 @@ import belief
 from belief.flags import in_options, option
 from belief.method.settings import PAPER, Settings
 from belief.method.targets import REGRESSION, TASKS
+from belief.terminal import complain, leave, make_ready
 
 USAGE = "belief select FILE [FILE ...] --label COL [options]"
 EXAMPLES = """examples:
@@ -34,35 +34,29 @@ class UsageError(ValueError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `belief`; return its exit code."""
+    make_ready()
     options = parser().parse_args(arguments)
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *more: print(f"belief: {in_options(str(message))}", file=sys.stderr)
+        warnings.showwarning = lambda message, *more: complain(in_options(str(message)))
         try:
             options.run(options)
             sys.stdout.flush()
             return 0
         except KeyboardInterrupt:
             goes_on = getattr(options, "checkpoint", None)
-            print("belief: stopped" + ("; the same command goes on." if goes_on else "."), file=sys.stderr)
+            complain("stopped" + ("; the same command goes on." if goes_on else "."))
             return 130
         except BrokenPipeError:  # the reader of our output has seen enough
             code = 1
         except (ValueError, TypeError, OSError, MemoryError) as error:
             if options.debug:
                 raise
-            said = " ".join(str(error).split()) or type(error).__name__
-            print(f"belief: {in_options(said)}", file=sys.stderr)
+            complain(in_options(" ".join(str(error).split()) or type(error).__name__))
             code = 2 if isinstance(error, UsageError) else 1
-        _leave_stdout()
+        finally:
+            leave(sys.stdout)
+            leave(sys.stderr)
     return code
-
-
-def _leave_stdout() -> None:
-    """Where stdout takes no more, see to it that Python does not try again as it ends."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parser() -> argparse.ArgumentParser:
@@ -102,6 +96,7 @@ def _select_options(command: argparse.ArgumentParser) -> None:
     running.add_argument("--engine", choices=("local", "spark"), default="local", help="this machine, or Spark (local)")
     running.add_argument("--master", metavar="URL", help="of Spark: local[2], spark://host:port, sc://host:port, ...")
     running.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep notes, and go on from them if run again")
+    running.add_argument("--restart", action="store_true", help="forget what the checkpoint holds, and start anew")
     running.add_argument("--n-jobs", type=int, metavar="N", help="threads (all cores; -2: all but one)")
     running.add_argument("--working-memory", type=int, metavar="MIB", help="memory to use beside the data (1024)")
     running.add_argument("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1, or several, cuda:0,1 (auto)")
@@ -124,6 +119,7 @@ def _reading(group: Any) -> None:
     group.add_argument("--keep", nargs="+", default=[], metavar="COL", help="columns to choose from, and no others")
     group.add_argument("--discrete", nargs="+", default=[], metavar="COL", help="columns of numbers that are names")
     group.add_argument("--no-header", action="store_true", help="CSV without a line of names: c0, c1, ...")
+    group.add_argument("--encoding", metavar="NAME", help="of the text of a CSV file: latin1, utf-16, ... (utf-8)")
     group.add_argument("--separator", metavar="C", help="between the columns of a CSV file (a comma; a tab for .tsv)")
 
 
@@ -162,14 +158,16 @@ def run_select(options: argparse.Namespace) -> None:
         X, result = None, _select_on_spark(options, wanted, settings)
     else:
         X, result = _select_here(options, wanted, settings)
-    print(f"{_first_line(result)}; {result.sample_size:,} rows sampled ({result.stopped}); seed {result.seed}\n")
-    print(result.explain())
-    if options.out:
-        write_result(result, options.out)
-    if options.report:
-        write_report(result, options.report, " ".join(file.name for file in options.files))
-    if options.write_data:
-        write_data(X, result, options.write_data)
+    try:  # files first: a terminal may fail too
+        if options.out:
+            write_result(result, options.out)
+        if options.report:
+            write_report(result, options.report, " ".join(file.name for file in options.files))
+        if options.write_data:
+            write_data(X, result, options.write_data)
+    finally:  # and if the disk is full, the answer is not lost
+        print(f"{_first_line(result)}; {result.sample_size:,} rows sampled ({result.stopped}); seed {result.seed}\n")
+        print(result.explain())
 
 
 def _first_line(result: belief.Result) -> str:
@@ -191,6 +189,7 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
     result = belief.select(
         X, y, task=options.task, **settings, **_given(options, "n_jobs", "working_memory", "device", "checkpoint"),
         verbose=0 if options.quiet else 1, discrete_features=wanted.discrete if arrays else "auto",
+        restart=options.restart,
     )  # fmt: skip
     return X, result
 
@@ -221,20 +220,25 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def _wanted(options: argparse.Namespace) -> Any:
     """What is to be read; the columns of LIBSVM and NPZ files are called x0, x1, ..."""
-    from belief.data.files import Wanted, find_files
-    from belief.data.tabular import CsvForm
+    from belief.data.encoding import CsvForm
+    from belief.data.files import Wanted, kind_of
 
+    if options.restart and options.checkpoint is None:
+        raise UsageError("--restart needs --checkpoint DIR.")
     if options.master is not None and options.engine != "spark":
         raise UsageError("--master needs --engine spark.")
     if options.separator is not None and len(options.separator) != 1:
         raise UsageError(f"--separator must be one character; got {options.separator!r}.")
-    kind, _ = find_files(options.files)
+    kind = kind_of(options.files)
     discrete = options.discrete
     if kind in ("libsvm", "npz"):
         discrete = [_number(name) for name in discrete]
     elif options.label is None:
         raise UsageError("Say which column holds the class, or the number to predict, with --label NAME.")
-    form = CsvForm(not options.no_header, options.separator)
+    try:
+        form = CsvForm(not options.no_header, options.separator, options.encoding)
+    except ValueError as error:
+        raise UsageError(error) from None
     return Wanted(options.label, options.drop, options.keep, discrete, form, options.task)
 
 
@@ -245,9 +249,12 @@ def _number(name: str) -> int:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
+    from belief.data.files import all_files
+    from belief.data.finding import same_file
     from belief.outputs import DATA_ENDINGS, REPORT_ENDINGS, RESULT_WRITERS, check_output
 
-    taken = {path.resolve(): "a file to be read" for path in options.files}
+    read = all_files(options.files)
+    taken: dict[Path, str] = {}
     for name, path, endings in (
         ("--out", options.out, RESULT_WRITERS),
         ("--report", options.report, REPORT_ENDINGS),
@@ -256,8 +263,11 @@ def _check_outputs(options: argparse.Namespace) -> None:
         if path is None:
             continue
         check_output(path, endings, options.force)
-        if path.resolve() in taken:
-            raise UsageError(f"{name} and {taken[path.resolve()]} are both {path}: give them two names.")
+        if same_file(path, read) is not None:
+            raise UsageError(f"{name} and a file to be read are both {path}: give them two names.")
+        other = same_file(path, taken) or path.resolve()
+        if other in taken:
+            raise UsageError(f"{name} and {taken[other]} are both {path}: give them two names.")
         taken[path.resolve()] = name
 
 
@@ -286,25 +296,28 @@ def run_explain(options: argparse.Namespace) -> None:
 
 def run_report(options: argparse.Namespace) -> None:
     """Carry out `belief report`."""
+    from belief.data.finding import same_file
     from belief.outputs import REPORT_ENDINGS, check_output, write_report
 
     out = options.out or options.result.with_suffix(".html")
     check_output(out, REPORT_ENDINGS, options.force)
+    if same_file(out, [options.result]) is not None:
+        raise UsageError(f"--out and the result to be read are both {out}: give them two names.")
     write_report(_read_result(options.result), out, options.result.stem)
     print(out)
 
 
 def _read_result(path: Path) -> belief.Result:
     try:
-        return belief.Result.from_dict(json.loads(path.read_text()))
+        return belief.Result.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: is not whole JSON (line {error.lineno}): {error.msg}.") from None
+    except RecursionError:
+        raise ValueError(f"{path}: was changed by hand: it is nested too deep.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read ({getattr(error, 'strerror', 'not text')}).") from None
-    except (ValueError, TypeError, KeyError) as error:
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    except (AttributeError, IndexError):
-        raise ValueError(f"{path}: is not a result of belief, or was changed by hand.") from None
 
 
 if __name__ == "__main__":

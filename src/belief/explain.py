@@ -168,7 +168,8 @@ def _why_taken(line: Line, doubt: str | None) -> str:
     if doubt is not None:
         return f"taken for want of better, but {doubt}"
     if line["rank"] == 1:
-        return "taken: the most relevant"
+        alike = line["relevance"] <= 0
+        return "taken for want of better: no feature is more relevant" if alike else "taken: the most relevant"
     repeats = _repeats(line)
     return f"taken: the best left, though it {repeats}" if repeats else "taken: the best left"
 

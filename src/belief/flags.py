@@ -19,11 +19,13 @@ PARAMETERS = (
         "label",
         "drop",
         "keep",
+        "encoding",
         "discrete_features",
         "n_jobs",
         "working_memory",
         "device",
         "checkpoint",
+        "restart",
         "force",
     ),
 )

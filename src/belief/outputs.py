@@ -114,14 +114,24 @@ def write_report(result: Result, path: Path, title: str) -> None:
 
 
 def write_data(stream: Any, result: Result, path: Path) -> None:
-    """Write the input with only the selected columns, in the order they had, and the label; read in batches."""
-    schema = pyarrow().schema
+    """Write the selected columns of the input, in the order they had, and the label; read once more, in batches."""
+    from belief.data.tabular import CsvFiles
+    from belief.data.verbatim import text_of, typed
+
     chosen = set(result.selected_names)
     wanted = [name for name in stream.names if name in chosen] + [stream.label]
-    kinds = schema([stream.files.schema.field(name) for name in wanted])
-    if path.suffix == ".csv":
-        kinds = schema([(f.name, getattr(f.type, "value_type", f.type)) for f in kinds])
+    with beside(path) as file:
+        if path.suffix == ".csv" and isinstance(stream.files, CsvFiles):
+            with file.open("wb") as text:
+                text.writelines(text_of(stream.files, wanted))
+        else:
+            _write_batches(*typed(stream.files, wanted), file)
+
+
+def _write_batches(schema: Any, batches: Iterator[Any], path: Path) -> None:
+    if path.suffix == ".csv":  # has words, no categories
+        schema = pyarrow().schema([(f.name, getattr(f.type, "value_type", f.type)) for f in schema])
     writer = _arrow("csv").CSVWriter if path.suffix == ".csv" else _arrow("parquet").ParquetWriter
-    with beside(path) as file, writer(str(file), kinds) as out:
-        for batch in stream.files.batches(wanted):
-            out.write(batch.cast(kinds))
+    with writer(str(path), schema) as out:
+        for batch in batches:
+            out.write(batch.cast(schema))

@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self, TextIO
 
@@ -44,7 +45,7 @@ class Reporter:
     """Passes on what the method and the engine say of their progress."""
 
     def __init__(self, callback: Callback | None = None, bar: bool = False, stream: TextIO | None = None) -> None:
-        self._callbacks = [c for c in (callback, Bar(stream or sys.stderr) if bar else None) if c]
+        self._callbacks = [c for c in (callback, _bar(stream or sys.stderr) if bar else None) if c]
         self._phase, self._detail = "", ""
         self._began = self._told = time.perf_counter()
 
@@ -65,6 +66,11 @@ class Reporter:
 
     def __exit__(self, error: object, *more: object) -> None:
         self.phase("finished" if error is None else "stopped")
+
+
+def _bar(stream: TextIO | None) -> Callback | None:
+    """A bar, where there is something to write to: a program without a terminal may have no stderr at all."""
+    return None if stream is None else Bar(stream)
 
 
 class Bar:
@@ -111,11 +117,12 @@ class Bar:
         return f" [{'#' * full}{'.' * (width - full)}]"
 
     def _write(self, text: str) -> None:
-        if self._live:
-            self._stream.write(f"\r\x1b[2K{text[: _columns() - 1]}")  # a line that wraps cannot be written over
-        elif text:
-            self._stream.write(f"{text}\n")
-        self._stream.flush()
+        with suppress(OSError, ValueError):  # closed: a run does not end for want of a listener
+            if self._live:
+                self._stream.write(f"\r\x1b[2K{text[: _columns() - 1]}")  # a line that wraps cannot be written over
+            elif text:
+                self._stream.write(f"{text}\n")
+            self._stream.flush()
 
 
 def _columns() -> int:

@@ -17,9 +17,12 @@ from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
 from belief.method.settings import Settings, did_you_mean
-from belief.method.targets import CLASSIFICATION
+from belief.method.targets import CLASSIFICATION, REGRESSION
 from belief.older import filled, modern
-from belief.records import array, from_plain, kept, to_plain
+from belief.records import array, from_plain, kept, seconds, to_plain, whole, word
+
+STOPPED = ("settled", "level", "limit", "all rows", "as asked for")  # why a sample grew no more
+EACH, TAKEN = ("weights",), ("selected",)  # as long as these
 
 
 class Numbered(Sequence[str]):
@@ -50,7 +53,12 @@ def _classes(classes: Array) -> list[Any]:
 
 
 def _names_in(names: Any, values: Mapping[str, Any]) -> Sequence[str]:
-    return Numbered(len(values["weights"])) if names is None else names
+    F = len(values["weights"])
+    if names is None:
+        return Numbered(F)
+    if not isinstance(names, list | tuple) or len(names) != F or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"not {F} names")
+    return names
 
 
 def _names(names: Sequence[str]) -> Sequence[str] | None:
@@ -61,7 +69,17 @@ def _settings_in(saved: dict[str, Any], values: Mapping[str, Any]) -> dict[str, 
     """Settings by today's names; one that has none stays as it is, since it tells what was done."""
     defaults = Settings().as_dict()
     now, strange = modern(saved, defaults)
-    return {**filled(now, defaults), **{name: saved[name] for name in strange}}
+    now = filled(now, defaults)
+    Settings(**now)
+    return {**now, **{name: saved[name] for name in strange}}
+
+
+def _task_in(task: Any, values: Mapping[str, Any]) -> str:
+    """Classes have names, and numbers have quantiles."""
+    known = {CLASSIFICATION: values["classes"], REGRESSION: values.get("quantiles")}
+    if not known[task]:
+        raise ValueError(task)
+    return str(task)
 
 
 def _unknown(values: Mapping[str, Any]) -> Array:
@@ -144,36 +162,38 @@ class Result:
     """
 
     weights: Array = array(float)
-    se: Array = array(float, since=2, older=_unknown)
-    noise: Array = array(float, since=2, older=lambda values: np.zeros(len(values["weights"])))
-    noise_spread: Array = array(float, since=2, older=lambda values: np.zeros(len(values["weights"])))
-    p_value: Array = array(float, since=2, older=_unknown)
-    q_value: Array = array(float, since=2, older=_unknown)
-    alone_p: Array = array(float, since=2, older=_unknown)
-    selected: Array = array(np.int64)
-    scores: Array = array(float)
-    relevance: Array = array(float)
-    marginal: Array = array(float)
-    n_pairs: int = kept()
+    se: Array = array(float, EACH, gaps=True, since=2, older=_unknown)
+    noise: Array = array(float, EACH, since=2, older=lambda values: np.zeros(len(values["weights"])))
+    noise_spread: Array = array(float, EACH, since=2, older=lambda values: np.zeros(len(values["weights"])))
+    p_value: Array = array(float, EACH, gaps=True, since=2, older=_unknown)
+    q_value: Array = array(float, EACH, gaps=True, since=2, older=_unknown)
+    alone_p: Array = array(float, EACH, gaps=True, since=2, older=_unknown)
+    selected: Array = array(np.int64, of="weights")
+    scores: Array = array(float, TAKEN)
+    relevance: Array = array(float, EACH)
+    marginal: Array = array(float, EACH, optional=True)
+    n_pairs: int = whole(0)
     redundancy: Array = array(float, ("selected", "selected"))
-    watched: Array = array(np.int64)
+    watched: Array = array(np.int64, of="weights")
     watched_redundancy: Array = array(float, ("selected", "watched"))
-    history: Array = array(np.int64)
-    constant: Array = array(np.int64)
-    task: str = kept(since=2, older=lambda values: CLASSIFICATION)
+    history: Array = array(np.int64, (None, None), of="weights", least=-1)
+    constant: Array = array(np.int64, of="weights")
+    task: str = kept(read=_task_in, since=2, older=lambda values: CLASSIFICATION)
     classes: Array = array(write=_classes)
-    priors: Array = array(float)
+    priors: Array = array(float, ("classes",))
     quantiles: Array = array(float, since=2, older=lambda values: np.zeros(0))
-    n_rows: int = kept()
-    sample_size: int = kept()
-    n_neighbors: int = kept(since=2, older=_neighbours)
-    partner: Array = array(np.int64, since=2, older=lambda values: np.full(len(values["selected"]), -1))
-    partner_share: Array = array(float, since=2, older=lambda values: np.zeros(len(values["selected"])))
-    stopped: str = kept(since=2, older=_stopped)
-    seed: int = kept()
+    n_rows: int = whole(1)
+    sample_size: int = whole(1)
+    n_neighbors: int = whole(0, since=2, older=_neighbours)
+    partner: Array = array(
+        np.int64, TAKEN, of="weights", least=-1, since=2, older=lambda values: np.full(len(values["selected"]), -1)
+    )
+    partner_share: Array = array(float, TAKEN, since=2, older=lambda values: np.zeros(len(values["selected"])))
+    stopped: str = word(STOPPED, since=2, older=_stopped)
+    seed: int = whole()
     settings: dict[str, Any] = kept(read=_settings_in)
     feature_names: Sequence[str] = kept(read=_names_in, write=_names)
-    timings: dict[str, float] = kept(default_factory=dict)
+    timings: dict[str, float] = kept(read=seconds, default_factory=dict)
 
     def __post_init__(self) -> None:
         for f in fields(self):

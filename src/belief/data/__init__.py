@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from belief.lazy import lazily
 
 if TYPE_CHECKING:
+    from belief.data.encoding import CsvForm
     from belief.data.files import Wanted, open_files
     from belief.data.libsvm import load_libsvm
-    from belief.data.tabular import CsvForm
 
 __all__ = ["CsvForm", "Wanted", "load_libsvm", "open_files"]
 
 __getattr__ = lazily(
     __name__,
     {
-        "CsvForm": "belief.data.tabular",
+        "CsvForm": "belief.data.encoding",
         "Wanted": "belief.data.files",
         "load_libsvm": "belief.data.libsvm",
         "open_files": "belief.data.files",

@@ -5,8 +5,9 @@ A category gets its code the first time it is seen, and keeps it for as long as 
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from belief.data.labels import RowError, refuse_missing
 from belief.data.source import as_float, frozen
+from belief.data.suspects import warn_of_text
 from belief.extras import import_optional
 from belief.method.arrays import Array
 
@@ -23,7 +25,7 @@ TILE_ROWS, TILE_COLUMNS = 1024, 128  # of a block, filled column by column while
 
 def pyarrow() -> Any:
     """The library, or a word on how to get it."""
-    return import_optional("pyarrow", "files")
+    return sys.modules.get("pyarrow") or import_optional("pyarrow", "files")  # asked for each column of many
 
 
 def is_text(kind: Any) -> bool:
@@ -48,6 +50,12 @@ class Columns:
         self.discrete = self.discrete | discrete
         for coder, declared in zip(self._coders, discrete, strict=True):
             coder.named |= bool(declared)
+
+    def warn_of_text(self, declared: Array, n_rows: int) -> None:
+        """Warn of columns of text, but for those declared discrete, that look like something else in all rows."""
+        for coder, is_name in zip(self._coders, declared, strict=True):
+            if isinstance(coder, Categories) and not is_name:
+                warn_of_text(f"Column {coder.name!r}", coder.texts, n_rows)
 
     def block(self, batch: Any, run: Callable[..., Iterable[None]] = map) -> Array:
         """The rows of a batch: floats in C order, NaN where a value is missing; filled by `run`, a map."""
@@ -122,6 +130,11 @@ class Categories:
     def __init__(self, name: str) -> None:
         self.name, self.named = name, True
         self._book: dict[Any, float] = {}
+
+    @property
+    def texts(self) -> Collection[Any]:
+        """Those seen so far."""
+        return self._book.keys()
 
     def __call__(self, column: Any) -> Array:
         values, codes = coded(column)

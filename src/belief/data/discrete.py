@@ -26,20 +26,21 @@ def discrete_mask(given: Any, names: list[str] | None, n_features: int) -> Array
             raise ValueError(f"discrete_features is a mask of {len(items)} booleans, but X has {n_features} columns.")
         return np.array(items, bool)
     mask = np.zeros(n_features, bool)
+    places = None if names is None else {name: j for j, name in reversed([*enumerate(names)])}
     for item in items:
-        mask[_position(item, names, n_features, allowed)] = True
+        mask[_position(item, places, n_features, allowed)] = True
     return mask
 
 
-def _position(item: Any, names: list[str] | None, n_features: int, allowed: str) -> int:
+def _position(item: Any, names: dict[str, int] | None, n_features: int, allowed: str) -> int:
     if isinstance(item, str):
         if names is None:
             raise ValueError(f"discrete_features names {item!r}, but X has no column names; use indices.")
         if item not in names:
             raise ValueError(
-                f"discrete_features names {item!r}, which is not a column of X{did_you_mean(item, names)}."
+                f"discrete_features names {item!r}, which is not a column of X{did_you_mean(item, list(names))}."
             )
-        return names.index(item)
+        return names[item]
     if not is_integer(item):
         raise ValueError(f"discrete_features must be {allowed}; got {item!r} in it.")
     if not -n_features <= item < n_features:

@@ -16,8 +16,10 @@ import numpy as np
 
 from belief.data.arrow import pyarrow
 from belief.data.discrete import discrete_mask
+from belief.data.encoding import CsvForm
+from belief.data.finding import files_in, once
 from belief.data.stream import LibsvmStream, TableStream, position
-from belief.data.tabular import CsvFiles, CsvForm, DatasetFiles, Tabular
+from belief.data.tabular import CsvFiles, DatasetFiles, Tabular
 from belief.method.arrays import Array
 
 FORMATS = {
@@ -96,40 +98,38 @@ def chosen_names(names: Sequence[str], source: str, wanted: Wanted) -> list[str]
     """The features: all columns but the label, less those dropped, or of those kept."""
     names = [n for n in names if not PANDAS_INDEX.fullmatch(n)]
     position(wanted.label or "", names, source)
+    known, drop, keep = set(names), set(wanted.drop), set(wanted.keep)
     for option, given in (("drop", wanted.drop), ("keep", wanted.keep)):
         for name in given:
-            position(name, names, option)
-    chosen = [n for n in names if n != wanted.label and n not in wanted.drop and (not wanted.keep or n in wanted.keep)]
+            if name not in known:
+                position(name, names, option)
+    chosen = [n for n in names if n != wanted.label and n not in drop and (not keep or n in keep)]
     if not chosen:
         raise ValueError(f"{source}: no column is left to choose from.")
     return chosen
 
 
-def find_files(paths: Sequence[Path]) -> tuple[str, list[Path]]:
-    """The format of some files and folders, and the files; a folder of Parquet files is one to its reader."""
-    files = [file for path in paths for file in _files_in(path)]
-    kinds = {path: format_of(path) for path in files}
+def kind_of(paths: Sequence[Path]) -> str:
+    """The format of some files and folders, which is the same for all."""
+    kinds = {file: format_of(file) for file in all_files(paths)}
     if len(set(kinds.values())) > 1:
         raise ValueError(f"Files of one format at a time: {', '.join(f'{p} is {k}' for p, k in kinds.items())}.")
-    return kinds[files[0]], files
+    return next(iter(kinds.values()))
 
 
-def _files_in(path: Path) -> list[Path]:
-    """A file itself; of a folder what is in it, by name."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such file or folder.")
-    if not path.is_dir():
-        return [path]
-    found = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
-    if not found:
-        raise ValueError(f"{path}: the folder has no data in it.")
-    return [path] if format_of(found[0]) == "parquet" else found
+def find_files(paths: Sequence[Path]) -> tuple[str, list[Path]]:
+    """The format of some files and folders, and the files; a folder of Parquet files is one to its reader."""
+    kind = kind_of(paths)
+    return kind, once(paths if kind == "parquet" else all_files(paths))
+
+
+def all_files(paths: Sequence[Path]) -> list[Path]:
+    """Every file that is read."""
+    return [file for path in paths for file in files_in(path)]
 
 
 def format_of(path: Path) -> str:
-    """The format of a file by its ending; a folder is Parquet."""
-    if path.is_dir():
-        return "parquet"
+    """The format of a file by its ending."""
     *before, last = ["", *(e.lower() for e in path.suffixes)]
     packed = last if last in {e for endings in PACKED.values() for e in endings} else ""
     ending = (before[-1] if packed and before else last)[1:]

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from belief.data.objects import is_missing
+from belief.data.suspects import are_numbers
 from belief.method.arrays import Array
 from belief.method.settings import is_real
 from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, classes_of, numbers_of
@@ -19,6 +20,7 @@ from belief.warn import warn
 
 FEW = 20  # different whole numbers that are surely classes
 MANY = 50  # and so many are not, if most of them occur once or twice
+MOST_CLASSES = 1000  # that can be told apart: every row looks for neighbours in each
 
 
 class Labels:
@@ -72,6 +74,8 @@ class Labels:
         self._blocks.append(number[codes])
         self.n_rows += len(codes)
         self._ends.append(self.n_rows)
+        if len(self._numbers) > MOST_CLASSES and self.task != REGRESSION and values.dtype.kind in "OUS":
+            refuse_too_many(np.array([*self._numbers]), self.name, self.n_rows)  # at once: each costs memory
 
     def groups(self, a: int, b: int) -> Array:
         """The classes of the rows a to b, which have been taken, as numbers in order of appearance."""
@@ -108,6 +112,7 @@ class Labels:
             )
         if not self.named:
             refuse_numbers(classes, self.name, self.n_rows)
+        refuse_too_many(classes, self.name, self.n_rows)
         self.order = np.searchsorted(classes, values).astype(np.int32)
         return classes, self.order[np.concatenate(self._blocks)]
 
@@ -266,3 +271,21 @@ def refuse_numbers(classes: Array, name: str, n_rows: int) -> None:
             f" for: say task={REGRESSION!r} where there is one, cut it into a few ranges, with"
             " sklearn.preprocessing.KBinsDiscretizer for example, or make it strings."
         )
+
+
+def refuse_too_many(classes: Array, name: str, n_rows: int) -> None:
+    """Refuse more classes than can be told apart, and classes of which most have one row; say what they look like."""
+    if len(classes) <= MOST_CLASSES and len(classes) <= max(MANY, n_rows // 2):
+        return
+    if classes.dtype.kind in "iuf":
+        looks = f"numbers: say task={REGRESSION!r} if they are to be predicted"
+    elif are_numbers(classes.tolist()):
+        looks = f"numbers written as text: make them numbers, and say task={REGRESSION!r}"
+    elif len(classes) > n_rows // 2:
+        looks = "IDs, a name for each row: take another column for the class"
+    else:
+        looks = "names of many groups: take another column for the class"
+    raise ValueError(
+        f"{name} has {len(classes):,} different values in {n_rows:,} rows, too many to be classes (at most"
+        f" {MOST_CLASSES:,}, and two rows of each): they look like {looks}, or make a few classes of them."
+    )

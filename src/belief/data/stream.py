@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from belief.data.arrow import Batch, Columns, is_dictionary, label_values, refuse_label
 from belief.data.discrete import discrete_mask
+from belief.data.finding import Unchanged
 from belief.data.labels import Labels
 from belief.data.libsvm import read_libsvm, shape_of_libsvm
 from belief.data.table import refuse_too_wide
@@ -51,7 +52,7 @@ class TableStream:
         refuse_label(schema.field(label), str(files.first))
         self._columns = Columns([schema.field(name) for name in self.names], str(files.first))
         self._columns.declare(declared)
-        self.discrete = self._columns.discrete
+        self.discrete, self._declared = self._columns.discrete, declared
 
     def first(self, labels: Labels) -> Iterator[Any]:
         labels.named |= is_dictionary(self.files.schema.field(self.label).type)
@@ -61,6 +62,7 @@ class TableStream:
                 yield Batch(self._columns, batch.select(self.names))
         if not labels.n_rows:
             raise ValueError(f"{self.files.first}: has no rows.")
+        self._columns.warn_of_text(self._declared, labels.n_rows)
 
     def again(self) -> Iterator[Any]:
         for batch in ahead(self.files.batches(self.names)):
@@ -75,20 +77,26 @@ class LibsvmStream:
 
     def __init__(self, paths: Sequence[Path], discrete_features: Any) -> None:
         self._paths, self._declared = list(paths), discrete_features
+        self._unchanged = Unchanged(self._paths)
         self._shape: dict[str, Any] = {}
         self.discrete = np.zeros(0, bool)
 
     def first(self, labels: Labels) -> Iterator[csr_array]:
-        n_features, zero_based = shape_of_libsvm(self._paths)
+        with self._unchanged.reading(*self._paths):
+            n_features, zero_based = shape_of_libsvm(self._paths)
         refuse_too_wide(n_features)
         self._shape = {"n_features": n_features, "zero_based": zero_based, "dtype": np.float64}
         self.discrete = discrete_mask(self._declared, None, n_features)
-        for X, y in ahead(read_libsvm(self._paths, **self._shape)):
+        for X, y in self._blocks():
             labels.add(y)
             yield X
 
     def again(self) -> Iterator[csr_array]:
-        return (X for X, _ in ahead(read_libsvm(self._paths, **self._shape)))
+        return (X for X, _ in self._blocks())
+
+    def _blocks(self) -> Iterator[tuple[csr_array, Array]]:
+        with self._unchanged.reading(*self._paths):
+            yield from ahead(read_libsvm(self._paths, **self._shape))
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array, issparse
 from belief.data.discrete import discrete_mask
 from belief.data.objects import is_missing
 from belief.data.source import ArraySource, BlockSource, ColumnSource, Source, SparseSource, longest_integer
+from belief.data.suspects import warn_of_text
 from belief.method.arrays import Array
 from belief.method.settings import did_you_mean
 
@@ -42,8 +43,12 @@ def open_table(X: Any, discrete_features: Any = "auto") -> Table:
         opened = _open_frames(frames)  # type: ignore[arg-type]
     else:
         opened = _open_arrays([_array(block) for block in blocks])
-    sources, names, found = opened
-    discrete = found | discrete_mask(discrete_features, names, len(found))
+    sources, names, found, columns = opened
+    declared = discrete_mask(discrete_features, names, len(found))
+    discrete = found | declared
+    for column, is_name in zip(columns, declared, strict=False):
+        if column.discrete and not is_name:
+            warn_of_text(column.name.capitalize(), column.texts, sum(map(len, column.blocks)))
     for source in sources:
         _refuse_long_codes(source, discrete, names)
     return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete)
@@ -190,21 +195,21 @@ def refuse_width(width: int, first: int, i: int) -> None:
         raise ValueError(f"The blocks of X differ: block 0 has {first} columns, block {i} has {width}.")
 
 
-def _open_arrays(arrays: list[Array]) -> tuple[list[Source], list[str] | None, Array]:
+def _open_arrays(arrays: list[Array]) -> Opened:
     width = arrays[0].shape[1]
     for i, X in enumerate(arrays):
         refuse_width(X.shape[1], width, i)
     if any(X.dtype.kind in "OUS" for X in arrays):
         coded = [_Column(f"column {j}", [_from_objects(X[:, j], f"column {j}") for X in arrays]) for j in range(width)]
-        return _columns(coded, len(arrays)), None, np.array([c.discrete for c in coded])
+        return _columns(coded, len(arrays)), None, np.array([c.discrete for c in coded]), coded
     discrete = np.full(width, all(X.dtype.kind == "b" for X in arrays))
-    return [ArraySource(X) for X in arrays], None, discrete
+    return [ArraySource(X) for X in arrays], None, discrete, []
 
 
 # --- DataFrames ---
 
 
-def _open_frames(frames: list[nw.DataFrame[Any]]) -> tuple[list[Source], list[str] | None, Array]:
+def _open_frames(frames: list[nw.DataFrame[Any]]) -> Opened:
     names = [str(name) for name in frames[0].columns]
     refuse_shape((sum(len(f) for f in frames), len(names)))
     for i, frame in enumerate(frames):
@@ -214,11 +219,11 @@ def _open_frames(frames: list[nw.DataFrame[Any]]) -> tuple[list[Source], list[st
             raise ValueError(f"The blocks of X differ: block {i} and block 0 do not agree on the columns ({odd!r}).")
     whole = [_one_array(frame) for frame in frames]
     if all(X is not None for X in whole):
-        return [ArraySource(X) for X in whole], names, np.zeros(len(names), bool)  # type: ignore[arg-type]
+        return [ArraySource(X) for X in whole], names, np.zeros(len(names), bool), []  # type: ignore[arg-type]
     columns = [
         _Column(f"column {name!r}", [_from_series(frame[:, j]) for frame in frames]) for j, name in enumerate(names)
     ]
-    return _columns(columns, len(frames)), names, np.array([c.discrete for c in columns])
+    return _columns(columns, len(frames)), names, np.array([c.discrete for c in columns]), columns
 
 
 def _one_array(frame: nw.DataFrame[Any]) -> Array | None:
@@ -239,13 +244,18 @@ class _Column:
     """One feature over all blocks, with one code for each category in all of them."""
 
     def __init__(self, name: str, blocks: Sequence[Coded]) -> None:
+        self.name = name
         self.discrete = any(categories is not None for _, categories in blocks)
         if self.discrete:
             blocks = [_nothing(x, known) for x, known in blocks]
             if any(categories is None for _, categories in blocks):
                 raise ValueError(f"{name} holds numbers in one block of X and categories in another; make them alike.")
         book = {c: float(i) for i, c in enumerate(sorted({c for _, known in blocks for c in known or ()}, key=str))}
+        self.texts = book.keys()
         self.blocks = [_recode(codes, categories, book) for codes, categories in blocks]
+
+
+Opened = tuple[list[Source], list[str] | None, Array, list[_Column]]  # which are discrete, and columns held apart
 
 
 def _nothing(values: Array, categories: list[Any] | None) -> Coded:

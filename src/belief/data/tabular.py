@@ -5,23 +5,27 @@ None of them is ever read whole. The rows of several files follow one another, i
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from belief.data.arrow import is_text, pyarrow
+from belief.data.complaints import NOT_UTF8, cures, explained
+from belief.data.encoding import CsvForm, encoding_of, first_lines, names_in
+from belief.data.finding import Unchanged, files_in, once, parquet_stamp, stamp
 from belief.extras import import_optional
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
-CSV_BYTES = 2**23  # of text that are parsed at a time
+CSV_BYTES = 2**23  # of text that are parsed at a time, more where a line is longer
+MOST_CSV_BYTES = 2**30
+ROWS_AT_ONCE = 64  # of a wide file, whose columns cost more than their rows
+MANY = 10_000  # columns, of which Arrow should not try every type: that takes it 50 µs and some kilobytes each
 BATCH_BYTES = 2**24  # of a batch of a Parquet file, decoded
-NOT_UTF8 = "is not text in UTF-8: convert the file first (iconv -f latin1 -t utf-8, say)."
 
 
 class Tabular(Protocol):
@@ -49,13 +53,18 @@ class DatasetFiles:
         for path in paths:
             with self._clear(path):
                 part = dataset.dataset(
-                    path, format={"arrow": "ipc"}.get(kind, kind), partitioning="hive" if path.is_dir() else None
-                )
+                    [str(file) for file in files_in(path)], format={"arrow": "ipc"}.get(kind, kind),
+                    partitioning="hive" if path.is_dir() else None, partition_base_dir=str(path),
+                )  # fmt: skip
             for fragment in part.get_fragments():
                 with self._clear(fragment.path):
                     schemas.append((Path(fragment.path), fragment.physical_schema))
                 self._files.append((Path(fragment.path), dataset.get_partition_keys(fragment.partition_expression)))
             schemas.append((path, part.schema))
+        keys = dict(self._files)
+        single = once(path for path, _ in self._files)
+        self._files = [(path, keys[path]) for path in single]
+        self._unchanged = Unchanged(single, parquet_stamp if kind == "parquet" else stamp)
         inside = [path for path, _ in self._files]
         refuse_other_columns([(path, sorted(schema.names)) for path, schema in schemas if path in inside])
         self.schema = self._unified(schemas)
@@ -80,7 +89,7 @@ class DatasetFiles:
         height = max(1, min(2**17, BATCH_BYTES // (4 * max(1, len(columns)))))
         kinds = [self.schema.field(name).type for name in columns]
         for path, keys in self._files:
-            with self._clear(path):
+            with self._clear(path), self._unchanged.reading(path):
                 for batch in self._read(path, [name for name in columns if name not in keys], height):
                     found = [_column(batch, name, kind, keys) for name, kind in zip(columns, kinds, strict=True)]
                     yield pyarrow().record_batch(found, names=list(columns))
@@ -127,19 +136,44 @@ class CsvFiles:
     ) -> None:
         self.first, self._paths, self._form, self._label = paths[0], paths, form, label
         self._numeric = numeric
-        self._header = form.header
-        reader = self._open(paths[0], None)
-        with clear_errors(self.first, "CSV"):
-            found = list(reader.schema)
-            self._names = [field.name for field in found] if form.header else [f"c{j}" for j in range(len(found))]
-        self._sample: Any = next(iter(reader), None)  # its first rows
+        self._unchanged = Unchanged(paths)
+        self._encodings = {path: form.encoding or encoding_of(path) for path in paths}
+        self._names = self._names_of(paths[0])
         refuse_other_columns([(path, self._names_of(path)) for path in paths])
-        kinds = {n: self._kind(n, f.type, n in text) for n, f in zip(self._names, found, strict=True)}
+        self._bytes = CSV_BYTES
+        self._sample: dict[str, Any]  # the first rows of the columns that are text
+        kinds = {f.name: self._kind(f.name, f.type, f.name in text) for f in self._inferred()}
+        self._bytes = max(self._bytes, ROWS_AT_ONCE * sum(map(len, self._names)))
         self.schema = pyarrow().schema({**kinds, **self._after_a_gap(kinds)})
 
     def _names_of(self, path: Path) -> list[str]:
-        names: list[str] = self._open(path, None).schema.names
-        return names if self._header else [f"c{j}" for j in range(len(names))]
+        with clear_errors(path, "CSV", encoding=self._encodings[path]):
+            first = names_in(path, self._form.separator_of(path), self._encodings[path])
+        return first if self._form.header else [f"c{j}" for j in range(len(first))]
+
+    def _inferred(self) -> Iterator[Any]:
+        """The columns with the types that the first rows have."""
+        plain = self._plain_numbers() if len(self._names) > MANY else set()
+        with clear_errors(self.first, "CSV", partial(self._what_is_wrong, self.first, {})):
+            reader = self._open(self.first, {}, [name for name in self._names if name not in plain] or None)
+            rows = next(iter(reader), None)
+        found = {field.name: field for field in reader.schema}
+        self._sample = {n: rows.column(n) for n, f in found.items() if rows is not None and is_text(f.type)}
+        number = pyarrow().float64()
+        return (found.get(name) or pyarrow().field(name, number) for name in self._names)
+
+    def _plain_numbers(self) -> set[str]:
+        """The columns that are surely numbers, but for the label, whose kind matters."""
+        compute = import_optional("pyarrow.compute", "files")
+        separator, encoding = self._form.separator_of(self.first), self._encodings[self.first]
+        every, seen = pyarrow().array([True] * len(self._names)), 0
+        for cells in islice(first_lines(self.first, separator, encoding, CSV_BYTES), int(self._form.header), None):
+            if len(cells) != len(every):
+                return set()
+            number = compute.match_substring_regex(pyarrow().array(cells), r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$")
+            every, seen = compute.and_(every, number), seen + 1
+        plain = {name for name, is_number in zip(self._names, every.to_pylist(), strict=True) if is_number and seen}
+        return plain - {self._label}
 
     def _kind(self, name: str, kind: Any, text: bool) -> Any:
         """The type a column is read as: whole numbers may become fractions further down, so they are floats at once."""
@@ -168,62 +202,93 @@ class CsvFiles:
     def refuse_mixed(self, columns: Sequence[str]) -> None:
         """Refuse a column of numbers that a few words have slipped into: as text, each number would be a name."""
         compute = import_optional("pyarrow.compute", "files")
-        sample = self._sample
-        for name in columns if sample is not None else ():
-            values = sample.column(self._names.index(name))
-            if not is_text(values.type):
-                continue
-            values = values.unique().drop_null()
+        for name in (name for name in columns if name in self._sample):
+            values = self._sample[name].unique().drop_null()
             number = compute.match_substring_regex(values, r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
             if 2 * compute.sum(number).as_py() > len(values):
                 word = values.filter(compute.invert(number))[0].as_py()
-                raise ValueError(f"{self.first}: column {name!r} holds numbers, but {word!r} too: {_cures(name)}")
+                raise ValueError(f"{self.first}: column {name!r} holds numbers, but {word!r} too: {cures(name)}")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         yield from self._scan({name: self.schema.field(name).type for name in columns}, columns)
 
-    def _scan(self, kinds: dict[str, Any], columns: Sequence[str]) -> Iterator[Any]:
+    def as_text(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The same as the text they are, where nothing is missing."""
+        yield from self._scan(dict.fromkeys(columns, pyarrow().string()), columns, null_values=[])
+
+    def _scan(self, kinds: dict[str, Any], columns: Sequence[str], **options: Any) -> Iterator[Any]:
         for path in self._paths:
-            with clear_errors(path, "CSV", partial(self._what_is_wrong, path, kinds)):
-                yield from self._open(path, kinds, columns)
+            with (
+                clear_errors(path, "CSV", partial(self._what_is_wrong, path, kinds), self._encodings[path]),
+                self._unchanged.reading(path),
+            ):
+                yield from self._read(path, kinds, columns, **options)
+
+    def _read(self, path: Path, kinds: dict[str, Any], columns: Sequence[str], **options: Any) -> Iterator[Any]:
+        """The batches of a file; where a line is longer than what is read at a time, more is from there on."""
+        given = 0
+        while True:
+            seen = 0
+            try:
+                for batch in self._open(path, kinds, columns, **options):
+                    seen += len(batch)
+                    if seen > given:
+                        yield batch.slice(max(0, len(batch) - (seen - given)))
+                        given = seen
+                return
+            except pyarrow().ArrowInvalid as error:
+                self._lengthen(error)
+
+    def _lengthen(self, error: Exception) -> None:
+        """Take longer lines from now on, if that is what Arrow wants."""
+        if not re.search("straddl|Empty CSV file or block", str(error)) or self._bytes >= MOST_CSV_BYTES:
+            raise error
+        self._bytes = min(8 * self._bytes, MOST_CSV_BYTES)
 
     def _open(
-        self, path: Path, kinds: dict[str, Any] | None, columns: Sequence[str] | None = None, threads: bool = True
+        self, path: Path, kinds: dict[str, Any], columns: Sequence[str] | None, threads: bool = True,
+        null_values: Sequence[str] = MISSING,
+    ) -> Any:  # fmt: skip
+        with clear_errors(
+            path, "CSV", partial(self._what_is_wrong, path, kinds) if threads else lambda: None, self._encodings[path]
+        ):
+            while True:
+                try:
+                    return self._opened(path, kinds, columns, threads, null_values)
+                except pyarrow().ArrowInvalid as error:
+                    self._lengthen(error)
+
+    def _opened(
+        self, path: Path, kinds: dict[str, Any], columns: Sequence[str] | None, threads: bool, missing: Sequence[str]
     ) -> Any:
         csv = import_optional("pyarrow.csv", "files")
-        named = {} if kinds is None else {"column_names": self._names, "skip_rows": int(self._header)}
-        if kinds is None and not self._header:
-            named = {"autogenerate_column_names": True}
-        with clear_errors(path, "CSV", lambda: self._what_is_wrong(path, kinds) if threads else None):
-            return csv.open_csv(
-                path,
-                read_options=csv.ReadOptions(use_threads=threads, block_size=CSV_BYTES, **named),
-                parse_options=csv.ParseOptions(delimiter=self._form.separator_of(path)),
-                convert_options=csv.ConvertOptions(
-                    null_values=MISSING, strings_can_be_null=True, column_types=kinds, include_columns=columns
-                ),
-            )
+        yes_or_no: dict[str, Any] = (
+            {} if not kinds or pyarrow().bool_() in kinds.values() else {"true_values": [], "false_values": []}
+        )
+        wide = len(self._names) > MANY  # small pieces in great number: the system's memory has less waste
+        return csv.open_csv(
+            path,
+            memory_pool=pyarrow().system_memory_pool() if wide else None,
+            read_options=csv.ReadOptions(
+                use_threads=threads, block_size=self._bytes, encoding=self._encodings[path], column_names=self._names,
+                skip_rows_after_names=int(self._form.header),
+            ),
+            parse_options=csv.ParseOptions(delimiter=self._form.separator_of(path), newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                null_values=missing, strings_can_be_null=bool(missing), column_types=kinds, include_columns=columns,
+                **yes_or_no,
+            ),
+        )  # fmt: skip
 
-    def _what_is_wrong(self, path: Path, kinds: dict[str, Any] | None) -> str | None:
+    def _what_is_wrong(self, path: Path, kinds: dict[str, Any]) -> str | None:
         """Which line is: Arrow knows when it reads without threads."""
         pa = pyarrow()
         try:
-            for _ in self._open(path, kinds, list(kinds) if kinds else None, threads=False):
+            for _ in self._open(path, kinds, list(kinds) or None, threads=False):
                 pass
         except (pa.ArrowInvalid, ValueError) as error:
-            return explained(str(error), self._names if kinds else None, self._label)
+            return explained(str(error), self._names, self._label)
         return None
-
-
-@dataclass(frozen=True)
-class CsvForm:
-    """How the text of a CSV file is laid out: its first line, and what is between two columns (None: by the ending)."""
-
-    header: bool = True
-    separator: str | None = None
-
-    def separator_of(self, path: Path) -> str:
-        return self.separator or ("\t" if ".tsv" in (ending.lower() for ending in path.suffixes) else ",")
 
 
 def _numbers_or_text(values: Any) -> Any:
@@ -233,38 +298,6 @@ def _numbers_or_text(values: Any) -> Any:
     except pa.ArrowInvalid:
         return pa.string()
     return pa.float64()
-
-
-def _cures(name: str) -> str:
-    return f"mend it, leave it empty if it is missing, or take the column as names with discrete_features={[name]!r}."
-
-
-def explained(said: str, names: Sequence[str] | None, label: str | None = None) -> str | None:
-    """What Arrow says of a line, in words; None where it is about something else."""
-    if "Empty CSV file" in said:
-        return "the file is empty."
-    ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", said)
-    if ragged:
-        return f"line {ragged[1]} has {ragged[3]} columns, the lines before it {ragged[2]}."
-    odd = re.search(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+): invalid (\w+)", said)
-    if odd is None:
-        return None
-    name = names[int(odd[1])] if names else f"number {odd[1]}"
-    where = f"line {odd[2]}, " if odd[2] else ""
-    if odd[4] == "UTF8":
-        return f"{where}column {name!r} {NOT_UTF8}"
-    value = said[said.index("invalid value '") + 15 :].rsplit("'", 1)[0]
-    what = "yes and no" if odd[3] == "bool" else "numbers"
-    whole = ", or say task='regression'" if odd[3].startswith("int") and _is_number(value) else ""
-    cures = f"mend it{whole}." if name == label else _cures(name)
-    return f"{where}column {name!r} has {value!r}, but {what} before: {cures}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def refuse_other_columns(files: Sequence[tuple[Path, Sequence[str]]]) -> None:
@@ -280,11 +313,15 @@ def refuse_other_columns(files: Sequence[tuple[Path, Sequence[str]]]) -> None:
 
 
 @contextmanager
-def clear_errors(path: Path | str, kind: str, detail: Callable[[], str | None] = lambda: None) -> Iterator[None]:
+def clear_errors(
+    path: Path | str, kind: str, detail: Callable[[], str | None] = lambda: None, encoding: str = "utf8"
+) -> Iterator[None]:
     """Arrow's errors, as one sentence that names the file."""
     try:
         yield
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        if encoding != "utf8":
+            raise ValueError(f"{path}: is not text in {encoding} ({error.reason}): say in which it is.") from None
         raise ValueError(f"{path}: the line of names {NOT_UTF8}") from None
     except (pyarrow().ArrowException, OSError) as error:
         said = str(error).splitlines()[0].rsplit("': ", 1)[-1] if str(error) else type(error).__name__

@@ -147,23 +147,34 @@ class StreamEngine(ThreadedEngine):
         X = self._fetch(sample.row[order], "fetching the sample")[np.argsort(order)]
         queries = X if issparse(X) else ArraySource(X)
         quiet = replace(self.resources, report=silent)  # blocks count their own rows, this counts all
-        start, found = 0, Neighbours.zero(len(sample.row), search.n_groups, search.size)
-        if (noted := self.notes.recall("search")) is not None:
-            start, found = int(noted.pop("start")), Neighbours(**noted)
+        start, found = self._begun(search, sample.row)
         began, ready = time.monotonic(), {}  # type: float, dict[Any, Any]
         for first, X in self._blocks("comparing"):
             if first + X.shape[0] <= start:
                 continue
             if first < start:
-                raise ValueError("checkpoint: its blocks are others; remove it to start anew.")
+                raise ValueError("checkpoint: its blocks are others; start anew with restart=True.")
             mine = slice(first, first + X.shape[0])
             counted = None if self.counted is None else self.counted[mine]
             engine = self._engine(self._as_rows(X), self.targets[mine], quiet, counted)
             found = engine.nearest(sample, difference, search, Visit(queries, first, found, ready))
             if time.monotonic() - began > SAVE_EVERY:
-                self.notes.note("search", start=first + X.shape[0], **vars(found))
+                self.notes.note("search", start=first + X.shape[0], queries=sample.row, **vars(found))
                 began = time.monotonic()
         return found
+
+    def _begun(self, search: Search, queries: Array) -> tuple[int, Neighbours]:
+        """The row that a search goes on from, and what it has found before; a search of other queries is over."""
+        anew = 0, Neighbours.zero(len(queries), search.n_groups, search.size)
+
+        def read(noted: dict[str, Any]) -> tuple[int, Neighbours]:
+            start, mine = int(noted.pop("start")), np.array_equal(noted.pop("queries"), queries)
+            found = Neighbours.checked(search.n_groups, search.size, self.m, noted)
+            if not 0 <= start <= self.m or (mine and len(found.row) != len(queries)):
+                raise ValueError("a search of other rows")
+            return (start, found) if mine else anew
+
+        return self.notes.recall("search", read) or anew
 
     # --- 4. and 5. the sums, of rows that have been fetched ---
 

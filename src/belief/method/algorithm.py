@@ -128,7 +128,7 @@ class _Run:
         """Find the neighbours of the first `size` sampled rows, but for those known, and make batches of pairs."""
         engine, known = self.engine, len(self.found.row)
         with self.clock("neighbours", f"of {size:,} rows" if known else ""):
-            noted = self.notes.neighbours()
+            noted = self.notes.neighbours(self.asked, self.summary.m)
             if noted is not None and len(noted.row) > known:
                 self.found = Neighbours(*(x[:size] for x in vars(noted).values()))
             if len(self.found.row) < size:
@@ -145,7 +145,7 @@ class _Run:
 
     def weigh(self) -> None:
         """Add up the batches, but for those noted before."""
-        noted = self.notes.sums()
+        noted = self.notes.sums(self.pairs, self.engine.n_features)
         if noted is not None and len(self.watch_lists) < len(noted[1]) <= len(self.pairs):
             self.tally, self.watch_lists = noted
         if len(self.watch_lists) == len(self.pairs):

@@ -8,8 +8,9 @@ may come in any number and order, from threads, partitions or files:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -37,6 +38,19 @@ class Neighbours:
             np.full(shape, -1, np.int64),
             np.full(shape, -1, np.int32),
         )
+
+    @classmethod
+    def checked(cls, n_groups: int, size: int, m: int, arrays: Mapping[str, Array]) -> Self:
+        """Of arrays that others may have changed: those of such a search among m rows, or a ValueError."""
+        found = cls(**arrays)
+        shape = (len(found.row), n_groups, size)
+        kinds = {"d2": "f", "key": "u", "row": "i", "target": "if"}
+        if any(getattr(found, x).shape != shape or getattr(found, x).dtype.kind not in kinds[x] for x in kinds):
+            raise ValueError("neighbours of another search")
+        limits = (found.row >= -1, found.row < m, found.d2 >= 0.0, found.target >= -1, found.target < m)
+        if not all(each.all() for each in limits):
+            raise ValueError("neighbours that are no rows")
+        return found
 
     def copy(self) -> Self:
         return type(self)(*(getattr(self, f.name).copy() for f in fields(self)))
@@ -162,6 +176,18 @@ class Tally:
             np.zeros((lines, couples, n_features)), np.zeros((query_lines, couples, 1)), 0,
         )  # fmt: skip
 
+    @classmethod
+    def checked(cls, pairs: Pairs, n_features: int, values: Mapping[str, Any]) -> Self:
+        """Of values that others may have changed: the sums of such pairs, or a ValueError."""
+        found = cls(**values)
+        like = cls.zero(pairs, n_features, rates=found.rates.size > 0)
+        for name in ("total", "count", "rates", "spread", "queries"):
+            x, own = getattr(found, name), getattr(like, name).shape
+            wide = (*own[:-1], n_features)  # where values are missing
+            if x.dtype.kind != "f" or x.shape not in (own, wide) or not np.isfinite(x).all():
+                raise ValueError("sums of another run")
+        return found
+
     def merge(self, other: Self) -> Self:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
@@ -206,3 +232,10 @@ class Joint:
 
     def merge(self, other: Self) -> Self:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+def check_features(lists: Iterable[Array], n_features: int) -> None:
+    """Refuse lists that others may have changed, where they are not of different features."""
+    for x in lists:
+        if x.ndim != 1 or x.dtype.kind != "i" or len(np.unique(x)) != len(x) or not np.all((x >= 0) & (x < n_features)):
+            raise ValueError("features that are none")

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
 
 from belief.method.arrays import Array
 from belief.method.difference import Difference
-from belief.method.partials import Joint, Neighbours, Pairs, Tally
+from belief.method.partials import Joint, Neighbours, Pairs, Tally, check_features
 from belief.method.redundancy.collisions import Collisions, Watch
 from belief.method.sampling import Sample
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -117,25 +120,35 @@ class Notes:
     def note(self, name: str, **arrays: Any) -> None:
         """Keep arrays under a name; the ones before them are forgotten once these are safe."""
 
-    def recall(self, name: str) -> dict[str, Any] | None:
-        """The arrays kept under a name, None where there are none."""
+    def recall(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
+        """What `read` makes of the arrays kept under a name; None where there are none.
+
+        They may have been changed since: `read` raises a ValueError where they are not what this run could have kept.
+        """
         return None
 
     def keep_neighbours(self, found: Neighbours) -> None:
         self.note("neighbours", **vars(found))
 
-    def neighbours(self) -> Neighbours | None:
-        noted = self.recall("neighbours")
-        return None if noted is None else Neighbours(**noted)
+    def neighbours(self, search: Search, m: int) -> Neighbours | None:
+        """The neighbours kept, of m rows."""
+        return self.recall("neighbours", partial(Neighbours.checked, search.n_groups, search.size, m))
 
     def keep_sums(self, tally: Tally, watch_lists: Sequence[Array]) -> None:
         """Keep the sums so far, and the watch list made after each batch."""
         lists = {f"watched_{t}": watched for t, watched in enumerate(watch_lists)}
         self.note("sums", **vars(tally), **lists, batches=len(watch_lists))
 
-    def sums(self) -> tuple[Tally, list[Array]] | None:
-        noted = self.recall("sums")
-        if noted is None:
-            return None
-        watch_lists = [noted.pop(f"watched_{t}") for t in range(int(noted.pop("batches")))]
-        return Tally(**{**noted, "n_pairs": int(noted["n_pairs"])}), watch_lists
+    def sums(self, batches: Sequence[Pairs], n_features: int) -> tuple[Tally, list[Array]] | None:
+        """The sums kept over some of these batches, or over more, and the watch lists."""
+
+        def read(noted: dict[str, Any]) -> tuple[Tally, list[Array]]:
+            watch_lists = [noted.pop(f"watched_{t}") for t in range(int(noted.pop("batches")))]
+            check_features(watch_lists, n_features)
+            tally = Tally.checked(batches[0], n_features, {**noted, "n_pairs": int(noted["n_pairs"])})
+            of = sum(map(len, batches[: len(watch_lists)]))
+            if len(watch_lists) <= len(batches) and tally.n_pairs != of:
+                raise ValueError("sums of other pairs")
+            return tally, watch_lists
+
+        return self.recall("sums", read)

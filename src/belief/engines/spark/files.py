@@ -42,7 +42,8 @@ def read_csv(spark: Any, places: list[str], files: Sequence[Path], wanted: Wante
 
     names = [name for name in wanted.discrete if isinstance(name, str)]
     plain = CsvFiles(files, wanted.csv, wanted.label, names)
-    rows = spark.read.csv(places, header=wanted.csv.header, sep=wanted.csv.separator_of(files[0]), escape='"')
+    form = {"header": wanted.csv.header, "sep": wanted.csv.separator_of(files[0]), "encoding": wanted.csv.encoding}
+    rows = spark.read.csv(places, escape='"', **form)
     chosen = []
     for name, field in zip(rows.columns, plain.schema, strict=True):
         text = functions.col(quoted(name))

@@ -1,0 +1,329 @@
+"""Files are read as they are, once, and never harmed: links, replacements, encodings, and what is written from them."""
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import belief
+from belief import cli
+from belief.data import tabular
+from belief.data.encoding import CsvForm
+from belief.data.files import Wanted, open_files
+from belief.engines.resources import Resources
+from belief.engines.stream import StreamEngine
+
+M = 60
+
+
+def lines(seed=0, m=M):
+    rng = np.random.default_rng(seed)
+    y = np.arange(m) % 2
+    return [f"{x:.3f},{i % 7},{c}" for i, (x, c) in enumerate(zip(rng.standard_normal(m) + 3 * y, y, strict=True))]
+
+
+def write_csv(path, seed=0, m=M):
+    path.write_text("\n".join(["a,b,y", *lines(seed, m)]) + "\n")
+    return path
+
+
+def write_parquet(path, seed=0, m=M):
+    rng = np.random.default_rng(seed)
+    y = np.arange(m) % 2
+    parquet.write_table(pa.table({"a": rng.standard_normal(m) + 3 * y, "b": np.arange(m) % 7, "y": y}), path)
+    return path
+
+
+def write_libsvm(path, seed=0, m=M):
+    rows = (line.split(",") for line in lines(seed, m))
+    path.write_text("".join(f"{y} 1:{a} 2:{b}\n" for a, b, y in rows))
+    return path
+
+
+def call(capsys, *arguments):
+    code = cli.main([*map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+def select(capsys, *arguments):
+    return call(capsys, "select", *arguments, "--quiet", "--seed", 0, "--top", 1)
+
+
+# --- 1. no output is an input ---
+
+
+@pytest.mark.parametrize("how", ["folder", "spelling", "link", "hard link", "linked folder", "glob"])
+@pytest.mark.parametrize("option", ["--write-data", "--out"])
+def test_no_file_that_is_read_is_written_over(tmp_path, capsys, monkeypatch, how, option):
+    (tmp_path / "dir" / "deep").mkdir(parents=True)
+    file = write_csv(tmp_path / "dir" / "deep" / "a.csv")
+    write_csv(tmp_path / "dir" / "b.csv")
+    before, given, out = file.read_bytes(), [tmp_path / "dir"], file
+    if how == "spelling":
+        monkeypatch.chdir(tmp_path)
+        out = "dir/../dir/deep//a.csv"
+    elif how == "link":
+        (out := tmp_path / "l.csv").symlink_to(file)
+    elif how == "hard link":
+        (out := tmp_path / "h.csv").hardlink_to(file)
+    elif how == "linked folder":
+        (tmp_path / "other").symlink_to(tmp_path / "dir")
+        given = [tmp_path / "other"]
+    elif how == "glob":
+        given = sorted((tmp_path / "dir").rglob("*.csv"))
+    code, shown, err = select(capsys, *given, "--label", "y", option, out, "--force")
+    assert (code, shown) == (2, "")
+    assert err == f"belief: {option} and a file to be read are both {out}: give them two names.\n".replace("//", "/")
+    assert file.read_bytes() == before
+
+
+def test_the_result_of_a_report_is_not_written_over(tmp_path, capsys):
+    select(capsys, write_csv(tmp_path / "a.csv"), "--label", "y", "--out", tmp_path / "r.json")
+    (tmp_path / "r.html").hardlink_to(tmp_path / "r.json")
+    before = (tmp_path / "r.json").read_bytes()
+    code, _, err = call(capsys, "report", tmp_path / "r.json", "--force")
+    assert (code, (tmp_path / "r.json").read_bytes()) == (2, before)
+    assert "the result to be read are both" in err
+
+
+# --- 2. what is written is what was read ---
+
+ODD = {
+    "long": [9007199254741993 + i for i in range(M)],
+    "zip": [f"{i:05d}" for i in range(M)],
+    "price": [f"{i}.50" for i in range(M)],
+    "note": ['say "hi"', "a,b", "two\nlines", "NA", "", " x "] * (M // 6),
+    "gap": ["", "NA", "7"] * (M // 3),
+    "flag": ["true", "false"] * (M // 2),
+    "y": ["no", "yes"] * (M // 2),
+}
+
+
+def odd_csv(path):
+    text = pa.table({name: [str(v) for v in values] for name, values in ODD.items()})
+    csv.write_csv(text, path)
+    return path
+
+
+def written(tmp_path, capsys, source, name):
+    code, _, err = call(
+        capsys, "select", source, "--label", "y", "--top", len(ODD), "--quiet", "--write-data", tmp_path / name
+    )
+    assert code == 0, err
+    return tmp_path / name
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_csv_written_from_csv_has_the_same_text(tmp_path, capsys):
+    import csv as plain
+
+    out = written(tmp_path, capsys, odd_csv(tmp_path / "a.csv"), "small.csv")
+    with out.open(newline="") as file:
+        found = list(plain.reader(file))
+    assert found[0] == [*ODD]
+    assert [*zip(*found[1:], strict=True)] == [tuple(map(str, values)) for values in ODD.values()]
+    assert "\n9007199254741993,00000,0.50," in out.read_text()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_parquet_written_from_csv_has_types_that_say_all_the_text_says(tmp_path, capsys):
+    found = parquet.read_table(written(tmp_path, capsys, odd_csv(tmp_path / "a.csv"), "small.parquet"))
+    kinds = ("int64", "string", "double", "string", "int64", "bool", "string")
+    assert {f.name: str(f.type) for f in found.schema} == dict(zip(ODD, kinds, strict=True))
+    assert found["long"].to_pylist() == ODD["long"]
+    assert found["zip"].to_pylist() == ODD["zip"]
+    assert found["gap"].to_pylist()[:3] == [None, None, 7]
+    assert found["note"].to_pylist()[:6] == ['say "hi"', "a,b", "two\nlines", "NA", None, " x "]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_parquet_written_from_parquet_has_the_same_types(tmp_path, capsys):
+    table = pa.table(
+        {
+            "long": pa.array(ODD["long"]),
+            "small": pa.array(np.arange(M, dtype=np.int8)),
+            "single": pa.array(np.arange(M, dtype=np.float32)),
+            "money": pa.array(range(M), pa.int32()).cast(pa.decimal128(12, 2)),
+            "kind": pa.array(ODD["zip"]).dictionary_encode(),
+            "y": pa.array(ODD["y"]),
+        }
+    )
+    parquet.write_table(table, tmp_path / "a.parquet")
+    found = parquet.read_table(written(tmp_path, capsys, tmp_path / "a.parquet", "small.parquet"))
+    assert found.equals(table)
+
+
+# --- 3. the same file from pass to pass ---
+
+
+def streamed(stream):
+    """An engine that keeps nothing, so that it reads again."""
+    return StreamEngine(stream, "y", Resources(working_memory=2**10))
+
+
+@pytest.mark.parametrize("how", ["replaced", "in place"])
+@pytest.mark.parametrize(
+    ("name", "write"), [("a.csv", write_csv), ("a.parquet", write_parquet), ("a.svm", write_libsvm)]
+)
+def test_a_file_that_changes_between_two_reads_is_an_error(tmp_path, name, write, how):
+    file = write(tmp_path / name)
+    with streamed(open_files([file], Wanted(None if name == "a.svm" else "y"))) as engine:
+        engine.describe()
+        if how == "replaced":
+            write(tmp_path / f"new-{name}", seed=1).replace(file)
+        else:
+            write(file, seed=1)
+        with pytest.raises(ValueError, match=f"^{file} was changed or replaced while it was read: run it again when"):
+            list(engine.stream.again())
+
+
+def test_a_parquet_file_whose_time_was_set_back_is_known_by_its_footer(tmp_path):
+    file = write_parquet(tmp_path / "a.parquet")
+    stream = open_files([file], Wanted("y"))
+    before = file.stat()
+    other = parquet.read_table(file)
+    other = other.set_column(0, "a", pa.array(np.asarray(other["a"]) * -2))
+    with file.open("r+b") as out:
+        parquet.write_table(other, out)
+        out.truncate(before.st_size)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_ino) == (before.st_size, before.st_ino)
+    with pytest.raises(ValueError, match="was changed or replaced"):
+        list(stream.again())
+
+
+# --- 4. each file once ---
+
+
+@pytest.mark.parametrize(("name", "write"), [("a.csv", write_csv), ("a.parquet", write_parquet)])
+def test_a_folder_with_a_link_to_itself_is_read_once(tmp_path, name, write):
+    home = tmp_path / "dir"
+    (home / "part=1").mkdir(parents=True)
+    write(home / "part=1" / name)
+    (home / "self").symlink_to(home)
+    (home / "part=1" / "up").symlink_to(home / "part=1")
+    assert belief.select(home, label="y", n_features_to_select=1).n_rows == M
+
+
+@pytest.mark.parametrize(("name", "write"), [("a.csv", write_csv), ("a.parquet", write_parquet)])
+def test_a_file_named_twice_is_read_once_and_said_to_be(tmp_path, name, write):
+    home = tmp_path / "dir"
+    home.mkdir()
+    file = write(home / name)
+    (home / f"hard-{name}").hardlink_to(file)
+    for given in ([home], [file, file], [home, file]):
+        with pytest.warns(UserWarning, match=f"{name} is .* once more.*: each file is read once"):
+            assert belief.select(given, label="y", n_features_to_select=1).n_rows == M
+
+
+# --- 13. text of every kind ---
+
+
+@pytest.mark.parametrize("size", [64, 256, 4096, 2**23])
+def test_quoted_line_breaks_at_any_size(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(tabular, "CSV_BYTES", size)
+    words = ["one\ntwo", 'say "no"\r\n', "x" * 900 + "\n", "plain"]
+    rows = [f'{i % 5},"{words[i % 4].replace(chr(34), 2 * chr(34))}",{i % 2}' for i in range(200)]
+    (tmp_path / "a.csv").write_text("\n".join(["n,t,y", *rows]))
+    found = pa.Table.from_batches(open_files([tmp_path / "a.csv"], Wanted("y")).files.batches(["n", "t"]))
+    assert found["t"].cast(pa.string()).to_pylist() == [words[i % 4] for i in range(200)]
+    assert found["n"].to_pylist() == [i % 5 for i in range(200)]
+    assert belief.select(tmp_path / "a.csv", label="y", n_features_to_select=1).n_rows == 200
+
+
+def words_csv():
+    return "naïve,größe,y\n" + "".join(f"{i % 5},{'äöü'[i % 3]},{'né' if i % 2 else 'mort'}\n" for i in range(M))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "utf-8"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_encodings_that_tell_are_recognised(tmp_path, encoding, ending):
+    text = words_csv().encode(encoding)
+    (tmp_path / f"a.{ending}").write_bytes(gzip.compress(text) if ending == "csv.gz" else text)
+    found = belief.select(tmp_path / f"a.{ending}", label="y", n_features_to_select=2)
+    assert list(found.feature_names) == ["naïve", "größe"]
+    assert found.classes.tolist() == ["mort", "né"]
+
+
+@pytest.mark.parametrize("encoding", ["latin1", "cp1252", "utf-16", "mac-roman"])
+def test_other_encodings_are_named(tmp_path, capsys, encoding):
+    (tmp_path / "a.csv").write_bytes(words_csv().encode(encoding))
+    form = CsvForm(encoding=encoding)
+    assert belief.select(open_files([tmp_path / "a.csv"], Wanted("y", csv=form)), n_features_to_select=2).n_rows == M
+    out = tmp_path / "w.csv"
+    code, shown, err = select(capsys, tmp_path / "a.csv", "--label", "y", "--encoding", encoding, "--write-data", out)
+    assert code == 0, err
+    assert "naïve" in shown + out.read_text()
+
+
+def test_what_cannot_be_decoded_is_refused_by_name(tmp_path, capsys):
+    a = tmp_path / "a.csv"
+    for text, options, code, said in (
+        (
+            words_csv().encode("latin1"),
+            [],
+            1,
+            "is not text in UTF-8: say in which encoding it is, with --encoding latin1",
+        ),
+        (words_csv().encode("utf-16")[:-1], [], 1, "a.csv: is not text in utf-16 .truncated data.: say in which it is"),
+        (words_csv().encode(), ["--encoding", "ascii"], 1, "a.csv: is not text in ascii"),
+        (words_csv().encode(), ["--encoding", "klingon"], 2, "--encoding must be the name of one.* got 'klingon'"),
+        (words_csv().encode(), ["--encoding", "base64"], 2, "--encoding must be the name of one.* got 'base64'"),
+        (b"a,b,y\n1,\x00\x00\x00,0\n2,x,1\n", [], 1, "a.csv: has zero bytes in it, .*with --encoding utf-16 for"),
+    ):
+        a.write_bytes(text)
+        found, out, err = select(capsys, a, "--label", "y", *options)
+        assert (found, out) == (code, "")
+        assert len(err.splitlines()) == 1
+        assert re.search(said, err), err
+
+
+@pytest.mark.parametrize("ending", ["csv", "svm"])
+def test_a_pipe_is_refused_at_once(tmp_path, ending):
+    pipe = tmp_path / f"a.{ending}"
+    os.mkfifo(pipe)
+    began = time.monotonic()
+    command = [sys.executable, "-m", "belief.cli", "select", str(pipe), "--label", "y"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    said = f"belief: {pipe} is a pipe or a device, which cannot be read again and again: save it as a file first.\n"
+    assert done.stderr == said
+    assert time.monotonic() - began < 30
+
+
+# --- 12. very wide text ---
+
+MEASURED = """
+import resource, sys
+from belief.cli import main
+code = main(sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_a_hundred_thousand_columns_take_seconds_and_less_than_a_gigabyte(tmp_path):
+    rng = np.random.default_rng(0)
+    width, m = 100_000, 60
+    X = rng.integers(-5000, 5000, (m, width))
+    X[:, 7] += 20_000 * (np.arange(m) % 2)
+    names = [f"feature_{j}" for j in range(width)]
+    rows = [",".join([*map(str, x), "b" if i % 3 else "", str(i % 2)]) for i, x in enumerate(X.tolist())]
+    (tmp_path / "a.csv").write_text("\n".join([",".join([*names, "word", "y"]), *rows]))
+    options = ["--label", "y", "--top", "1", "--seed", "0", "--quiet", "--write-data", str(tmp_path / "w.csv")]
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, "select", str(tmp_path / "a.csv"), *options], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "w.csv").read_text().startswith("feature_7,y\n")
+    seconds, megabytes = map(float, done.stderr.split()[-2:])
+    assert seconds < 15  # of two cores, so that it takes no longer
+    assert megabytes < 1024

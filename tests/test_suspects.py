@@ -1,0 +1,81 @@
+"""Targets that are no classes, and columns of text that look like something else: refused, or warned of once."""
+
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import belief
+
+M = 200
+rng = np.random.default_rng(0)
+Y = np.arange(M) % 2
+X = rng.standard_normal((M, 3)) + Y[:, None]
+
+
+@pytest.mark.parametrize("form", ["array", "csv"])
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([f"id{i}" for i in range(M)], "200 different values in 200 rows, too many .* IDs, a name for each row: take"),
+        ([f"{i},5" for i in range(M)], "numbers written as text: make them numbers, and say task='regression'"),
+        (
+            [f"c{i // 3}" for i in range(3 * 1100)],
+            "1,100 different values in 3,300 rows, too many to be .* many groups",
+        ),
+        ([i // 3 for i in range(3 * 1100)], "1,100 different values .* numbers: say task='regression'"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*whole numbers, which are taken for classes")
+def test_a_target_of_too_many_classes_is_refused_with_what_it_looks_like(tmp_path, form, values, said):
+    table = pd.DataFrame({"a": rng.standard_normal(len(values)), "b": 1.0 * np.arange(len(values)), "y": values})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    given = tmp_path / "a.csv" if form == "csv" else table
+    with pytest.raises(ValueError, match=f"y.? has .*{said}") as error:
+        belief.select(given, label="y", n_features_to_select=1)
+    assert "\n" not in str(error.value)
+
+
+def test_fifty_thousand_classes_are_refused_at_once(tmp_path):
+    (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i},id{i}\n" for i in range(50_000)))
+    began = time.process_time()
+    with pytest.raises(ValueError, match=r"'y' has 50,000 different values in 50,000 rows, .* IDs"):
+        belief.select(tmp_path / "a.csv", label="y", n_features_to_select=1)
+    assert time.process_time() - began < 10
+
+
+def warned(given, **options):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        belief.select(given, label="y", n_features_to_select=1, random_state=0, **options)
+    return [str(w.message) for w in seen]
+
+
+@pytest.mark.parametrize("form", ["frame", "parquet", "csv"])
+def test_ids_and_decimal_commas_draw_one_warning_each(tmp_path, form):
+    table = pd.DataFrame(X, columns=[*"abc"]).assign(
+        id=[f"k{i}" for i in range(M)],
+        price=[f"{i % 90},{i % 10}" for i in range(M)],
+        kind=np.array(["x", "y", "z"])[np.arange(M) % 3],
+        code=[f"{i % 9}" for i in range(M)],
+        y=Y,
+    )
+    table.to_parquet(tmp_path / "a.parquet")
+    table.to_csv(tmp_path / "a.csv", index=False)
+    given = table if form == "frame" else tmp_path / f"a.{form}"
+    ids, price = warned(given)
+    assert ids.startswith("Column 'id' has a different text in nearly every row (200 in 200), as IDs have: drop it")
+    assert price.startswith("Column 'price' holds numbers written as text, such as '0,0', and each is taken for a name")
+    assert warned(given, discrete_features=["id", "price"]) == []
+
+
+@pytest.mark.parametrize("settings", [{"redundancy": "mcr"}, {"redundancy": None}, {}])
+def test_a_column_of_relevance_0_is_never_the_most_relevant(settings):
+    y = np.tile([0, 1], 20)
+    told = np.where(np.arange(40) < 2, 1 - y, y).astype(float)
+    result = belief.select(pd.DataFrame({"a": told, "b": told}), y, 2, random_state=0, **settings)
+    first = result.explain()[0]
+    assert (first["relevance"] > 0) == (first["why"] == "taken: the most relevant")
+    assert first["relevance"] > 0 or first["why"] == "taken for want of better: no feature is more relevant"

@@ -1,0 +1,421 @@
+"""A checkpoint or a result that was changed behind our back: said in one sentence, never believed, no traceback."""
+
+import hashlib
+import json
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import belief
+from belief import cli
+from belief.checkpoint import PAGE, SEAL, Checkpoint
+from belief.data.labels import encode_labels
+from belief.data.table import open_table
+from belief.engines.local import table_engine
+from belief.engines.resources import Resources
+from belief.method.algorithm import pairs_of, search_of
+from belief.method.sampling import batches
+from belief.method.settings import Settings
+from belief.method.targets import classes_of
+from belief.records import checksum
+
+EDITS = 10_000
+M, F = 40, 5
+
+
+def refused(said, call):
+    with pytest.raises(ValueError, match=said) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def table():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, M)
+    X = rng.standard_normal((M, F))
+    X[:, 2] += y
+    return X, y
+
+
+def run(notes, **options):
+    return belief.select(*table(), 2, random_state=0, checkpoint=notes, n_neighbors=3, **options)
+
+
+def edited(data, rng):
+    """One random edit: a byte or a few changed, taken out, put in, or moved."""
+    data, at, n = bytearray(data), rng.randrange(len(data)), rng.choice((1, 1, 1, 2, 8, 100))
+    how = rng.randrange(5)
+    if how == 0:
+        data[at] ^= 1 << rng.randrange(8)
+    elif how == 1:
+        data[at : at + n] = rng.randbytes(n)
+    elif how == 2:
+        del data[at : at + n]
+    elif how == 3:
+        data[at:at] = rng.randbytes(n)
+    else:
+        data[at : at + n] = data[(there := rng.randrange(len(data))) : there + n]
+    return bytes(data)
+
+
+def overwrite(file, data):
+    """Write without emptying the file first, which a disk may take for a reason to wait."""
+    with file.open("r+b") as out:
+        out.write(data)
+        out.truncate()
+
+
+def answer(call):
+    """What is returned, or the one sentence that is raised."""
+    try:
+        return call()
+    except ValueError as error:
+        return str(error)
+
+
+# --- a checkpoint ---
+
+
+class Asked:
+    """What the run of `table` asks of each of its files."""
+
+    def __init__(self, folder):
+        X, y = table()
+        self.settings = Settings(n_features_to_select=2, random_state=0, n_neighbors=3)
+        opened = open_table(X)
+        classes, labels = encode_labels(y, M)
+        with table_engine(opened.source, classes_of(classes, labels), labels, opened.discrete, Resources()) as engine:
+            self.summary, self.target = engine.describe(), engine.target
+            self.fingerprint = engine.fingerprint()
+            sample = engine.sample(self.target.counts, 0).in_order("balanced", M)
+        self.search = search_of(self.settings, self.target, M, 0)
+        found = self._begun(folder)[0].neighbours(self.search, M)
+        cut = batches(M, self.settings.batch_size)
+        self.pairs = [pairs_of(sample, found, part, self.target) for part in cut]
+
+    def _begun(self, folder):
+        notes = Checkpoint(folder)
+        return notes, notes.begin(self.settings, self.summary, self.target, lambda: self.fingerprint)
+
+    def of(self, folder, name):
+        """What a file says, to one that goes on from there."""
+        notes, seed = self._begun(folder)
+        if name == "neighbours.npz":
+            return list(vars(notes.neighbours(self.search, M)).values())
+        if name == "sums.npz":
+            tally, lists = notes.sums(self.pairs, F)
+            return [*map(np.asarray, vars(tally).values()), *lists]
+        return [np.array(seed)]
+
+
+@pytest.fixture(scope="module")
+def noted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("noted") / "notes"
+    run(folder)
+    return folder, Asked(folder)
+
+
+def copied(folder, tmp_path):
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def test_a_checkpoint_edited_10_000_times_is_refused_or_says_the_same(noted, tmp_path):
+    (folder, asked), rng = noted, random.Random(0)
+    notes = copied(folder, tmp_path)
+    files = {file: file.read_bytes() for file in notes.iterdir()}
+    want, accepted = {file: asked.of(notes, file.name) for file in files}, 0
+    for i in range(EDITS):
+        file = rng.choice([*files])
+        overwrite(file, edited(files[file], rng))
+        got = answer(lambda file=file: asked.of(notes, file.name))
+        if isinstance(got, str):
+            assert re.fullmatch(rf"checkpoint {notes}[^\n]*\.", got), i
+        else:
+            accepted += 1
+            assert all(np.array_equal(a, b) for a, b in zip(got, want[file], strict=True)), i
+        overwrite(file, files[file])
+    assert accepted < EDITS / 20  # spaces put into the page, say, and bytes changed to what they were
+
+
+def reseal(folder, name, **changed):
+    """A note with other arrays, and the checksum they would have: what a hostile hand could do."""
+    page = json.loads((folder / PAGE).read_text())
+    page.pop("checksum")
+    whose = hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()
+    file = folder / f"{name}.npz"
+    with file.open("rb") as raw:
+        raw.seek(SEAL)
+        with np.load(raw) as arrays:
+            kept = {**{key: arrays[key] for key in arrays.files}, **changed}
+    with file.open("w+b") as raw:
+        notes = Checkpoint(folder)
+        notes._whose = whose
+        notes._save(name, {key: x for key, x in kept.items() if x is not None}, raw)
+
+
+OUT_OF_RANGE = {
+    "rows that are none": ("neighbours", {"row": np.full((M, 2, 3), 10**12)}),
+    "rows below -1": ("neighbours", {"row": np.full((M, 2, 3), -7)}),
+    "fractions for rows": ("neighbours", {"row": np.zeros((M, 2, 3))}),
+    "another shape": ("neighbours", {"d2": np.zeros((M, 2, 4))}),
+    "NaN for a distance": ("neighbours", {"d2": np.full((M, 2, 3), np.nan)}),
+    "no targets": ("neighbours", {"target": None}),
+    "an array too many": ("neighbours", {"more": np.zeros(3)}),
+    "features that are none": ("sums", {"watched_0": np.array([0, 10**9])}),
+    "a feature twice": ("sums", {"watched_0": np.array([1, 1])}),
+    "a list too few": ("sums", {"watched_3": None}),
+    "very many lists": ("sums", {"batches": np.array(10**15)}),
+    "sums of other features": ("sums", {"total": np.zeros((4, F + 1))}),
+    "NaN for a sum": ("sums", {"total": np.full((4, F), np.nan)}),
+    "sums of other pairs": ("sums", {"n_pairs": np.array(3)}),
+    "no sums": ("sums", {"total": None}),
+    "words for sums": ("sums", {"total": np.full((4, F), "a")}),
+    "lists for numbers": ("sums", {"n_pairs": np.zeros(3)}),
+}
+
+
+@pytest.mark.parametrize("damage", OUT_OF_RANGE)
+def test_numbers_out_of_range_are_refused_even_under_a_seal(noted, tmp_path, damage):
+    notes = copied(noted[0], tmp_path)
+    name, changed = OUT_OF_RANGE[damage]
+    reseal(notes, name, **changed)
+    refused(f"{name}.npz is damaged; remove it to go on without, or start anew with restart=True", lambda: run(notes))
+
+
+def test_a_note_of_another_run_is_no_note_of_this(noted, tmp_path):
+    notes = copied(noted[0], tmp_path)
+    belief.select(*table(), 2, random_state=1, checkpoint=tmp_path / "other", n_neighbors=3)
+    (notes / "sums.npz").write_bytes((tmp_path / "other" / "sums.npz").read_bytes())
+    refused("sums.npz is damaged", lambda: run(notes))
+
+
+def test_a_page_with_another_seed_or_nested_without_end_is_damaged(noted, tmp_path):
+    notes = copied(noted[0], tmp_path)
+    page = json.loads((notes / PAGE).read_text())
+    for text in (json.dumps({**page, "seed": 5}), "[" * 100_000, '{"a":' * 100_000, "{}", "[]", "3", '"a"'):
+        (notes / PAGE).write_text(text)
+        refused("checkpoint.json is damaged; start anew with restart=True", lambda: run(notes))
+
+
+def test_a_checkpoint_can_be_told_to_start_anew(noted, tmp_path, capsys):
+    (tmp_path / "notes").mkdir()
+    notes = copied(noted[0], tmp_path / "notes")
+    want = run(None)
+    (notes / "sums.npz").write_bytes(b"nothing")
+    (notes / PAGE).write_text("{")
+    (notes / "letter.txt").write_text("dear")
+    again = run(notes, restart=True)
+    np.testing.assert_array_equal(again.weights, want.weights)
+    np.testing.assert_array_equal(run(notes).weights, want.weights)
+    assert (notes / "letter.txt").read_text() == "dear"
+    refused("restart=True is for a checkpoint", lambda: run(None, restart=True))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "sums.npz").write_text("mine")
+    refused("holds other files", lambda: run(tmp_path / "mine", restart=True))
+    assert (tmp_path / "mine" / "sums.npz").read_text() == "mine"
+
+    X, y = table()
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    command = ["select", str(tmp_path / "a.npz"), "--top", "2", "--seed", "0", "--quiet", "--checkpoint", str(notes)]
+    assert cli.main(command) == 1
+    assert "another folder, or start anew with --restart." in capsys.readouterr().err
+    assert cli.main([*command, "--restart"]) == 0
+    assert cli.main([*command[:-2], "--restart"]) == 2
+    assert "--restart needs --checkpoint DIR" in capsys.readouterr().err
+
+
+def test_a_sample_that_grows_begins_each_search_anew(tmp_path, monkeypatch):
+    """Of a file, too: what was noted of the first search is not taken for the second."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    from belief.engines import stream
+    from belief.engines.resources import Resources
+    from belief.method import settings
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 3000)
+    X = rng.standard_normal((3000, 8)) + 0.1 * y[:, None]
+    parquet.write_table(pa.table([*X.T, y], names=[*"abcdefgh", "y"]), tmp_path / "a.parquet")
+    monkeypatch.setattr(settings, "AUTO_SAMPLE", 200)
+    monkeypatch.setattr(stream, "SAVE_EVERY", 0.0)
+    begin = stream.StreamEngine.__init__
+    monkeypatch.setattr(
+        stream.StreamEngine,
+        "__init__",
+        lambda self, given, label, resources, *more: begin(self, given, label, Resources(working_memory=2**16), *more),
+    )
+    options = {"label": "y", "n_features_to_select": 3, "random_state": 0}
+    noted = belief.select(tmp_path / "a.parquet", checkpoint=tmp_path / "notes", **options)
+    assert noted.sample_size > 200
+    np.testing.assert_array_equal(noted.weights, belief.select(tmp_path / "a.parquet", **options).weights)
+
+
+# --- a result ---
+
+OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
+STRANGE = (
+    None,
+    True,
+    -1,
+    0,
+    2,
+    10**9,
+    10**30,
+    10**400,
+    0.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "a",
+    "1",
+    [],
+    [0],
+    {},
+    [[1]],
+)
+STRANGE += ("mcr", "auto", "regression", {"a": 1}, [None], ["a"], [1, [2]])
+
+
+class File:
+    """A file with this text."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def read_text(self, encoding):
+        return self.data.decode(encoding)
+
+    def __str__(self):
+        return "r.json"
+
+
+def read(data):
+    """A result of some text, as the command line reads it."""
+    return cli._read_result(File(data))
+
+
+def said_in_one_line(answer):
+    return re.fullmatch(r"r\.json: [^\n]*[^\n.]\.?", answer) and len(answer) < 400
+
+
+@pytest.fixture(scope="module")
+def result():
+    return belief.select(*table(), 2, random_state=0, n_neighbors=3)
+
+
+def timeless(result):
+    return json.dumps({name: value for name, value in result.to_dict().items() if name != "timings"})
+
+
+def reshaped(plain, rng):
+    """One edit as by hand: a value anywhere in it made another, taken out, or written twice."""
+    plain = json.loads(plain)
+    place = plain
+    while True:
+        keys = [*place] if isinstance(place, dict) else range(len(place))
+        if not len(keys):
+            return plain
+        key = rng.choice(keys)
+        if not isinstance(place[key], dict | list) or rng.random() < 0.4:
+            break
+        place = place[key]
+    how = rng.randrange(4)
+    if how == 0:
+        del place[key]
+    elif how == 1 and isinstance(place, list):
+        place.append(place[key])
+    elif how == 2 and isinstance(place[key], int | float):
+        place[key] = -place[key] if rng.random() < 0.5 else place[key] * 10 + 1
+    else:
+        place[key] = rng.choice(STRANGE)
+    return plain
+
+
+def test_a_result_edited_10_000_times_is_refused_or_says_the_same(result):
+    text, rng = json.dumps(result.to_dict()), random.Random(0)
+    want, accepted = timeless(result), 0
+    for i in range(EDITS):
+        data = edited(text.encode(), rng) if i % 2 else json.dumps(reshaped(text, rng)).encode()
+        got = answer(lambda data=data: read(data))
+        if isinstance(got, str):
+            assert said_in_one_line(got), (i, got)
+        else:
+            accepted += 1
+            assert timeless(got) == want, i
+    assert accepted < EDITS / 5  # what took how long may be changed, and spaces
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_what_no_checksum_tells_is_checked_for_what_it_must_look_like(result, sealed):
+    """Of version 0.1.0, which had none, or with one made anew: refused, or explained without a traceback."""
+    text, rng = json.dumps(result.to_dict()) if sealed else OLD.read_text(), random.Random(1)
+    accepted = 0
+    for i in range(EDITS // 10):
+        plain = reshaped(text, rng)
+        if sealed:
+            plain["checksum"] = answer(lambda plain=plain: resealed(plain))
+        got = answer(lambda plain=plain: read(json.dumps(plain).encode()))
+        if isinstance(got, str):
+            assert said_in_one_line(got), (i, got)
+        else:
+            accepted += 1
+            assert all(got.explain(j) for j in range(len(got.weights)))
+            assert len(str(got.explain())) > 0
+            assert len(got.ranking) == len(got.weights)
+    assert 0 < accepted < EDITS / 20
+
+
+def resealed(plain):
+    try:
+        return checksum(belief.Result, plain, plain["format"])
+    except (TypeError, KeyError, OverflowError) as error:
+        raise ValueError(error) from None
+
+
+BY_HAND = {
+    "selected": [[0, 99], [0, 0], ["a", "b"], [0.5, 1.0], [0], [-1, 0], [[0, 1]], None, 3, "abc", {}],
+    "weights": [[1.0], ["1"] * F, [float("nan")] * F, [None] * F, [float("inf")] * F, 5],
+    "watched": [[7], [0, 0]],
+    "history": [[[99]], [[-2]], [1, 2], [[1], [1, 2]]],
+    "scores": [[1.0], [[1.0, 2.0]]],
+    "redundancy": [[[1.0]], [1.0, 2.0]],
+    "n_rows": ["5", 1.5, -1, True, None],
+    "settings": [3, {"redundancy": "none of them"}, {"theta": "a"}, []],
+    "feature_names": [["a"], [1] * F, "abcde"],
+    "timings": [{"a": "b"}, 3, {"a": float("nan")}],
+    "task": ["regression", "guess", 3, []],
+    "stopped": ["never", []],
+    "priors": [[1.0]],
+    "classes": [[None, 1], [[0, 1]], "ab", [0]],
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_was_changed_by_hand_is_named(result, name):
+    for value in BY_HAND[name]:
+        refused(
+            f"^This result was changed by hand: its ({name}|se|scores|priors) is not what it should be",
+            lambda value=value: belief.Result.from_dict({**result.to_dict(), name: value}),
+        )
+
+
+def test_a_result_nested_without_end_and_one_without_its_checksum(result, tmp_path, capsys):
+    file, plain = tmp_path / "r.json", result.to_dict()
+    for text, said in {
+        "[" * 100_000: "was changed by hand: it is nested too deep",
+        json.dumps(plain).replace("{}", "{" * 9).replace('"seed": 0', '"seed": ' + "9" * 5000): "limit",
+        json.dumps({**plain, "seed": 1}): "was changed by hand: its checksum is another",
+        json.dumps({k: v for k, v in plain.items() if k != "checksum"}): "it has no checksum",
+        json.dumps({**plain, "format": 0}): "its format is 0, not a number from 1 on",
+    }.items():
+        file.write_text(text)
+        assert cli.main(["explain", str(file)]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert re.fullmatch(rf"belief: [^\n]*{said}[^\n]*\n", err), err
