@@ -5,12 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import cache, reduce
+from functools import reduce
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from belief.engines.block.blas import one_thread, one_thread_here
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.copies import representatives
@@ -26,12 +26,6 @@ SMALL = 1024  # rows of a table for which it is not worth compiling what only sa
 def spans(n: int, width: int) -> list[tuple[int, int]]:
     """Cut 0 to n into spans of at most `width`."""
     return [(a, min(a + width, n)) for a in range(0, n, width)]
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """The BLAS libraries of this process: looking for them takes longer than a small block does."""
-    return ThreadpoolController()
 
 
 class ThreadedEngine:
@@ -61,13 +55,14 @@ class ThreadedEngine:
 
     def __enter__(self) -> Self:
         """Start threads of our own. Each makes its own BLAS calls: BLAS starts none beside them."""
-        self._limits = _libraries().limit(limits=1, user_api="blas")
-        self.pool = self._own = ThreadPoolExecutor(self.n_jobs)
+        self._quiet = one_thread()
+        self._quiet.__enter__()
+        self.pool = self._own = ThreadPoolExecutor(self.n_jobs, initializer=one_thread_here)
         return self
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
         self._own.shutdown(cancel_futures=True)  # after Ctrl-C, what has not begun never will
-        self._limits.restore_original_limits()
+        self._quiet.__exit__(None, None, None)
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
         """Task over the arguments, the results in their order, so that sums do not depend on the threads."""

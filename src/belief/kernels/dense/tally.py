@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from belief.kernels.compiling import kernel
 from belief.kernels.dense.collisions import Reach, rate
 from belief.kernels.dense.distance import FAST
 from belief.method.arrays import Array
@@ -45,7 +45,7 @@ def tally(
         _plain(Xq, queries, aq, Xr, rows, ar, kind, r, sums)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _run(queries: Array, p: int) -> int:
     """Where the pairs of the query of pair p end."""
     end = p + 1
@@ -54,7 +54,7 @@ def _run(queries: Array, p: int) -> int:
     return end
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _plain(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, r: Reach, s: Sums) -> None:
     n, reach, slope, rates = len(r.reach), r.reach, r.slope, s.rates
     sides, of = np.empty((2, n)), np.empty(2)
@@ -102,7 +102,7 @@ def _plain(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, 
                 second[j] += delta * delta
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _weighted(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, weight: Array, r: Reach, s: Sums
 ) -> None:
@@ -148,7 +148,7 @@ def _weighted(
             add_products(s.spread, g, j, a, b, t, u)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_products(spread: Array, g: int, j: int, a: float, b: float, t: float, u: float) -> None:
     """Add the products of a query's weighted sums, a far and b near, and of its weights t and u."""
     spread[0, g, j] += a * a
@@ -160,7 +160,7 @@ def add_products(spread: Array, g: int, j: int, a: float, b: float, t: float, u:
     spread[6, g, j] += b * u
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _mixed(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, weight: Array, r: Reach, s: Sums
 ) -> None:
