@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -195,3 +198,18 @@ def test_where_there_is_nothing_to_draw_a_sentence_says_so(result):
     assert said(plot.settling(alone, axes())) == ONE_BATCH
     assert said(plot.redundancy(select(1), axes())) == ONE_FEATURE
     assert "score" not in labelled(plot.ranking(alone, axes()))  # relevance only
+
+
+def test_a_notebook_stays_interactive(tmp_path):
+    """Its backend makes matplotlib interactive when the first figure loads it, which may be ours."""
+    (tmp_path / "notebook_backend.py").write_text(
+        "import matplotlib\nfrom matplotlib.backends.backend_agg import *\nmatplotlib.interactive(True)\n"
+    )
+    program = (
+        f"import json, belief, matplotlib\nresult = belief.Result.from_dict(json.load(open({str(OLD)!r})))\n"
+        "before = matplotlib.rcParams['text.parse_math']\nbelief.plot.ranking(result)\n"
+        "print(matplotlib.is_interactive(), matplotlib.rcParams['text.parse_math'] == before)"
+    )
+    there = {"MPLBACKEND": "module://notebook_backend", "PYTHONPATH": f"{tmp_path}:{Path(belief.__file__).parents[1]}"}
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, **there})
+    assert run.stdout.split() == ["True", "True"], run.stderr
