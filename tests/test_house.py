@@ -18,7 +18,7 @@ LAYERS = [
     ("kernels", "checkpoint", "cores", "older"),
     ("data",),
     ("engines",),
-    ("explain", "result", "checks", "api", "frames"),
+    ("explain", "result", "checks", "given", "api", "frames"),
     ("datasets",),
     ("columns", "selector", "baselines", "spark", "plot", "report", "outputs", "flags", "cli"),
 ]

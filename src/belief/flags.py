@@ -9,9 +9,9 @@ import re
 import shlex
 from ast import literal_eval
 
-from belief.method.settings import Settings
+from belief.method.settings import CALLED, Settings
 
-OTHER_NAMES = {"n_features_to_select": "top", "random_state": "seed", "discrete_features": "discrete"}
+OTHER_NAMES = {parameter: name for name, parameter in CALLED.items()}
 PARAMETERS = (
     *(f.name for f in Settings.each()),
     *(

@@ -77,6 +77,15 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStr
     )
 
 
+def names_in(paths: Sequence[Path], form: CsvForm) -> list[str]:
+    """The names of all columns of some files."""
+    kind, files = find_files(paths)
+    if kind in ("libsvm", "npz"):
+        raise ValueError(f"{paths[0]}: columns have numbers and names in CSV, Parquet and Arrow files only.")
+    table: Tabular = CsvFiles(files, form, None, []) if kind == "csv" else DatasetFiles(files, kind)
+    return [name for name in table.schema.names if not PANDAS_INDEX.fullmatch(name)]
+
+
 def _names(files: Sequence[Path], wanted: Wanted) -> list[str]:
     """The names of the columns of CSV files that are declared discrete, which are read as text."""
     if isinstance(wanted.discrete, str):
@@ -92,7 +101,7 @@ def _declared(wanted: Wanted, names: list[str]) -> Array:
     return discrete_mask(wanted.discrete, names, len(names))
 
 
-def chosen_names(names: Sequence[str], source: str, wanted: Wanted) -> list[str]:
+def chosen_names(names: Sequence[str], source: str, wanted: Any) -> list[str]:
     """The features: all columns but the label, less those dropped, or of those kept."""
     names = [n for n in names if not PANDAS_INDEX.fullmatch(n)]
     position(wanted.label or "", names, source)

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from belief.data.arrow import Batch, Columns, is_dictionary, label_values, refuse_label
 from belief.data.discrete import discrete_mask
 from belief.data.labels import Labels
-from belief.data.libsvm import read_libsvm, shape_of_libsvm
 from belief.data.table import refuse_too_wide
 from belief.data.tabular import CsvFiles, Tabular
+from belief.lazy import importing
 from belief.method.arrays import Array
 from belief.method.settings import did_you_mean
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 T = TypeVar("T")
 
@@ -79,6 +81,9 @@ class LibsvmStream:
         self.discrete = np.zeros(0, bool)
 
     def first(self, labels: Labels) -> Iterator[csr_array]:
+        with importing():
+            from belief.data.libsvm import read_libsvm, shape_of_libsvm  # numba and SciPy come with it
+
         n_features, zero_based = shape_of_libsvm(self._paths)
         refuse_too_wide(n_features)
         self._shape = {"n_features": n_features, "zero_based": zero_based, "dtype": np.float64}
@@ -88,6 +93,8 @@ class LibsvmStream:
             yield X
 
     def again(self) -> Iterator[csr_array]:
+        from belief.data.libsvm import read_libsvm
+
         return (X for X, _ in ahead(read_libsvm(self._paths, **self._shape)))
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from belief.kernels.compiling import kernel
+from belief.kernels.shapes import TIE_MARGIN, UNIT_ROUNDOFF
 from belief.method.arrays import Array
 
-UNIT_ROUNDOFF = 2.0**-24  # of float32, the type of the products
-TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so what lies this close is a candidate too
 _LANES = 64
 
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from belief.kernels.compiling import kernel
-from belief.kernels.dense import Reach
 from belief.kernels.dense.tally import add_products
-from belief.kernels.nearest import TIE_MARGIN, insert, round9
+from belief.kernels.nearest import insert, round9
+from belief.kernels.shapes import TIE_MARGIN, Reach
 from belief.method.arrays import Array
 
 _ERROR = 1e-12  # bound of the rounding error of a float64 product, relative to the squared norms

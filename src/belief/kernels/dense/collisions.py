@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from belief.kernels.compiling import kernel
 from belief.kernels.dense.distance import FAST
+from belief.kernels.shapes import Reach
 from belief.method.arrays import Array
-
-
-class Reach(NamedTuple):
-    """When two values collide (|a - b| <= reach) and how fast the rate falls (cr = 1 - slope·|a - b|)."""
-
-    reach: Array
-    slope: Array
-    discrete: Array
 
 
 @kernel(fastmath=FAST)

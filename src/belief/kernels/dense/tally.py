@@ -6,24 +6,13 @@ gathered first, and what it has to say is added to `spread` before they join the
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from belief.kernels.compiling import kernel
-from belief.kernels.dense.collisions import Reach, rate
+from belief.kernels.dense.collisions import rate
 from belief.kernels.dense.distance import FAST
+from belief.kernels.shapes import Reach, Sums
 from belief.method.arrays import Array
-
-
-class Sums(NamedTuple):
-    """Where sums over pairs are added up; those nobody asks for are empty."""
-
-    total: Array  # (kinds, features): Σ|a - b| in the feature's own unit
-    absent: Array  # (kinds, features): the pairs with a missing value; empty where there are none
-    rates: Array  # (features): Σ cr
-    spread: Array  # (2 or 7, couples, features): Σδ and Σδ², or the products of weighted sums
-    queries: Array  # (1 or 3, couples, features): the queries that have a δ, or the products of weights
 
 
 def tally(
