@@ -15,6 +15,7 @@ import pytest
 
 import belief
 from belief.explain import p_text
+from belief.extras import installs
 from belief.outputs import REPORT_ENDINGS, check_output
 from belief.report import render
 from belief.report.content import content_of
@@ -261,7 +262,7 @@ def test_without_matplotlib_the_error_names_the_extra_and_notebooks_still_have_a
         "    except belief.extras.MissingExtraError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.count("pip install 'belief-fs[report]'") == 2
+    assert done.stdout.count(installs("report", "matplotlib")) == 2
     assert "&lt;/script&gt;&lt;b&gt;$x$&amp;" in done.stdout
     assert "<b>$x$" not in done.stdout
 
@@ -278,9 +279,8 @@ def test_without_jinja_the_error_names_the_extra_and_notebooks_show_the_repr(tmp
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == (
-        "None\nPictures and reports need jinja2, which is not installed: pip install 'belief-fs[report]'.\n"
-    )
+    line = installs("report", "jinja2")
+    assert done.stdout == f"None\nPictures and reports need jinja2, which is not installed: {line}.\n"
 
 
 def test_a_report_without_jinja_is_refused_before_the_run(tmp_path, monkeypatch):
