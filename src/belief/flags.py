@@ -11,7 +11,7 @@ from ast import literal_eval
 
 from belief.method.settings import CALLED, Settings
 
-OTHER_NAMES = {parameter: name for name, parameter in CALLED.items()}
+OTHER_NAMES = {"header": "no_header"} | {parameter: name for name, parameter in CALLED.items()}
 PARAMETERS = (
     *(f.name for f in Settings.each()),
     *(
@@ -19,6 +19,8 @@ PARAMETERS = (
         "label",
         "drop",
         "keep",
+        "separator",
+        "header",
         "discrete_features",
         "n_jobs",
         "working_memory",
@@ -45,6 +47,8 @@ def in_options(sentence: str) -> str:
 
 
 def _given(parameter: str, shown: str) -> str:
+    if parameter == "header":
+        return option(parameter)  # there only to be switched off
     value = literal_eval(shown) if shown[0] in "['\"" else shown
     words = [] if value == "True" else value if isinstance(value, list) else [value]
-    return " ".join([option(parameter), *map(shlex.quote, words)])
+    return " ".join([option(parameter), *(shlex.quote(word).replace("\t", "\\t") for word in words)])

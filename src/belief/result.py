@@ -19,6 +19,7 @@ from belief.method.settings import Settings, did_you_mean
 from belief.method.targets import CLASSIFICATION
 from belief.older import filled, modern
 from belief.records import array, from_plain, kept, to_plain
+from belief.terminal import shown
 
 
 class Numbered(Sequence[str]):
@@ -258,7 +259,7 @@ class Result:
         return from_plain(cls, given)
 
     def __repr__(self) -> str:
-        first = ", ".join(self.selected_names[:5]) + (", ..." if len(self.selected) > 5 else "")
+        first = ", ".join(map(shown, self.selected_names[:5])) + (", ..." if len(self.selected) > 5 else "")
         return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {first}>"
 
     def _repr_html_(self) -> str | None:

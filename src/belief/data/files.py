@@ -16,6 +16,7 @@ import numpy as np
 
 from belief.data.arrow import pyarrow
 from belief.data.discrete import discrete_mask
+from belief.data.hints import layout_hint
 from belief.data.stream import LibsvmStream, TableStream, position
 from belief.data.tabular import CsvFiles, CsvForm, DatasetFiles, Tabular
 from belief.method.arrays import Array
@@ -67,6 +68,7 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStr
     if kind == "csv":
         numeric = wanted.task == "regression"
         table: Tabular = CsvFiles(files, wanted.csv, wanted.label, _names(files, wanted), numeric)
+        refuse_layout(table.schema.names, files[0], wanted)
     else:
         table = DatasetFiles(files, kind)
     return TableStream(
@@ -75,6 +77,12 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStr
         names := chosen_names(table.schema.names, str(table.first), wanted),
         _declared(wanted, names),
     )
+
+
+def refuse_layout(names: Sequence[str], file: Path, wanted: Wanted) -> None:
+    """Refuse a CSV file without the label, where it looks laid out in another way than was said."""
+    if wanted.label not in names and (hint := layout_hint(names, wanted.csv.separator_of(file))):
+        raise ValueError(f"{file}: there is no column {wanted.label!r}; {hint}")
 
 
 def names_in(paths: Sequence[Path], form: CsvForm) -> list[str]:

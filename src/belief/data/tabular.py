@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from belief.data.arrow import is_text, pyarrow
+from belief.data.hints import layout_hint
 from belief.extras import import_optional
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
@@ -133,7 +134,8 @@ class CsvFiles:
             found = list(reader.schema)
             self._names = [field.name for field in found] if form.header else [f"c{j}" for j in range(len(found))]
         self._sample: Any = next(iter(reader), None)  # its first rows
-        refuse_other_columns([(path, self._names_of(path)) for path in paths])
+        hint = layout_hint(self._names, form.separator_of(self.first))
+        refuse_other_columns([(path, self._names_of(path)) for path in paths], hint)
         kinds = {n: self._kind(n, f.type, n in text) for n, f in zip(self._names, found, strict=True)}
         self.schema = pyarrow().schema({**kinds, **self._after_a_gap(kinds)})
 
@@ -211,8 +213,17 @@ class CsvFiles:
             for _ in self._open(path, kinds, list(kinds) if kinds else None, threads=False):
                 pass
         except (pa.ArrowInvalid, ValueError) as error:
-            return explained(str(error), self._names if kinds else None, self._label)
+            said = explained(str(error), self._names if kinds else None, self._label)
+            hint = self._hint(path) if said and said.startswith("line") and "columns" in said else ""
+            return f"{said[:-1]}; {hint}" if said and hint else said
         return None
+
+    def _hint(self, path: Path) -> str:
+        """What would help, by the first line."""
+        with pyarrow().input_stream(str(path), compression="detect") as file:
+            lines = file.read(2**16).decode(errors="replace").splitlines()
+        separator = self._form.separator_of(path)
+        return layout_hint(lines[0].split(separator) if lines else [], separator)
 
 
 @dataclass(frozen=True)
@@ -267,12 +278,12 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def refuse_other_columns(files: Sequence[tuple[Path, Sequence[str]]]) -> None:
-    """Refuse files with other columns than the first, and columns of the same name."""
+def refuse_other_columns(files: Sequence[tuple[Path, Sequence[str]]], hint: str = "") -> None:
+    """Refuse files with other columns than the first, and columns of the same name, for which a hint may help."""
     first, names = files[0] if files else (None, [])
     twice, often = Counter(names).most_common(1)[0] if names else ("", 0)
     if often > 1:
-        raise ValueError(f"{first} has more than one column named {twice!r}; rename them, or drop one.")
+        raise ValueError(f"{first} has more than one column named {twice!r}; {hint or 'rename them, or drop one.'}")
     for path, others in files:
         if list(others) != list(names):
             odd = next((n for n in [*others, *names] if (n in names) != (n in others)), "their order")
