@@ -287,7 +287,7 @@ def test_without_jinja_the_error_names_the_extra_and_notebooks_show_the_repr(tmp
 
 def test_a_report_without_jinja_is_refused_before_the_run(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(ValueError, match="reports need jinja2, which is not installed: .*pip install"):
+    with pytest.raises(ValueError, match=r"reports need jinja2, which is not installed: .*pip install"):
         check_output(tmp_path / "r.html", REPORT_ENDINGS)
 
 
