@@ -46,7 +46,14 @@ def test_nor_does_a_small_array():
 
 
 def test_distances_are_rounded_to_the_same_bits():
-    x = np.r_[0.0, -1.0, 10.0 ** rng.uniform(-13, 29, 20_000), 10.0 ** np.arange(-13, 30.0), 1 - 2.0**-53]
+    x = np.r_[
+        0.0,
+        -1.0,
+        10.0 ** rng.uniform(-13, 29, 20_000),
+        10.0 ** rng.uniform(-300, 300, 20_000),
+        10.0 ** np.arange(-13, 30.0),
+        1 - 2.0**-53,
+    ]
     np.testing.assert_array_equal(plain.round9(x), [nearest.round9(v) for v in x])
 
 

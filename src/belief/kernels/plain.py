@@ -12,6 +12,17 @@ from belief.kernels.shapes import TIE_MARGIN, Reach, Sums
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 
+
+def _power_of_ten(n: int) -> float:
+    """By squaring, as compiled code does it: to the last bit the same."""
+    out, base = 1.0, 10.0
+    while n:
+        out, base, n = (out * base if n & 1 else out), base * base, n >> 1
+    return out
+
+
+POWERS = np.array([_power_of_ten(n) for n in range(309)])
+
 # --- 1. the summary ---
 
 
@@ -88,11 +99,12 @@ def round9(x: Array) -> Array:
     """Round to 9 significant digits, so that equal distances summed in another order compare equal."""
     out = np.zeros_like(x)
     some = x > 0.0
-    digits = np.minimum(8 - np.floor(np.log10(x[some])), 300)
-    power = 10.0 ** np.abs(digits)
+    digits = np.minimum(8 - np.floor(np.log10(x[some])), 300).astype(np.int64)
+    power = POWERS[np.abs(digits)]
     up = digits >= 0
-    scaled = np.rint(np.where(up, x[some] * power, x[some] / power))
-    out[some] = np.where(up, scaled / power, scaled * power)
+    with np.errstate(over="ignore"):  # in what is not chosen
+        scaled = np.rint(np.where(up, x[some] * power, x[some] / power))
+        out[some] = np.where(up, scaled / power, scaled * power)
     return out
 
 
