@@ -25,6 +25,7 @@ import belief
 from belief import cli
 from belief.data import tabular
 from belief.datasets import CHURN
+from belief.extras import installs
 from belief.method.settings import Settings
 
 TABLE = pd.read_csv(CHURN)
@@ -369,7 +370,7 @@ def test_a_report_without_matplotlib_is_refused_before_the_run(tmp_path, churn, 
     monkeypatch.setattr(belief, "select", lambda *a, **k: pytest.fail("it ran"))
     code, out, err = call(capsys, "select", churn, *LEFT, "--report", tmp_path / "r.html")
     assert (code, out) == (1, "")
-    needed = "Pictures and reports need matplotlib, which is not installed: pip install 'belief-fs[report]'."
+    needed = f"Pictures and reports need matplotlib, which is not installed: {installs('report', 'matplotlib')}."
     assert err == f"belief: {needed}\n"
 
 

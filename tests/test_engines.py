@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +15,7 @@ from scipy.sparse import csr_array
 from spark_sessions import start_session
 
 from belief.data.labels import read_target
+from belief.engines.block.small import SmallEngine
 from belief.engines.distributed import gathering
 from belief.engines.distributed.records import flat
 from belief.engines.local import local_engine, table_engine
@@ -53,6 +55,8 @@ def on_spark(staging, X):
 
 MAKE = {
     "dense": partial(local, in_memory),
+    "small": partial(local, in_memory),
+    "small blocks, streamed": lambda X: streamed(X, LABELS, DISCRETE),
     "in blocks": partial(local, in_blocks, working_memory=2**14),
     "sparse": partial(local, csr_array),
     "torch": partial(local, in_memory, device="torch-cpu"),
@@ -70,7 +74,8 @@ MAKE = {
 if "SPARK_REMOTE" in os.environ:
     MAKE = {name: make for name, make in MAKE.items() if "Spark" in name}
 CASES = [(name, "plain") for name in MAKE]
-HOLES = ("dense", "in blocks", "streamed", "pool", "torch", "streamed to torch", "Spark, files")
+HOLES = ("dense", "small", "in blocks", "streamed", "pool", "torch", "streamed to torch", "Spark, files")
+HOLES += ("small blocks, streamed",)
 CASES += [(name, "missing") for name in HOLES if name in MAKE]
 SPARSE = ("sparse, ", "pool, sparse", "pool, some dense")  # as they are held
 
@@ -82,8 +87,13 @@ def case(request, _stopped_at_the_end):
     if "torch" in name:
         pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
     X = PLAIN if values == "plain" else MISSING
-    with pytest.MonkeyPatch.context() as patch, MAKE[name](X) as engine, local(in_memory, X) as right:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr("belief.engines.block.threads.SMALL", 0)  # small tables go the way of the large ones
+        right = stack.enter_context(local(in_memory, X))
+        if "small" in name:
+            patch.setattr("belief.engines.block.threads.SMALL", 1024)
+        engine = stack.enter_context(MAKE[name](X))
+        assert isinstance(engine, SmallEngine) == (name == "small")
         patch.setattr(gathering, "PORTION_PAIRS", 50)
         if "pool" in name:  # many portions, gathered in several goes
             patch.setattr(gathering, "PORTION_BYTES", 2**12)

@@ -1,9 +1,11 @@
 """Libraries that may be missing, and words that belong to one face only."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,9 @@ import pandas as pd
 import pytest
 
 import belief
+from belief import extras
 from belief.data.files import Wanted, open_files
-from belief.extras import MissingExtraError, import_optional
+from belief.extras import MissingExtraError, import_optional, installs
 from belief.flags import in_options
 
 SOURCE = Path(belief.__file__).parent
@@ -42,12 +45,55 @@ def test_a_library_that_is_missing_is_named_with_the_line_that_installs_it(monke
     library = name.partition(".")[0]
     for module in {library, name, *(m for m in sys.modules if m.partition(".")[0] == library)}:
         monkeypatch.setitem(sys.modules, module, None)
-    said = rf"needs? {library}, which is not installed: pip install 'belief-fs\[{extra}\]'.$"
+    said = rf"needs? {library}, which is not installed: {re.escape(installs(extra, library))}.$"
     with pytest.raises(MissingExtraError, match=said) as error:
         import_optional(name, extra)
     assert isinstance(error.value, ModuleNotFoundError)
     assert isinstance(error.value, ValueError)  # one line on the command line
     assert error.value.name == library
+
+
+class Installed:
+    """A distribution as it was installed."""
+
+    requires = ("numpy>=2.0", "pyarrow>=16; extra == 'files'", 'jinja2>=3.1; extra == "report"')
+
+    def __init__(self, origin=None, tool="pip"):
+        self.texts = {"INSTALLER": f"{tool}\n", "direct_url.json": origin and json.dumps(origin)}
+
+    def read_text(self, name):
+        return self.texts[name]
+
+
+FOLDER = str(Path(__file__).parent)
+INSTALLED = [
+    (Installed(), "pip install 'belief-fs[files]'"),
+    (Installed(tool="uv"), "uv pip install 'belief-fs[files]'"),
+    (Installed(tool="conda"), "pip install 'pyarrow>=16'"),
+    (Installed({"url": f"file://{FOLDER}", "dir_info": {}}), f"pip install '{FOLDER}[files]'"),
+    (Installed({"url": f"file://{FOLDER}", "dir_info": {"editable": True}}), f"pip install -e '{FOLDER}[files]'"),
+    (Installed({"url": "file:///gone/since", "dir_info": {}}), "pip install 'pyarrow>=16'"),
+    (Installed({"url": "https://host/b.whl", "archive_info": {}}), "pip install 'belief-fs[files] @ https://host/b.whl'"),
+    (Installed({"url": "https://host/b", "vcs_info": {"vcs": "git", "commit_id": "1"}}),
+     "pip install 'belief-fs[files] @ git+https://host/b'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("installed", "line"), INSTALLED, ids=[line for _, line in INSTALLED])
+def test_the_line_is_true_for_how_the_package_was_installed(monkeypatch, installed, line):
+    monkeypatch.setattr(metadata, "distribution", lambda name: installed)
+    assert installs("files", "pyarrow") == line
+
+
+def test_the_line_for_a_package_that_was_not_installed(monkeypatch, tmp_path):
+    def none(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", none)
+    monkeypatch.setattr(extras, "__file__", str(tmp_path / "src" / "belief" / "extras.py"))
+    assert installs("files", "pyarrow") == "pip install pyarrow"
+    (tmp_path / "pyproject.toml").write_text("")
+    assert installs("files", "pyarrow") == f"pip install '{tmp_path}[files]'"
 
 
 def test_what_a_library_lacks_itself_is_not_hidden(monkeypatch, tmp_path):
@@ -59,19 +105,19 @@ def test_what_a_library_lacks_itself_is_not_hidden(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("library", "program"),
+    ("library", "extra", "program"),
     [
-        ("pyspark", "belief.spark.BeliefSelector"),
-        ("pyarrow", "belief.select('a.csv', label='y')"),
-        ("matplotlib", "belief.report.canvas.matplotlib()"),
+        ("pyspark", "spark", "belief.spark.BeliefSelector"),
+        ("pyarrow", "files", "belief.select('a.csv', label='y')"),
+        ("matplotlib", "report", "belief.report.canvas.matplotlib()"),
     ],
 )
-def test_every_face_says_so(tmp_path, library, program):
+def test_every_face_says_so(tmp_path, library, extra, program):
     (tmp_path / "a.csv").write_text("a,y\n1,0\n2,1\n")
     code = f"import sys; sys.modules[{library!r}] = None\nimport belief, belief.report.canvas, belief.extras\n"
     code += f"try: {program}\nexcept belief.extras.MissingExtraError as error: print(error)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert f"{library}, which is not installed: pip install 'belief-fs[" in done.stdout
+    assert f"{library}, which is not installed: {installs(extra, library)}." in done.stdout
 
 
 @pytest.mark.parametrize("name", modules(but=BEHIND_A_DOOR))
@@ -88,7 +134,7 @@ def test_optional_libraries_come_through_one_door(name):
 # --- words ---
 
 
-@pytest.mark.parametrize("name", modules(but=("cli.py",)))
+@pytest.mark.parametrize("name", modules(but=("cli.py", "usage.py")))
 def test_no_option_of_the_command_line_is_in_a_string_elsewhere(name):
     tree = ast.parse((SOURCE / name).read_text())
     strings = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]

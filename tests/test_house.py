@@ -13,14 +13,14 @@ CONTRIBUTING = (HOME / "CONTRIBUTING.md").read_text()
 
 # from the bottom up: a layer imports from itself and those below it
 LAYERS = [
-    ("warn", "lazy", "extras", "progress", "records"),
+    ("warn", "lazy", "extras", "terminal", "progress", "records"),
     ("method",),
     ("kernels", "checkpoint", "cores", "older"),
     ("data",),
     ("engines",),
-    ("explain", "result", "checks", "api", "frames"),
+    ("explain", "result", "checks", "given", "api", "frames"),
     ("datasets",),
-    ("columns", "selector", "baselines", "spark", "plot", "report", "outputs", "flags", "terminal", "cli"),
+    ("columns", "selector", "baselines", "spark", "plot", "report", "outputs", "flags", "streams", "usage", "cli"),
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 UPWARD = {("result", "report")}  # a notebook asks the result itself for its page

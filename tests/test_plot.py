@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +18,7 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.patches import Rectangle  # noqa: E402
 
 from belief import plot  # noqa: E402
-from belief.report.words import NO_REDUNDANCY, ONE_BATCH, ONE_FEATURE  # noqa: E402
+from belief.report.words import NO_REDUNDANCY, ONE_BATCH, ONE_FEATURE, told_apart  # noqa: E402
 
 EACH = [plot.ranking, plot.relevance_redundancy, plot.redundancy, plot.settling, plot.timings]
 OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
@@ -195,3 +198,55 @@ def test_where_there_is_nothing_to_draw_a_sentence_says_so(result):
     assert said(plot.settling(alone, axes())) == ONE_BATCH
     assert said(plot.redundancy(select(1), axes())) == ONE_FEATURE
     assert "score" not in labelled(plot.ranking(alone, axes()))  # relevance only
+
+
+def test_a_notebook_stays_interactive(tmp_path):
+    """Its backend makes matplotlib interactive when the first figure loads it, which may be ours."""
+    (tmp_path / "notebook_backend.py").write_text(
+        "import matplotlib\nfrom matplotlib.backends.backend_agg import *\nmatplotlib.interactive(True)\n"
+    )
+    program = (
+        f"import json, belief, matplotlib\nresult = belief.Result.from_dict(json.load(open({str(OLD)!r})))\n"
+        "before = matplotlib.rcParams['text.parse_math']\nbelief.plot.ranking(result)\n"
+        "print(matplotlib.is_interactive(), matplotlib.rcParams['text.parse_math'] == before)"
+    )
+    there = {"MPLBACKEND": "module://notebook_backend", "PYTHONPATH": f"{tmp_path}:{Path(belief.__file__).parents[1]}"}
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, **there})
+    assert run.stdout.split() == ["True", "True"], run.stderr
+
+
+# --- long names ---
+
+ROOM = "measurement_of_the_average_temperature_in_room_{}_during_the_whole_night_of_the_experiment"
+LONG_NAMES = {
+    "in the middle": [ROOM.format(i) for i in (1, 2, 13)],
+    "in two places": [f"{'p' * 20}{x}{'q' * 40}{y}{'r' * 20}" for x in "ab" for y in "cd"],
+    "at the end": ["long_prefix_" * 4 + end for end in ("one", "two")],
+    "by their length": ["n" * n for n in (60, 61, 62, 20)],
+    "everywhere": ["".join(x) for x in np.random.default_rng(0).choice(list("ab"), (30, 90))],
+}
+
+
+@pytest.mark.parametrize("names", LONG_NAMES.values(), ids=LONG_NAMES)
+@pytest.mark.parametrize("letters", [28, 16])
+def test_long_names_stay_different_wherever_they_differ(names, letters):
+    out = told_apart([*names, names[0]], letters)
+    assert out[-1] == out[0]
+    assert len(set(out)) == len(names)
+    assert max(map(len, out)) <= letters
+
+
+def test_what_tells_long_names_apart_is_what_is_shown():
+    texts = told_apart(LONG_NAMES["in the middle"], 28)
+    assert all(part in text for part, text in zip(("_1_", "_2_", "_13_"), texts, strict=True))
+    assert told_apart(["short", LONG], 20) == ["short", "a_name_tha…eads_it_2"]
+
+
+@pytest.mark.parametrize("draw", [plot.ranking, plot.redundancy, plot.settling])
+def test_pictures_tell_long_names_apart(draw):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    X = pd.DataFrame(rng.normal(size=(120, 3)) + y[:, None], columns=LONG_NAMES["in the middle"])
+    ax = draw(belief.select(X, y, 3, random_state=0, sample_size=100, batch_size=0.5), axes())
+    labels = [label.get_text().split("\u2002")[0] for label in ax.get_yticklabels()]
+    assert len(set(labels)) == 3

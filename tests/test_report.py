@@ -1,6 +1,7 @@
 """The page: what it says, that it loads nothing, and how a browser shows it."""
 
 import dataclasses
+import io
 import json
 import re
 import shutil
@@ -15,12 +16,14 @@ import pytest
 
 import belief
 from belief.explain import p_text
+from belief.extras import installs
 from belief.outputs import REPORT_ENDINGS, check_output
 from belief.report import render
 from belief.report.content import content_of
 from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, STOPPED, clean
 
 matplotlib = pytest.importorskip("matplotlib")
+from matplotlib.image import imread  # noqa: E402
 
 OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
 NASTY = '</script><b>$x$&"'
@@ -261,7 +264,7 @@ def test_without_matplotlib_the_error_names_the_extra_and_notebooks_still_have_a
         "    except belief.extras.MissingExtraError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.count("pip install 'belief-fs[report]'") == 2
+    assert done.stdout.count(installs("report", "matplotlib")) == 2
     assert "&lt;/script&gt;&lt;b&gt;$x$&amp;" in done.stdout
     assert "<b>$x$" not in done.stdout
 
@@ -278,14 +281,13 @@ def test_without_jinja_the_error_names_the_extra_and_notebooks_show_the_repr(tmp
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == (
-        "None\nPictures and reports need jinja2, which is not installed: pip install 'belief-fs[report]'.\n"
-    )
+    line = installs("report", "jinja2")
+    assert done.stdout == f"None\nPictures and reports need jinja2, which is not installed: {line}.\n"
 
 
 def test_a_report_without_jinja_is_refused_before_the_run(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(ValueError, match=r"reports need jinja2, which is not installed: pip install 'belief-fs\[rep"):
+    with pytest.raises(ValueError, match=r"reports need jinja2, which is not installed: .*pip install"):
         check_output(tmp_path / "r.html", REPORT_ENDINGS)
 
 
@@ -421,3 +423,24 @@ def test_without_scripts_all_can_be_read(visit):
     assert len(column(page, 2)) == 6
     assert page.locator("figure svg:visible").count() == 5
     assert page.locator("input").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_that_is_too_wide_shows_that_there_is_more(visit, scheme):
+    """At the side beyond which it goes on, whether or not the screen has scroll bars."""
+    page = visit(viewport={"width": 375, "height": 800}, color_scheme=scheme)
+    box = page.locator(".box", has=page.locator("#taken-table"))
+    hidden = box.evaluate("box => box.scrollWidth - box.clientWidth")
+    assert hidden > 10
+
+    def edges():
+        """How far the left and the right edge are from the colour of the paper, as most of their points are."""
+        pixels = imread(io.BytesIO(box.screenshot()))[80:, :, :3].mean(axis=2)
+        paper = np.median(pixels)
+        return [abs(float(np.median(pixels[:, at])) - paper) > 0.05 for at in (slice(2, 5), slice(-5, -2))]
+
+    assert edges() == [False, True]
+    box.evaluate("box => { box.scrollLeft = 1e6 }")
+    assert edges() == [True, False]
+    box.evaluate(f"box => {{ box.scrollLeft = {hidden // 2} }}")
+    assert edges() == [True, True]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from belief.checkpoint import Checkpoint
 from belief.checks import check_resources, check_sizes, check_values
-from belief.data.files import Wanted, open_files
+from belief.data.files import chosen_names
 from belief.data.labels import check_task, read_target
 from belief.data.stream import LibsvmStream, TableStream
-from belief.data.table import open_table, split_label
+from belief.data.table import open_table
 from belief.engines.local import table_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
+from belief.given import Chosen, take_columns, y_or_label
 from belief.method.algorithm import belief
 from belief.method.protocols import Engine, Notes
 from belief.method.settings import Settings
@@ -33,8 +33,13 @@ def select(
     n_features_to_select: int | float | str = 10,
     *,
     task: str = "auto",
-    label: str | None = None,
+    label: str | int | None = None,
+    drop: Any = (),
+    keep: Any = (),
     discrete_features: Any = "auto",
+    separator: str | None = None,
+    header: bool = True,
+    encoding: str | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     working_memory: int = WORKING_MEMORY,
@@ -54,16 +59,26 @@ def select(
         LIBSVM), a list of paths, or a stream of `belief.data.open_files`: files are never read whole. Or a Spark
         DataFrame, which is searched where it is: the vectors in its column `features`, or all columns but the label.
     y : array of shape (n_rows,)
-        The class of each row, numbers, strings or categories; or the number to predict.
+        The class of each row, numbers, strings or categories; or the number to predict. Or the name or the number of
+        the column of X that holds it.
     n_features_to_select : int, float or "auto", default=10
         How many features to select, which share of them, or "auto": as many as can be told from noise.
     task : {"auto", "classification", "regression"}, default="auto"
         Whether y holds classes or numbers. "auto": text, categories, booleans and whole numbers are classes, unless
         nearly every row has another; fractions are numbers. `Result.task` says which it was.
-    label : str, default=None
-        Instead of y: the column of X that holds the class or the number.
+    label : str or int, default=None
+        Instead of y: the column of X that holds the class or the number, by its name or its number from 0.
+    drop, keep : names or numbers of columns, default=()
+        Columns of X to leave out; columns to choose from, and no others. Where columns have no names, those that are
+        left are called by the numbers they had: x0, x2, ...
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
+    separator : str, default=None
+        What is between two columns of a CSV file; None: a comma, or a tab where the file's name ends in .tsv.
+    header : bool, default=True
+        Whether the first line of a CSV file holds the names; if not, the columns are called c0, c1, ...
+    encoding : str, default=None
+        Of the text of a CSV file, "latin1" for example; None: UTF-8, or what its first bytes say.
     n_jobs : int, default=None
         Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
         OMP_NUM_THREADS or the share of a joblib worker allows.
@@ -103,15 +118,16 @@ def select(
     >>> belief.select(X, y, 1, random_state=0).selected
     array([3])
     """
-    others = ("task", "label", "discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback",
-              "checkpoint", "restart", "staging")  # fmt: skip
+    others = ("task", "label", "drop", "keep", "separator", "header", "encoding", "discrete_features", "n_jobs", "verbose",
+              "working_memory", "device", "callback", "checkpoint", "restart", "staging")  # fmt: skip
     chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
     check_resources(n_jobs, working_memory, verbose, device)
     check_task(task)
+    y, label = y_or_label(y, label)
+    columns = Chosen(label, drop, keep, separator, header, encoding)
     if is_spark(X):
         if checkpoint is not None:
             raise ValueError("checkpoint is for files and tables on one machine; on Spark the staged blocks are kept.")
-        refuse_both(y, label)
         refuse_on_spark(n_jobs, working_memory, device)
         options = {
             "task": task,
@@ -120,7 +136,7 @@ def select(
             "verbose": verbose,
             "callback": callback,
         }
-        return _select_spark(X, label or y, chosen, options)
+        return _select_spark(X, y, columns, chosen, options)
     if staging != "auto":
         raise ValueError(f"staging is for Spark DataFrames; got {staging!r} with another table: leave it out.")
     if restart and checkpoint is None:
@@ -128,8 +144,9 @@ def select(
     notes = None if checkpoint is None else Checkpoint(checkpoint, restart)
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, chosen.sample_of)
-    X, y = take_label(X, y, label, discrete_features, task)
+    X, y, numbered = take_columns(X, y, columns, discrete_features, task)
     engine, names = open_engine(X, y, discrete_features, resources, notes, task)
+    names = names or numbered
     with reporter, engine:
         return run(engine, chosen, names, working_memory, reporter, notes)
 
@@ -165,20 +182,19 @@ def is_spark(X: Any) -> bool:
     return type(X).__module__.startswith("pyspark.sql.") and hasattr(X, "sparkSession")
 
 
-def _select_spark(df: Any, label: Any, settings: Settings, options: dict[str, Any]) -> Result:
+def _select_spark(df: Any, y: Any, columns: Chosen, settings: Settings, options: dict[str, Any]) -> Result:
     """On Spark, a column named features is the vectors; if there is none, all columns but the label are features."""
     from belief.frames import select_frame
 
-    if not isinstance(label, str):
+    if y is not None or columns.label is None:
         raise ValueError("Of a Spark DataFrame, say which column holds the class, with label='name'.")
-    features = "features" if "features" in df.columns else [name for name in df.columns if name != label]
-    return select_frame(df, features=features, label=label, settings=settings, **options)
-
-
-def refuse_both(y: Any, label: str | None) -> None:
-    """Refuse the classes said twice."""
-    if y is not None and label is not None:
-        raise ValueError(f"Both y and label={label!r} are given: give one of them.")
+    for name in {"separator", "header", "encoding"}.intersection(columns.given()):
+        raise ValueError(f"{name} is for CSV files, but X is a Spark DataFrame: leave it out.")
+    vectors, columns = "features" in df.columns, columns.named(df.columns)
+    for name in {"drop", "keep"}.intersection(columns.given() if vectors else ()):
+        raise ValueError(f"{name} is for columns with names, but the features of X are vectors: leave it out.")
+    features = "features" if vectors else chosen_names(df.columns, "X", columns)
+    return select_frame(df, features=features, label=columns.label, settings=settings, **options)
 
 
 def refuse_on_spark(n_jobs: int | None, working_memory: int, device: str = "auto") -> None:
@@ -191,30 +207,3 @@ def refuse_on_spark(n_jobs: int | None, working_memory: int, device: str = "auto
     for name, is_given in given.items():
         if is_given:
             raise ValueError(f"{name} is for this machine, but Spark's executors have their own: leave it out.")
-
-
-def refuse_beside_stream(y: Any, label: str | None, discrete_features: Any) -> None:
-    """Refuse what would be ignored: a stream was told when it was opened."""
-    auto = isinstance(discrete_features, str) and discrete_features == "auto"
-    given = {"y": y is not None, "label": label is not None, "discrete_features": not auto}
-    for name in (name for name, is_given in given.items() if is_given):
-        raise ValueError(f"{name} is given beside an opened stream, which knows its own: leave it out.")
-
-
-def take_label(X: Any, y: Any, label: str | None, discrete_features: Any, task: str = "auto") -> tuple[Any, Any]:
-    """Split the column `label` off a table, and open files."""
-    if isinstance(X, TableStream | LibsvmStream):
-        refuse_beside_stream(y, label, discrete_features)
-        return X, None
-    paths = [X] if isinstance(X, str | os.PathLike) else X
-    if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
-        if y is not None:
-            raise ValueError("y is given beside a file, whose classes are in it: name their column, with label='name'.")
-        discrete = () if discrete_features is None else discrete_features
-        discrete = [discrete] if isinstance(discrete, str) and discrete != "auto" else discrete
-        opened = open_files([Path(p) for p in paths], Wanted(label, discrete=discrete, task=task))
-        return opened if isinstance(opened, tuple) else (opened, None)
-    if label is None:
-        return X, y
-    refuse_both(y, label)
-    return split_label(X, label)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from belief.cores import n_threads
+from belief.cores import check_n_jobs
 from belief.engines.device import check_device
 from belief.method.settings import Settings, is_integer
 from belief.method.summary import Summary
@@ -20,7 +20,7 @@ def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any 
     check_device(device)
     if not isinstance(verbose, int) or verbose < 0:
         raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
-    n_threads(n_jobs)
+    check_n_jobs(n_jobs)
     if not is_integer(working_memory) or working_memory < 16:
         raise ValueError(f"working_memory must be an integer of at least 16 (MiB); got {working_memory!r}.")
 

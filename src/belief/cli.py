@@ -19,17 +19,15 @@ import belief
 from belief.flags import in_options, option
 from belief.method.settings import PAPER, Settings
 from belief.method.targets import REGRESSION, TASKS
-from belief.terminal import complain, leave, make_ready
+from belief.streams import complain, leave, make_ready
+from belief.terminal import shown
+from belief.usage import Parser, UsageError, check_running, given
 
 USAGE = "belief select FILE [FILE ...] --label COL [options]"
 EXAMPLES = """examples:
   belief select customers.csv --label left --top 4
   belief select folder/ --label class --checkpoint notes --out result.json --report page.html
 """
-
-
-class UsageError(ValueError):
-    """The command itself is wrong, whatever the files hold."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,9 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command and its options; those of the method are made from its settings."""
-    top = argparse.ArgumentParser(
-        prog="belief", description="Which columns of a table matter, and which repeat others?"
-    )
+    top = Parser(prog="belief", description="Which columns of a table matter, and which repeat others?")
     top.add_argument("--version", action="version", version=f"belief {belief.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     said = "select features of the table in one or more files"
@@ -105,9 +101,9 @@ def _select_options(command: argparse.ArgumentParser) -> None:
     method.add_argument("--paper", action="store_true", help="the settings of the paper, but for those that are given")
     for f in Settings.each():
         said = f"{f.metadata['doc']} ({f.default})".replace("%", "%%")
-        shown = _choices(f.metadata["allowed"])
+        choices = _choices(f.metadata["allowed"])
         unless = argparse.SUPPRESS  # given
-        method.add_argument(option(f.name), dest=f.name, type=_value, default=unless, metavar=shown, help=said)
+        method.add_argument(option(f.name), dest=f.name, type=_value, default=unless, metavar=choices, help=said)
 
 
 def _reading(group: Any) -> None:
@@ -152,6 +148,7 @@ def run_select(options: argparse.Namespace) -> None:
     from belief.outputs import write_data, write_report, write_result
 
     settings = _settings(options)
+    check_running(options)
     wanted = _wanted(options)
     _check_outputs(options)
     if options.engine == "spark":
@@ -187,7 +184,7 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
     if options.write_data and not hasattr(X, "files"):
         raise UsageError("--write-data needs columns with names: CSV, Parquet or Arrow.")
     result = belief.select(
-        X, y, task=options.task, **settings, **_given(options, "n_jobs", "working_memory", "device", "checkpoint"),
+        X, y, task=options.task, **settings, **given(options, "n_jobs", "working_memory", "device", "checkpoint"),
         verbose=0 if options.quiet else 1, discrete_features=wanted.discrete if arrays else "auto",
         restart=options.restart,
     )  # fmt: skip
@@ -195,16 +192,11 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
 
 
 def _select_on_spark(options: argparse.Namespace, wanted: Any, settings: dict[str, Any]) -> belief.Result:
-    for name in _given(options, "checkpoint", "write_data", "n_jobs", "working_memory", "device"):
+    for name in given(options, "checkpoint", "write_data", "n_jobs", "working_memory", "device"):
         raise UsageError(f"{option(name)} needs --engine local.")
     from belief.frames import select_files
 
     return select_files(options.files, wanted, Settings(**settings), options.master, 0 if options.quiet else 1)
-
-
-def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Those of the options that were given."""
-    return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -227,6 +219,8 @@ def _wanted(options: argparse.Namespace) -> Any:
         raise UsageError("--restart needs --checkpoint DIR.")
     if options.master is not None and options.engine != "spark":
         raise UsageError("--master needs --engine spark.")
+    if options.separator == "\\t":
+        options.separator = "\t"  # which is hard to type
     if options.separator is not None and len(options.separator) != 1:
         raise UsageError(f"--separator must be one character; got {options.separator!r}.")
     kind = kind_of(options.files)
@@ -290,8 +284,8 @@ def run_explain(options: argparse.Namespace) -> None:
 
     for name, value in result.explain(options.feature)[0].items():
         number = p_text(value) if name in ("p_value", "q_value") and value is not None else value
-        shown = "-" if number is None else f"{number:.3g}" if isinstance(number, float) else number
-        print(f"{name:10} {shown}")
+        text = "-" if number is None else f"{number:.3g}" if isinstance(number, float) else number
+        print(f"{name:10} {shown(text)}")
 
 
 def run_report(options: argparse.Namespace) -> None:
@@ -304,7 +298,7 @@ def run_report(options: argparse.Namespace) -> None:
     if same_file(out, [options.result]) is not None:
         raise UsageError(f"--out and the result to be read are both {out}: give them two names.")
     write_report(_read_result(options.result), out, options.result.stem)
-    print(out)
+    print(shown(out))
 
 
 def _read_result(path: Path) -> belief.Result:

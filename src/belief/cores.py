@@ -11,9 +11,7 @@ import os
 import re
 from typing import Any
 
-import joblib
-from joblib.parallel import get_active_backend
-
+from belief.lazy import importing
 from belief.method.settings import is_integer
 
 
@@ -22,16 +20,29 @@ def n_threads(n_jobs: Any) -> int:
 
     Cores are counted as joblib does: what the affinity of the process and the quota of its container allow.
     """
+    check_n_jobs(n_jobs)
     if n_jobs is None:
         return _by_default()
-    if not is_integer(n_jobs) or n_jobs == 0:
+    return int(n_jobs) if n_jobs > 0 else max(1, _joblib().cpu_count() + 1 + int(n_jobs))
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Refuse what is no number of threads."""
+    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
         allowed = "None or an integer: a number of threads, -1 for all cores, -2 for all but one"
         raise ValueError(f"n_jobs must be {allowed}; got {n_jobs!r}.")
-    return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))
+
+
+def _joblib() -> Any:
+    """The library, when a number of threads is asked for: it takes a fifth of a second to import."""
+    with importing():
+        import joblib
+    return joblib
 
 
 def _by_default() -> int:
-    worker, said = get_active_backend()
+    joblib = _joblib()
+    worker, said = joblib.parallel.get_active_backend()
     if said is not None:
         return n_threads(said)
     share = re.match(r"\s*(\d+)", os.environ.get("OMP_NUM_THREADS", ""))

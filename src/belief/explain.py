@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.confidence import LEVEL as FOUND
+from belief.terminal import shown
 
 if TYPE_CHECKING:
     from belief.result import Result
@@ -23,10 +25,24 @@ class Explanation(list[Line]):
     """A table of a few lines, as a list of dictionaries that prints well."""
 
     def __str__(self) -> str:
-        known = [name for name in COLUMNS if any(line[name] is not None for line in self)]
-        lines = [known] + [[_cell(line, name) for name in known] for line in self]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(known))]
+        lines = self._table()
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
         return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        head, *rest = self._table()
+        lines = [_html("th", head), *(_html("td", line) for line in rest)]
+        return f"<table><thead>{lines[0]}</thead><tbody>{''.join(lines[1:])}</tbody></table>"
+
+    def _table(self) -> list[list[str]]:
+        """The headings, and the cells of each line."""
+        known = [name for name in COLUMNS if any(line[name] is not None for line in self)]
+        return [known] + [[shown(_cell(line, name)) for name in known] for line in self]
+
+
+def _html(tag: str, cells: list[str]) -> str:
+    return "<tr>" + "".join(f"<{tag} style='text-align: left'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
 def _cell(line: Line, name: str) -> str:

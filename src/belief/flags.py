@@ -9,9 +9,9 @@ import re
 import shlex
 from ast import literal_eval
 
-from belief.method.settings import Settings
+from belief.method.settings import CALLED, Settings
 
-OTHER_NAMES = {"n_features_to_select": "top", "random_state": "seed", "discrete_features": "discrete"}
+OTHER_NAMES = {"header": "no_header"} | {parameter: name for name, parameter in CALLED.items()}
 PARAMETERS = (
     *(f.name for f in Settings.each()),
     *(
@@ -20,6 +20,8 @@ PARAMETERS = (
         "drop",
         "keep",
         "encoding",
+        "separator",
+        "header",
         "discrete_features",
         "n_jobs",
         "working_memory",
@@ -47,6 +49,8 @@ def in_options(sentence: str) -> str:
 
 
 def _given(parameter: str, shown: str) -> str:
+    if parameter == "header":
+        return option(parameter)  # there only to be switched off
     value = literal_eval(shown) if shown[0] in "['\"" else shown
     words = [] if value == "True" else value if isinstance(value, list) else [value]
-    return " ".join([option(parameter), *map(shlex.quote, words)])
+    return " ".join([option(parameter), *(shlex.quote(word).replace("\t", "\\t") for word in words)])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from belief.api import run
-from belief.data.files import Wanted, chosen_names, find_files
+from belief.data.files import Wanted, chosen_names, find_files, refuse_layout
 from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.files import read, session
 from belief.engines.spark.frame import open_frame
@@ -61,6 +61,8 @@ def select_files(paths: Sequence[Path], wanted: Wanted, settings: Settings, mast
     PySparkException = import_optional("pyspark.errors", "spark").PySparkException
     try:
         df = read(spark, kind, files, wanted)
+        if kind == "csv":
+            refuse_layout(df.columns, files[0], wanted)
         features = "features" if kind == "libsvm" else chosen_names(df.columns, str(files[0]), wanted)
         discrete = wanted.discrete or "auto"
         return select_frame(

@@ -32,7 +32,7 @@ from belief.report.canvas import (
     say,
 )
 from belief.report.groups import LEVEL, groups_of
-from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, seconds, short
+from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, seconds, told_apart
 from belief.result import Result
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: 
         if len(drawn) > 1:
             legend(ax, drawn)
         ax.axvline(0, color=LEFT, linewidth=0.8, zorder=0.5)
-        ax.set_yticks(place, [_ranked(line["rank"], line["feature"], letters) for line in lines])
+        ax.set_yticks(place, _ranked([(line["rank"], line["feature"]) for line in lines], letters))
         ax.set_ylim(len(lines) - 0.4, -0.6)
         ends = np.nan_to_num(2 * error)
         ax.set_xlim(1.04 * min(0, J.min(), (w - ends).min()) - 0.02, 1.02 * max((w + ends).max(), 0.01))
@@ -158,8 +158,7 @@ def redundancy(
         heat(ax, shown)
         if agrees:
             frames(ax, [len(group) for group in groups])
-        names = [_ranked(i + 1, result.selected_names[i], letters) for i in order]
-        ax.set_yticks(range(n), names)
+        ax.set_yticks(range(n), _ranked([(i + 1, result.selected_names[i]) for i in order], letters))
         ax.set_xticks(
             range(n), [str(i + 1) for i in order], rotation=90 if n > 10 else 0, size="small" if n > 10 else None
         )
@@ -201,9 +200,8 @@ def settling(result: Result, ax: Axes | None = None, *, top: int = TOP, letters:
             ax.plot(batch, place[:, i], "-", color=color, linewidth=1.8, solid_joinstyle="round")
             ax.plot(batch[on], place[on, i], "o", color=color, markersize=small)
             ax.plot(batch[~on], place[~on, i], "o", color=color, markersize=small, markerfacecolor=behind)
-        names = [short(result.feature_names[j], letters) for j in result.selected[:n]]
         ax.yaxis.tick_right()
-        ax.set_yticks(place[-1], names)
+        ax.set_yticks(place[-1], told_apart(result.selected_names[:n], letters))
         ax.set_ylim(n + 0.6, 0.4)
         ax.set_xlabel("after batch")
         ax.locator_params(axis="x", integer=True)
@@ -237,8 +235,10 @@ def timings(result: Result, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _ranked(rank: int, name: str, letters: int) -> str:
-    return f"{short(name, letters)}\u2002{rank}"
+def _ranked(features: Sequence[tuple[int, str]], letters: int) -> list[str]:
+    """Names, each with its rank."""
+    names = told_apart([name for _, name in features], letters)
+    return [f"{name}\u2002{rank}" for name, (rank, _) in zip(names, features, strict=True)]
 
 
 def _column(lines: Sequence[Line], key: str) -> Array:

@@ -20,6 +20,7 @@ from belief.method.settings import Settings, did_you_mean
 from belief.method.targets import CLASSIFICATION, REGRESSION
 from belief.older import filled, modern
 from belief.records import array, from_plain, kept, seconds, to_plain, whole, word
+from belief.terminal import shown
 
 STOPPED = ("settled", "level", "limit", "all rows", "as asked for")  # why a sample grew no more
 EACH, TAKEN = ("weights",), ("selected",)  # as long as these
@@ -280,7 +281,7 @@ class Result:
         return from_plain(cls, given)
 
     def __repr__(self) -> str:
-        first = ", ".join(self.selected_names[:5]) + (", ..." if len(self.selected) > 5 else "")
+        first = ", ".join(map(shown, self.selected_names[:5])) + (", ..." if len(self.selected) > 5 else "")
         return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {first}>"
 
     def _repr_html_(self) -> str | None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from scipy.sparse import issparse
 
 from belief.engines.block.threads import spans
 from belief.engines.distributed.blocks import RowBlock
 from belief.engines.distributed.engine import SLICE
 from belief.engines.distributed.tasks import Answer
+from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
 
@@ -86,7 +86,7 @@ def column(codes: dict[str, Array], j: int) -> Array:
     return present
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count(codes: Array, start: Array, target: Array, counts: Array) -> None:
     """Add the rows of a block to the tables."""
     for j in range(len(codes)):
@@ -94,7 +94,7 @@ def count(codes: Array, start: Array, target: Array, counts: Array) -> None:
             counts[start[j] + codes[j, r], target[r]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_present(indptr: Array, indices: Array, target: Array, counts: Array) -> None:
     """The same of sparse rows, where a feature has two levels; only those that are not 0."""
     for r in range(len(target)):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.special import xlogy
 
+from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
 TABLE = 2**16  # cells of a contingency table that is counted directly; a larger one is sorted
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def information(codes: Array, levels: Array, target: Array, n_target: int, out: Array) -> None:
     """The mutual information, in nats, of each line of `codes` with `target`, into `out`.
 
@@ -51,7 +51,7 @@ def information(codes: Array, levels: Array, target: Array, n_target: int, out: 
         out[j] = max(0.0, np.log(m) + (joint - total - total_target) / m)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _runs(values: Array, nlogn: Array) -> float:
     """Σ n·log n over the runs of equal values."""
     total, start = 0.0, 0

@@ -36,6 +36,18 @@ def is_text(kind: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
+def as_numpy(column: Any) -> Array:
+    """A column of numbers, NaN where there is none; Arrow's own `to_numpy` would import pandas, which takes long."""
+    pa = pyarrow()
+    if not len(column):
+        return np.empty(0, column.type.to_pandas_dtype())
+    whole = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], 0, column.offset)
+    values = np.from_dlpack(whole)
+    if not column.null_count:
+        return values
+    return np.where(np.from_dlpack(column.is_valid().cast(pa.uint8())), values, np.nan)
+
+
 class Columns:
     """The features of a file: which are discrete, and a block of numbers from each batch."""
 
@@ -106,7 +118,7 @@ class Numbers:
                 )
         if column.null_count or pa.types.is_decimal(column.type):
             column = column.cast(pa.from_numpy_dtype(self.dtype), safe=False)
-        return as_float(column.to_numpy(zero_copy_only=False))
+        return as_float(as_numpy(column))
 
 
 class Booleans:
@@ -118,7 +130,7 @@ class Booleans:
         self.named = True
 
     def __call__(self, column: Any) -> Array:
-        return column.cast(pyarrow().float32()).to_numpy(zero_copy_only=False)
+        return as_numpy(column.cast(pyarrow().float32()))
 
 
 class Categories:
@@ -190,9 +202,11 @@ def coded(column: Any) -> tuple[Any, Array]:
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    codes = as_numpy(column.indices)
+    if codes.dtype.kind == "f":
+        codes = np.nan_to_num(codes, nan=-1).astype(np.int64)
     values = column.dictionary
-    return values.to_numpy(zero_copy_only=False) if is_number(values.type) else values.to_pylist(), codes
+    return as_numpy(values) if is_number(values.type) else values.to_pylist(), codes
 
 
 def refuse_label(field: Any, source: str) -> None:

@@ -18,6 +18,7 @@ from belief.data.arrow import pyarrow
 from belief.data.discrete import discrete_mask
 from belief.data.encoding import CsvForm
 from belief.data.finding import files_in, once
+from belief.data.hints import layout_hint
 from belief.data.stream import LibsvmStream, TableStream, position
 from belief.data.tabular import CsvFiles, DatasetFiles, Tabular
 from belief.method.arrays import Array
@@ -69,6 +70,7 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStr
     if kind == "csv":
         numeric = wanted.task == "regression"
         table: Tabular = CsvFiles(files, wanted.csv, wanted.label, _names(files, wanted), numeric)
+        refuse_layout(table.schema.names, files[0], wanted)
     else:
         table = DatasetFiles(files, kind)
     return TableStream(
@@ -77,6 +79,21 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStr
         names := chosen_names(table.schema.names, str(table.first), wanted),
         _declared(wanted, names),
     )
+
+
+def refuse_layout(names: Sequence[str], file: Path, wanted: Wanted) -> None:
+    """Refuse a CSV file without the label, where it looks laid out in another way than was said."""
+    if wanted.label not in names and (hint := layout_hint(names, wanted.csv.separator_of(file))):
+        raise ValueError(f"{file}: there is no column {wanted.label!r}; {hint}")
+
+
+def names_in(paths: Sequence[Path], form: CsvForm) -> list[str]:
+    """The names of all columns of some files."""
+    kind, files = find_files(paths)
+    if kind in ("libsvm", "npz"):
+        raise ValueError(f"{paths[0]}: columns have numbers and names in CSV, Parquet and Arrow files only.")
+    table: Tabular = CsvFiles(files, form, None, []) if kind == "csv" else DatasetFiles(files, kind)
+    return [name for name in table.schema.names if not PANDAS_INDEX.fullmatch(name)]
 
 
 def _names(files: Sequence[Path], wanted: Wanted) -> list[str]:
@@ -94,7 +111,7 @@ def _declared(wanted: Wanted, names: list[str]) -> Array:
     return discrete_mask(wanted.discrete, names, len(names))
 
 
-def chosen_names(names: Sequence[str], source: str, wanted: Wanted) -> list[str]:
+def chosen_names(names: Sequence[str], source: str, wanted: Any) -> list[str]:
     """The features: all columns but the label, less those dropped, or of those kept."""
     names = [n for n in names if not PANDAS_INDEX.fullmatch(n)]
     position(wanted.label or "", names, source)

@@ -9,9 +9,9 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import issparse
 
 from belief.data.objects import is_missing
+from belief.data.source import is_sparse
 from belief.data.suspects import are_numbers
 from belief.method.arrays import Array
 from belief.method.settings import is_real
@@ -149,7 +149,7 @@ def _labels_of(y: Any, n_rows: int, task: str) -> Labels:
         raise ValueError(
             "BELIEF requires y to be passed, but the target y is None: give the class or the number of every row."
         )
-    if issparse(y):
+    if is_sparse(y):
         raise ValueError("y is a sparse matrix: pass y.toarray().ravel().")
     labels = Labels(task=task)
     labels.add(y)

@@ -6,15 +6,19 @@ which the features asked for begin. An array in memory answers with itself, so n
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from belief.kernels.dense import gather
+from belief.lazy import importing
 from belief.method.arrays import Array
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+SMALL_CELLS = 2**18  # values of a table for which nothing need be compiled
 Located = tuple[Array, Array, int]  # an array, the place of each row in it, and the first column
 
 
@@ -32,6 +36,12 @@ class Source(Protocol):
 
     def longest_integer(self, j: int) -> int:
         """The largest absolute value of a column of 64-bit integers, 0 for any other."""
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a sparse matrix of SciPy's; where nobody has imported that, which takes long, there is none."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(X))
 
 
 def as_float(x: Array) -> Array:
@@ -104,8 +114,10 @@ class ArraySource(GatherSource):
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
         if isinstance(columns, slice):
             return self._X[consecutive(ids), columns]
-        if self._direct is None:
+        if self._direct is None or self._X.size <= SMALL_CELLS:
             return self._X[np.ix_(ids, columns)]
+        with importing():
+            from belief.kernels.dense import gather  # numba comes with it
         out = np.empty((len(ids), len(columns)), self._direct.dtype)
         gather(self._direct, ids, columns, out)
         return out

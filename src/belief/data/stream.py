@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from belief.data.arrow import Batch, Columns, is_dictionary, label_values, refuse_label
 from belief.data.discrete import discrete_mask
 from belief.data.finding import Unchanged
 from belief.data.labels import Labels
-from belief.data.libsvm import read_libsvm, shape_of_libsvm
 from belief.data.table import refuse_too_wide
 from belief.data.tabular import CsvFiles, Tabular
+from belief.lazy import importing
 from belief.method.arrays import Array
 from belief.method.settings import did_you_mean
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 T = TypeVar("T")
 
@@ -82,6 +84,9 @@ class LibsvmStream:
         self.discrete = np.zeros(0, bool)
 
     def first(self, labels: Labels) -> Iterator[csr_array]:
+        with importing():
+            from belief.data.libsvm import shape_of_libsvm  # numba and SciPy come with it
+
         with self._unchanged.reading(*self._paths):
             n_features, zero_based = shape_of_libsvm(self._paths)
         refuse_too_wide(n_features)
@@ -95,6 +100,8 @@ class LibsvmStream:
         return (X for X, _ in self._blocks())
 
     def _blocks(self) -> Iterator[tuple[csr_array, Array]]:
+        from belief.data.libsvm import read_libsvm
+
         with self._unchanged.reading(*self._paths):
             yield from ahead(read_libsvm(self._paths, **self._shape))
 

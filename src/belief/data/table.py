@@ -10,18 +10,19 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import csr_array, issparse
 
 from belief.data.discrete import discrete_mask
 from belief.data.objects import is_missing
-from belief.data.source import ArraySource, BlockSource, ColumnSource, Source, SparseSource, longest_integer
+from belief.data.source import ArraySource, BlockSource, ColumnSource, Source, SparseSource, is_sparse, longest_integer
 from belief.data.suspects import warn_of_text
 from belief.method.arrays import Array
-from belief.method.settings import did_you_mean
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,13 @@ class Table:
 def open_table(X: Any, discrete_features: Any = "auto") -> Table:
     """Open an array, a memory map, a DataFrame, or a sequence of those as blocks of rows."""
     blocks = blocks_of(X)
-    frames = [_frame(block) for block in blocks]
-    if any(issparse(block) for block in blocks):
+    frames = [frame_of(block) for block in blocks]
+    if any(is_sparse(block) for block in blocks):
         return _open_sparse(blocks, discrete_features)
     if all(frame is not None for frame in frames):
         opened = _open_frames(frames)  # type: ignore[arg-type]
     else:
-        opened = _open_arrays([_array(block) for block in blocks])
+        opened = _open_arrays([array_of(block) for block in blocks])
     sources, names, found, columns = opened
     declared = discrete_mask(discrete_features, names, len(found))
     discrete = found | declared
@@ -52,21 +53,6 @@ def open_table(X: Any, discrete_features: Any = "auto") -> Table:
     for source in sources:
         _refuse_long_codes(source, discrete, names)
     return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete)
-
-
-def split_label(X: Any, label: str) -> tuple[Any, Any]:
-    """The other columns of a DataFrame, or of blocks of one, and the column `label`."""
-    frames = [_frame(block) for block in blocks_of(X)]
-    if any(frame is None for frame in frames):
-        raise ValueError(f"label={label!r} names a column, but X has no names: pass the classes as y.")
-    for frame in frames:
-        if label not in frame.columns:  # type: ignore[union-attr]
-            known = [str(c) for c in frame.columns]  # type: ignore[union-attr]
-            raise ValueError(f"label: there is no column {label!r} in X{did_you_mean(label, known)}.")
-    rest = [frame.drop(label).to_native() for frame in frames]  # type: ignore[union-attr]
-    if len(frames) == 1:
-        return rest[0], frames[0][label].to_native()  # type: ignore[index]
-    return rest, np.concatenate([np.asarray(frame[label].to_numpy()) for frame in frames])  # type: ignore[index]
 
 
 def blocks_of(X: Any) -> Sequence[Any]:
@@ -86,10 +72,11 @@ def _refuse_long_codes(source: Source, discrete: Array, names: Sequence[str] | N
 
 
 def _is_block(x: Any) -> bool:
-    return getattr(x, "ndim", 0) == 2 or _frame(x) is not None
+    return getattr(x, "ndim", 0) == 2 or frame_of(x) is not None
 
 
-def _frame(X: Any) -> nw.DataFrame[Any] | None:
+def frame_of(X: Any) -> nw.DataFrame[Any] | None:
+    """A DataFrame of any library, None where X is none."""
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -121,7 +108,7 @@ def refuse_shape(shape: tuple[int, ...]) -> None:
 
 def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
     for i, X in enumerate(blocks):
-        if not issparse(X):
+        if not is_sparse(X):
             raise ValueError(
                 f"The blocks of X differ: some are sparse matrices, but block {i} is a {type(X).__name__}."
             )
@@ -132,7 +119,7 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
     refuse_shape((sum(X.shape[0] for X in blocks), F))
     discrete = np.full(F, all(X.dtype.kind == "b" for X in blocks))
     discrete |= discrete_mask(discrete_features, None, F)
-    if discrete.any() and max(longest_integer(X.data) for X in map(csr_array, blocks)) > 2**53:
+    if discrete.any() and max(longest_integer(X.tocsr().data) for X in blocks) > 2**53:
         raise ValueError("X has discrete columns and integers above 2^53, which floats cannot tell apart.")
     return Table(SparseSource([_canonical(X) for X in blocks]), None, discrete)
 
@@ -150,6 +137,8 @@ def refuse_too_wide(F: int) -> None:
 
 def _canonical(X: Any) -> csr_array:
     """CSR with sorted indices, no duplicates and floats; as it is where it is that already, and never changed."""
+    from scipy.sparse import csr_array
+
     X = csr_array(X)  # of a CSR matrix: the same arrays
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has the type {X.dtype}.")
@@ -168,7 +157,8 @@ def _canonical(X: Any) -> csr_array:
 # --- arrays ---
 
 
-def _array(X: Any) -> Array:
+def array_of(X: Any) -> Array:
+    """An array, or what can become one, as numbers or as objects."""
     if hasattr(X, "collect") and not hasattr(X, "__array__"):
         raise ValueError("X is a lazy table: call its .collect() first.")
     if np.ma.isMaskedArray(X):

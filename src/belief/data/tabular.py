@@ -18,6 +18,7 @@ from belief.data.arrow import is_text, pyarrow
 from belief.data.complaints import NOT_UTF8, cures, explained
 from belief.data.encoding import CsvForm, encoding_of, first_lines, names_in
 from belief.data.finding import Unchanged, files_in, once, parquet_stamp, stamp
+from belief.data.hints import layout_hint
 from belief.extras import import_optional
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
@@ -139,7 +140,7 @@ class CsvFiles:
         self._unchanged = Unchanged(paths)
         self._encodings = {path: form.encoding or encoding_of(path) for path in paths}
         self._names = self._names_of(paths[0])
-        refuse_other_columns([(path, self._names_of(path)) for path in paths])
+        refuse_other_columns([(path, self._names_of(path)) for path in paths], self._hint(paths[0]))
         self._bytes = CSV_BYTES
         self._sample: dict[str, Any]  # the first rows of the columns that are text
         kinds = {f.name: self._kind(f.name, f.type, f.name in text) for f in self._inferred()}
@@ -287,8 +288,15 @@ class CsvFiles:
             for _ in self._open(path, kinds, list(kinds) or None, threads=False):
                 pass
         except (pa.ArrowInvalid, ValueError) as error:
-            return explained(str(error), self._names, self._label)
+            said = explained(str(error), self._names, self._label)
+            hint = self._hint(path) if said and said.startswith("line") and "columns" in said else ""
+            return f"{said[:-1]}; {hint}" if said and hint else said
         return None
+
+    def _hint(self, path: Path) -> str:
+        """What would help, by the first line."""
+        separator = self._form.separator_of(path)
+        return layout_hint(names_in(path, separator, self._encodings[path]), separator)
 
 
 def _numbers_or_text(values: Any) -> Any:
@@ -300,12 +308,12 @@ def _numbers_or_text(values: Any) -> Any:
     return pa.float64()
 
 
-def refuse_other_columns(files: Sequence[tuple[Path, Sequence[str]]]) -> None:
-    """Refuse files with other columns than the first, and columns of the same name."""
+def refuse_other_columns(files: Sequence[tuple[Path, Sequence[str]]], hint: str = "") -> None:
+    """Refuse files with other columns than the first, and columns of the same name, for which a hint may help."""
     first, names = files[0] if files else (None, [])
     twice, often = Counter(names).most_common(1)[0] if names else ("", 0)
     if often > 1:
-        raise ValueError(f"{first} has more than one column named {twice!r}; rename them, or drop one.")
+        raise ValueError(f"{first} has more than one column named {twice!r}; {hint or 'rename them, or drop one.'}")
     for path, others in files:
         if list(others) != list(names):
             odd = next((n for n in [*others, *names] if (n in names) != (n in others)), "their order")

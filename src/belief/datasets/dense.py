@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
 from belief.datasets.sparse import GOLDEN, check_counts, mixed, uniform
+from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
 _APART = 2.56  # standard deviations between the class means of epsilon_like: a linear rule is right in 9 of 10 rows
@@ -149,7 +149,7 @@ def normals(rows: Array, stream: int, n: int) -> Array:
 # --- compiled --------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def uniforms(rows: Array, stream: int) -> Array:
     """One number for each row, at least 0 and below 1."""
     out = np.empty(len(rows))
@@ -160,7 +160,7 @@ def uniforms(rows: Array, stream: int) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _fill(rows: Array, stream: int, out: Array) -> None:
     """Standard normal numbers, two at a time (Box and Muller)."""
     state = np.zeros(1, np.uint64)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.sparse import csr_array
 
+from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 from belief.method.settings import is_integer, is_real
 
@@ -215,7 +215,7 @@ def _block(a: int, b: int, y: Array, plan: _Plan) -> csr_array:
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def mixed(z: np.uint64) -> np.uint64:
     """The mixing step of SplitMix64: nearby numbers become unlike each other."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -223,14 +223,14 @@ def mixed(z: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def uniform(state: Array) -> float:
     """The next random number, at least 0 and below 1."""
     state[0] += GOLDEN
     return float(mixed(state[0]) >> np.uint64(11)) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _insert(indices: Array, values: Array, lo: int, hi: int, column: int, value: float) -> int:
     """Put a column into the sorted row from lo to hi, unless it is there; return where the row then ends."""
     k = hi
@@ -244,7 +244,7 @@ def _insert(indices: Array, values: Array, lo: int, hi: int, column: int, value:
     return hi + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _fill(
     a: int,
     b: int,

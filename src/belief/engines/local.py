@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belief.engines.block import block_engine
 from belief.engines.block.dense import DenseEngine
-from belief.engines.block.sparse import SparseEngine
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.targets import Target, classes_of
+
+if TYPE_CHECKING:
+    from belief.engines.block.sparse import SparseEngine
 
 
 def table_engine(

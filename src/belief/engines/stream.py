@@ -15,19 +15,17 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
 
 from belief.data.arrow import Batch
 from belief.data.labels import Labels
-from belief.data.source import ArraySource, frozen
+from belief.data.source import ArraySource, frozen, is_sparse
 from belief.data.stream import Stream
 from belief.engines.block import block_engine
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.describing import Describer
-from belief.engines.block.sparse import SparseEngine
 from belief.engines.block.threads import ThreadedEngine
 from belief.engines.resources import Resources, silent
 from belief.method.arrays import Array
@@ -38,6 +36,9 @@ from belief.method.redundancy.collisions import Collisions, Watch
 from belief.method.sampling import Sample
 from belief.method.summary import Summary
 from belief.method.targets import Target
+
+if TYPE_CHECKING:
+    from belief.engines.block.sparse import SparseEngine
 
 FileBlock = Any  # a float array in C order, a batch that can become one, or a CSR matrix
 SAVE_EVERY = 30.0  # seconds of search between two notes of what has been found
@@ -87,7 +88,7 @@ class StreamEngine(ThreadedEngine):
 
     def _check(self, X: FileBlock) -> None:
         if self._checked:
-            for x in (X.indptr, X.indices, X.data) if issparse(X) else (X,):
+            for x in (X.indptr, X.indices, X.data) if is_sparse(X) else (X,):
                 self._crc = zlib.crc32(x, self._crc)
 
     def _engine(
@@ -130,13 +131,13 @@ class StreamEngine(ThreadedEngine):
         for first, X in self._blocks(detail):
             a, b = np.searchsorted(ids, (first, first + X.shape[0]))
             rows = X[ids[a:b] - first]
-            if issparse(X):
+            if is_sparse(X):
                 parts.append(rows)
                 continue
             if out is None:
                 out = _room((len(ids), X.shape[1]), rows.dtype, self.working_memory // 4)
             out[a:b] = rows
-        return csr_array(vstack(parts, format="csr")) if out is None else out
+        return _stack(parts) if out is None else out
 
     # --- 3. neighbours ---
 
@@ -145,7 +146,7 @@ class StreamEngine(ThreadedEngine):
             return self._whole.nearest(sample, difference, search)
         order = np.argsort(sample.row)
         X = self._fetch(sample.row[order], "fetching the sample")[np.argsort(order)]
-        queries = X if issparse(X) else ArraySource(X)
+        queries = X if is_sparse(X) else ArraySource(X)
         quiet = replace(self.resources, report=silent)  # blocks count their own rows, this counts all
         start, found = self._begun(search, sample.row)
         began, ready = time.monotonic(), {}  # type: float, dict[Any, Any]
@@ -238,11 +239,15 @@ class _Fetched:
 
 
 def _bytes(X: FileBlock) -> int:
-    return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if issparse(X) else X.nbytes)
+    return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if is_sparse(X) else X.nbytes)
 
 
 def _stack(parts: list[FileBlock]) -> FileBlock:
-    return csr_array(vstack(parts, format="csr")) if issparse(parts[0]) else frozen(np.concatenate(parts))
+    if not is_sparse(parts[0]):
+        return frozen(np.concatenate(parts))
+    from scipy.sparse import csr_array, vstack
+
+    return csr_array(vstack(parts, format="csr"))
 
 
 def _room(shape: tuple[int, int], dtype: Any, most: int) -> Array:

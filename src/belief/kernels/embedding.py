@@ -14,11 +14,10 @@ from functools import cache
 import numpy as np
 from scipy.linalg import helmert
 
-from belief.kernels.dense import Geometry, Reach
-from belief.kernels.nearest import UNIT_ROUNDOFF
+from belief.kernels.dense import Geometry
+from belief.kernels.shapes import UNIT_ROUNDOFF
 from belief.method.arrays import Array
 from belief.method.difference import Difference
-from belief.method.redundancy.collisions import reach
 
 WIDTH = 1024
 MOST_LEVELS = 32  # a discrete feature with more is compared directly instead of embedded
@@ -90,9 +89,3 @@ class Embedding:
             parts.append((corners - share[first[j] : first[j + 1]] @ corners).ravel())
             size += corners.size
         return point, np.concatenate(parts)
-
-
-def reaches(difference: Difference, kappa: float, columns: slice | Array) -> Reach:
-    """The reach of some features, as the kernels want it."""
-    farthest, slope = reach(difference, kappa)
-    return Reach(farthest[columns], slope[columns], difference.discrete[columns])

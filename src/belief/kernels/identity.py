@@ -6,15 +6,15 @@ It is a sum over the values that are not 0, so that a sparse row has the number 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from belief.kernels.compiling import kernel
 from belief.kernels.sparse import Csr
 from belief.method.arrays import Array
 
 _MISSING = np.uint64(0x7FF8000000000000)  # all missing values are alike
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _mix(z: int) -> int:
     """The finaliser of splitmix64, modulo 2^64."""
     z = z + np.uint64(0x9E3779B97F4A7C15)
@@ -23,7 +23,7 @@ def _mix(z: int) -> int:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def of_dense(X: Array, rows: Array, a: int, keys: Array, out: Array) -> None:
     """Add the features from column `a` on, of which these are the keys, to the numbers of the rows."""
     value = np.empty(1, np.float64)
@@ -36,7 +36,7 @@ def of_dense(X: Array, rows: Array, a: int, keys: Array, out: Array) -> None:
                 out[i] += _mix((bits[0] if value[0] == value[0] else _MISSING) ^ keys[j])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def of_sparse(rows: Csr, keys: Array, out: Array) -> None:
     """The numbers of sparse rows."""
     value = np.empty(1, np.float64)

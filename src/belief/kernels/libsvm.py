@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
 INDEX_DIGITS = 18  # an index of so many digits fits 64 bits whatever they are
 _TENS = 10.0 ** np.arange(23)  # all exact
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _is_space(c: int) -> bool:
     return c == 32 or 9 <= c <= 13  # newline among them
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _is_digit(c: int) -> bool:
     return 48 <= c <= 57
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _scaled(mantissa: int, scale: int) -> tuple[float, bool]:
     """Return mantissa * 10**scale, and whether that is surely the nearest float64.
 
@@ -42,7 +42,7 @@ def _scaled(mantissa: int, scale: int) -> tuple[float, bool]:
     return q + r, q + (r - doubt) == q + (r + doubt)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _times(a: float, b: float) -> tuple[float, float]:
     """Return a * b, and by how much more the product is (Dekker's method)."""
     p = a * b
@@ -52,7 +52,7 @@ def _times(a: float, b: float) -> tuple[float, float]:
     return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _number(text: Array, i: int) -> tuple[float, bool, int]:
     """Read the number at i: its value, whether that is surely right, and where it ends (-1: it is no number)."""
     negative = text[i] == 45
@@ -97,7 +97,7 @@ def _number(text: Array, i: int) -> tuple[float, bool, int]:
     return -value if negative else value, exact and sure, i
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def parse_lines(
     text: Array, labels: Array, starts: Array, indptr: Array, indices: Array, values: Array, slow: Array
 ) -> tuple[int, int, int, int, int, bool, int]:

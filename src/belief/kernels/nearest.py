@@ -9,16 +9,15 @@ lose one; what `push` orders are exact float64 distances, rounded, ties by key.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from belief.kernels.compiling import kernel
+from belief.kernels.shapes import TIE_MARGIN, UNIT_ROUNDOFF
 from belief.method.arrays import Array
 
-UNIT_ROUNDOFF = 2.0**-24  # of float32, the type of the products
-TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so what lies this close is a candidate too
 _LANES = 64
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _within(low: Array, p: Array, t: float) -> int:
     """How many rows are not above t (counting runs in vector lanes; a minimum would not)."""
     n = 0
@@ -27,13 +26,13 @@ def _within(low: Array, p: Array, t: float) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _above(t: float) -> float:
     """A float32 not below t."""
     return np.float32(t + abs(t) * 2.0 * UNIT_ROUNDOFF)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def scan(
     product: Array,
     query: tuple[Array, Array],
@@ -110,7 +109,7 @@ def scan(
     return count, n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def transpose(x: Array, out: Array) -> None:
     """Write x transposed to `out`, in squares that fit the cache."""
     n, width = x.shape
@@ -121,7 +120,7 @@ def transpose(x: Array, out: Array) -> None:
                     out[j, i] = x[i, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def round9(x: float) -> float:
     """Round to 9 significant digits, so that equal distances summed in another order compare equal."""
     if x <= 0.0:
@@ -135,7 +134,7 @@ def round9(x: float) -> float:
     return np.rint(x / power) * power
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) -> None:
     """Insert a row into a list sorted by distance and key, if it belongs there."""
     i = len(ds)
@@ -148,7 +147,7 @@ def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) ->
     ds[i], keys[i], rows[i] = d, key, row
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def push(best: tuple[Array, Array, Array], where: Array, group: Array, d2: Array, key: Array, row: Array) -> None:
     """Insert rows into the sorted lists `best` = (d2, key, row), each (queries, groups, size), in place."""
     ds, keys, rows = best

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from belief.kernels.dense import Reach
+from belief.kernels.compiling import kernel
 from belief.kernels.dense.tally import add_products
-from belief.kernels.nearest import TIE_MARGIN, insert, round9
+from belief.kernels.nearest import insert, round9
+from belief.kernels.shapes import TIE_MARGIN, Reach
 from belief.method.arrays import Array
 
 _ERROR = 1e-12  # bound of the rounding error of a float64 product, relative to the squared norms
@@ -49,7 +49,7 @@ class Scale(NamedTuple):
 # --- 1. the summary --------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def moments(
     rows: Csr, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array, between: Array,
     group: Array, total: Array,
@@ -85,13 +85,13 @@ def moments(
 # --- 3. neighbours ---------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _square(x: float, j: int, s: Scale) -> float:
     """Δ² of a value and a zero."""
     return (s.per_unit[j] if s.discrete[j] else x * s.per_unit[j]) ** 2 if x != 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def norms(rows: Csr, s: Scale, out: Array) -> None:
     """d² of each row and an empty one."""
     for i in range(len(out)):
@@ -101,7 +101,7 @@ def norms(rows: Csr, s: Scale, out: Array) -> None:
         out[i] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def products(rows: Csr, i: int, s: Scale, by: Postings, product: Array) -> float:
     """Write the products of row i with every query to `product`, so that d² = |q|² + |r|² - 2·product; return |r|²."""
     product[:] = 0.0
@@ -133,7 +133,7 @@ def products(rows: Csr, i: int, s: Scale, by: Postings, product: Array) -> float
     return norm
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _apart(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array, apart: Array) -> int:
     """List the features in which two rows differ, and |a - b| (1 for discrete ones); return how many."""
     p, p_end, r, r_end = a.start[i], a.start[i + 1], b.start[k], b.start[k + 1]
@@ -152,7 +152,7 @@ def _apart(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array, apart
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _longest(rows: Csr) -> int:
     """The most entries a row has."""
     most = 0
@@ -161,7 +161,7 @@ def _longest(rows: Csr) -> int:
     return most
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _within(norm: float, product: Array, limit: Array) -> int:
     """How many queries the row may be of interest to (counting runs in vector lanes)."""
     n = 0
@@ -170,7 +170,7 @@ def _within(norm: float, product: Array, limit: Array) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nearest(
     rows: Csr, span: tuple[int, int], first_id: int, group: Array, key: Array,
     queries: Csr, norm: Array, ids: Array, by: Postings, s: Scale, best: tuple[Array, Array, Array],
@@ -216,7 +216,7 @@ def nearest(
 # --- 4. and 5. the tally ---------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def tally(
     Q: Csr, queries: Array, R: Csr, rows: Array, kind: Array, weight: Array, r: Reach,
     total: Array, e: Array, spread: Array,
@@ -279,7 +279,7 @@ def tally(
         p = end
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def collisions(
     Q: Csr, queries: Array, R: Csr, rows: Array, r: Reach, by_rate: bool, line: Array, place: Array,
     lines: Array, columns: Array, cross: Array,

@@ -28,6 +28,10 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 )  # fmt: skip
 
 
+# the words of the command line, and what is meant by them
+CALLED = {"top": "n_features_to_select", "seed": "random_state", "discrete": "discrete_features"}
+
+
 def is_integer(x: object) -> bool:
     """An integer of any kind, but not a boolean."""
     return isinstance(x, Integral) and not isinstance(x, bool | np.bool_)
@@ -152,6 +156,8 @@ class Settings:
         """Settings by name; an unknown name is refused, with the nearest one there is, here or in `also`."""
         known = [f.name for f in fields(cls)]
         for name in given:
+            if name in CALLED:
+                raise TypeError(f"There is no setting {name!r}: it is called {CALLED[name]} here.")
             if name not in known:
                 raise TypeError(f"There is no setting {name!r}{did_you_mean(name, [*known, *also])}.")
         return cls(**given)

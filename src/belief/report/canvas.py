@@ -38,10 +38,25 @@ def matplotlib(module: str = "") -> Any:
 @contextmanager
 def drawing(ax: Axes | None, inches: float) -> Iterator[Axes]:
     """The axes to draw on, new ones where there are none, with names taken as they are."""
-    with matplotlib().rc_context(SAFE):
+    with _safe():
         if ax is None:
             _, ax = matplotlib(".pyplot").subplots(figsize=(7.2, inches), layout="constrained")
         yield ax
+
+
+@contextmanager
+def _safe() -> Iterator[None]:
+    """Have SAFE for a while, and change no other setting back.
+
+    `rc_context` would: a notebook's backend, which the first figure loads, makes matplotlib interactive for good.
+    """
+    settings = matplotlib().rcParams
+    before = {name: settings[name] for name in SAFE}
+    settings.update(SAFE)
+    try:
+        yield
+    finally:
+        settings.update(before)
 
 
 def heat(ax: Axes, values: Array) -> None:

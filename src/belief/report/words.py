@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable, Mapping
 
 UNSHOWN = ("Cc", "Cs", "Zl", "Zp")  # control, surrogate, line and paragraph separators, as Unicode names them
 
@@ -36,6 +37,46 @@ def short(name: object, length: int) -> str:
         return name
     tail = (length - 1) // 2
     return f"{name[: length - 1 - tail]}…{name[len(name) - tail :]}"
+
+
+def told_apart(names: Iterable[object], length: int) -> list[str]:
+    """Names cut to `length` characters, those that differ to texts that differ: they are cut where they are alike."""
+    whole = [clean(name) for name in names]
+    out = {name: short(name, length) for name in whole}
+    for rivals in _alike(out):
+        out.update({name: _pieces(name, _differences(name, rivals), length) for name in rivals})
+    rest = [name for rivals in _alike(out) for name in rivals]  # they differ in too many places: by number
+    marks = {name: f"~{i}" for i, name in enumerate(rest, 1)}
+    out.update({name: short(name, length - len(mark)) + mark for name, mark in marks.items()})
+    return [out[name] for name in whole]
+
+
+def _alike(texts: Mapping[str, str]) -> list[list[str]]:
+    """The names that have a text in common."""
+    groups: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        groups.setdefault(text, []).append(name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def _differences(name: str, rivals: Iterable[str]) -> list[int]:
+    """The places at which a name begins to differ from others."""
+    return sorted({_first_difference(name, other) for other in rivals if other != name})
+
+
+def _first_difference(a: str, b: str) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _pieces(name: str, places: list[int], length: int) -> str:
+    """The beginning of a name and a piece at each of some places, as long as there is room for."""
+    room = max(1, (length - len(places) - 1) // (len(places) + 1))
+    kept = {*range(room)}
+    for place in places:
+        start = max(0, min(place - 1, len(name) - room)) if room > 2 else place
+        kept |= {*range(start, min(start + room, len(name)))}
+    runs = [("" if t == 0 or t - 1 in kept else "…") + name[t] for t in sorted(kept)]
+    return ("".join(runs) + "…" * (len(name) - 1 not in kept))[:length]
 
 
 def count(n: int, one: str, many: str | None = None) -> str:

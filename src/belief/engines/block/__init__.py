@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from belief.data.source import ArraySource, BlockSource, SparseSource
+from belief.data.source import ArraySource, BlockSource, SparseSource, is_sparse
 from belief.engines.block.dense import DenseEngine
-from belief.engines.block.sparse import SparseEngine
+from belief.engines.block.small import SmallEngine, is_small
+from belief.engines.block.threads import Threads
 from belief.engines.resources import Resources
+from belief.lazy import importing
 from belief.method.arrays import Array
 from belief.warn import warn
+
+if TYPE_CHECKING:
+    from belief.engines.block.sparse import SparseEngine
 
 
 def block_engine(
@@ -22,7 +25,7 @@ def block_engine(
     targets: Array,
     discrete: Array,
     resources: Resources,
-    pool: Executor | None = None,
+    pool: Threads | None = None,
     counted: Array | None = None,
 ) -> DenseEngine | SparseEngine:
     """The engine for some rows.
@@ -38,10 +41,13 @@ def block_engine(
     if isinstance(source, SparseSource):
         if resources.device not in (None, "auto", "cpu"):
             warn(f"device={resources.device!r} is for dense rows: sparse ones are searched on the CPU.")
+        with importing():
+            from belief.engines.block.sparse import SparseEngine
+
         return SparseEngine(source, targets, discrete, resources, pool, counted)
     devices = resources.devices(source.n_rows, source.n_features)
     if not devices:
-        return DenseEngine(source, targets, discrete, resources, pool, counted)
+        return (SmallEngine if is_small(source) else DenseEngine)(source, targets, discrete, resources, pool, counted)
     from belief.engines.block.gpu import GpuEngine, GpusEngine  # torch comes with it
 
     if len(devices) == 1:
@@ -53,8 +59,8 @@ def _source(rows: Any) -> Any:
     """Rows by id, whatever they came in."""
     if isinstance(rows, Sequence):
         parts = list(rows)
-        return SparseSource(parts) if issparse(parts[0]) else _one(BlockSource([_source(x) for x in parts]), parts)
-    if issparse(rows):
+        return SparseSource(parts) if is_sparse(parts[0]) else _one(BlockSource([_source(x) for x in parts]), parts)
+    if is_sparse(rows):
         return SparseSource([rows])
     return ArraySource(rows) if isinstance(rows, np.ndarray) else rows
 

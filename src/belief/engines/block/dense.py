@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from itertools import pairwise
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from belief.data.source import Source
 from belief.engines.block import threads
-from belief.engines.block.search import TILE, NeighbourSearch
-from belief.engines.block.threads import ThreadedEngine, spans
+from belief.engines.block.threads import TILE, ThreadedEngine, Threads, spans
 from belief.engines.resources import Resources
-from belief.kernels import dense, identity
-from belief.kernels.embedding import reaches
-from belief.kernels.nearest import UNIT_ROUNDOFF
+from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, reaches
+from belief.lazy import importing
 from belief.method.arrays import Array
 from belief.method.copies import column_keys
 from belief.method.difference import Difference
@@ -61,11 +60,18 @@ class DenseEngine(ThreadedEngine):
     """The BlockEngine protocol over a Source of dense rows; over all rows, the Engine protocol."""
 
     def __init__(
-        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
+        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
         counted: Array | None = None,
     ) -> None:  # fmt: skip
         super().__init__(source.n_features, targets, discrete, resources, pool, counted)
         self.source = source
+
+    @cached_property
+    def kernels(self) -> ModuleType:
+        """The kernels, of numba: imported when there is work for them, since that takes half a second."""
+        with importing():
+            from belief.kernels import dense
+        return dense
 
     # --- 1. the summary ---
 
@@ -93,12 +99,12 @@ class DenseEngine(ThreadedEngine):
             X, rows, at = self.source.rows(ids, a, b)
             lo, hi = int(rows[0]), int(rows[-1]) + 1
             part, total, absent = np.empty((7, b - a)), *np.zeros((2, len(by.count), b - a))
-            dense.moments(X, lo, hi, at, at + b - a, part, group, total, absent)
+            self.kernels.moments(X, lo, hi, at, at + b - a, part, group, total, absent)
             out[:, a:b] = part
             by.add(slice(a, b), part, total, in_group - absent)
             columns = np.flatnonzero(self.discrete[a:b])
             if len(columns):
-                levels.append(_levels(X[lo:hi], columns + at, columns + a, group, by.n))
+                levels.append(_levels(self.kernels, X[lo:hi], columns + at, columns + a, group, by.n))
         count, mean, m2, minimum, maximum, nonzero, between = out
         return replace(
             Summary.zero(self.n_features), m=len(ids), count=count, mean=mean, m2=m2, minimum=minimum, maximum=maximum,
@@ -116,10 +122,16 @@ class DenseEngine(ThreadedEngine):
         def task(span: tuple[int, int]) -> None:
             for a, b in spans(self.n_features, CHUNK):
                 X, rows, first = self.source.rows(np.arange(*span), a, b)
-                identity.of_dense(X, rows, first, column_keys(np.arange(a, b)), out[slice(*span)])
+                self._add_identities(X, rows, first, column_keys(np.arange(a, b)), out[slice(*span)])
 
         deque(self.map(task, spans(self.m, TILE)), maxlen=0)
         return out
+
+    def _add_identities(self, *what: Any) -> None:
+        with importing():
+            from belief.kernels.identity import of_dense
+
+        of_dense(*what)
 
     def rows(self, ids: Array, columns: Array) -> Array:
         X, at, first = self.source.columns(ids, columns)
@@ -128,6 +140,9 @@ class DenseEngine(ThreadedEngine):
     # --- 3. neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
+        with importing():
+            from belief.engines.block.search import NeighbourSearch
+
         return NeighbourSearch(self, sample, difference, search, visit).run()
 
     # --- 4. and 5. the tally ---
@@ -141,17 +156,17 @@ class DenseEngine(ThreadedEngine):
         reach = reaches(difference, rates.kappa if rates else 1.0, slice(None))
         weight = np.zeros(0) if pairs.weight is None else pairs.weight
 
-        def task(span: tuple[int, int]) -> dense.Sums:
+        def task(span: tuple[int, int]) -> Sums:
             n = span[1] - span[0]
-            mine = dense.Reach(*(x[slice(*span)] for x in reach))
-            sums = dense.Sums(
+            mine = Reach(*(x[slice(*span)] for x in reach))
+            sums = Sums(
                 np.zeros((kinds, n)), np.zeros((kinds if missing else 0, n)), np.zeros(n if rates else 0),
                 np.zeros((lines, couples, n)), np.zeros((query_lines if missing else 0, couples, n)),
             )  # fmt: skip
             for part, few, at in cut:
                 X, rows, a = self.source.rows(few, *span)
                 neighbours = self.source.rows(pairs.neighbour[part], *span)
-                dense.tally(X, rows[at], a, *neighbours, pairs.kind[part], weight[part], mine, sums)
+                self.kernels.tally(X, rows[at], a, *neighbours, pairs.kind[part], weight[part], mine, sums)
             return sums
 
         cut = [(part, *_runs(pairs.query[part])) for part in self._parts(pairs)]
@@ -186,7 +201,7 @@ class DenseEngine(ThreadedEngine):
             for a, b in spans(part.stop - part.start, height) or [(0, 0)]:
                 cut, n = slice(part.start + a, part.start + b), b - a
                 Q, N = self.source.columns(pairs.query[cut], every), self.source.columns(pairs.neighbour[cut], every)
-                dense.collisions(*Q, *N, reach, R, B, P)
+                self.kernels.collisions(*Q, *N, reach, R, B, P)
                 found = [reduce(Joint.merge, [*found, joint_sums(rates, R[:n], B[:n], P[:n], w, j)])]
             return found[0]
 
@@ -210,7 +225,7 @@ class DenseEngine(ThreadedEngine):
         def task(cut: tuple[int, int]) -> None:
             mine = columns[slice(*cut)]
             run = np.arange(mine[0], mine[-1] + 1)  # reading features that lie side by side is worth a few too many
-            mine_reach = dense.Reach(*(x[run[0] : run[-1] + 1] for x in reach))
+            mine_reach = Reach(*(x[run[0] : run[-1] + 1] for x in reach))
             H, run_gap = np.empty((FLOOR_PAIRS, len(run)), np.float32), np.zeros(len(run))
             for a, b in spans(len(pairs), FLOOR_PAIRS):
                 self._half_hits(pairs, slice(a, b), run, mine_reach, H, run_gap)
@@ -221,9 +236,9 @@ class DenseEngine(ThreadedEngine):
             deque(self.map(task, [(a, b) for a, b in pairwise(starts) if a < b]), maxlen=0)
         return joint_floor(total * (1 - 2 * FLOOR_PAIRS * UNIT_ROUNDOFF), line_gap, gap)
 
-    def _half_hits(self, pairs: Pairs, part: slice, columns: Array, reach: dense.Reach, H: Array, gap: Array) -> None:
+    def _half_hits(self, pairs: Pairs, part: slice, columns: Array, reach: Reach, H: Array, gap: Array) -> None:
         Q, N = self.source.columns(pairs.query[part], columns), self.source.columns(pairs.neighbour[part], columns)
-        dense.half_hits(*Q, *N, reach, H, gap)
+        self.kernels.half_hits(*Q, *N, reach, H, gap)
 
 
 def _runs(ids: Array) -> tuple[Array, Array]:
@@ -232,14 +247,14 @@ def _runs(ids: Array) -> tuple[Array, Array]:
     return ids[new], np.cumsum(new) - 1
 
 
-def _levels(X: Array, at: Array, features: Array, group: Array, n_groups: int) -> Levels:
+def _levels(kernels: ModuleType, X: Array, at: Array, features: Array, group: Array, n_groups: int) -> Levels:
     """The levels of the columns `at` of a block, filed under their features."""
     n = n_groups if n_groups <= MOST_GROUPS else 0
     group = group if n else np.zeros_like(group)
     value, count = np.empty((len(at), FEW_LEVELS)), np.empty((len(at), FEW_LEVELS, max(n, 1)), np.int64)
     found = np.full(len(at), -1)  # -1: to be sorted
     if len(X) > threads.SMALL:
-        dense.levels(X, at, group, value, count, found)
+        kernels.levels(X, at, group, value, count, found)
     used = np.arange(FEW_LEVELS) < found[:, None]
     parts = [_table(np.broadcast_to(features[:, None], used.shape)[used], value[used], count[used], n)]
     parts += [_sorted_levels(X[:, at[t]], features[t], group, n) for t in np.flatnonzero(found < 0)]

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import issparse
 
+from belief.data.source import is_sparse
 from belief.engines.block import block_engine
-from belief.engines.block.sparse import NonZeros, as_csr
+from belief.engines.block.threads import Threads
 from belief.engines.resources import Resources
+from belief.lazy import importing
 from belief.method.arrays import Array
 from belief.method.summary import Summary
+
+if TYPE_CHECKING:
+    from belief.engines.block.sparse import NonZeros
 
 
 class Describer:
     """Adds up what each block says of the features."""
 
-    def __init__(self, resources: Resources, pool: Executor | None = None) -> None:
+    def __init__(self, resources: Resources, pool: Threads | None = None) -> None:
         self._resources, self._pool = resources, pool
         self._dense: Summary | None = None
         self._sparse: NonZeros | None = None
@@ -32,7 +35,10 @@ class Describer:
         groups : the group of each row, numbered from 0 in any order that all blocks share; None: not known, so that
             nothing is known of any group in the end
         """
-        if issparse(X):
+        if is_sparse(X):
+            with importing():
+                from belief.engines.block.sparse import NonZeros, as_csr
+
             self._sparse = self._sparse or NonZeros(X.shape[1])
             self._sparse.add(as_csr(X), first, groups)
             return

@@ -9,7 +9,7 @@ distances are what is ordered. A device that runs out of memory gets smaller chu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import reduce
@@ -22,7 +22,7 @@ from torch import Tensor
 from belief.data.source import ArraySource, Source
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.stored import Stored, memory_for_rows
-from belief.engines.block.threads import spans
+from belief.engines.block.threads import Threads, spans
 from belief.engines.resources import Resources, silent
 from belief.kernels.gpu import exact, sums
 from belief.kernels.gpu.lists import Best
@@ -56,7 +56,7 @@ class GpuEngine(DenseEngine):
     columns_at_once = TOGETHER
 
     def __init__(
-        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
+        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
         counted: Array | None = None, device: str = "cuda", span: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(source, targets, discrete, resources, pool, counted)
@@ -247,7 +247,7 @@ class GpusEngine(GpuEngine):
     """Several devices: each searches its share of the rows, driven by a thread; the first makes the sums."""
 
     def __init__(
-        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
+        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
         counted: Array | None = None, devices: Sequence[str] = (),
     ) -> None:  # fmt: skip
         super().__init__(source, targets, discrete, resources, pool, counted, devices[0], (0, 0))  # keeps no rows

@@ -17,10 +17,11 @@ import numpy as np
 
 from belief.data.source import Located
 from belief.engines.block import threads
-from belief.engines.block.threads import spans
+from belief.engines.block.threads import TILE, spans
 from belief.kernels import dense
 from belief.kernels.embedding import Embedding, Slice
-from belief.kernels.nearest import TIE_MARGIN, push, scan, transpose
+from belief.kernels.nearest import push, scan, transpose
+from belief.kernels.shapes import TIE_MARGIN
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours
@@ -29,8 +30,6 @@ from belief.method.sampling import TIES, Sample, key
 
 if TYPE_CHECKING:
     from belief.engines.block.dense import DenseEngine
-
-TILE = 2000  # rows a tile has at the most; not a power of two, whose columns would share few lines of the cache
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from functools import reduce
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from belief.data.source import SparseSource, frozen
-from belief.engines.block.threads import ThreadedEngine, spans
+from belief.engines.block.threads import ThreadedEngine, Threads, spans
 from belief.engines.resources import Resources
 from belief.kernels import identity, sparse
-from belief.kernels.embedding import reaches
+from belief.kernels.shapes import reaches
 from belief.method.arrays import Array
 from belief.method.copies import column_keys
 from belief.method.difference import Difference
@@ -99,7 +98,7 @@ class SparseEngine(ThreadedEngine):
     """
 
     def __init__(
-        self, source: SparseSource, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
+        self, source: SparseSource, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
         counted: Array | None = None,
     ) -> None:  # fmt: skip
         super().__init__(source.n_features, targets, discrete, resources, pool, counted)

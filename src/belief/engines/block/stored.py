@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from belief.data.source import GatherSource, Source
-from belief.engines.block.threads import spans
+from belief.engines.block.threads import Threads, spans
 from belief.method.arrays import Array
 
 PIECE = 2**23  # bytes that one thread copies at a time
@@ -62,9 +62,7 @@ class Stored:
     memory : bytes that rows may take on the device
     """
 
-    def __init__(
-        self, source: Source, device: torch.device, pool: Executor, rows: tuple[int, int], memory: int
-    ) -> None:
+    def __init__(self, source: Source, device: torch.device, pool: Threads, rows: tuple[int, int], memory: int) -> None:
         self.source, self.device, self._pool = source, device, pool
         self.first, self.stop = rows
         self.memory, self._own = memory, threading.local()

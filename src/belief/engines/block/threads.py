@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import cache, reduce
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property, reduce
+from threading import Lock
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from belief.engines.block.blas import one_thread, one_thread_here
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.copies import representatives
@@ -20,6 +21,7 @@ from belief.method.summary import groups_fit
 from belief.method.targets import Target
 
 T = TypeVar("T")
+TILE = 2000  # rows a tile has at the most; not a power of two, whose columns would share few lines of the cache
 SMALL = 1024  # rows of a table for which it is not worth compiling what only saves time on larger ones
 
 
@@ -28,10 +30,35 @@ def spans(n: int, width: int) -> list[tuple[int, int]]:
     return [(a, min(a + width, n)) for a in range(0, n, width)]
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    """The BLAS libraries of this process: looking for them takes longer than a small block does."""
-    return ThreadpoolController()
+class Threads:
+    """The threads of an engine, which start when there is something to share among them.
+
+    Each makes its own BLAS calls: BLAS starts none beside them.
+    """
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources, self._pool = resources, None  # type: Resources, ThreadPoolExecutor | None
+        self._lock = Lock()
+
+    def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
+        """Task over the arguments, the results in their order."""
+        if len(arguments) < 2:
+            return iter([task(x) for x in arguments])
+        return self._started().map(task, arguments)
+
+    def submit(self, task: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Begin a task."""
+        return self._started().submit(task, *arguments)
+
+    def _started(self) -> ThreadPoolExecutor:
+        with self._lock:
+            self._pool = self._pool or ThreadPoolExecutor(self._resources.threads, initializer=one_thread_here)
+            return self._pool
+
+    def shutdown(self) -> None:
+        """End them: after Ctrl-C, what has not begun never will."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
 
 class ThreadedEngine:
@@ -50,24 +77,30 @@ class ThreadedEngine:
     columns_at_once = 0
 
     def __init__(
-        self, n_features: int, targets: Array, discrete: Array, resources: Resources, pool: Executor | None = None,
+        self, n_features: int, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
         counted: Array | None = None,
     ) -> None:  # fmt: skip
         self.n_features, self.m = n_features, len(targets)
         self.targets, self.discrete, self.counted = targets, discrete, counted
-        self.resources, self.n_jobs = resources, resources.threads
+        self.resources = resources
         self.working_memory, self.report = resources.working_memory, resources.report
         self.pool = pool
 
+    @cached_property
+    def n_jobs(self) -> int:
+        """The number of threads."""
+        return self.resources.threads
+
     def __enter__(self) -> Self:
-        """Start threads of our own. Each makes its own BLAS calls: BLAS starts none beside them."""
-        self._limits = _libraries().limit(limits=1, user_api="blas")
-        self.pool = self._own = ThreadPoolExecutor(self.n_jobs)
+        """Have threads of our own."""
+        self._quiet = one_thread()
+        self._quiet.__enter__()
+        self.pool = self._own = Threads(self.resources)
         return self
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
-        self._own.shutdown(cancel_futures=True)  # after Ctrl-C, what has not begun never will
-        self._limits.restore_original_limits()
+        self._own.shutdown()
+        self._quiet.__exit__(None, None, None)
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
         """Task over the arguments, the results in their order, so that sums do not depend on the threads."""

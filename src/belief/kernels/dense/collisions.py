@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numba import njit
 
+from belief.kernels.compiling import kernel
 from belief.kernels.dense.distance import FAST
+from belief.kernels.shapes import Reach
 from belief.method.arrays import Array
 
 
-class Reach(NamedTuple):
-    """When two values collide (|a - b| <= reach) and how fast the rate falls (cr = 1 - slope·|a - b|)."""
-
-    reach: Array
-    slope: Array
-    discrete: Array
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def rate(d: float, slope: float, reach: float) -> float:
     """The collision rate of a difference d; 0 where d is NaN, since a missing value is never near."""
     return 1.0 - slope * d if d <= reach else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def collisions(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, R: Array, B: Array, P: Array
 ) -> None:
@@ -48,7 +39,7 @@ def collisions(
                 P[p, j] = 1.0 if x[j] == x[j] and y[j] == y[j] else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def half_hits(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, H: Array, gap: Array
 ) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
 FAST = {"reassoc", "contract"}  # lets sums run in vector lanes; NaN keeps its meaning
@@ -27,7 +27,7 @@ class Geometry(NamedTuple):
     points: Array
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _find(level: Array, lo: int, hi: int, x: float) -> int:
     """The position of x among the sorted levels lo to hi."""
     guess = lo + int(x - level[lo])  # codes that follow one another need no search
@@ -55,7 +55,7 @@ def embed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Arr
         _embed_plain(X, rows, a, g.mean, g.per_unit, g.spread, per_scale, out, norm)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _embed_plain(
     X: Array,
     rows: Array,
@@ -80,7 +80,7 @@ def _embed_plain(
         norm[i] += total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _embed_mixed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Array, norm: Array) -> None:
     n_features, square = len(g.mean), per_scale * per_scale
     mean, per_unit, spread, discrete = g.mean, g.per_unit, g.spread, g.discrete
@@ -112,7 +112,7 @@ def _embed_mixed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, o
         norm[i] += total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _cost(x: float, y: float, j: int, g: Geometry) -> float:
     """Δ² of feature j, and what is to be expected of it where x or y is missing."""
     if x == x and y == y:
@@ -128,7 +128,7 @@ def _cost(x: float, y: float, j: int, g: Geometry) -> float:
     return ((there - g.mean[j]) * g.per_unit[j]) ** 2 + g.spread[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def match(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, square: float, product: Array
 ) -> None:
@@ -168,7 +168,7 @@ def distances(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: in
     d2 += part
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _distances_plain(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, per_unit: Array, d2: Array
 ) -> None:
@@ -183,7 +183,7 @@ def _distances_plain(
         d2[p] = total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _distances_mixed(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, per_unit: Array, discrete: Array, d2: Array
 ) -> None:
@@ -201,7 +201,7 @@ def _distances_mixed(
         d2[p] = np.nan if lost > 0 else total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _distances_missing(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, pairs: Array, d2: Array
 ) -> None:
@@ -210,7 +210,7 @@ def _distances_missing(
             d2[p] += _cost(np.float64(Xq[queries[p], aq + j]), np.float64(Xr[rows[p], ar + j]), j, g)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def hashes(bits: Array, rows: Array, a: int, multiplier: Array, out: Array) -> None:
     """Add a 64-bit hash of the bits of each row to `out`."""
     n = len(multiplier)

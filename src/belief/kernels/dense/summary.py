@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
     """Copy some columns of some rows to `out`."""
     for i in range(len(rows)):
@@ -17,7 +17,7 @@ def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
             out[i, j] = x[columns[j]]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array, total: Array, absent: Array) -> None:
     """Moments of columns a to b over rows lo to hi, into out (7, b - a).
 
@@ -66,7 +66,7 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array
         out[3, j], out[4, j] = least[j], most[j]  # NaN where nothing is present: the maximum is not above the minimum
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, found: Array) -> None:
     """The distinct values of some columns and how often each occurs in each group; found = -1: more than fit.
 

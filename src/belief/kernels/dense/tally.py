@@ -6,24 +6,13 @@ gathered first, and what it has to say is added to `spread` before they join the
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numba import njit
 
-from belief.kernels.dense.collisions import Reach, rate
+from belief.kernels.compiling import kernel
+from belief.kernels.dense.collisions import rate
 from belief.kernels.dense.distance import FAST
+from belief.kernels.shapes import Reach, Sums
 from belief.method.arrays import Array
-
-
-class Sums(NamedTuple):
-    """Where sums over pairs are added up; those nobody asks for are empty."""
-
-    total: Array  # (kinds, features): Σ|a - b| in the feature's own unit
-    absent: Array  # (kinds, features): the pairs with a missing value; empty where there are none
-    rates: Array  # (features): Σ cr
-    spread: Array  # (2 or 7, couples, features): Σδ and Σδ², or the products of weighted sums
-    queries: Array  # (1 or 3, couples, features): the queries that have a δ, or the products of weights
 
 
 def tally(
@@ -45,7 +34,7 @@ def tally(
         _plain(Xq, queries, aq, Xr, rows, ar, kind, r, sums)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _run(queries: Array, p: int) -> int:
     """Where the pairs of the query of pair p end."""
     end = p + 1
@@ -54,7 +43,7 @@ def _run(queries: Array, p: int) -> int:
     return end
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _plain(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, r: Reach, s: Sums) -> None:
     n, reach, slope, rates = len(r.reach), r.reach, r.slope, s.rates
     sides, of = np.empty((2, n)), np.empty(2)
@@ -102,7 +91,7 @@ def _plain(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, 
                 second[j] += delta * delta
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _weighted(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, weight: Array, r: Reach, s: Sums
 ) -> None:
@@ -148,7 +137,7 @@ def _weighted(
             add_products(s.spread, g, j, a, b, t, u)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_products(spread: Array, g: int, j: int, a: float, b: float, t: float, u: float) -> None:
     """Add the products of a query's weighted sums, a far and b near, and of its weights t and u."""
     spread[0, g, j] += a * a
@@ -160,7 +149,7 @@ def add_products(spread: Array, g: int, j: int, a: float, b: float, t: float, u:
     spread[6, g, j] += b * u
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _mixed(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, weight: Array, r: Reach, s: Sums
 ) -> None:

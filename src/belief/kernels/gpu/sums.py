@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from belief.kernels.embedding import reaches
 from belief.kernels.gpu.points import WORDS
+from belief.kernels.shapes import reaches
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Pairs

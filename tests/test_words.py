@@ -1,0 +1,185 @@
+"""Every feature is explained, messages say what helps, and a terminal is sent nothing that it would obey."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import belief
+from belief import cli
+from belief.data.hints import layout_hint
+from belief.datasets import CHURN
+from belief.terminal import shown
+
+NASTY = "<b>\x1b[31mred\x07 \u202eevil\nline"
+
+
+@pytest.fixture(scope="module", params=[{}, belief.PAPER, {"redundancy": None}, {"n_features_to_select": "auto"}])
+def result(request):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    X = pd.DataFrame(rng.normal(size=(120, 30)), columns=[f"f{j}" for j in range(30)])
+    X["f0"] += 2 * y
+    X["f1"] = X["f0"] + 0.01 * rng.normal(size=120)
+    X["f2"] += y
+    X["f28"] = 5.0
+    X = X.rename(columns={"f29": NASTY})
+    return belief.select(X, y, **{"n_features_to_select": 3, "random_state": 0, **request.param})
+
+
+def kind_of(result, j):
+    for name in ("selected", "constant", "watched"):
+        if j in getattr(result, name):
+            return name
+    return "neither"
+
+
+def test_every_feature_is_explained(result, tmp_path, capsys):
+    """In Python by name, number and as it was saved; on the command line by name."""
+    file = tmp_path / "r.json"
+    file.write_text(json.dumps(result.to_dict()))
+    saved = belief.Result.from_dict(json.loads(file.read_text()))
+    kinds = set()
+    for j, name in enumerate(result.feature_names):
+        (line,) = result.explain(name)
+        assert line == result.explain(j)[0] == saved.explain(name)[0]
+        assert line["feature"] == name
+        assert line["why"].startswith("taken" if j in result.selected else "left")
+        if (kind := kind_of(result, j)) not in kinds:
+            assert cli.main(["explain", str(file), name]) == 0
+            assert f"why        {shown(line['why'])}\n" in capsys.readouterr().out
+        kinds.add(kind)
+    assert kinds >= {"selected", "neither", "constant"}
+    assert "watched" in kinds or result.settings["n_features_to_select"] == "auto"
+
+
+def test_an_explanation_is_a_table_in_a_notebook(result):
+    whole, one = result.explain()._repr_html_(), result.explain(NASTY)._repr_html_()
+    assert whole.count("<tr>") == 1 + len(result.explain())
+    assert one.count("<tr>") == 2
+    assert "&lt;b&gt;\\x1b[31mred" in one
+    assert "<b>" not in one
+
+
+def test_a_terminal_is_sent_nothing_that_it_would_obey(result, tmp_path, capsys):
+    file = tmp_path / "r.json"
+    file.write_text(json.dumps(result.to_dict()))
+    cli.main(["explain", str(file), NASTY])
+    cli.main(["explain", str(file), "\x1b[2J"])
+    printed = capsys.readouterr()
+    for text in (str(result.explain(NASTY)), printed.out, printed.err):
+        assert not set(text) & set("\x1b\x07\u202e")
+    assert shown(NASTY) in printed.out
+    assert "\x1b" not in repr(result)
+
+
+def test_what_is_shown_of_a_name():
+    assert shown(NASTY) == "<b>\\x1b[31mred\\x07 \\u202eevil\\nline"
+    assert shown("größe 北 🙂") == "größe 北 🙂"
+
+
+def test_a_table_from_a_file_with_such_names(tmp_path, capsys):
+    file = tmp_path / "t.csv"
+    pd.read_csv(CHURN)[["age", "support_calls", "left"]].rename(columns={"age": "\x1b[31mage"}).to_csv(file)
+    assert cli.main(["select", str(file), "--label", "left", "--top", "3", "--quiet"]) == 0
+    assert cli.main(["select", str(file), "--label", "\x1b[31mleft", "--quiet"]) == 1
+    printed = capsys.readouterr()
+    assert "\x1b" not in printed.out + printed.err
+    assert "\\x1b[31mage" in printed.out
+
+
+# --- what helps ---
+
+
+@pytest.mark.parametrize(
+    ("names", "separator", "hint"),
+    [
+        (["a;b;c"], ",", "say separator=';'"),
+        (["a\tb"], ",", r"say separator='\t'"),
+        (["a,b"], ";", "say separator=','"),
+        (["a|b"], ",", "say separator='|'"),
+        (["5.1", "3.5", "setosa"], ",", "say header=False"),
+        (["a", "b;c"], ",", ""),
+        (["age", "2020", "income"], ",", ""),
+        ([], ",", ""),
+    ],
+)
+def test_what_the_names_tell(names, separator, hint):
+    said = layout_hint(names, separator)
+    assert (hint in said) if hint else (said == "")
+
+
+FILES = {
+    "semicolons": "a;b;left\n1;2;0\n2;3;1\n4;5;0\n5;6;1\n",
+    "decimal commas": "a;b;left\n1,5;2,3;0\n2,1;3,4;1\n",
+    "tabs": "a\tb\tleft\n1\t2\t0\n2\t3\t1\n",
+    "no names": "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0,virginica\n",
+    "no names, twice": "1,1,0\n4,5,0\n5,6,1\n",
+}
+HELP = [
+    ("semicolons", "separator=';'", "--separator ';'"),
+    ("decimal commas", "separator=';'", "--separator ';'"),
+    ("tabs", r"separator='\t'", r"--separator '\t'"),
+    ("no names", "header=False", "--no-header"),
+    ("no names, twice", "header=False", "--no-header"),
+]
+
+
+@pytest.mark.parametrize(("text", "python", "option"), HELP)
+def test_the_option_that_helps_is_named(tmp_path, capsys, text, python, option):
+    file = tmp_path / "t.csv"
+    file.write_text(FILES[text])
+    assert cli.main(["select", str(file), "--label", "left"]) == 1
+    assert f"say {option}" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="say ") as error:
+        belief.select(file, label="left")
+    assert f"say {python}" in str(error.value)
+
+
+def test_and_helps(tmp_path, capsys):
+    file = tmp_path / "t.csv"
+    table = pd.read_csv(CHURN)[["age", "support_calls", "left"]]
+    for arguments, form in (
+        (["--separator", ";", "--label", "left"], {"sep": ";"}),
+        (["--separator", r"\t", "--label", "left"], {"sep": "\t"}),
+        (["--no-header", "--label", "c2"], {"header": False}),
+    ):
+        table.to_csv(file, index=False, **form)
+        assert cli.main(["select", str(file), *arguments, "--top", "1", "--quiet"]) == 0
+        assert "600 rows, 2 features" in capsys.readouterr().out
+
+
+def usage(capsys, *arguments):
+    try:
+        code = cli.main(list(arguments))
+    except SystemExit as error:
+        code = error.code
+    return code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--drop", "--keep", "--discrete"])
+def test_files_after_an_option_that_takes_all_names(tmp_path, capsys, option):
+    file = tmp_path / "t.csv"
+    file.write_text("a,b,left\n1,2,0\n2,3,1\n")
+    code, said = usage(capsys, "select", "--label", "left", option, "a", str(file))
+    assert code == 2
+    assert "name the files before it, or put -- before them" in said
+    code, said = usage(capsys, "select", str(file), "--label", "left", option, "a", str(file))
+    assert code == 2
+    assert said.startswith(f"belief: {option}: {str(file)!r} is a file, not a column: name the files before it")
+    assert usage(capsys, "select", "--label", "left", "--drop", "a", "--quiet", "--", str(CHURN))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--n-jobs", "0", "--n-jobs must be a number of threads, -1 for all cores, or -2 for all but one; got 0."),
+        ("--working-memory", "3", "--working-memory must be an integer of at least 16 (MiB); got 3."),
+        ("--device", "gpu", "--device must be 'auto', 'cpu', 'cuda', one GPU such as 'cuda:1', or several"),
+    ],
+)
+def test_resources_that_cannot_be_are_wrong_usage(capsys, option, value, said):
+    code, err = usage(capsys, "select", str(CHURN), "--label", "left", option, value)
+    assert code == 2
+    assert err.startswith(f"belief: {said}")
