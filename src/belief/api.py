@@ -118,8 +118,8 @@ def select(
     >>> belief.select(X, y, 1, random_state=0).selected
     array([3])
     """
-    others = ("task", "label", "drop", "keep", "separator", "header", "encoding", "discrete_features", "n_jobs", "verbose",
-              "working_memory", "device", "callback", "checkpoint", "restart", "staging")  # fmt: skip
+    others = ("task", "label", "drop", "keep", "separator", "header", "encoding", "discrete_features", "n_jobs",
+              "verbose", "working_memory", "device", "callback", "checkpoint", "restart", "staging")  # fmt: skip
     chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
     check_resources(n_jobs, working_memory, verbose, device)
     check_task(task)
