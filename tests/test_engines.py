@@ -84,6 +84,7 @@ def case(request, _stopped_at_the_end):
     X = PLAIN if values == "plain" else MISSING
     with pytest.MonkeyPatch.context() as patch, MAKE[name](X) as engine, local(in_memory, X) as right:
         patch.setattr("belief.engines.block.threads.SMALL", 0)  # small tables go the way of the large ones
+        patch.setattr("belief.engines.distributed.folder.TOGETHER_BYTES", 0)  # several blocks
         patch.setattr(gathering, "PORTION_PAIRS", 50)
         if "pool" in name:  # many portions, gathered in several goes
             patch.setattr(gathering, "PORTION_BYTES", 2**12)

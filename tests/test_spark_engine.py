@@ -27,7 +27,7 @@ from tables import cases
 
 import belief
 from belief.engines.distributed import engine as distributed_engine
-from belief.engines.distributed import gathering, placing, staging
+from belief.engines.distributed import folder, gathering, placing, staging
 from belief.engines.distributed.wire import pack, unpack
 from belief.engines.spark import jobs
 from belief.engines.spark.engine import frame_engine
@@ -63,8 +63,9 @@ if "SPARK_REMOTE" in os.environ:
 
 
 @pytest.fixture(params=WAYS)
-def make_engine(request, spark):
+def make_engine(request, spark, monkeypatch):
     n, where = WAYS[request.param]
+    monkeypatch.setattr(folder, "TOGETHER_BYTES", 0)  # several blocks, however small
 
     def make(X, labels, discrete):
         df = in_partitions(spark, X.astype(float), labels, n)
