@@ -115,6 +115,19 @@ def test_arrays_and_vectors_in_files(spark, folder, tmp_path):
         same(selected(stored, "features"), wanted)
 
 
+@pytest.mark.parametrize("kinds", [["float"], ["double"], ["float", "double"]])
+def test_columns_of_floats_are_handed_over_as_arrays(spark, kinds):
+    X, y = table(N)
+    X = X.astype(np.float32).astype(float)
+    X[5:9, 3] = np.nan
+    rows = [(*(None if np.isnan(v) else v for v in x.tolist()), int(c)) for x, c in zip(X, y, strict=True)]
+    names = [f"x{j}" for j in range(8)]
+    schema = ", ".join(f"{name} {kinds[j % len(kinds)]}" for j, name in enumerate(names))
+    df = spark.createDataFrame(rows, f"{schema}, label int")
+    assert open_frame(df, names, "label", "auto").df.columns == ["size", "values", "label"]
+    same(selected(df, names), belief.select(X, y, **CHOSEN))
+
+
 def test_a_column_that_older_files_lack_is_missing_there(spark, tmp_path, monkeypatch):
     X, y = table(N)
     whole = pa.table({**{f"x{j}": X[:, j] for j in range(3)}, "label": y})
