@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from belief.engines.distributed.engine import DistributedEngine
-from belief.engines.distributed.folder import Folder, GatheredFiles, StagedFiles
+from belief.engines.distributed.folder import Folder, GatheredFiles, StagedFiles, together
 from belief.engines.distributed.merging import answers_of, merged
 from belief.engines.distributed.placing import Given
 from belief.engines.distributed.staging import stage
@@ -106,6 +106,9 @@ class FileBlocks:
     def fetch(self, ids):
         return [self._files.rows(ids)]
 
+    def values(self, ids, columns):
+        return None  # by a job
+
     def gather(self, portions):
         return FileBlocks(self._cluster, GatheredFiles(self._files, portions))
 
@@ -137,7 +140,7 @@ class PoolCluster:
         return [block for part in pool().map(staged_part, tasks) for block in part]
 
     def blocks(self, layout):
-        return FileBlocks(self, StagedFiles(self._folder, layout.placed, layout.dense))
+        return FileBlocks(self, StagedFiles(self._folder, layout.placed, layout.dense, together(layout)))
 
     def order_to_die(self, what):
         """A file that orders a worker to die, once, if this is the job for it."""

@@ -89,6 +89,7 @@ def case(request, _stopped_at_the_end):
     X = PLAIN if values == "plain" else MISSING
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr("belief.engines.block.threads.SMALL", 0)  # small tables go the way of the large ones
+        patch.setattr("belief.engines.distributed.folder.TOGETHER_BYTES", 0)  # several blocks
         right = stack.enter_context(local(in_memory, X))
         if "small" in name:
             patch.setattr("belief.engines.block.threads.SMALL", 1024)

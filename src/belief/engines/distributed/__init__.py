@@ -5,5 +5,6 @@ staging.py   rows become blocks                     placing.py    where each blo
 tasks.py     what workers do with blocks            sums.py       the same with pairs of rows
 gathering.py pairs whose rows are brought together  merging.py    the answers of workers become one
 blocks.py    a block, packed and unpacked           folder.py     blocks in files that all workers reach
+owner.py     whose those files are
 records.py   dataclasses as arrays, by features     wire.py       arrays as bytes
 """

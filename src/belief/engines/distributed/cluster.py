@@ -46,6 +46,9 @@ class StagedBlocks(Blocks, Protocol):
     def fetch(self, ids: Array) -> Sequence[RowBlock]:
         """Some rows, by rising ids, in as many pieces as they come."""
 
+    def values(self, ids: Array, columns: Array) -> Array | None:
+        """Some features of some rows, by rising ids; None where only a job could say."""
+
     def gather(self, portions: Sequence[Array]) -> Blocks:
         """New blocks, the i-th of the rows with the ids portions[i], which rise.
 

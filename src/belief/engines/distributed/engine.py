@@ -122,9 +122,12 @@ class DistributedEngine:
             X = self.queries.rows(ids)[:, columns]
             return (X.toarray() if issparse(X) else X).astype(np.float64)
         order = np.argsort(ids)
-        job = Values(ids[order], columns)
-        found = self.staged.run(job, 8 * len(ids) * len(columns) // self.staged.tasks, "reading values")
-        return np.concatenate([found[i]["values"] for i in sorted(found)])[np.argsort(order)]
+        values = self.staged.values(ids[order], columns)
+        if values is None:
+            job = Values(ids[order], columns)
+            found = self.staged.run(job, 8 * len(ids) * len(columns) // self.staged.tasks, "reading values")
+            values = np.concatenate([found[i]["values"] for i in sorted(found)])
+        return values[np.argsort(order)]
 
     # --- 3. neighbours ---
 

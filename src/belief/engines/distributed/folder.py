@@ -17,10 +17,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import issparse
 
 from belief.engines.distributed.blocks import Placed, RowBlock, Staged, decoded, decoded_rows, stacked
+from belief.engines.distributed.owner import Owner, remove_stale
+from belief.engines.distributed.placing import Layout
 from belief.engines.distributed.tasks import Job
 from belief.method.arrays import Array
+
+TOGETHER_BYTES = 2**22  # of small blocks that are read as one
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Folder:
     """A folder of blocks, as a worker sees it; a relative name is in its temporary folder."""
 
     name: str
+    owner: Owner | None = None  # the driver, who removes it in the end
 
     def path(self) -> Path:
         return Path(tempfile.gettempdir(), self.name) if not os.path.isabs(self.name) else Path(self.name)
@@ -35,7 +41,10 @@ class Folder:
     def write(self, block: Staged, data: bytearray) -> None:
         """Write a block: all of it, or none."""
         folder = self.path()
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            if self.owner is not None:
+                self.owner.note(folder)
         beside = folder / f".{uuid.uuid4().hex}"
         beside.write_bytes(data)
         beside.replace(folder / self._file(block))
@@ -53,6 +62,10 @@ class Folder:
     def _file(block: Staged | Placed) -> str:
         return f"{block.partition}-{block.seq}-{block.checksum:08x}"
 
+    def remove_older(self) -> None:
+        """Remove what drivers that are gone have left beside it."""
+        remove_stale(self.path().parent)
+
     def remove(self) -> None:
         shutil.rmtree(self.path(), ignore_errors=True)
 
@@ -67,20 +80,40 @@ class Readable(Protocol):
         """Some of them, for a job."""
 
 
+def together(layout: Layout) -> list[range]:
+    """Which blocks are read as one: small ones that follow each other, for each block has a price of its own."""
+    out: list[range] = []
+    size = 0  # of the last range
+    for i, block in enumerate(layout.placed):
+        size += block.rows * layout.row_bytes
+        if out and size <= TOGETHER_BYTES:
+            out[-1] = range(out[-1].start, i + 1)
+        else:
+            out.append(range(i, i + 1))
+            size = block.rows * layout.row_bytes
+    return out
+
+
 @dataclass(frozen=True)
 class StagedFiles:
-    """The blocks as they were staged."""
+    """The blocks as they were staged, those of a range read as one."""
 
     folder: Folder
     placed: Sequence[Placed]
     dense: bool
+    ranges: Sequence[range]
 
     def __len__(self) -> int:
-        return len(self.placed)
+        return len(self.ranges)
 
     def read(self, numbers: Iterable[int], job: Job) -> Iterator[RowBlock]:
         for i in numbers:
-            yield decoded(i, self.folder.read(self.placed[i], whole=True), self.placed[i], self.dense)
+            blocks = [self._block(j) for j in self.ranges[i]]
+            targets = blocks[0].targets if len(blocks) == 1 else np.concatenate([x.targets for x in blocks])
+            yield RowBlock(i, stacked([x.X for x in blocks]), targets, blocks[0].first)
+
+    def _block(self, i: int) -> RowBlock:
+        return decoded(i, self.folder.read(self.placed[i], whole=True), self.placed[i], self.dense)
 
     def rows(self, ids: Array, features: Array | None = None, number: int = 0) -> RowBlock:
         """A block of the rows with some ids, which rise, wherever they are."""
@@ -91,6 +124,13 @@ class StagedFiles:
             if a < b
         ]
         return RowBlock(number, stacked([X for X, _ in parts]), np.concatenate([targets for _, targets in parts]))
+
+    def values(self, ids: Array, columns: Array) -> Array:
+        """Some features of the rows with some ids, which rise."""
+        rising = np.sort(columns)
+        X = self.rows(ids, rising).X
+        X = X[:, rising].toarray() if issparse(X) else X
+        return X[:, np.searchsorted(rising, columns)].astype(np.float64)
 
 
 @dataclass(frozen=True)

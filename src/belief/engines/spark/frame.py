@@ -11,6 +11,7 @@ import numpy as np
 
 from belief.data.discrete import discrete_mask
 from belief.engines.distributed.placing import Given
+from belief.engines.spark.parquet import VECTOR, FileRows, is_bare_scan, places
 from belief.engines.spark.reading import Reader
 from belief.method.arrays import Array
 from belief.method.settings import did_you_mean
@@ -95,9 +96,8 @@ def _vectors(df: Any, features: str, label: str, discrete_features: Any) -> Inpu
     declared = _declared(discrete_features, names, width)
     discrete = nominal | declared if len(nominal) else declared
     chosen = [c.alias(name) for c, name in zip(columns, ("size", "values"), strict=True)]
-    reader = Reader(None, label, features, discrete, width)
     about = _given(label, features, discrete, masked=width is None and _is_mask(discrete_features))
-    return Input(df.select(*chosen, _label(df, label)), reader, names, about)
+    return _input(df, chosen, Reader(None, label, features, discrete, width), [features], names, about)
 
 
 def _declared(given: Any, names: list[str] | None, width: int | None) -> Array:
@@ -160,7 +160,44 @@ def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> I
     # under names of our own: mapInArrow parses those it is given
     chosen = [functions.col(quoted(name)).cast(k).alias(f"f{j}") for j, (name, k) in enumerate(kinds.items())]
     reader = Reader(fields, label, "", declared, len(names))
-    return Input(df.select(*chosen, _label(df, label)), reader, names, _given(label, "", text | declared))
+    found = _input(df, chosen, reader, names, names, _given(label, "", text | declared))
+    return found if found.reader.files or set(kinds.values()) - {"float", "double"} else _as_arrays(found)
+
+
+def _as_arrays(found: Input) -> Input:
+    """Columns of floats as one column of arrays, which Spark hands over faster than many columns."""
+    from pyspark.sql import functions
+
+    *columns, label = found.df.columns
+    size, values = functions.lit(None).cast("int"), functions.array(*columns)
+    df = found.df.select(size.alias("size"), values.alias("values"), label)
+    return replace(found, df=df, reader=replace(found.reader, columns=None))
+
+
+def _input(
+    df: Any, chosen: list[Any], reader: Reader, columns: list[str], names: list[str] | None, about: Given
+) -> Input:
+    """The columns that Spark is to hand over, or the places of the rows where Python can read the files itself."""
+    kinds = [_wanted(df.schema[name].dataType) for name in columns]
+    if reader.columns is not None:
+        kinds = [k and field.type for k, field in zip(kinds, reader.columns, strict=True)]
+    if all(kinds) and is_bare_scan(df, [quoted(name) for name in columns]):
+        chosen, reader = places(df), replace(reader, files=FileRows(columns, kinds))
+    return Input(df.select(*chosen, _label(df, reader.label)), reader, names, about)
+
+
+def _wanted(kind: Any) -> Any:
+    """The type a column of a Parquet file is wanted in; of a vector its name; None where Spark must convert it."""
+    import pyarrow as pa
+    from pyspark.ml.linalg import VectorUDT
+    from pyspark.sql.types import ArrayType
+
+    if isinstance(kind, VectorUDT):
+        return VECTOR
+    if isinstance(kind, ArrayType):
+        inner = kind.elementType.typeName()
+        return None if inner == "decimal" else pa.list_(pa.float32() if inner == "float" else pa.float64())
+    return None if kind.typeName() == "decimal" else True
 
 
 def _kind(kind: str, is_name: bool) -> str:

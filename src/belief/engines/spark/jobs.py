@@ -10,6 +10,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from belief.engines.distributed.tasks import Fetch, Job
 from belief.engines.distributed.wire import pack, unpack
 from belief.engines.spark.reading import Reader
 from belief.engines.spark.session import described
+from belief.engines.spark.workers import versions
 from belief.method.arrays import Array
 
 STAGED = "partition int, seq int, rows long, checksum long, about string, summary binary, strings binary, data binary"
@@ -80,13 +83,33 @@ def staged_by(
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         forget_imports()
         schema = arrow_schema(STAGED)
-        strings: Strings = {}
-        for block, data in stage(task_number(), reader(batches, strings), discrete, strings):
-            held = keep(block, data) if data is not None else None
-            told = {**vars(block), "about": json.dumps(block.about)}
-            yield one_row([*told.values(), held], schema)
+        for first, together in groupby(in_runs(batches), itemgetter(0)):
+            strings: Strings = {}
+            rows = reader((batch for _, batch in together), strings)
+            for block, data in stage(first, rows, discrete, strings):
+                held = keep(block, data) if data is not None else None
+                told = {**vars(block), "about": json.dumps({**block.about, "worker": versions()})}
+                yield one_row([*told.values(), held], schema)
 
     return run
+
+
+def in_runs(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Batches of rows of partitions that follow each other, each with the first of these.
+
+    A task may read several partitions, and those that one task reads in their order make blocks together. Where it
+    reads others, which ones are between is not known, and new blocks begin: so the rows keep the order of partitions.
+    """
+    first, last = -1, -2
+    for batch in batches:
+        number = np.asarray(batch.column("partition"))
+        rows = batch.drop_columns(["partition"])
+        edges = [0, *(np.flatnonzero(~np.isin(np.diff(number), (0, 1))) + 1), len(number)]
+        for a, b in pairwise(edges):
+            if a < b:
+                first = first if number[a] in (last, last + 1) else int(number[a])
+                last = int(number[b - 1])
+                yield first, rows.slice(a, b - a)
 
 
 def answered(job: Job, blocks: Iterable[RowBlock]) -> Iterator[Any]:

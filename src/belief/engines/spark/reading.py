@@ -15,6 +15,7 @@ from belief.data.labels import RowError
 from belief.engines.distributed.blocks import Matrix
 from belief.engines.distributed.placing import refuse_shared
 from belief.engines.distributed.staging import ReadRows, Strings
+from belief.engines.spark.parquet import FileRows
 from belief.method.arrays import Array
 
 
@@ -31,12 +32,13 @@ class Reader:
     features: str
     declared: Array  # which features are declared discrete; those of vectors that are too few are filled up with False
     width: int | None  # of the vectors, where it is known
+    files: FileRows | None = None  # where batches say only in which files the rows are
 
     def __call__(self, batches: Iterator[Any], strings: Strings) -> Iterator[ReadRows]:
         """The rows of some batches; `strings` notes the codes of strings."""
         rows = self._plain(strings) if self.columns is not None else self._vectors()
         n = 0
-        for batch in batches:
+        for batch in self.files(batches) if self.files else batches:
             if len(batch):
                 labels = label_values(batch.column("label"), self.label, n)
                 yield *rows(batch, n), *labels

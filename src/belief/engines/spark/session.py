@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
+from belief.engines.spark.workers import explained
+
 STAGING_ROWS = 2000  # of a batch
 
 
@@ -15,7 +17,7 @@ STAGING_ROWS = 2000  # of a batch
 def described(spark: Any, say: Callable[[str], None], what: str) -> Iterator[None]:
     """Name the jobs of a phase, in Spark's own pages and for who watches."""
     say(what)
-    with clear_errors(), _tagged(spark, what):
+    with clear_errors(spark), _tagged(spark, what):
         yield
 
 
@@ -65,14 +67,22 @@ def small_batches(spark: Any) -> Iterator[None]:
 
 
 @contextmanager
-def clear_errors() -> Iterator[None]:
-    """What went wrong on an executor, as one sentence where it is one of ours."""
+def clear_errors(spark: Any) -> Iterator[None]:
+    """What went wrong on an executor, as one sentence where it is one of ours, or comes of its Python."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        ours = re.search(r"^ValueError: (.*)$", str(error), re.MULTILINE)
-        if ours is None or not re.search(r'File "[^"]*/belief/', str(error)):  # a function of the user's, say
+        said = _sentence(spark, str(error))
+        if said is None:
             raise
-        raise ValueError(ours[1]) from None
+        raise said from None
+
+
+def _sentence(spark: Any, said: str) -> Exception | None:
+    ours = re.search(r"^ValueError: (.*)$", said, re.MULTILINE)
+    if ours is not None and re.search(r'File "[^"]*/belief/', said):  # not a function of the user's
+        return ValueError(ours[1])
+    lacking = explained(spark, said)
+    return None if lacking is None else RuntimeError(lacking)

@@ -31,15 +31,19 @@ from belief.engines.distributed.blocks import (
     stacked,
 )
 from belief.engines.distributed.cluster import Slices
-from belief.engines.distributed.folder import Folder, GatheredFiles, Readable, StagedFiles
+from belief.engines.distributed.folder import Folder, GatheredFiles, Readable, StagedFiles, together
+from belief.engines.distributed.owner import PREFIX, Owner
 from belief.engines.distributed.placing import Layout
 from belief.engines.distributed.tasks import Fetch, Job
 from belief.engines.distributed.wire import pack, unpack
 from belief.engines.spark.frame import Input
 from belief.engines.spark.jobs import ANSWERS, STAGED, Watched, answered, arrow_schema, one_row, staged_by, told
 from belief.engines.spark.session import described, small_batches
+from belief.engines.spark.workers import warn_of_differences
 from belief.method.arrays import Array
 
+READERS = 4  # tasks that read the input, for each that runs at a time: small partitions are read by one task
+TASK_BYTES = 2**26  # of small partitions that one task reads, where its blocks are persisted together
 GATHERED = "portion int, block int, rows int, data binary"
 
 
@@ -50,13 +54,22 @@ class _Cluster:
         self._given = given
         self.watched = Watched(given.df.sparkSession, say)
 
-    def _stage(self, keep: Callable[[Staged, bytearray], bytearray | None], level: Any = None) -> tuple[Any, Any]:
-        """Cut the input into blocks: the DataFrame of these, and what is told of them."""
-        watched, given = self.watched, self._given
+    def _blocks(self, keep: Callable[[Staged, bytearray], bytearray | None], tasks: int | None) -> Any:
+        """The DataFrame of the blocks; `tasks` are as many as read the input at the most, None: one for a partition."""
+        from pyspark.sql.functions import spark_partition_id
+
+        given = self._given
+        parts = given.df.withColumn("partition", spark_partition_id())
+        parts = parts if tasks is None else parts.coalesce(tasks)
+        return parts.mapInArrow(staged_by(given.reader, given.about.discrete, keep), STAGED)
+
+    def _told(self, table: Any) -> list[Staged]:
+        """Cut the input into blocks, and hear of them."""
+        watched = self.watched
         with described(watched.spark, watched.say, "staging"), small_batches(watched.spark):
-            table = given.df.mapInArrow(staged_by(given.reader, given.about.discrete, keep), STAGED)
-            table = table if level is None else table.persist(level)
-            return table, told(table.drop("data").collect())
+            staged = told(table.drop("data").collect())
+        warn_of_differences(x.about["worker"] for x in staged)
+        return staged
 
 
 # --- files ---
@@ -67,14 +80,16 @@ class Files(_Cluster):
 
     def __init__(self, given: Input, say: Callable[[str], None], folder: str, tasks: int, here: bool) -> None:
         super().__init__(given, say)
-        self._folder, self._tasks = Folder(folder), tasks
+        self._folder, self._tasks = Folder(folder, Owner.me()), tasks
         self._here = here  # whether the driver reaches the folder too
 
     def stage(self) -> list[Staged]:
-        return self._stage(self._folder.write)[1]
+        if os.path.isabs(self._folder.name):  # which the driver may reach
+            self._folder.remove_older()
+        return self._told(self._blocks(self._folder.write, READERS * self._tasks))
 
     def blocks(self, layout: Layout) -> FileBlocks:
-        files = StagedFiles(self._folder, layout.placed, layout.dense)
+        files = StagedFiles(self._folder, layout.placed, layout.dense, together(layout))
         return FileBlocks(self.watched, files, self._tasks, self._here)
 
     def release(self) -> None:
@@ -85,6 +100,7 @@ class Files(_Cluster):
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             folder.remove()
+            folder.remove_older()
             yield from batches
 
         self.watched.spark.range(0, 1, 1, 1).mapInArrow(run, "id long").collect()
@@ -132,6 +148,9 @@ class FileBlocks(ReadBlocks):
         job = Fetch(ids)
         return job.pieces(self.run(job, 0, "fetching the sample"))
 
+    def values(self, ids: Array, columns: Array) -> Array | None:
+        return self._files.values(ids, columns) if self._here else None
+
     def gather(self, portions: Sequence[Array]) -> ReadBlocks:
         return ReadBlocks(self.watched, GatheredFiles(self._files, portions), self._most)
 
@@ -148,8 +167,9 @@ class Persisted(_Cluster):
         self.table: Any = None
 
     def stage(self) -> list[Staged]:
-        self.table, staged = self._stage(lambda block, data: data, self._level)
-        return staged
+        tasks = small_tasks(self._given.df)
+        self.table = self._blocks(lambda block, data: data, tasks).persist(self._level)
+        return self._told(self.table)
 
     def blocks(self, layout: Layout) -> PersistedBlocks:
         tasks = len({x.partition for x in layout.placed})
@@ -201,6 +221,9 @@ class PersistedBlocks(TableBlocks):
     def fetch(self, ids: Array) -> Sequence[RowBlock]:
         job = Fetch(ids)
         return job.pieces(self.run(job, 0, "fetching the sample"))
+
+    def values(self, ids: Array, columns: Array) -> Array | None:
+        return None
 
     def gather(self, portions: Sequence[Array]) -> TableBlocks:
         """By one shuffle, when they are first asked for."""
@@ -286,11 +309,21 @@ def cluster_of(given: Input, staging: str, say: Callable[[str], None]) -> Files 
     local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))
     if staging in ("memory", "disk") or (staging == "auto" and not local):
         return Persisted(given, say, StorageLevel.DISK_ONLY if staging == "disk" else StorageLevel.MEMORY_AND_DISK)
-    run = f"belief-{uuid.uuid4().hex}"
+    run = f"{PREFIX}{uuid.uuid4().hex}"
     here = bool(local) and hasattr(spark, "_sc")
     home = tempfile.gettempdir() if here else ""  # of another process, it may be another
     folder = os.path.join(home, run) if staging == "auto" else f"{staging.removeprefix('file://').rstrip('/')}/{run}"
     return Files(given, say, folder, parallelism(spark, local), here)
+
+
+def small_tasks(df: Any) -> int | None:
+    """In how many tasks a table is read that Spark knows to be small; None where it is not, or nothing is known."""
+    context = getattr(df.sparkSession, "_sc", None)
+    if context is None:
+        return None
+    size = int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    tasks = READERS * int(context.defaultParallelism)
+    return tasks if size <= TASK_BYTES * tasks else None
 
 
 def parallelism(spark: Any, local: re.Match[str] | None) -> int:

@@ -98,7 +98,11 @@ class Agreement:
         return correlation(reduce(Joint.merge, self._evidence.joint(watches, columns)))
 
     def between(self, features: Array) -> Array:
-        return self._measured(features, features)
+        """R among some features: of those that have been measured, from what is known."""
+        self.extend(features)
+        self._measure_lines(np.array([j for j in features.tolist() if j not in self._line], np.int64))
+        lines = np.array([self._line[j] for j in features.tolist()], np.int64)
+        return self.R[lines[:, None], self.place[features]]
 
     def floor(self, features: Array, others: Array) -> None:
         """Nothing is cheaper than R itself, and J falls fast enough without."""

@@ -1,0 +1,140 @@
+"""How rows reach Python's blocks: through Spark, or from the Parquet files a DataFrame is, with the same answer."""
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from test_spark_engine import same, table, vectors
+
+import belief
+from belief.engines.spark import frame
+from belief.engines.spark.frame import open_frame
+from belief.frames import select_frame
+from belief.method.settings import Settings
+
+pytestmark = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="Connect does not show its plans")
+N = 400
+CHOSEN = {"n_features_to_select": 3, "random_state": 1, "scale": "standard", "sample_size": 150}
+
+
+def selected(df, features):
+    return select_frame(df, features=features, label="label", settings=Settings(**CHOSEN))
+
+
+def mixed():
+    """Columns of every type, some values missing."""
+    X, y = table(N)
+    rng = np.random.default_rng(2)
+    columns = {f"x{j}": pa.array(X[:, j].astype([np.float32, np.float64][j % 2])) for j in range(8)}
+    columns["with a.dot"] = pa.array(np.where(rng.random(N) < 0.2, None, X[:, 0]), pa.float64())
+    columns["whole"] = pa.array(rng.integers(-5, 5, N))
+    columns["Small"] = pa.array(rng.integers(-5, 5, N), pa.int8())
+    columns["word"] = pa.array(np.where(rng.random(N) < 0.7, np.array(["a", "b", None])[y], "z"), pa.string())
+    columns["yes"] = pa.array(y == rng.integers(0, 3, N))
+    return {**columns, "label": pa.array(y)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The same rows as plain columns, and as arrays, in files of several row groups below a folder each."""
+    home = tmp_path_factory.mktemp("a name%20 with ü")
+    rows = pa.table(mixed())
+    arrays = pa.array(list(np.column_stack([rows[f"x{j}"] for j in range(8)])), pa.list_(pa.float32()))
+    for kind, whole in {"plain": rows, "array": pa.table({"features": arrays, "label": rows["label"]})}.items():
+        for k in range(3):
+            path = home / kind / f"part={k}" / "rows.parquet"
+            path.parent.mkdir(parents=True)
+            parquet.write_table(whole.slice(k * 150, 150), path, row_group_size=60)
+    return home
+
+
+@pytest.fixture
+def plain(spark, folder):
+    return spark.read.parquet(str(folder / "plain"))
+
+
+NAMES = [name for name in mixed() if name != "label"]
+READ = {
+    "all of it": lambda df: df,
+    "filtered": lambda df: df.filter("whole > -3"),
+    "few of many": lambda df: df.filter("x0 > 1 or whole = 2"),
+    "partitions": lambda df: df.filter("part > 0"),
+    "a column computed": lambda df: df.withColumn("other", df.x0 * 2),
+    "a sample": lambda df: df.sample(0.6, seed=4),
+}
+NOT_READ = {
+    "computed": lambda df: df.withColumn("x0", df.x0 * 2),
+    "renamed": lambda df: df.withColumnRenamed("x1", "y1").withColumnRenamed("x0", "x1").withColumnRenamed("y1", "x0"),
+    "ordered": lambda df: df.orderBy("whole"),
+    "joined": lambda df: df.join(df.select("whole").distinct(), "whole"),
+    "a union": lambda df: df.union(df),
+    "persisted": lambda df: df.filter("x1 < 7").persist(),
+    "limited": lambda df: df.limit(300),
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_rows_read_from_the_files_are_those_that_spark_would_hand_over(plain, case, monkeypatch):
+    df = READ[case](plain)
+    assert open_frame(df, NAMES, "label", "auto").reader.files is not None
+    got = selected(df, NAMES)
+    monkeypatch.setattr(frame, "is_bare_scan", lambda df, columns: False)
+    wanted = selected(df, NAMES)
+    assert open_frame(df, NAMES, "label", "auto").reader.files is None
+    same(got, wanted)
+    assert got.weights.tolist() == wanted.weights.tolist()  # to the last bit: the same blocks
+
+
+@pytest.mark.parametrize("case", NOT_READ)
+def test_what_spark_computes_is_not_looked_for_in_files(plain, case):
+    df = NOT_READ[case](plain)
+    assert open_frame(df, NAMES, "label", "auto").reader.files is None
+    df.unpersist()
+
+
+def test_a_feature_that_is_a_folders_name_is_not_looked_for_in_files(plain):
+    assert open_frame(plain, ["x0", "part"], "label", "auto").reader.files is None
+    assert open_frame(plain, ["x0", "x1"], "part", "auto").reader.files is not None  # the label is Spark's to say
+    df = plain.select("x0", "x1", "part", "label")
+    assert belief.select(df, label="part", **CHOSEN).classes.tolist() == [0, 1, 2]
+
+
+def test_arrays_and_vectors_in_files(spark, folder, tmp_path):
+    df = spark.read.parquet(str(folder / "array"))
+    rows = parquet.read_table(folder / "array", columns=["features", "label"])
+    X, y = np.array(rows["features"].to_pylist(), np.float32), rows["label"].to_numpy()
+    wanted = belief.select(X, y, **CHOSEN)
+    assert open_frame(df, "features", "label", "auto").reader.files is not None
+    same(selected(df, "features"), wanted)
+    for name, dense in (("dense", np.ones(N, bool)), ("mixed", np.arange(N) % 3 > 0)):
+        vectors(spark, X.astype(float), y, dense).coalesce(1).write.parquet(str(tmp_path / name))
+        stored = spark.read.parquet(str(tmp_path / name))
+        assert open_frame(stored, "features", "label", "auto").reader.files is not None
+        same(selected(stored, "features"), wanted)
+
+
+@pytest.mark.parametrize("kinds", [["float"], ["double"], ["float", "double"]])
+def test_columns_of_floats_are_handed_over_as_arrays(spark, kinds):
+    X, y = table(N)
+    X = X.astype(np.float32).astype(float)
+    X[5:9, 3] = np.nan
+    rows = [(*(None if np.isnan(v) else v for v in x.tolist()), int(c)) for x, c in zip(X, y, strict=True)]
+    names = [f"x{j}" for j in range(8)]
+    schema = ", ".join(f"{name} {kinds[j % len(kinds)]}" for j, name in enumerate(names))
+    df = spark.createDataFrame(rows, f"{schema}, label int")
+    assert open_frame(df, names, "label", "auto").df.columns == ["size", "values", "label"]
+    same(selected(df, names), belief.select(X, y, **CHOSEN))
+
+
+def test_a_column_that_older_files_lack_is_missing_there(spark, tmp_path, monkeypatch):
+    X, y = table(N)
+    whole = pa.table({**{f"x{j}": X[:, j] for j in range(3)}, "label": y})
+    parquet.write_table(whole.slice(0, 200).drop_columns(["x2"]), tmp_path / "a.parquet")
+    parquet.write_table(whole.slice(200), tmp_path / "b.parquet")
+    df = spark.read.option("mergeSchema", True).parquet(str(tmp_path))
+    assert open_frame(df, ["x0", "x1", "x2"], "label", "auto").reader.files is not None
+    got = selected(df, ["x0", "x1", "x2"])
+    monkeypatch.setattr(frame, "is_bare_scan", lambda df, columns: False)
+    same(got, selected(df, ["x0", "x1", "x2"]))

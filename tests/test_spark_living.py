@@ -1,0 +1,220 @@
+"""Easy to live with: few jobs, small partitions read together, one reading of the rows, nothing left behind."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from threading import Thread
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from spark_sessions import wait_until
+from test_spark_engine import engine_on, in_partitions, same, table
+
+import belief
+from belief.engines.distributed.owner import NOTE, Owner, remove_stale
+from belief.engines.spark.jobs import in_runs
+from belief.frames import select_frame
+from belief.method.settings import Settings
+
+on_classic = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="Connect does not tell of jobs")
+CHOSEN = {"n_features_to_select": 3, "random_state": 1, "sample_size": 60}
+
+
+def settled(n=3000):
+    """A table of which the first sample says enough."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 12))
+    X[:, :3] += np.outer(y, [4.0, 3.0, 2.0])
+    return X, y.astype(np.int32)
+
+
+def jobs_of(spark, task):
+    """How many jobs it takes."""
+    context, name = spark.sparkContext, f"jobs {time.time_ns()}"
+    context.setJobGroup(name, "")
+    try:
+        task()
+        context.parallelize([1], 1).count()  # jobs are told of in their order
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    known = context.statusTracker().getJobIdsForGroup
+    wait_until(lambda: known(name), "A job", os.devnull)
+    time.sleep(0.5)
+    return len(known(name)) - 1
+
+
+@on_classic
+def test_a_default_fit_takes_few_jobs(spark):
+    X, y = settled()
+    df, found = in_partitions(spark, X, y, 3), []
+    n = jobs_of(spark, lambda: found.append(belief.select(df, label="label", n_features_to_select=3, random_state=0)))
+    assert found[0].stopped == "settled"
+    assert 4 <= n <= 6
+    same(found[0], belief.select(X, y, n_features_to_select=3, random_state=0))
+
+
+@on_classic
+@pytest.mark.parametrize("where", ["auto", "memory"])
+def test_many_small_partitions_are_read_by_few_tasks(spark, where):
+    X, y = table(300)
+    df = in_partitions(spark, X, y.astype(np.int32), 40).persist()  # which has its place, so Spark does not read
+    df.count()  # partitions in their order
+    with engine_on(df, where) as engine:
+        engine.describe()
+        blocks = engine.staged.table if where == "memory" else engine.cluster._blocks(None, 8)
+        assert blocks.rdd.getNumPartitions() == 8
+        assert where == "memory" or len(engine.staged._files) == 1  # read as one block
+        np.testing.assert_array_equal(engine.queries.rows(np.arange(300)), X)  # in their order
+    df.unpersist()
+
+
+def batch(*partitions):
+    return pa.record_batch([pa.array(partitions), pa.array(range(len(partitions)))], ["partition", "x"])
+
+
+def test_only_partitions_that_follow_each_other_make_blocks_together():
+    found = [(first, rows.column("x").to_pylist()) for first, rows in in_runs([batch(3, 3, 4, 7), batch(7, 8, 2)])]
+    assert found == [(3, [0, 1, 2]), (7, [3]), (7, [0, 1]), (2, [2])]
+    assert list(in_runs([batch()])) == []
+
+
+# --- rows that change with every reading ---
+
+
+@pytest.mark.parametrize("where", ["auto", "memory"])
+def test_rows_that_change_are_read_once(spark, where, tmp_path):
+    folder = str(tmp_path)
+
+    def rows(batches):
+        import os
+        import time
+        import uuid
+
+        import numpy as np
+        import pyarrow as pa
+
+        for part in batches:
+            for t in part.column(0).to_pylist():
+                rng = np.random.default_rng([os.getpid(), time.time_ns()])
+                y = np.arange(60) % 2
+                X = rng.normal(size=(60, 6))
+                X[:, 0] += y
+                np.save(f"{folder}/{t}-{uuid.uuid4().hex}.npy", X)
+                yield pa.record_batch([pa.array(list(X), pa.list_(pa.float64())), pa.array(y)], ["features", "label"])
+
+    df = spark.range(0, 3, 1, 3).mapInArrow(rows, "features array<double>, label long")
+    got = belief.select(df, label="label", staging=where, **CHOSEN)
+    read = sorted(tmp_path.glob("*.npy"))
+    assert len(read) == 3  # each partition once
+    same(got, belief.select(np.concatenate([np.load(x) for x in read]), np.arange(180) % 2, **CHOSEN))
+
+
+# --- nothing is left behind ---
+
+
+def nothing_persisted(spark):
+    return spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
+@on_classic
+@pytest.mark.parametrize("phase", ["staging", "searching", "weighing", "comparing features"])
+def test_what_was_persisted_is_released_where_a_fit_fails(spark, phase):
+    X, y = table()
+    df = in_partitions(spark, X, y.astype(np.int32), 2)
+    spark.catalog.clearCache()
+
+    def fail(p):
+        if p.detail == phase:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        select_frame(
+            df, features="features", label="label", settings=Settings(**CHOSEN), staging="memory", callback=fail
+        )
+    assert nothing_persisted(spark)
+
+
+@on_classic
+def test_what_was_persisted_is_released_where_the_rows_cannot_be_read(spark):
+    spark.catalog.clearCache()
+    df = spark.range(20).selectExpr("array(if(id = 7, raise_error('no'), id), 1D) features", "id % 2 label")
+    with pytest.raises(Exception, match="no"):
+        belief.select(df, label="label", staging="memory")
+    assert nothing_persisted(spark)
+
+
+def test_the_folder_of_a_killed_driver_goes_with_the_next_run(spark, tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path; from belief.engines.distributed.owner import Owner\n"
+        "home = Path(sys.argv[1]); home.mkdir(); Owner.me().note(home); print('ready', flush=True); time.sleep(99)"
+    )
+    names = [tmp_path / f"belief-{digit * 32}" for digit in "ab"]
+    drivers = [subprocess.Popen([sys.executable, "-c", code, name], stdout=subprocess.PIPE) for name in names]
+    try:
+        assert [x.stdout.readline() for x in drivers] == [b"ready\n"] * 2
+        drivers[0].kill()
+        drivers[0].wait()
+        X, y = table()
+        belief.select(in_partitions(spark, X, y.astype(np.int32), 2), label="label", staging=str(tmp_path), **CHOSEN)
+        assert list(tmp_path.iterdir()) == names[1:]  # the other is still at work
+    finally:
+        for x in drivers:
+            x.kill()
+            x.wait()
+            x.stdout.close()
+
+
+def test_of_another_machine_only_what_is_forgotten_is_removed(tmp_path):
+    new, old, foreign = (tmp_path / f"belief-{digit * 32}" for digit in "012")
+    for folder in (new, old, foreign):
+        folder.mkdir()
+        (folder / NOTE).write_text(json.dumps({**vars(Owner.me()), "place": "elsewhere", "pid": 2**22 + 1}))
+    os.utime(old, (0, 0))
+    (tmp_path / "belief-notes").mkdir()
+    os.utime(tmp_path / "belief-notes", (0, 0))
+    remove_stale(tmp_path)
+    assert {x.name for x in tmp_path.iterdir()} == {new.name, foreign.name, "belief-notes"}
+    assert not Owner.me().is_gone()
+
+
+# --- two at a time, and in a stream ---
+
+
+def test_two_fits_at_once_in_one_session(spark):
+    X, y = table(200)
+    df, found = in_partitions(spark, X, y.astype(np.int32), 3), {}
+
+    def fit(seed, where):
+        chosen = {**CHOSEN, "random_state": seed}
+        found[seed] = belief.select(df, label="label", staging=where, **chosen), belief.select(X, y, **chosen)
+
+    fits = [Thread(target=fit, args=x) for x in ((1, "auto"), (2, "memory"))]
+    for each in fits:
+        each.start()
+    for each in fits:
+        each.join()
+    for got, wanted in found.values():
+        same(got, wanted)
+    assert sorted(found) == [1, 2]
+
+
+@on_classic
+def test_a_fit_for_each_batch_of_a_stream(spark, tmp_path):
+    X, y = table(120)
+    columns = [f"x{j}" for j in range(8)]
+    rows = spark.createDataFrame([(*map(float, x), int(c)) for x, c in zip(X, y, strict=True)], [*columns, "label"])
+    rows.coalesce(1).write.parquet(str(tmp_path / "in"))
+    found = []
+
+    def fit(df, number):
+        found.append(belief.select(df, label="label", **CHOSEN))
+
+    stream = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "in"))
+    query = stream.writeStream.foreachBatch(fit).trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "notes")).start().awaitTermination()
+    assert len(found) == 1
+    same(found[0], belief.select(X, y, **CHOSEN))

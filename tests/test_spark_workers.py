@@ -1,0 +1,63 @@
+"""What the workers' Python lacks, or has in another version, is one sentence."""
+
+import os
+import re
+import sys
+
+import numpy as np
+import pytest
+from test_spark_engine import in_partitions, table
+
+import belief
+from belief.engines.spark import workers
+
+pytestmark = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server chooses the workers' Python")
+
+
+@pytest.fixture
+def bare_python(spark, tmp_path):
+    """Workers whose Python has nothing but PySpark, as where PYSPARK_PYTHON was forgotten."""
+    python = tmp_path / "python"
+    only_spark = 'PYTHONPATH=$(echo "$PYTHONPATH" | tr ":" "\\n" | grep -E "pyspark|py4j" | paste -sd:)'
+    python.write_text(f'#!/bin/sh\n{only_spark} exec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    before, spark._sc.pythonExec = spark._sc.pythonExec, str(python)
+    yield
+    spark._sc.pythonExec = before
+
+
+def frame(spark):
+    X, y = table()
+    return in_partitions(spark, X, y.astype(np.int32), 2).persist()
+
+
+def test_workers_without_the_package_are_one_sentence(spark, request):
+    df = frame(spark)
+    df.count()  # by the Python that has everything
+    request.getfixturevalue("bare_python")
+    with pytest.raises(RuntimeError) as error:
+        belief.select(df, label="label", n_features_to_select=2)
+    said = str(error.value)
+    assert re.match(rf"The workers' Python, {re.escape(sys.executable)}, has no module '(belief|numpy)': set P", said)
+    assert "--archives" in said
+    assert "install belief-fs[spark]" in said
+    assert "\n" not in said
+    df.unpersist()
+
+
+def test_an_error_in_a_function_of_the_users_is_left_alone(spark):
+    text = "ModuleNotFoundError: No module named 'tensorflow'"
+    assert workers.explained(spark, text) is None
+
+
+def test_an_older_package_on_the_workers_is_named(spark, monkeypatch):
+    monkeypatch.setattr(workers, "_asked", lambda spark: {"executable": "/opt/python", "belief-fs": "0.0.1"})
+    said = workers.explained(spark, "ModuleNotFoundError: No module named 'belief.engines.spark.parquet'\n")
+    assert said.startswith("The workers' Python, /opt/python, has belief-fs 0.0.1, which lacks belief.engines.spark")
+
+
+def test_other_versions_on_the_workers_are_told(spark, monkeypatch):
+    here = {**workers.versions(), "numpy": "1.0.0", "belief-fs": "9.9"}
+    monkeypatch.setattr(workers, "_here", lambda: here)  # as if the driver had these
+    with pytest.warns(UserWarning, match=r"has belief-fs .* and not 9\.9, numpy .* and not 1\.0\.0 as the driver"):
+        belief.select(frame(spark), label="label", n_features_to_select=2)
