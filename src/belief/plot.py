@@ -62,6 +62,13 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: 
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.ranking(result)
     """
     lines = result.explain()[: min(top, len(result.selected))]
     place = np.arange(len(lines))
@@ -104,6 +111,13 @@ def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = T
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.relevance_redundancy(result)
     """
     lines, n = result.explain(), len(result.selected)
     taken, left = lines[:n][:top], lines[n:][:top]
@@ -147,6 +161,13 @@ def redundancy(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.redundancy(result)
     """
     n, agrees = min(top, len(result.selected)), result.settings["redundancy"] == "agreement"
     with drawing(ax, height(n, 0.24) + 0.8) as ax:
@@ -188,6 +209,13 @@ def settling(result: Result, ax: Axes | None = None, *, top: int = TOP, letters:
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.settling(result)
     """
     n = min(top, len(result.selected))
     with drawing(ax, height(n)) as ax:
@@ -224,6 +252,13 @@ def timings(result: Result, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.timings(result)
     """
     phases, took = list(result.timings), list(result.timings.values())
     with drawing(ax, height(len(phases))) as ax:

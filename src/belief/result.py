@@ -140,6 +140,18 @@ class Result:
         x0, x1, ... where the table had none.
     timings : dict
         Seconds by phase.
+
+    Examples
+    --------
+    >>> import belief, pandas as pd
+    >>> table = pd.read_csv(belief.datasets.CHURN)
+    >>> result = belief.select(table, label="left", n_features_to_select=4, random_state=0)
+    >>> result
+    <belief.Result: 4 of 12 features selected: support_calls, contract, tenure_days, monthly_fee>
+    >>> print(result.explain("tenure_months")[0]["why"])
+    left: repeats 'tenure_days' at 0.98: keeps 2 % of its relevance
+    >>> belief.Result.from_dict(result.to_dict()).selected_names == result.selected_names
+    True
     """
 
     weights: Array = array(float)

@@ -217,7 +217,14 @@ class CsvFiles:
 
 @dataclass(frozen=True)
 class CsvForm:
-    """How the text of a CSV file is laid out: its first line, and what is between two columns (None: by the ending)."""
+    """How the text of a CSV file is laid out: its first line, and what is between two columns (None: by the ending).
+
+    Examples
+    --------
+    >>> import belief
+    >>> belief.data.CsvForm(header=False, separator=";")
+    CsvForm(header=False, separator=';')
+    """
 
     header: bool = True
     separator: str | None = None
