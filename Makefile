@@ -5,6 +5,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench
 DOCS_READY := $(VENV)/.docs
+RELEASE_READY := $(VENV)/.release
 SITE := build/site
 
 .PHONY: demo test lint format docs bench release-check clean
@@ -29,6 +30,14 @@ docs: $(DOCS_READY)
 	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs $(SITE)
 	$(VENV)/bin/python docs/_ext/check_links.py $(SITE)
 
+# all that can be known of a release without a network; with TAG=v0.2.0, that it is the one to be made
+release-check: lint docs $(RELEASE_READY)
+	rm -rf dist build/sdist && mkdir -p build/sdist
+	$(VENV)/bin/python -m build --no-isolation --outdir dist
+	$(VENV)/bin/python release/check.py dist $(if $(TAG),--tag $(TAG))
+	tar -xzf dist/*.tar.gz -C build/sdist --strip-components 1
+	cd build/sdist && PYTHONPATH=src $(CURDIR)/$(VENV)/bin/python -m pytest
+
 bench: $(BENCH_READY)
 	$(VENV)/bin/python -W ignore benchmarks/local.py
 	$(VENV)/bin/python benchmarks/sparse.py
@@ -51,6 +60,10 @@ $(BENCH_READY): $(READY)
 
 $(DOCS_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
+$(RELEASE_READY): $(READY)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
 	touch $@
 
 clean:
