@@ -39,7 +39,8 @@ numpydoc_show_class_members = False
 numpydoc_use_plots = True
 numpydoc_xref_param_type = False
 plot_formats = [("svg", 100)]
-plot_html_show_formats = plot_html_show_source_link = plot_include_source = False
+plot_html_show_formats = plot_html_show_source_link = False
+plot_include_source = True
 plot_rcparams = {"svg.fonttype": "none", "text.parse_math": False}
 plot_apply_rcparams = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

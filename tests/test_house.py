@@ -23,7 +23,7 @@ LAYERS = [
     ("columns", "selector", "baselines", "spark", "plot", "report", "outputs", "flags", "cli"),
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-UPWARD = {("result", "report")}  # a notebook asks the result itself for its page
+UPWARD = {("result", "report"), ("explain", "report")}  # a notebook asks them themselves for a page
 
 
 def modules():

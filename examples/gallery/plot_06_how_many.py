@@ -24,24 +24,21 @@ many = belief.select(X, y, 40, random_state=0)
 print(f"auto selects {len(auto.selected)}, of {len({j % 10 for j in auto.selected if j < 20})} different signals")
 
 # %%
-# The score at which each of the first 40 was selected. Where it falls to what noise has, features add nothing.
+# Above, the score at which each of the first 40 was selected: where it falls to what noise has, features add nothing.
+# Below, what five nearest neighbours make of the first n: they gain until about there, and lose with noise. (The
+# features were selected on all rows, so the level of these scores is a little too good; their shape is what counts.)
+tried = [1, 2, 3, 5, 8, 10, 12, 15, 20, 30, 40]
+accuracy = [cross_val_score(KNeighborsClassifier(), X[:, many.selected[:n]], y, cv=5).mean() for n in tried]
+
 figure, (top, below) = plt.subplots(2, 1, figsize=(7, 6), sharex=True, layout="constrained")
-rank = np.arange(1, 41)
-doubtful = many.q_value[many.selected] > 0.05
+rank, doubtful = np.arange(1, 41), many.q_value[many.selected] > 0.05
 top.bar(rank[~doubtful], many.scores[~doubtful], color="#17487a", label="told from noise")
 top.bar(rank[doubtful], many.scores[doubtful], color="#c9d0d7", label="not")
 top.set(ylabel="score")
 top.legend(frameon=False)
-
-# %%
-# What five nearest neighbours make of the first n: they gain until about there, and lose with noise. (The features were
-# selected on all rows, so the level of these scores is a little too good; their shape is what we look at.)
-tried = [1, 2, 3, 5, 8, 10, 12, 15, 20, 30, 40]
-accuracy = [cross_val_score(KNeighborsClassifier(), X[:, many.selected[:n]], y, cv=5).mean() for n in tried]
 below.plot(tried, accuracy, "o-", color="#cc6a1f")
 below.set(xlabel="features", ylabel="accuracy of 5 neighbours")
 for ax in (top, below):
     ax.axvline(len(auto.selected) + 0.5, color="#7f8a96", linestyle=(0, (4, 3)))
     ax.spines[["top", "right"]].set_visible(False)
 below.text(len(auto.selected) + 1, min(accuracy), '"auto" stops here', va="bottom")
-figure

@@ -28,6 +28,11 @@ class Explanation(list[Line]):
         widths = [max(len(line[i]) for line in lines) for i in range(len(known))]
         return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
+    def _repr_html_(self) -> str | None:
+        from belief.report.compact import small_table
+
+        return small_table(self)
+
 
 def _cell(line: Line, name: str) -> str:
     value = line[name]

@@ -31,6 +31,7 @@ from belief.report.canvas import (
     quiet,
     say,
 )
+from belief.report.drawings import distribution, how_many
 from belief.report.groups import LEVEL, groups_of
 from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, seconds, short
 from belief.result import Result
@@ -38,7 +39,7 @@ from belief.result import Result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ranking", "redundancy", "relevance_redundancy", "settling", "timings"]
+__all__ = ["distribution", "how_many", "ranking", "redundancy", "relevance_redundancy", "settling", "timings"]
 
 TOP = 30  # features in one picture
 LETTERS = 28  # of a name

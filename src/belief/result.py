@@ -12,6 +12,7 @@ import numpy as np
 from belief.explain import Explanation, explained
 from belief.method.arrays import Array
 from belief.method.outcome import Outcome
+from belief.method.portraits import Portrait
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import above_noise, z_of
@@ -61,6 +62,14 @@ def _settings_in(saved: dict[str, Any], values: Mapping[str, Any]) -> dict[str, 
     defaults = Settings().as_dict()
     now, strange = modern(saved, defaults)
     return {**filled(now, defaults), **{name: saved[name] for name in strange}}
+
+
+def _portraits_in(saved: list[dict[str, Any]], values: Mapping[str, Any]) -> list[Portrait]:
+    return [Portrait(**each) for each in saved]
+
+
+def _portraits(portraits: list[Portrait]) -> list[dict[str, Any]]:
+    return [dict(vars(each)) for each in portraits]
 
 
 def _unknown(values: Mapping[str, Any]) -> Array:
@@ -134,6 +143,9 @@ class Result:
     stopped : str
         Why the sample grew no more: "settled", a larger one would select the same; "level", it would find little more;
         "limit", it would take too long; "all rows", there are no more; "as asked for".
+    portraits : list
+        How the selected features, the first 100 of them, are distributed in the sampled rows of each class, or of each
+        fifth of a numeric target: for `belief.plot.distribution` and the report. Empty in results of older versions.
     settings : dict
         The settings of the run.
     feature_names : sequence of str
@@ -184,6 +196,7 @@ class Result:
     settings: dict[str, Any] = kept(read=_settings_in)
     feature_names: Sequence[str] = kept(read=_names_in, write=_names)
     timings: dict[str, float] = kept(default_factory=dict)
+    portraits: list[Portrait] = kept(read=_portraits_in, write=_portraits, default_factory=list)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -317,4 +330,5 @@ def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) 
         settings=settings,
         feature_names=names,
         timings=outcome.timings,
+        portraits=outcome.portraits,
     )

@@ -62,6 +62,10 @@ class TableStream:
         if not labels.n_rows:
             raise ValueError(f"{self.files.first}: has no rows.")
 
+    def levels(self, j: int) -> dict[float, str]:
+        """What the codes of a feature stand for."""
+        return self._columns.levels(j)
+
     def again(self) -> Iterator[Any]:
         for batch in ahead(self.files.batches(self.names)):
             if len(batch):
@@ -86,6 +90,10 @@ class LibsvmStream:
         for X, y in ahead(read_libsvm(self._paths, **self._shape)):
             labels.add(y)
             yield X
+
+    def levels(self, j: int) -> dict[float, str]:
+        """Numbers are their own names."""
+        return {}
 
     def again(self) -> Iterator[csr_array]:
         return (X for X, _ in ahead(read_libsvm(self._paths, **self._shape)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,11 @@ class Table:
     source: Source | SparseSource
     names: list[str] | None
     discrete: Array
+    books: Sequence[Mapping[Any, float]] = ()  # the code of each category of each feature, where there are any
+
+    def levels(self, j: int) -> dict[float, str]:
+        """What the codes of a feature stand for."""
+        return {code: str(c) for c, code in (self.books[j].items() if len(self.books) else ())}
 
 
 def open_table(X: Any, discrete_features: Any = "auto") -> Table:
@@ -42,11 +47,11 @@ def open_table(X: Any, discrete_features: Any = "auto") -> Table:
         opened = _open_frames(frames)  # type: ignore[arg-type]
     else:
         opened = _open_arrays([_array(block) for block in blocks])
-    sources, names, found = opened
+    sources, names, found, books = opened
     discrete = found | discrete_mask(discrete_features, names, len(found))
     for source in sources:
         _refuse_long_codes(source, discrete, names)
-    return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete)
+    return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete, books)
 
 
 def split_label(X: Any, label: str) -> tuple[Any, Any]:
@@ -190,21 +195,24 @@ def refuse_width(width: int, first: int, i: int) -> None:
         raise ValueError(f"The blocks of X differ: block 0 has {first} columns, block {i} has {width}.")
 
 
-def _open_arrays(arrays: list[Array]) -> tuple[list[Source], list[str] | None, Array]:
+Opened = tuple[list[Source], list[str] | None, Array, Sequence[Mapping[Any, float]]]
+
+
+def _open_arrays(arrays: list[Array]) -> Opened:
     width = arrays[0].shape[1]
     for i, X in enumerate(arrays):
         refuse_width(X.shape[1], width, i)
     if any(X.dtype.kind in "OUS" for X in arrays):
         coded = [_Column(f"column {j}", [_from_objects(X[:, j], f"column {j}") for X in arrays]) for j in range(width)]
-        return _columns(coded, len(arrays)), None, np.array([c.discrete for c in coded])
+        return _columns(coded, len(arrays), None)
     discrete = np.full(width, all(X.dtype.kind == "b" for X in arrays))
-    return [ArraySource(X) for X in arrays], None, discrete
+    return [ArraySource(X) for X in arrays], None, discrete, ()
 
 
 # --- DataFrames ---
 
 
-def _open_frames(frames: list[nw.DataFrame[Any]]) -> tuple[list[Source], list[str] | None, Array]:
+def _open_frames(frames: list[nw.DataFrame[Any]]) -> Opened:
     names = [str(name) for name in frames[0].columns]
     refuse_shape((sum(len(f) for f in frames), len(names)))
     for i, frame in enumerate(frames):
@@ -214,11 +222,11 @@ def _open_frames(frames: list[nw.DataFrame[Any]]) -> tuple[list[Source], list[st
             raise ValueError(f"The blocks of X differ: block {i} and block 0 do not agree on the columns ({odd!r}).")
     whole = [_one_array(frame) for frame in frames]
     if all(X is not None for X in whole):
-        return [ArraySource(X) for X in whole], names, np.zeros(len(names), bool)  # type: ignore[arg-type]
+        return [ArraySource(X) for X in whole], names, np.zeros(len(names), bool), ()  # type: ignore[arg-type]
     columns = [
         _Column(f"column {name!r}", [_from_series(frame[:, j]) for frame in frames]) for j, name in enumerate(names)
     ]
-    return _columns(columns, len(frames)), names, np.array([c.discrete for c in columns])
+    return _columns(columns, len(frames), names)
 
 
 def _one_array(frame: nw.DataFrame[Any]) -> Array | None:
@@ -244,8 +252,9 @@ class _Column:
             blocks = [_nothing(x, known) for x, known in blocks]
             if any(categories is None for _, categories in blocks):
                 raise ValueError(f"{name} holds numbers in one block of X and categories in another; make them alike.")
-        book = {c: float(i) for i, c in enumerate(sorted({c for _, known in blocks for c in known or ()}, key=str))}
-        self.blocks = [_recode(codes, categories, book) for codes, categories in blocks]
+        every = sorted({c for _, known in blocks for c in known or ()}, key=str)
+        self.book = {c: float(i) for i, c in enumerate(every)}
+        self.blocks = [_recode(codes, categories, self.book) for codes, categories in blocks]
 
 
 def _nothing(values: Array, categories: list[Any] | None) -> Coded:
@@ -262,8 +271,9 @@ def _recode(values: Array, categories: list[Any] | None, book: dict[Any, float])
     return few[values]  # -1 is the last: missing
 
 
-def _columns(columns: Sequence[_Column], n_blocks: int) -> list[Source]:
-    return [ColumnSource([column.blocks[i] for column in columns]) for i in range(n_blocks)]
+def _columns(columns: Sequence[_Column], n_blocks: int, names: list[str] | None) -> Opened:
+    sources: list[Source] = [ColumnSource([column.blocks[i] for column in columns]) for i in range(n_blocks)]
+    return sources, names, np.array([c.discrete for c in columns]), [c.book for c in columns]
 
 
 def _from_series(series: nw.Series[Any]) -> Coded:
