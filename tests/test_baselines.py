@@ -36,7 +36,7 @@ from belief.baselines.mrmr import as_codes
 
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
-@parametrize_with_checks([Relief(), ReliefF(), RReliefF(), MRMR()], xfail_strict=True)
+@parametrize_with_checks([Relief(), ReliefF(), RReliefF(), MRMR()])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

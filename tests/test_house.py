@@ -18,12 +18,12 @@ LAYERS = [
     ("kernels", "checkpoint", "cores", "older"),
     ("data",),
     ("engines",),
-    ("explain", "result", "checks", "given", "api", "frames"),
+    ("explain", "saved", "result", "checks", "given", "api", "frames"),
     ("datasets",),
     ("columns", "selector", "baselines", "spark", "plot", "report", "outputs", "flags", "streams", "usage", "cli"),
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-UPWARD = {("result", "report")}  # a notebook asks the result itself for its page
+UPWARD = {("result", "report"), ("explain", "report")}  # a notebook asks them themselves for a page
 
 
 def modules():

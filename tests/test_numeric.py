@@ -452,7 +452,7 @@ def test_labels_in_blocks_decide_together():
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
 @pytest.mark.filterwarnings("ignore:.*copies of the row itself:UserWarning")  # or columns of few values
-@parametrize_with_checks([BeliefSelector(task="regression"), BeliefSelector(task="classification")], xfail_strict=True)
+@parametrize_with_checks([BeliefSelector(task="regression"), BeliefSelector(task="classification")])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -23,7 +23,7 @@ PUBLIC = {
                         "epsilon_like", "kddb_like", "led", "load", "madelon", "names", "parity3plus3", "sd",
                         "url_like", "xor100"},
     "belief.extras": {"MissingExtraError"},
-    "belief.plot": {"ranking", "redundancy", "relevance_redundancy", "settling", "timings"},
+    "belief.plot": {"distribution", "how_many", "ranking", "redundancy", "relevance_redundancy", "settling", "timings"},
     "belief.progress": {"Progress"},
     "belief.report": {"render"},
     "belief.spark": {"BeliefSelector", "BeliefSelectorModel"},

@@ -27,7 +27,7 @@ from matplotlib.image import imread  # noqa: E402
 
 OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
 NASTY = '</script><b>$x$&"'
-SECTIONS = ["ranking", "relevance", "redundancy", "left", "settling", "run", "timings"]
+SECTIONS = ["ranking", "how_many", "portraits", "relevance", "redundancy", "left", "all", "settling", "run", "timings"]
 
 
 def select(n=6, n_features=12, names=(), classes=("no", "yes"), **settings):
@@ -354,7 +354,7 @@ def test_the_page_fits_and_its_pictures_take_its_colours(visit, width, scheme):
     page = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     shown = page.locator("figure svg:visible")
-    assert shown.count() == 5
+    assert shown.count() == 6
     ink, paper = page.evaluate(
         "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
     )
@@ -421,7 +421,7 @@ def test_a_name_like_markup_shows_as_text(visit):
 def test_without_scripts_all_can_be_read(visit):
     page = visit(java_script_enabled=False)
     assert len(column(page, 2)) == 6
-    assert page.locator("figure svg:visible").count() == 5
+    assert page.locator("figure svg:visible").count() == 6
     assert page.locator("input").count() == 0
 
 

@@ -20,7 +20,7 @@ from belief import BeliefSelector
 
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
-@parametrize_with_checks([BeliefSelector()], xfail_strict=True)
+@parametrize_with_checks([BeliefSelector()])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -9,7 +9,6 @@ The public names are those in `__all__`, here and in the modules named here; the
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from belief.lazy import lazily
@@ -37,10 +36,7 @@ __all__ = [
     "spark",
 ]
 
-try:
-    __version__ = version("belief-fs")
-except PackageNotFoundError:  # run from a source tree that is not installed
-    __version__ = "0.0.0"
+__version__ = "0.1.0"  # here and nowhere else: pyproject.toml reads it
 
 _MODULES = ("baselines", "data", "datasets", "extras", "plot", "progress", "report", "spark")
 _HOMES = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from belief.checkpoint import Checkpoint
@@ -22,9 +23,11 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
 from belief.progress import Callback, Reporter
-from belief.result import Numbered, Result, result_of
+from belief.result import Result, result_of
+from belief.saved import Numbered
 
 WORKING_MEMORY = 1024  # MiB beside the data
+Levels = Callable[[int], Mapping[float, str] | None]  # of a feature, what its codes stand for; None: nobody knows
 
 
 def select(
@@ -145,27 +148,27 @@ def select(
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, chosen.sample_of)
     X, y, numbered = take_columns(X, y, columns, discrete_features, task)
-    engine, names = open_engine(X, y, discrete_features, resources, notes, task)
+    engine, names, levels = open_engine(X, y, discrete_features, resources, notes, task)
     names = names or numbered
     with reporter, engine:
-        return run(engine, chosen, names, working_memory, reporter, notes)
+        return run(engine, chosen, names, working_memory, reporter, notes, levels)
 
 
 def open_engine(
     X: Any, y: Any, discrete_features: Any, resources: Resources, notes: Notes | None, task: str = "auto"
-) -> tuple[Engine, list[str] | None]:
-    """The engine for rows in memory or in files, and the names of the features."""
+) -> tuple[Engine, list[str] | None, Levels]:
+    """The engine for rows in memory or in files, the names of the features, and what the codes of one stand for."""
     if isinstance(X, TableStream | LibsvmStream):
         name = f"column {X.label!r}" if isinstance(X, TableStream) else "The first column"
-        return StreamEngine(X, name, resources, notes, task), X.names
+        return StreamEngine(X, name, resources, notes, task), X.names, X.levels
     table = open_table(X, discrete_features)
     target, targets = read_target(y, table.source.n_rows, task)
-    return table_engine(table.source, target, targets, table.discrete, resources), table.names
+    return table_engine(table.source, target, targets, table.discrete, resources), table.names, table.levels
 
 
 def run(
     engine: Engine, settings: Settings, names: Sequence[str] | None, working_memory: int, reporter: Reporter,
-    notes: Notes | None = None,
+    notes: Notes | None = None, levels: Levels = lambda j: None,
 ) -> Result:  # fmt: skip
     """Run the method on an engine."""
 
@@ -174,6 +177,7 @@ def run(
         check_values(summary, names or Numbered(engine.n_features))
 
     outcome = belief(engine, settings, check, reporter.phase, notes)
+    outcome = replace(outcome, portraits=[each.named(levels(each.feature)) for each in outcome.portraits])
     return result_of(outcome, outcome.target.adapt(settings).as_dict(), names or Numbered(engine.n_features))
 
 

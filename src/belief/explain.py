@@ -30,7 +30,12 @@ class Explanation(list[Line]):
         return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """For notebooks: with bars where Jinja2 is installed."""
+        from belief.report.compact import small_table
+
+        return small_table(self) or self._plain_html()
+
+    def _plain_html(self) -> str:
         head, *rest = self._table()
         lines = [_html("th", head), *(_html("td", line) for line in rest)]
         return f"<table><thead>{lines[0]}</thead><tbody>{''.join(lines[1:])}</tbody></table>"

@@ -24,6 +24,12 @@ class MissingExtraError(ModuleNotFoundError, ValueError):
     """A library that is an extra of this package is not installed; the message has the line that installs it.
 
     It is a ValueError too: what was asked for cannot be done here, and the command line says so in one line.
+
+    Examples
+    --------
+    >>> import belief
+    >>> issubclass(belief.extras.MissingExtraError, ImportError)
+    True
     """
 
 

@@ -31,6 +31,7 @@ from belief.report.canvas import (
     quiet,
     say,
 )
+from belief.report.drawings import distribution, how_many
 from belief.report.groups import LEVEL, groups_of
 from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, seconds, told_apart
 from belief.result import Result
@@ -38,7 +39,7 @@ from belief.result import Result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ranking", "redundancy", "relevance_redundancy", "settling", "timings"]
+__all__ = ["distribution", "how_many", "ranking", "redundancy", "relevance_redundancy", "settling", "timings"]
 
 TOP = 30  # features in one picture
 LETTERS = 28  # of a name
@@ -62,6 +63,13 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: 
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.ranking(result)
     """
     lines = result.explain()[: min(top, len(result.selected))]
     place = np.arange(len(lines))
@@ -104,6 +112,13 @@ def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = T
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.relevance_redundancy(result)
     """
     lines, n = result.explain(), len(result.selected)
     taken, left = lines[:n][:top], lines[n:][:top]
@@ -147,6 +162,13 @@ def redundancy(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.redundancy(result)
     """
     n, agrees = min(top, len(result.selected)), result.settings["redundancy"] == "agreement"
     with drawing(ax, height(n, 0.24) + 0.8) as ax:
@@ -187,6 +209,13 @@ def settling(result: Result, ax: Axes | None = None, *, top: int = TOP, letters:
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.settling(result)
     """
     n = min(top, len(result.selected))
     with drawing(ax, height(n)) as ax:
@@ -222,6 +251,13 @@ def timings(result: Result, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.timings(result)
     """
     phases, took = list(result.timings), list(result.timings.values())
     with drawing(ax, height(len(phases))) as ax:

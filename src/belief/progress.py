@@ -29,6 +29,14 @@ class Progress:
 
     `total` is 0 where it is not known, as when a file is first read; `seconds` count from the beginning of the phase or
     of this part of it. The last phase is "finished", or "stopped" after an error.
+
+    Examples
+    --------
+    >>> import belief
+    >>> told = []
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", callback=told.append, random_state=0)
+    >>> told[0].phase, told[-1].phase
+    ('describe', 'finished')
     """
 
     phase: str

@@ -9,94 +9,22 @@ from typing import Any, Self
 
 import numpy as np
 
+from belief import saved
 from belief.explain import Explanation, explained
 from belief.method.arrays import Array
 from belief.method.confidence import Null
 from belief.method.outcome import Outcome
+from belief.method.portraits import Portrait
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
-from belief.method.settings import Settings, did_you_mean
-from belief.method.targets import CLASSIFICATION, REGRESSION
-from belief.older import filled, modern
+from belief.method.settings import did_you_mean
+from belief.method.targets import CLASSIFICATION
 from belief.records import array, from_plain, kept, seconds, to_plain, whole, word
 from belief.terminal import shown
 
 STOPPED = ("settled", "level", "limit", "all rows", "as asked for")  # why a sample grew no more
 EACH, TAKEN = ("weights",), ("selected",)  # as long as these
-
-
-class Numbered(Sequence[str]):
-    """The names x0, x1, ... of features that came without: made when asked for, since there may be millions."""
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [self[j] for j in range(*i.indices(self._n))]
-        if not -self._n <= i < self._n:
-            raise IndexError(i)
-        return f"x{int(i) % self._n}"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    def __repr__(self) -> str:
-        return f"Numbered({self._n})"
-
-
-def _classes(classes: Array) -> list[Any]:
-    return [c if isinstance(c, str | int | float) else str(c) for c in classes.tolist()]
-
-
-def _names_in(names: Any, values: Mapping[str, Any]) -> Sequence[str]:
-    F = len(values["weights"])
-    if names is None:
-        return Numbered(F)
-    if not isinstance(names, list | tuple) or len(names) != F or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"not {F} names")
-    return names
-
-
-def _names(names: Sequence[str]) -> Sequence[str] | None:
-    return None if isinstance(names, Numbered) else names
-
-
-def _settings_in(saved: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by today's names; one that has none stays as it is, since it tells what was done."""
-    defaults = Settings().as_dict()
-    now, strange = modern(saved, defaults)
-    now = filled(now, defaults)
-    Settings(**now)
-    return {**now, **{name: saved[name] for name in strange}}
-
-
-def _task_in(task: Any, values: Mapping[str, Any]) -> str:
-    """Classes have names, and numbers have quantiles."""
-    known = {CLASSIFICATION: values["classes"], REGRESSION: values.get("quantiles")}
-    if not known[task]:
-        raise ValueError(task)
-    return str(task)
-
-
-def _unknown(values: Mapping[str, Any]) -> Array:
-    """Of every feature, where an older version did not find out."""
-    return np.full(len(values["weights"]), np.nan)
-
-
-def _neighbours(values: Mapping[str, Any]) -> int:
-    """K, as older versions took it."""
-    k, pooled = values["settings"]["n_neighbors"], values["settings"]["neighborhood"] == "pooled"
-    return int(k) * (len(values["classes"]) if pooled else 1)
-
-
-def _stopped(values: Mapping[str, Any]) -> str:
-    """Older versions never let the sample grow."""
-    return "all rows" if values["sample_size"] == values["n_rows"] else "as asked for"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -154,21 +82,36 @@ class Result:
     stopped : str
         Why the sample grew no more: "settled", a larger one would select the same; "level", it would find little more;
         "limit", it would take too long; "all rows", there are no more; "as asked for".
+    portraits : list
+        How the selected features, the first 100 of them, are distributed in the sampled rows of each class, or of each
+        fifth of a numeric target: for `belief.plot.distribution` and the report. Empty in results of older versions.
     settings : dict
         The settings of the run.
     feature_names : sequence of str
         x0, x1, ... where the table had none.
     timings : dict
         Seconds by phase.
+
+    Examples
+    --------
+    >>> import belief, pandas as pd
+    >>> table = pd.read_csv(belief.datasets.CHURN)
+    >>> result = belief.select(table, label="left", n_features_to_select=4, random_state=0)
+    >>> result
+    <belief.Result: 4 of 12 features selected: support_calls, contract, tenure_days, monthly_fee>
+    >>> print(result.explain("tenure_months")[0]["why"])
+    left: repeats 'tenure_days' at 0.98: keeps 2 % of its relevance
+    >>> belief.Result.from_dict(result.to_dict()).selected_names == result.selected_names
+    True
     """
 
     weights: Array = array(float)
-    se: Array = array(float, EACH, gaps=True, since=2, older=_unknown)
+    se: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
     noise: Array = array(float, EACH, since=2, older=lambda values: np.zeros(len(values["weights"])))
     noise_spread: Array = array(float, EACH, since=2, older=lambda values: np.zeros(len(values["weights"])))
-    p_value: Array = array(float, EACH, gaps=True, since=2, older=_unknown)
-    q_value: Array = array(float, EACH, gaps=True, since=2, older=_unknown)
-    alone_p: Array = array(float, EACH, gaps=True, since=2, older=_unknown)
+    p_value: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
+    q_value: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
+    alone_p: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
     selected: Array = array(np.int64, of="weights")
     scores: Array = array(float, TAKEN)
     relevance: Array = array(float, EACH)
@@ -179,21 +122,24 @@ class Result:
     watched_redundancy: Array = array(float, ("selected", "watched"))
     history: Array = array(np.int64, (None, None), of="weights", least=-1)
     constant: Array = array(np.int64, of="weights")
-    task: str = kept(read=_task_in, since=2, older=lambda values: CLASSIFICATION)
-    classes: Array = array(write=_classes)
+    task: str = kept(read=saved.task_in, since=2, older=lambda values: CLASSIFICATION)
+    classes: Array = array(write=saved.plain_classes)
     priors: Array = array(float, ("classes",))
     quantiles: Array = array(float, since=2, older=lambda values: np.zeros(0))
     n_rows: int = whole(1)
     sample_size: int = whole(1)
-    n_neighbors: int = whole(0, since=2, older=_neighbours)
+    n_neighbors: int = whole(0, since=2, older=saved.neighbours)
     partner: Array = array(
         np.int64, TAKEN, of="weights", least=-1, since=2, older=lambda values: np.full(len(values["selected"]), -1)
     )
     partner_share: Array = array(float, TAKEN, since=2, older=lambda values: np.zeros(len(values["selected"])))
-    stopped: str = word(STOPPED, since=2, older=_stopped)
+    stopped: str = word(STOPPED, since=2, older=saved.stopped)
     seed: int = whole()
-    settings: dict[str, Any] = kept(read=_settings_in)
-    feature_names: Sequence[str] = kept(read=_names_in, write=_names)
+    portraits: list[Portrait] = kept(
+        read=saved.portraits_in, write=saved.plain_portraits, since=2, older=lambda values: []
+    )
+    settings: dict[str, Any] = kept(read=saved.settings_in)
+    feature_names: Sequence[str] = kept(read=saved.names_in, write=saved.plain_names)
     timings: dict[str, float] = kept(read=seconds, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -329,4 +275,5 @@ def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) 
         settings=settings,
         feature_names=names,
         timings=outcome.timings,
+        portraits=outcome.portraits,
     )

@@ -73,15 +73,15 @@ class BeliefSelector(ColumnSelector):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_features_in_,)
+    weights_ : ndarray of shape (n_features,)
         w, the relevance of each feature.
     selected_ : ndarray of int
         The selected features, in order of selection.
     scores_ : ndarray
         J of each of them when it was selected.
-    support_ : ndarray of bool of shape (n_features_in_,)
+    support_ : ndarray of bool of shape (n_features,)
         Which features were selected.
-    ranking_ : ndarray of int of shape (n_features_in_,)
+    ranking_ : ndarray of int of shape (n_features,)
         The rank of every feature from 1: the selected in their order, then the others by falling weight.
     classes_ : ndarray
         The classes, sorted; none where y holds numbers.

@@ -16,7 +16,7 @@ from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
-from belief.result import Numbered
+from belief.saved import Numbered
 
 
 def checks(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary, Target], None]:

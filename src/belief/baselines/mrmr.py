@@ -51,6 +51,15 @@ def mrmr(relevance: Array, redundancy_of: Callable[[int], Array], n: int, form: 
     -------
     Selection
         The features in order of selection, and the score of each when it was selected.
+
+    Examples
+    --------
+    >>> import belief, numpy as np
+    >>> relevance = np.array([0.9, 0.8, 0.3])
+    >>> repeated = np.array([[1.0, 0.7, 0.0], [0.7, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> found = belief.baselines.mrmr(relevance, lambda j: repeated[j], 2)
+    >>> found.selected, found.scores
+    (array([0, 2]), array([0.9, 0.3]))
     """
     left = np.isfinite(relevance)
     total = np.zeros(len(relevance))
@@ -103,15 +112,15 @@ class MRMR(Baseline):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_features_in_,)
+    weights_ : ndarray of shape (n_features,)
         The relevance of each feature: its mutual information with the class, in nats.
     selected_ : ndarray of int
         The selected features, in order of selection.
     scores_ : ndarray
         Relevance less, or over, mean redundancy of each of them when it was selected; of the first, its relevance.
-    support_ : ndarray of bool of shape (n_features_in_,)
+    support_ : ndarray of bool of shape (n_features,)
         Which features were selected.
-    ranking_ : ndarray of int of shape (n_features_in_,)
+    ranking_ : ndarray of int of shape (n_features,)
         The rank of every feature from 1: the selected in their order, then the others by falling relevance.
     classes_ : ndarray
         The classes, sorted.

@@ -52,15 +52,15 @@ class RReliefF(Baseline):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_features_in_,)
+    weights_ : ndarray of shape (n_features,)
         W of each feature, from -1 to 1.
     selected_ : ndarray of int
         The selected features, the largest weight first.
     scores_ : ndarray
         Their weights.
-    support_ : ndarray of bool of shape (n_features_in_,)
+    support_ : ndarray of bool of shape (n_features,)
         Which features were selected.
-    ranking_ : ndarray of int of shape (n_features_in_,)
+    ranking_ : ndarray of int of shape (n_features,)
         The rank of every feature from 1, by falling weight; constant features come last.
     n_features_in_ : int
     feature_names_in_ : ndarray of str

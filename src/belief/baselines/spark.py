@@ -34,7 +34,7 @@ from belief.method.relevance import by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
-from belief.result import Numbered
+from belief.saved import Numbered
 
 CUT_ROWS, CUT_BYTES = 10_000, 2**28  # of the sample whose quantiles are the cuts
 TABLE_BYTES = 2**30  # of all contingency tables with one feature
@@ -99,6 +99,15 @@ def mrmr_frame(
     The cuts are the quantiles of a sample of 10,000 rows (fewer where there are more than 3,300 features); a table of
     no more rows is cut, and its features are selected, exactly as `belief.baselines.MRMR` does it. Vectors that are
     mostly sparse are not cut: a value is 0 or it is not, whatever `bins` and `discrete_features` say.
+
+    Examples
+    --------
+    >>> import belief
+    >>> df = spark.read.csv(str(belief.datasets.CHURN), header=True, inferSchema=True)  # doctest: +SKIP
+    >>> names = [name for name in df.columns if name != "left"]  # doctest: +SKIP
+    >>> found = belief.baselines.mrmr_frame(df, features=names, label="left", n=3)  # doctest: +SKIP
+    >>> found.selected_names  # doctest: +SKIP
+    ['tenure_days', 'contract', 'support_calls']
     """
     settings = checked_settings(MRMR(n, form=form, bins=bins))
     given = open_frame(df, features, label, discrete_features)
@@ -157,6 +166,15 @@ def relieff_frame(
     See Also
     --------
     belief.baselines.ReliefF : the same on one machine, which gives the same weights.
+
+    Examples
+    --------
+    >>> import belief
+    >>> df = spark.read.csv(str(belief.datasets.CHURN), header=True, inferSchema=True)  # doctest: +SKIP
+    >>> names = [name for name in df.columns if name != "left"]  # doctest: +SKIP
+    >>> found = belief.baselines.relieff_frame(df, features=names, label="left", n=3, random_state=0)  # doctest: +SKIP
+    >>> found.selected_names  # doctest: +SKIP
+    ['contract', 'tenure_months', 'tenure_days']
     """
     settings = Settings(
         n_features_to_select=n, n_neighbors=n_neighbors, sample_size=sample_size, random_state=random_state,

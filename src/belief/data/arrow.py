@@ -69,6 +69,10 @@ class Columns:
             if isinstance(coder, Categories) and not is_name:
                 warn_of_text(f"Column {coder.name!r}", coder.texts, n_rows)
 
+    def levels(self, j: int) -> dict[float, str]:
+        """What the codes of a feature stand for, of strings that have been read."""
+        return self._coders[j].levels()
+
     def block(self, batch: Any, run: Callable[..., Iterable[None]] = map) -> Array:
         """The rows of a batch: floats in C order, NaN where a value is missing; filled by `run`, a map."""
         out = np.empty((len(batch), len(self._coders)), self._dtype)
@@ -120,6 +124,9 @@ class Numbers:
             column = column.cast(pa.from_numpy_dtype(self.dtype), safe=False)
         return as_float(as_numpy(column))
 
+    def levels(self) -> dict[float, str]:
+        return {}  # a number is its own name
+
 
 class Booleans:
     """A column of yes and no."""
@@ -131,6 +138,9 @@ class Booleans:
 
     def __call__(self, column: Any) -> Array:
         return as_numpy(column.cast(pyarrow().float32()))
+
+    def levels(self) -> dict[float, str]:
+        return {0.0: "False", 1.0: "True"}
 
 
 class Categories:
@@ -158,6 +168,9 @@ class Categories:
             )
         return np.array([*known, np.nan], self.dtype)[codes]  # -1 is the last: missing
 
+    def levels(self) -> dict[float, str]:
+        return {code: str(value) for value, code in self._book.items()}
+
     def _code(self, value: Any) -> float:
         return self._book.setdefault(value, float(len(self._book)))
 
@@ -172,6 +185,9 @@ class Nothing:
 
     def __call__(self, column: Any) -> Array:
         return np.full(len(column), np.nan, np.float32)
+
+    def levels(self) -> dict[float, str]:
+        return {}
 
 
 Coder = Numbers | Booleans | Categories | Nothing

@@ -30,6 +30,12 @@ class CsvForm:
     header : whether the first line has the names of the columns
     separator : what is between two columns; None: by the ending
     encoding : of the text; None: UTF-8, or what its first bytes say
+
+    Examples
+    --------
+    >>> import belief
+    >>> belief.data.CsvForm(header=False, separator=";")
+    CsvForm(header=False, separator=';', encoding=None)
     """
 
     header: bool = True

@@ -46,6 +46,14 @@ class Wanted:
     discrete : columns of numbers that are only names
     csv : how the text of CSV files is laid out
     task : "regression" where whole numbers in the label of a CSV file may become fractions further down
+
+    Examples
+    --------
+    >>> import belief
+    >>> wanted = belief.data.Wanted(label="left", drop=["age"])
+    >>> stream = belief.data.open_files([belief.datasets.CHURN], wanted)
+    >>> "age" in stream.names
+    False
     """
 
     label: str | None = None
@@ -57,7 +65,26 @@ class Wanted:
 
 
 def open_files(paths: Sequence[Path], wanted: Wanted) -> TableStream | LibsvmStream | tuple[list[Array], Array]:
-    """Open files of one format and the same columns; of NPZ files, the arrays."""
+    """Open files of one format and the same columns; of NPZ files, the arrays.
+
+    Parameters
+    ----------
+    paths : list of Path
+        Files, or folders of files, whose rows follow one another.
+    wanted : Wanted
+        The label, and which columns.
+
+    Returns
+    -------
+    a stream for `belief.select`, which reads it again and again; or a list of blocks and the labels
+
+    Examples
+    --------
+    >>> import belief
+    >>> stream = belief.data.open_files([belief.datasets.CHURN], belief.data.Wanted(label="left"))
+    >>> belief.select(stream, n_features_to_select=2, random_state=0).selected_names
+    ['support_calls', 'contract']
+    """
     kind, files = find_files(paths)
     if kind in ("libsvm", "npz"):
         for option, given in (("drop", wanted.drop), ("keep", wanted.keep)):

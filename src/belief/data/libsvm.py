@@ -85,9 +85,18 @@ def load_libsvm(
     block_bytes: int = 2**25,
     dtype: npt.DTypeLike = np.float32,
 ) -> tuple[list[csr_array], Array]:
-    """Read LIBSVM files into memory as blocks of rows, all of the same width, and the labels of all rows.
+    r"""Read LIBSVM files into memory as blocks of rows, all of the same width, and the labels of all rows.
 
     The parameters are those of `read_libsvm`. The files are read once, and the matrix is never copied.
+
+    Examples
+    --------
+    >>> import belief, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "rows.svm").write_text("1 1:0.5 3:2\n-1 2:1\n")
+    ...     blocks, y = belief.data.load_libsvm([f"{folder}/rows.svm"])
+    >>> blocks[0].toarray().tolist(), y.tolist()
+    ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0])
     """
     files = _files(paths)
     dtype = _check(n_features, zero_based, block_bytes, dtype)

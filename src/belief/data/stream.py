@@ -66,6 +66,10 @@ class TableStream:
             raise ValueError(f"{self.files.first}: has no rows.")
         self._columns.warn_of_text(self._declared, labels.n_rows)
 
+    def levels(self, j: int) -> dict[float, str]:
+        """What the codes of a feature stand for."""
+        return self._columns.levels(j)
+
     def again(self) -> Iterator[Any]:
         for batch in ahead(self.files.batches(self.names)):
             if len(batch):
@@ -95,6 +99,10 @@ class LibsvmStream:
         for X, y in self._blocks():
             labels.add(y)
             yield X
+
+    def levels(self, j: int) -> dict[float, str]:
+        """Numbers are their own names."""
+        return {}
 
     def again(self) -> Iterator[csr_array]:
         return (X for X, _ in self._blocks())

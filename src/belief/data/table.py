@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,11 @@ class Table:
     source: Source | SparseSource
     names: list[str] | None
     discrete: Array
+    books: Sequence[Mapping[Any, float]] = ()  # the code of each category of each feature, where there are any
+
+    def levels(self, j: int) -> dict[float, str]:
+        """What the codes of a feature stand for."""
+        return {code: str(c) for c, code in (self.books[j].items() if len(self.books) else ())}
 
 
 def open_table(X: Any, discrete_features: Any = "auto") -> Table:
@@ -49,10 +54,10 @@ def open_table(X: Any, discrete_features: Any = "auto") -> Table:
     discrete = found | declared
     for column, is_name in zip(columns, declared, strict=False):
         if column.discrete and not is_name:
-            warn_of_text(column.name.capitalize(), column.texts, sum(map(len, column.blocks)))
+            warn_of_text(column.name.capitalize(), column.book, sum(map(len, column.blocks)))
     for source in sources:
         _refuse_long_codes(source, discrete, names)
-    return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete)
+    return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete, [c.book for c in columns])
 
 
 def blocks_of(X: Any) -> Sequence[Any]:
@@ -240,9 +245,9 @@ class _Column:
             blocks = [_nothing(x, known) for x, known in blocks]
             if any(categories is None for _, categories in blocks):
                 raise ValueError(f"{name} holds numbers in one block of X and categories in another; make them alike.")
-        book = {c: float(i) for i, c in enumerate(sorted({c for _, known in blocks for c in known or ()}, key=str))}
-        self.texts = book.keys()
-        self.blocks = [_recode(codes, categories, book) for codes, categories in blocks]
+        every = sorted({c for _, known in blocks for c in known or ()}, key=str)
+        self.book = {c: float(i) for i, c in enumerate(every)}
+        self.blocks = [_recode(codes, categories, self.book) for codes, categories in blocks]
 
 
 Opened = tuple[list[Source], list[str] | None, Array, list[_Column]]  # which are discrete, and columns held apart

@@ -43,6 +43,13 @@ class DenseProblem:
         All blocks, in float32: made at once when first asked for, and kept.
     y : array of int8
         The class of each row, 0 or 1; made with X.
+
+    Examples
+    --------
+    >>> import belief
+    >>> problem = belief.datasets.epsilon_like(1_000, 50, n_informative=5, n_redundant=2, block_rows=400)
+    >>> [len(block) for block in problem.X], problem.relevant
+    ([400, 400, 200], ((18, 3), (23, 34), (36,), (4,), (2,)))
     """
 
     n_rows: int
@@ -104,6 +111,13 @@ def epsilon_like(
     Returns
     -------
     DenseProblem
+
+    Examples
+    --------
+    >>> import belief
+    >>> problem = belief.datasets.epsilon_like(1_000, 50, n_informative=5, n_redundant=2)
+    >>> belief.select(problem.X, problem.y, 3, random_state=0).selected
+    array([18, 23, 36])
     """
     check_counts(n_rows=n_rows, n_features=n_features, n_informative=n_informative, block_rows=block_rows)
     check_counts(least=0, n_redundant=n_redundant, seed=seed)

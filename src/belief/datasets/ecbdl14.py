@@ -68,6 +68,13 @@ def ecbdl14_like(
     Returns
     -------
     DenseProblem
+
+    Examples
+    --------
+    >>> import belief
+    >>> problem = belief.datasets.ecbdl14_like(500)
+    >>> problem.X[0].shape, int(problem.discrete.sum()), len(problem.relevant)
+    ((500, 631), 92, 20)
     """
     check_counts(n_rows=n_rows, n_relevant=n_relevant, repeats=repeats, block_rows=block_rows)
     check_counts(least=_CENTRE + len(_BEYOND), n_positions=n_positions)

@@ -50,6 +50,18 @@ class Dataset:
         The features that repeat a relevant one; None where the truth is not known.
     name : str
         The name it was loaded by.
+
+    Examples
+    --------
+    >>> import belief, numpy as np, pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> pathlib.Path(folder.name, "kais").mkdir()
+    >>> rows = np.random.default_rng(0).integers(0, 2, (8, 7))
+    >>> np.savetxt(pathlib.Path(folder.name, "kais", "Corral.csv"), rows, "%d", ",")
+    >>> data = belief.datasets.load("Corral", folder.name)
+    >>> data.X.shape, data.relevant
+    ((8, 6), ((0,), (1,), (2,), (3,)))
+    >>> folder.cleanup()
     """
 
     X: Any
@@ -84,6 +96,14 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
     ------
     FileNotFoundError
         If the folder does not have the file; the message says which, and what it is part of.
+
+    Examples
+    --------
+    >>> import belief
+    >>> data = belief.datasets.load("covtype_10K", "where/the/files/are")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: the set is not there, and the message says where it is published
     """
     if name not in _ENTRIES:
         raise ValueError(f"There is no data set {name!r}{did_you_mean(name, names())}; there are {', '.join(names())}.")
@@ -96,7 +116,14 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
 
 
 def names() -> list[str]:
-    """The data sets that `load` knows."""
+    """The data sets that `load` knows.
+
+    Examples
+    --------
+    >>> import belief
+    >>> belief.datasets.names()[:3]
+    ['Corral', 'Corral100', 'XOR100']
+    """
     return list(_ENTRIES)
 
 

@@ -48,6 +48,13 @@ class SparseProblem:
         Which columns are nominal: none, since a column of zeros and ones is a number here.
     name : str
         What it is like.
+
+    Examples
+    --------
+    >>> import belief
+    >>> problem = belief.datasets.kddb_like(1_000, 5_000)
+    >>> problem.X[0].shape, problem.informative[:3]
+    ((1000, 5000), array([1539, 4312, 2085]))
     """
 
     X: list[csr_array]
@@ -93,6 +100,14 @@ def url_like(
         The same seed makes the same problem, whatever `block_rows` is.
     block_rows : int
         The rows of a block.
+
+    Examples
+    --------
+    >>> import belief
+    >>> problem = belief.datasets.url_like(2_000, 10_000, n_informative=5)
+    >>> found = belief.select(problem.X, problem.y, 3, random_state=0).selected
+    >>> set(found) <= set(problem.informative)
+    True
     """
     plan = _plan(n_features, nnz_per_row, n_informative, n_real, n_redundant, positive, seed)
     return _make("url-like", n_rows, plan, block_rows)
@@ -113,6 +128,13 @@ def kddb_like(
     """Make a problem like kddb: every value is 1, and 86 % of the rows are positive.
 
     The parameters are those of `url_like`. In full size X takes 4.5 GB.
+
+    Examples
+    --------
+    >>> import belief
+    >>> problem = belief.datasets.kddb_like(2_000, 10_000, n_informative=5)
+    >>> sum(block.nnz for block in problem.X)
+    57818
     """
     plan = _plan(n_features, nnz_per_row, n_informative, n_real, n_redundant, positive, seed)
     return _make("kddb-like", n_rows, plan, block_rows)

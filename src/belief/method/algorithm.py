@@ -28,6 +28,7 @@ from belief.method.null import CHUNK, bias, pair_weights, pull, rates, rates_by_
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import ENOUGH, Partners, partners_of
+from belief.method.portraits import Portrait, portraits_of
 from belief.method.protocols import Engine, Notes, Search
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Evidence, Measure
@@ -67,7 +68,7 @@ def belief(
         outcome = run.select()
         step = run.next_step(outcome)
     run.warn_of_copies()
-    return replace(outcome, stopped=step.reason, partners=run.partners(outcome))
+    return replace(outcome, stopped=step.reason, partners=run.partners(outcome), portraits=run.portraits(outcome))
 
 
 class _Run:
@@ -242,6 +243,13 @@ class _Run:
         with self.clock("confidence"):
             about = (self.engine.rows, self.difference, self.sample.part(few), found, outcome.tally, v, outcome.w)
             return partners_of(selected, *about)
+
+    def portraits(self, outcome: Outcome) -> list[Portrait]:
+        """How the selected features are distributed among the queries."""
+        queries = self.sample.part(slice(0, len(self.found.row)))
+        with self.clock("confidence"):
+            about = queries, self.target, self.summary, self.engine.discrete
+            return portraits_of(outcome.selection.selected, self.engine.rows, *about)
 
     def warn_of_copies(self) -> None:
         """Say so where the nearest rows of a class are mostly copies of the row itself."""

@@ -12,6 +12,7 @@ from belief.method.confidence import Null
 from belief.method.difference import Difference
 from belief.method.partials import Tally
 from belief.method.partners import Partners
+from belief.method.portraits import Portrait
 from belief.method.redundancy.base import Measure
 from belief.method.selection import Selection
 from belief.method.targets import Target
@@ -41,6 +42,7 @@ class Outcome:
     redundancy: Measure | None
     timings: dict[str, float] = field(default_factory=dict)
     partners: Partners = field(default_factory=Partners.none)
+    portraits: list[Portrait] = field(default_factory=list)  # of the selected features
     stopped: str = "as asked for"  # why the sample grew no more
 
     def repeated(self, features: Array) -> Array:

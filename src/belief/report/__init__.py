@@ -23,6 +23,14 @@ def render(result: Result, title: str | None = None) -> str:
     -------
     str
         The page, to be written as UTF-8. It needs matplotlib and Jinja2, the extra `report`.
+
+    Examples
+    --------
+    >>> import belief, pathlib, tempfile
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=4, random_state=0)
+    >>> page = belief.report.render(result, title="Why customers leave")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "report.html").write_text(page, encoding="utf-8")
     """
     from belief.report.content import content_of
     from belief.report.figures import pictures_of

@@ -11,6 +11,7 @@ from belief.explain import Line, is_doubtful
 from belief.method.settings import Settings
 from belief.progress import LABELS
 from belief.report.groups import LEVEL, groups_of
+from belief.report.more import more_of, told_from
 from belief.report.words import clean
 from belief.result import Result
 
@@ -18,9 +19,12 @@ ROWS = 1_000  # of a table; a page with more is no page
 CLASSES = 20
 SECTIONS = {
     "ranking": "The ranking",
+    "how_many": "How many features suffice",
+    "portraits": "How they are distributed",
     "relevance": "Relevance, and how much of it each keeps",
     "redundancy": "Which of the selected agree",
     "left": "What was left out",
+    "all": "All features",
     "settling": "How the ranking settled",
     "run": "What was run",
     "timings": "Timings",
@@ -52,6 +56,7 @@ def content_of(result: Result, title: str | None = None) -> dict[str, Any]:
         "settled": _settled(result),
         "timings": [(LABELS.get(phase, phase), float(s)) for phase, s in result.timings.items()],
     }
+    said |= more_of(result, taken)
     return {**said, "kept_for": _kept_for(said["kept_out"]), "pictures": _pictures(said), "sections": _sections(said)}
 
 
@@ -86,6 +91,7 @@ def _pictures(said: dict[str, Any]) -> list[str]:
     """The pictures there is something to see in."""
     there = {
         "ranking": True,
+        "how_many": said["n_taken"] > 1,
         "relevance_redundancy": said["redundancy"] is not None,
         "redundancy": said["redundancy"] is not None and said["n_taken"] > 1,
         "settling": said["settled"] is not None,
@@ -106,6 +112,7 @@ def run_of(result: Result) -> dict[str, Any]:
         "features": len(result.weights),
         "constant": len(result.constant),
         "classes": len(result.classes),
+        "told": told_from(result),
         "sample": result.sample_size,
         "sampling": result.settings["sampling"],
         "stopped": result.stopped,

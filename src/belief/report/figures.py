@@ -64,6 +64,7 @@ class Picture:
 
 PICTURES = {
     "ranking": Picture(plot.ranking, canvas.height),
+    "how_many": Picture(plot.how_many, lambda n: 3.2, ("top",)),
     "relevance_redundancy": Picture(plot.relevance_redundancy, lambda n: 4.2, ("top",)),
     "redundancy": Picture(plot.redundancy, lambda n: canvas.height(n, 0.22)),
     "settling": Picture(plot.settling, canvas.height),

@@ -11,6 +11,9 @@ NO_REDUNDANCY = "This run ranked by relevance alone (redundancy=None): no redund
 ONE_BATCH = "The sample was taken in one batch, so there is no way to see the ranking settle."
 ONE_FEATURE = "Only one feature was selected: there is no other for it to repeat."
 NO_TIMINGS = "This result has no timings."
+NO_PORTRAITS = "This result has no distributions: it is of an older version."
+ONE_FEATURE_ENOUGH = "Only one feature was selected."
+NO_PORTRAIT = "Of this feature no distribution was kept: it was not selected, or by an older version of belief."
 STOPPED = {  # by Result.stopped
     "settled": "a larger sample would most likely select the same features",
     "level": "a larger sample would find little more",
@@ -89,6 +92,16 @@ def share(x: float) -> str:
     if x in (0, 1):
         return f"{x:.0%}".replace("%", " %")
     return f"{100 * x:.1f} %" if 0.0005 <= x < 0.9995 else ("< 0.1 %" if x < 0.5 else "> 99.9 %")
+
+
+def percent_of(x: float) -> str:
+    """A share in whole per cent."""
+    return f"{100 * x:.0f} %" if x == 0 or 0.005 <= x <= 0.995 or x == 1 else ("< 1 %" if x < 0.5 else "> 99 %")
+
+
+def figure(x: float) -> str:
+    """A number of a table, to as many digits as are read."""
+    return f"{x:,.0f}" if abs(x) >= 1000 and abs(x) < 1e9 else f"{x:.3g}"
 
 
 def seconds(s: float) -> str:

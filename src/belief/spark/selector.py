@@ -59,11 +59,13 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
 
     Examples
     --------
-    >>> from belief.spark import BeliefSelector
-    >>> selector = BeliefSelector(numTopFeatures=20, labelCol="left", outputCol="selected", seed=0)
-    >>> model = selector.fit(df)  # doctest: +SKIP
-    >>> model.explain().show()  # doctest: +SKIP
-    >>> model.transform(df)  # doctest: +SKIP
+    >>> import belief
+    >>> df = spark.read.csv(str(belief.datasets.CHURN), header=True, inferSchema=True)  # doctest: +SKIP
+    >>> names = [name for name in df.columns if name != "left"]  # doctest: +SKIP
+    >>> selector = belief.spark.BeliefSelector(inputCols=names, labelCol="left", seed=0)  # doctest: +SKIP
+    >>> model = selector.setNumTopFeatures(4).fit(df)  # doctest: +SKIP
+    >>> model.explain().select("feature", "rank").first()  # doctest: +SKIP
+    Row(feature='support_calls', rank=1)
     """
 
     __module__ = "belief.spark"  # a saved selector is found again by this name
@@ -114,6 +116,18 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
     `transform` writes the selected features of the vectors in `featuresCol` to `outputCol`, in order of selection, with
     their ML attributes, sparse where they were sparse. Of `inputCols` it keeps the selected ones, and every other
     column of the DataFrame, as they are.
+
+    Examples
+    --------
+    >>> import belief
+    >>> df = spark.read.csv(str(belief.datasets.CHURN), header=True, inferSchema=True)  # doctest: +SKIP
+    >>> names = [name for name in df.columns if name != "left"]  # doctest: +SKIP
+    >>> selector = belief.spark.BeliefSelector(inputCols=names, labelCol="left", seed=0)  # doctest: +SKIP
+    >>> model = selector.setNumTopFeatures(2).fit(df)  # doctest: +SKIP
+    >>> model.selectedNames  # doctest: +SKIP
+    ['support_calls', 'contract']
+    >>> model.transform(df).columns  # doctest: +SKIP
+    ['support_calls', 'contract', 'left']
     """
 
     __module__ = "belief.spark"

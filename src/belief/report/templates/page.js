@@ -5,7 +5,7 @@ for (const table of document.querySelectorAll("table.live")) {
   const rows = Array.from(body.rows);
   const heads = Array.from(table.tHead.rows[0].cells);
   const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
-  const value = (row, column) => row.cells[column].dataset.value;
+  const value = (row, column) => row.cells[column].dataset.value ?? row.cells[column].textContent;
 
   const sort = (column) => {
     const head = heads[column];
@@ -15,7 +15,7 @@ for (const table of document.querySelectorAll("table.live")) {
     heads.forEach((h) => h.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", order);
     const sign = order === "ascending" ? 1 : -1;
-    const compare = head.classList.contains("n") ? (a, b) => a - b : words.compare;
+    const compare = head.classList.contains("n") ? (a, b) => parseFloat(a) - parseFloat(b) : words.compare;
     rows.sort((a, b) => sign * compare(value(a, column), value(b, column)));
     body.append(...rows);
   };

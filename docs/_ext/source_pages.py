@@ -1,0 +1,77 @@
+"""Links from the pages to files of the repository, which work on a git host, work in the site too.
+
+A link to a line of the code leads to a page of the site that shows the file; one to an example, to its page in the
+gallery. Only files that are linked to get a page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path, PurePosixPath
+from posixpath import dirname, join, normpath, relpath
+from typing import Any
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+HOME = Path(__file__).parents[2]
+LINK = re.compile(r"\]\((?P<file>\.\./[^)#\s]+)(?:#L(?P<line>\d+))?\)")
+EXAMPLES = "examples/gallery/"
+
+
+def page_of(path: str) -> str:
+    """The page of the site that shows a file: the gallery's for its examples, one of the code for all others."""
+    if path.startswith(EXAMPLES):
+        return "gallery/" + PurePosixPath(path).stem.replace("README", "index")
+    return f"source/{PurePosixPath(path).with_suffix('')}"
+
+
+def file_of(found: re.Match[str], docname: str) -> str | None:
+    """The file of the repository that a link leads to, None if it is a page of the site."""
+    path = normpath(join("docs", dirname(docname), found["file"]))
+    return None if path.startswith("docs/") else path
+
+
+def rewritten(text: str, docname: str) -> str:
+    """Markdown whose links to files of the repository lead to pages of the site, as seen from the page it becomes."""
+
+    def link(found: re.Match[str]) -> str:
+        path = file_of(found, docname)
+        if path is None:
+            return found[0]
+        line = f"L{found['line']}" if found["line"] else ""
+        return f"](source:{relpath(page_of(path) + '.html', dirname(docname) or '.')}#{line})"
+
+    return LINK.sub(link, text)
+
+
+def read(app: Any, docname: str, content: list[str]) -> None:
+    """Rewrite a page as it is read, and remember the files it links to."""
+    linked = {path for found in LINK.finditer(content[0]) if (path := file_of(found, docname))}
+    shown = {path for path in linked if not path.startswith(EXAMPLES)}
+    app.env.source_pages = getattr(app.env, "source_pages", set()) | shown
+    content[0] = rewritten(content[0], docname)
+
+
+def pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """A page for each file that is linked to."""
+    for path in sorted(app.env.source_pages):
+        yield page_of(path), {"title": path, "body": shown(path)}, "page.html"
+
+
+def shown(path: str) -> str:
+    """A file with an anchor for each line, as a git host has them: L1, L2, ..."""
+    text = (HOME / path).read_text()
+    lines = highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).splitlines()
+    code = "\n".join(f'<span id="L{n}">{line}</span>' for n, line in enumerate(lines, 1))
+    return f'<h1>{escape(path)}</h1><div class="highlight source"><pre tabindex="0">{code}\n</pre></div>'
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Have Sphinx call all this."""
+    app.connect("source-read", read)
+    app.connect("html-collect-pages", pages)
+    return {"version": "1", "parallel_read_safe": False}

@@ -1,0 +1,83 @@
+"""How the site is built: `make docs`, offline, with warnings as errors."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+import belief  # noqa: E402
+
+project, author, copyright = "belief-fs", "the authors of belief-fs", "the authors of belief-fs"
+version = release = belief.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "matplotlib.sphinxext.plot_directive",
+    "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
+    "source_pages",
+]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+templates_path = ["_templates"]
+exclude_patterns = ["_templates"]
+rst_epilog = ".. |C| replace:: \\|C\\|\n.. |Δy| replace:: \\|Δy\\|\n"  # in docstrings these are sizes
+nitpicky = False
+suppress_warnings = ["config.cache"]  # sphinx-gallery's settings hold functions
+
+# --- the pages that can be read on a git host too ---
+myst_heading_anchors = 4  # links such as method.md#6c-how-sure
+myst_url_schemes = {"http": None, "https": None, "mailto": None, "source": "{{path}}{{params}}#{{fragment}}"}
+
+# --- the reference ---
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc says them
+numpydoc_show_class_members = False
+numpydoc_use_plots = True
+numpydoc_xref_param_type = False
+plot_formats = [("svg", 100)]
+plot_html_show_formats = plot_html_show_source_link = False
+plot_include_source = True
+plot_rcparams = {"svg.fonttype": "none", "text.parse_math": False}
+plot_apply_rcparams = True
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# --- the gallery ---
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_\d+_\w+\.py",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "capture_repr": ("_repr_html_", "__repr__"),
+    "matplotlib_animations": False,
+    "download_all_examples": False,
+    "show_memory": False,
+    "write_computation_times": False,  # its page would load scripts from the net
+    "remove_config_comments": True,
+    "plot_gallery": True,
+}
+
+# --- how it looks ---
+html_theme = "pydata_sphinx_theme"
+html_title = "belief-fs"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "search_as_you_type": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"changelog": [], "method": [], "gallery/*": []}

@@ -1,0 +1,62 @@
+"""
+Features that matter only together
+==================================
+
+A column can say nothing by itself and all together with another. Tests of one column at a time cannot see it;
+neighbours can.
+"""
+
+# %%
+# The textbook case: the class is x0 xor x1, beside 97 columns of noise. By themselves (``alone_p``, a χ² test) the two
+# say nothing.
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import belief
+
+problem = belief.datasets.xor100(400)
+result = belief.select(problem.X, problem.y, "auto", discrete_features=problem.discrete, random_state=0)
+print(result.explain())
+
+# %%
+# A real case: all 958 boards with which noughts and crosses can end, and whether crosses has won. Enumerated here, they
+# are the table "tic-tac-toe endgame" of the UCI repository.
+ROWS = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+
+
+def has_won(board, player):
+    return any(all(board[i] == player for i in row) for row in ROWS)
+
+
+def ends(board=" " * 9, player="x"):
+    """All boards with which a game ends that goes on from this one."""
+    if has_won(board, "x") or has_won(board, "o") or " " not in board:
+        return {board}
+    other = "o" if player == "x" else "x"
+    free = [i for i in range(9) if board[i] == " "]
+    return set().union(*(ends(board[:i] + player + board[i + 1 :], other) for i in free))
+
+
+boards = sorted(ends())
+squares = [f"{row} {column}" for row in ("top", "middle", "bottom") for column in ("left", "centre", "right")]
+table = pd.DataFrame([list(board) for board in boards], columns=squares)
+won = np.array([has_won(board, "x") for board in boards])
+result = belief.select(table, won, 9, random_state=0)
+print(f"{len(boards)} boards, crosses won {won.mean():.0%} of them\n")
+print(result.explain())
+
+# %%
+# The squares at the edges say next to nothing alone, and what they say they say with the square across: the report and
+# ``explain()`` name it.
+ARROW = {"arrowstyle": "->", "color": "#cc6a1f", "shrinkA": 18, "shrinkB": 18, "connectionstyle": "arc3,rad=0.25"}
+weight = result.relevance.reshape(3, 3)
+figure, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
+ax.imshow(weight, cmap="Blues", vmin=0)
+for (r, c), w in np.ndenumerate(weight):
+    ax.text(c, r, f"{w:.2f}", ha="center", va="center", color="white" if w > 0.6 else "black")
+for j, partner in zip(result.selected, result.partner, strict=True):
+    if partner >= 0:
+        (r, c), (r2, c2) = divmod(j, 3), divmod(partner, 3)
+        ax.annotate("", (c2, r2), (c, r), arrowprops=ARROW)
+ax.set(xticks=[], yticks=[], title="relevance of each square; arrows: matters with")

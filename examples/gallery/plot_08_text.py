@@ -1,0 +1,57 @@
+"""
+Text
+====
+
+Which words tell the documentation of NumPy from that of SciPy and of scikit-learn? The texts are the docstrings of the
+installed packages; each is a row, each word a column of a sparse matrix, at the cost of its non-zeros.
+"""
+
+# %%
+import inspect
+from importlib import import_module
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
+
+import belief
+
+MODULES = {
+    "NumPy": ["numpy", "numpy.linalg", "numpy.random", "numpy.fft", "numpy.ma", "numpy.polynomial"],
+    "SciPy": ["scipy.linalg", "scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.stats", "scipy.integrate"],
+    "scikit-learn": ["sklearn.linear_model", "sklearn.ensemble", "sklearn.metrics", "sklearn.cluster",
+                     "sklearn.preprocessing", "sklearn.model_selection", "sklearn.decomposition"],
+}  # fmt: skip
+
+
+def texts(modules):
+    """The docstrings of what the modules hold."""
+    there = {id(thing): thing for name in modules for thing in vars(import_module(name)).values() if callable(thing)}
+    return sorted({doc for thing in there.values() if (doc := inspect.getdoc(thing)) and len(doc) > 400})
+
+
+library = {name: texts(modules) for name, modules in MODULES.items()}
+words = CountVectorizer(binary=True, token_pattern=r"[a-z]{3,}", min_df=5)
+X = words.fit_transform([text for each in library.values() for text in each]).astype(np.float32)
+y = np.repeat(list(library), [len(each) for each in library.values()])
+print({name: len(each) for name, each in library.items()}, X.shape, f"{X.nnz / np.prod(X.shape):.1%} non-zero")
+
+# %%
+# Twenty words; names of the columns are looked up by their index.
+result = belief.select(X, y, 20, random_state=0)
+chosen = words.get_feature_names_out()[result.selected]
+print(", ".join(chosen))
+
+# %%
+# The share of the texts of each library that have the word.
+chosen_only = X[:, result.selected]
+share = np.array([np.asarray(chosen_only[y == name].mean(axis=0)).ravel() for name in library])
+figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+for values, name, color in zip(share, library, ("#2f78bd", "#cc6a1f", "#2f8f5b"), strict=True):
+    ax.plot(values, np.arange(20), "o", color=color, label=name)
+ax.hlines(np.arange(20), share.min(axis=0), share.max(axis=0), color="#c9d0d7", zorder=0)
+ax.set_yticks(np.arange(20), chosen)
+ax.invert_yaxis()
+ax.set(xlabel="share of the docstrings that have the word")
+ax.legend(frameon=False)
+ax.spines[["top", "right"]].set_visible(False)

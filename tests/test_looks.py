@@ -1,0 +1,117 @@
+"""How a browser shows the newer parts of the report, and the site where it was built; and what axe says of both.
+
+axe-core is looked for where node finds it (`npm install axe-core`), or in the file that BELIEF_AXE names.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_report import address, browser, column, result, visit  # noqa: F401  (fixtures)
+
+SITE = Path(__file__).parents[1] / "build" / "site"
+PAGES = ["index.html", "gallery/index.html", "gallery/plot_05_together.html", "api/generated/belief.plot.ranking.html",
+         "api/generated/belief.select.html", "guide/settings.html", "method.html"]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The text of axe-core."""
+    found = os.environ.get("BELIEF_AXE", "")
+    if not found and shutil.which("node"):
+        asked = subprocess.run(["node", "-p", "require.resolve('axe-core/axe.min.js')"], capture_output=True, text=True)
+        found = asked.stdout.strip()
+    if not found:
+        pytest.skip("needs axe-core: npm install axe-core, or its file in BELIEF_AXE")
+    return Path(found).read_text()
+
+
+def complaints(page, axe, **options):
+    """What axe finds wrong, and where."""
+    page.evaluate(axe)
+    found = page.evaluate("options => axe.run(document, options)", options)["violations"]
+    return [f"{each['id']}: {node['target'][0]}" for each in found for node in each["nodes"]]
+
+
+# --- the report ---
+
+
+@pytest.mark.parametrize("width", [375, 1200])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_can_be_used_by_all(visit, axe, width, scheme):  # noqa: F811
+    page = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    assert complaints(page, axe) == []
+
+
+@pytest.mark.parametrize("kind", ["Python", "text"])
+def test_a_button_copies_the_names(visit, result, kind):  # noqa: F811
+    page = visit(permissions=["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name=f"Copy names as {kind}").focus()
+    page.keyboard.press("Enter")
+    page.locator(".copy output", has_text="Copied 6 names.").wait_for()
+    page.evaluate("document.body.append(Object.assign(document.createElement('textarea'), {id: 'paste'}))")
+    page.locator("#paste").focus()
+    page.keyboard.press("Control+V")
+    pasted = page.locator("#paste").input_value()
+    if kind == "Python":
+        assert eval(pasted) == result.selected_names
+    else:
+        assert len(pasted.splitlines()) == 6
+
+
+@pytest.mark.parametrize("width", [375, 1200])
+def test_the_strips_of_a_feature_stand_below_one_another_to_scale(visit, width):  # noqa: F811
+    page = visit(viewport={"width": width, "height": 800})
+    assert page.locator(".portrait").count() == 6
+    one = page.locator(".portrait").first.locator(".strip svg")
+    boxes = [one.nth(i).bounding_box() for i in range(one.count())]
+    assert len({(round(b["x"]), round(b["width"])) for b in boxes}) == 1
+    assert boxes[0]["width"] > 120
+    assert boxes[0]["y"] < boxes[1]["y"]
+
+
+def test_all_features_can_be_searched_and_sorted(visit):  # noqa: F811
+    page = visit()
+    assert len(column(page, 2, "all-table")) == 12
+    page.locator("#all-table-search").fill("f1")
+    assert set(column(page, 2, "all-table")) == {"f10", "f11"}
+    page.locator("#all-table-search").fill("")
+    page.locator("#all-table th", has_text="rank").get_by_role("button").click()
+    assert column(page, 1, "all-table")[:6] == ["1", "2", "3", "4", "5", "6"]
+    page.locator("#all-table th", has_text="relevance").get_by_role("button").click()
+    shown = [float(text.partition(" ")[0]) for text in column(page, 3, "all-table")]
+    assert shown == sorted(shown, reverse=True)
+
+
+def test_what_is_for_clicking_is_not_printed(visit):  # noqa: F811
+    page = visit()
+    page.emulate_media(media="print")
+    assert not page.locator(".copy").is_visible()
+    assert page.locator(".portrait").first.is_visible()
+    assert page.locator("#all-table tbody tr").last.is_visible()
+
+
+# --- the site ---
+
+
+@pytest.fixture(params=PAGES)
+def place(request):
+    if not (SITE / request.param).exists():
+        pytest.skip("needs the site: make docs")
+    return (SITE / request.param).as_uri()
+
+
+@pytest.mark.parametrize("width", [375, 1200])
+def test_a_page_of_the_site_fits_loads_nothing_and_can_be_used_by_all(browser, place, axe, width):  # noqa: F811
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page, asked = context.new_page(), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(place)
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    found = complaints(page, axe)
+    context.close()
+    assert found == []

@@ -1,0 +1,286 @@
+"""Distributions of the selected features: right on every engine, kept in the result, and told in words and pictures."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import belief
+from belief.method.portraits import FEATURES, SHARES, mean_ranks, portraits_of
+from belief.method.sampling import Sample
+from belief.method.targets import Classes, Numeric
+from belief.report import render
+from belief.report.content import content_of
+from belief.report.drawings import noise_line
+from belief.report.portraits import direction, shown
+
+matplotlib = pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure  # noqa: E402
+
+
+def table(m=300, seed=3):
+    rng = np.random.default_rng(seed)
+    y = np.array(["no", "yes"])[rng.integers(0, 2, m)]
+    up = rng.normal(size=m) + 3 * (y == "yes")
+    kind = np.where(y == "yes", rng.choice(["a", "b"], m, p=[0.9, 0.1]), rng.choice(["a", "b"], m, p=[0.2, 0.8]))
+    frame = pd.DataFrame({"up": up, "kind": kind, "noise": rng.normal(size=m)})
+    frame.loc[::10, "noise"] = np.nan
+    return frame, y
+
+
+@pytest.fixture(scope="module")
+def result():
+    return belief.select(*table(), 3, random_state=0)
+
+
+def by_name(result):
+    return {result.feature_names[each.feature]: each for each in result.portraits}
+
+
+# --- the numbers ---
+
+
+def test_quantiles_shares_and_missing_values_are_those_of_the_rows(result):
+    X, y = table()
+    drawn = by_name(result)
+    assert set(drawn) == {"up", "kind", "noise"}
+    for g, c in enumerate(["no", "yes"]):  # all rows were sampled
+        np.testing.assert_allclose(drawn["up"].quantiles[g], np.quantile(X["up"][y == c], SHARES))
+        there = X["noise"][y == c].dropna()
+        np.testing.assert_allclose(drawn["noise"].quantiles[g], np.quantile(there, SHARES))
+        shares = [np.mean(X["kind"][y == c] == level) for level in drawn["kind"].levels]
+        np.testing.assert_allclose(drawn["kind"].shares[g], shares)
+    assert drawn["noise"].missing == pytest.approx(0.1)
+    assert drawn["up"].missing == 0
+    assert (drawn["kind"].discrete, drawn["up"].discrete) == (True, False)
+
+
+def test_mean_ranks_share_ties_and_leave_missing_values_out():
+    np.testing.assert_allclose(mean_ranks(np.array([5.0, np.nan, 1.0, 5.0])), [0.75, np.nan, 0.0, 0.75])
+    x = np.random.default_rng(0).normal(size=50)
+    assert mean_ranks(x).mean() == pytest.approx(0.5)
+    np.testing.assert_allclose(mean_ranks(x), x.argsort().argsort() / 49)
+
+
+def portrayed(x, targets, target):
+    sample = Sample(np.zeros(len(x), np.uint64), np.arange(len(x)), targets)
+    summary = SimpleNamespace(m=len(x), missing=np.array([0.0]))
+    return portraits_of(np.array([0]), lambda rows, _: x[rows, None], sample, target, summary, np.array([False]))[0]
+
+
+def test_a_numeric_target_is_cut_into_fifths():
+    t = np.linspace(0, 1, 101)
+    drawn = portrayed(t * 10, t, Numeric(101, np.linspace(0, 1, 21)))
+    assert drawn.groups == [0, 1, 2, 3, 4]
+    medians = [quantiles[2] for quantiles in drawn.quantiles]
+    np.testing.assert_allclose(medians, [1, 3, 5, 7, 9], atol=0.2)
+
+
+def test_only_the_largest_classes_are_told_of_and_those_without_values_are_not():
+    counts = np.arange(1, 21)
+    targets = np.repeat(np.arange(20), counts)
+    x = targets.astype(float)
+    x[targets == 19] = np.nan
+    drawn = portrayed(x, targets, Classes(np.arange(20), counts))
+    assert drawn.groups == list(range(8, 19))
+
+
+def test_a_file_and_blocks_say_the_same(result, tmp_path):
+    X, y = table()
+    path = tmp_path / "t.csv"
+    X.assign(y=y).to_csv(path, index=False)
+    streamed = belief.select(str(path), label="y", n_features_to_select=3, random_state=0)
+    blocks = belief.select([X[:100], X[100:]], y, 3, random_state=0)
+    for other in (streamed, blocks):
+        for name, mine in by_name(result).items():
+            assert by_name(other)[name].levels == mine.levels
+            np.testing.assert_allclose(
+                by_name(other)[name].quantiles or by_name(other)[name].shares, mine.quantiles or mine.shares
+            )
+
+
+def test_spark_says_the_same_but_does_not_know_names(result, spark):
+    X, y = table()
+    drawn = by_name(
+        belief.select(spark.createDataFrame(X.assign(y=y)), label="y", n_features_to_select=3, random_state=0)
+    )
+    assert drawn["up"].quantiles == by_name(result)["up"].quantiles
+    assert drawn["kind"].levels == ["level 1", "level 2"]
+    np.testing.assert_allclose(drawn["kind"].shares, by_name(result)["kind"].shares)
+
+
+def test_sparse_rows_have_portraits_too():
+    from scipy.sparse import csr_array
+
+    y = np.random.default_rng(0).integers(0, 2, 200)
+    X = csr_array(np.stack([y * 2.0, np.zeros(200)], axis=1))
+    drawn = belief.select(X, y, 1, random_state=0).portraits[0]
+    assert [quantiles[2] for quantiles in drawn.quantiles] == [0, 2]
+
+
+def test_no_more_than_a_hundred_features_are_portrayed():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 40)
+    found = belief.select(rng.normal(size=(40, 120)), y, 110, random_state=0)
+    assert [each.feature for each in found.portraits] == found.selected[:FEATURES].tolist()
+
+
+def test_they_are_kept_in_json_and_older_results_do_without(result):
+    saved = json.loads(json.dumps(result.to_dict()))
+    assert belief.Result.from_dict(saved).portraits == result.portraits
+    del saved["portraits"]
+    older = belief.Result.from_dict(saved)
+    assert older.portraits == []
+    assert "This result has no distributions" in render(older)
+
+
+# --- in words ---
+
+
+def test_directions(result):
+    says = {name: direction(result, each) for name, each in by_name(result).items()}
+    assert says["up"] == "higher in yes"
+    assert says["noise"] == "no direction of its own"
+    assert says["kind"].startswith("a is more frequent in yes (") or says["kind"].startswith(
+        "b is more frequent in no ("
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda t: t, "rises with the target"),
+        (lambda t: -t, "falls as the target rises"),
+        (lambda t: (t - 0.5) ** 2, "lowest where the target is in its middle"),
+        (lambda t: -((t - 0.5) ** 2), "highest where the target is in its middle"),
+        (lambda t: np.arange(len(t)) % 2.0, "no direction of its own"),
+    ],
+)
+def test_directions_along_a_number(make, says):
+    t = np.linspace(0, 1, 101)
+    drawn = portrayed(make(t), t, Numeric(101, np.linspace(0, 1, 21)))
+    assert direction(SimpleNamespace(task="regression", classes=()), drawn) == says
+
+
+def test_of_three_classes_the_ends_are_named():
+    y = np.repeat([0, 1, 2], 30)
+    drawn = portrayed(y + np.tile(np.linspace(0, 0.5, 30), 3), y, Classes(np.arange(3), np.full(3, 30)))
+    named = SimpleNamespace(task="classification", classes=np.array(["p", "q", "r"]))
+    assert direction(named, drawn) == "highest in r, lowest in p"
+
+
+# --- on the page ---
+
+
+def test_the_page_shows_what_each_selected_feature_is(result):
+    said = content_of(result)
+    assert [each["feature"] for each in said["portraits"]] == result.selected_names
+    noise = next(each for each in said["portraits"] if each["feature"] == "noise")
+    assert (noise["type"], noise["missing"]) == ("numbers", "10 %")
+    page = render(result)
+    assert page.count('<article class="portrait">') == 3
+    assert "numbers, 10 % missing: no direction of its own" in page
+
+
+def test_a_strip_is_to_scale(result):
+    up = shown(result, by_name(result)["up"])
+    low, high = up["strips"][0]["at"][0], up["strips"][1]["at"][-1]
+    assert (low, high) == (0, 200)
+    kind = shown(result, by_name(result)["kind"])
+    for strip in kind["strips"]:
+        assert sum(width for _, width in strip["parts"]) == pytest.approx(200, abs=0.3)
+
+
+def test_all_features_are_listed_also_those_that_were_never_watched():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 100)
+    X = rng.normal(size=(100, 30))
+    X[:, 7] += 2 * y
+    found = belief.select(X, y, 1, random_state=0)
+    listed = content_of(found)["everything"]
+    assert sorted(line["feature"] for line in listed) == sorted(found.feature_names)
+    assert (listed[0]["feature"], listed[0]["rank"]) == ("x7", 1)
+    assert [line["relevance"] for line in listed] == sorted((line["relevance"] for line in listed), reverse=True)
+
+
+def test_names_to_copy_are_python_and_text():
+    X, y = table()
+    X = X.rename(columns={"up": 'a "quoted" \\ name\nin two lines'})
+    said = content_of(belief.select(X, y, 2, random_state=0))
+    assert eval(said["names_python"]) == [*belief.select(X, y, 2, random_state=0).selected_names]
+    assert len(said["names_text"].splitlines()) == 2
+
+
+def test_how_many_suffice_is_said(result):
+    assert content_of(result)["enough"] == "All 3 can be told from noise."
+    churn = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    assert content_of(churn)["enough"] == "4 of 6 can be told from noise; the others add nothing that can."
+    few = belief.select(*table(), 1, random_state=0)
+    assert content_of(few)["enough"].endswith("more might be, if more were asked for.")
+
+
+def test_a_numeric_target_is_shown_instead_of_classes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    found = belief.select(X, X[:, 0] * 10 + rng.normal(size=200), 2, random_state=0)
+    page = render(found)
+    assert "to predict a number from" in page
+    assert "0 classes" not in page
+    assert "<h3>Classes</h3>" not in page
+    quantiles = content_of(found)["target"]["quantiles"]
+    assert [share for share, _ in quantiles] == ["0 %", "5 %", "25 %", "50 %", "75 %", "95 %", "100 %"]
+    assert "rises with the target" in page
+    assert "to predict a number from" in found._repr_html_()
+
+
+# --- pictures ---
+
+
+def axes():
+    return Figure(layout="constrained").add_subplot()
+
+
+def test_the_picture_of_a_distribution_shows_its_quantiles(result):
+    ax = belief.plot.distribution(result, "up", axes())
+    boxes = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+    np.testing.assert_allclose(boxes, [(q[1], q[3]) for q in by_name(result)["up"].quantiles])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["no", "yes"]
+    assert "higher in yes" in ax.get_xlabel()
+    assert "10 % missing" in belief.plot.distribution(result, "noise", axes()).get_xlabel()
+
+
+def test_the_picture_of_names_shows_their_shares(result):
+    ax = belief.plot.distribution(result, "kind", axes())
+    widths = np.array([bar.get_width() for bar in ax.patches]).reshape(2, 2).T
+    np.testing.assert_allclose(widths, by_name(result)["kind"].shares)
+
+
+def test_a_feature_that_was_not_selected_has_no_picture():
+    found = belief.select(*table(), 1, random_state=0)
+    left = next(name for name in found.feature_names if name not in found.selected_names)
+    ax = belief.plot.distribution(found, left, axes())
+    assert "no distribution was kept" in " ".join(ax.texts[0].get_text().split())
+
+
+def test_noise_is_below_its_line_and_finds_are_above_it(result):
+    above = result.scores > noise_line(result)
+    sure = result.p_value[result.selected] < 0.05
+    assert above.tolist() == sure.tolist()
+    ax = belief.plot.how_many(result, axes())
+    drawn = {line.get_label(): line.get_ydata() for line in ax.lines}
+    np.testing.assert_allclose(drawn["score"], result.scores)
+    np.testing.assert_allclose(drawn["noise"], noise_line(result))
+
+
+# --- notebooks ---
+
+
+def test_a_notebook_shows_bars_and_distributions(result):
+    html = result._repr_html_()
+    assert html.count('aria-label="relevance') == 3
+    assert html.count('aria-label="yes: ') == 3
+    lines = result.explain()
+    assert lines._repr_html_().count('aria-label="relevance') == len(lines)
+    assert "selected, from" not in lines._repr_html_()

@@ -1,0 +1,155 @@
+"""The site: what can be checked without building it, which `make docs` does. The pages name all that is public, their
+examples run, and the links that a git host follows lead somewhere in the site too."""
+
+import ast
+import doctest
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from test_public import PUBLIC
+
+import belief
+
+HOME = Path(__file__).parents[1]
+DOCS = HOME / "docs"
+sys.path.insert(0, str(DOCS / "_ext"))
+import check_links  # noqa: E402
+import source_pages  # noqa: E402
+
+GALLERY = sorted((HOME / "examples" / "gallery").glob("plot_*.py"))
+ON_SPARK = ("belief.spark.BeliefSelector", "belief.spark.BeliefSelectorModel", "belief.baselines.mrmr_frame",
+            "belief.baselines.relieff_frame")  # fmt: skip
+CONSTANTS = ("belief.PAPER", "belief.__version__", "belief.datasets.CHURN")
+MODULES = {name for name in PUBLIC if name != "belief"}
+NAMES = sorted({f"{module}.{name}" for module in PUBLIC for name in PUBLIC[module]} - MODULES)
+
+
+def found(name):
+    module, _, last = name.rpartition(".")
+    there = belief
+    for part in module.split(".")[1:]:
+        there = getattr(there, part)
+    return getattr(there, last)
+
+
+# --- the reference ---
+
+
+def test_the_reference_has_every_public_name_and_no_other():
+    listed = re.findall(r"^   (belief\.[\w.]+)$", (DOCS / "api" / "index.rst").read_text(), re.M)
+    described = re.findall(r"^\.\. py:data:: (\S+)$", (DOCS / "api" / "constants.rst").read_text(), re.M)
+    assert sorted([*listed, *described]) == NAMES
+    assert sorted(described) == sorted(CONSTANTS)
+
+
+def test_the_reference_has_a_section_for_every_public_module():
+    titles = re.findall(r"^(belief[\w.]*)\n-+$", (DOCS / "api" / "index.rst").read_text(), re.M)
+    assert set(titles) == set(PUBLIC)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in CONSTANTS])
+def test_every_public_name_has_an_example(name):
+    doc = inspect.getdoc(found(name))
+    examples = doctest.DocTestParser().get_examples(doc)
+    assert "Examples\n--------" in doc
+    assert len(examples) > 1
+    assert (name in ON_SPARK) == any(doctest.SKIP in e.options for e in examples)  # the others run in the tests
+
+
+def test_the_examples_of_the_constants_run():
+    assert doctest.testfile(str(DOCS / "api" / "constants.rst"), module_relative=False) == (0, 8)
+
+
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_the_examples_on_spark_run(name, spark):
+    """They are skipped where there is no session, so that is given here, and nothing is skipped."""
+    test = doctest.DocTestParser().get_doctest(inspect.getdoc(found(name)), {"spark": spark}, name, None, None)
+    for example in test.examples:
+        example.options.pop(doctest.SKIP, None)
+    ran = doctest.DocTestRunner().run(test)
+    assert ran.attempted > 3
+    assert not ran.failed
+
+
+# --- the guide ---
+
+
+PAGES = sorted([*(DOCS / "guide").glob("*.md"), DOCS / "index.md"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_code_of_the_guide_runs(page):
+    blocks = re.findall(r"^```python\n(>>>.*?)^```", page.read_text(), re.S | re.M)
+    assert blocks or page.name == "index.md"
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+    assert not doctest.DocTestRunner().run(test).failed
+
+
+def test_the_guide_has_a_page_for_each_question():
+    text = (DOCS / "guide" / "index.md").read_text()
+    asked = re.findall(r"^\| .* \| \[.*\]\((.*)\) \|$", text, re.M)
+    hidden = re.findall(r"^(?:.*<)?((?:\.\./)?[\w-]+)>?$", text.split("```{toctree}")[1], re.M)
+    assert [Path(name).stem for name in asked] == [Path(name).stem for name in hidden]
+    assert len(asked) == 10
+
+
+def test_the_landing_page_has_a_picture_and_ten_lines_of_code():
+    text = (DOCS / "index.md").read_text()
+    assert len(re.findall(r"^!\[.+\]\(.+\.svg\)", text, re.M)) == 1
+    assert 8 <= len(re.search(r"```python\n(.*?)\n```", text, re.S)[1].splitlines()) <= 12
+
+
+def test_every_page_is_in_a_table_of_contents():
+    trees = re.findall(r"```\{toctree\}(.*?)```", "\n".join(p.read_text() for p in DOCS.rglob("*.md")), re.S)
+    named = {Path(name).name for tree in trees for name in re.findall(r"^(?:.*<)?([\w./-]+)>?$", tree, re.M)}
+    assert {page.stem for page in DOCS.rglob("*.md")} - {"index"} <= named
+
+
+# --- the gallery ---
+
+
+def test_there_are_ten_examples_each_with_a_title_and_a_picture():
+    assert len(GALLERY) == 10
+    for path in GALLERY:
+        title, line, *_ = ast.get_docstring(ast.parse(path.read_text())).splitlines()
+        assert len(line) == len(title), path.name
+        assert re.search(r"plt\.subplots|belief\.plot\.", path.read_text()), path.name
+        assert "http" not in path.read_text(), path.name  # nothing is fetched
+
+
+# --- links ---
+
+
+@pytest.mark.parametrize(
+    ("link", "docname", "expected"),
+    [
+        ("../src/belief/api.py#L27", "method", "source:source/src/belief/api.html#L27"),
+        ("../../src/belief/api.py", "experiments/small", "source:../source/src/belief/api.html#"),
+        ("../../examples/gallery/plot_03_rare_classes.py", "guide/x", "source:../gallery/plot_03_rare_classes.html#"),
+        ("../examples/gallery/README.rst", "index", "source:gallery/index.html#"),
+        ("../method.md", "guide/x", "../method.md"),
+        ("../experiments/choices.md", "guide/x", "../experiments/choices.md"),
+    ],
+)
+def test_a_link_to_a_file_becomes_one_to_a_page_of_the_site(link, docname, expected):
+    assert source_pages.rewritten(f"[x]({link})", docname) == f"[x]({expected})"
+
+
+def test_a_page_of_code_has_an_anchor_for_each_line():
+    text = (HOME / "src" / "belief" / "lazy.py").read_text()
+    assert re.findall(r'id="L(\d+)"', source_pages.shown("src/belief/lazy.py"))[-1] == str(len(text.splitlines()))
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "a.html").write_text('<p id="here"><a href="b.html#there">b</a><a href="#here">a</a><img src="x.svg">')
+    (tmp_path / "b.html").write_text(
+        '<a href="https://example.org">out</a><script src="//cdn.example.org/x.js"></script>'
+    )
+    assert sorted(check_links.broken(tmp_path)) == [
+        "a.html: b.html#there",
+        "a.html: x.svg",
+        "b.html loads //cdn.example.org/x.js",
+    ]
