@@ -197,8 +197,6 @@ BAD = {
     "unknown column": (["a.csv", *LEFT, "--drop", "regoin"], r"--drop: .*'regoin' \(did you mean 'region'\?\)"),
     "unknown name": (["a.csv", *LEFT, "--discrete", "regoin"], r"'regoin'.*did you mean 'region'"),
     "no names to drop": (["a.npz", "--drop", "b"], r"--drop: columns have names in CSV, .*; got \['b'\]"),
-    "no threads": (["a.csv", *LEFT, "--n-jobs", "0"], "--n-jobs must be .* got 0"),
-    "no memory": (["a.csv", *LEFT, "--working-memory", "1"], "--working-memory must be an integer of at least 16"),
     "all classes": (
         ["a.csv", *LEFT, "--sample-size", "1", "--sampling", "proportional"],
         "--sample-size 1 comes to 1 .* with --sampling proportional at least one row",
@@ -252,6 +250,8 @@ BAD = {
     "checkpoint is a file": (["a.csv", *LEFT, "--checkpoint", "b.csv"], "checkpoint b.csv is a file"),
 }
 WRONG = {
+    "no threads": (["a.csv", *LEFT, "--n-jobs", "0"], "--n-jobs must be .* got 0"),
+    "no memory": (["a.csv", *LEFT, "--working-memory", "1"], "--working-memory must be an integer of at least 16"),
     "no label": (["a.csv"], "Say which column holds the class, or the number to predict, with --label"),
     "wrong setting": (["a.csv", *LEFT, "--kappa", "3"], r"--kappa must be a number in \[0, 1\]; got 3"),
     "wrong number": (["a.csv", *LEFT, "--top", "few"], "--top must be 'auto', an integer .* got 'few'"),
