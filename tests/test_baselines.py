@@ -375,6 +375,7 @@ def test_mrmr_is_mrmr_selections_where_that_is_given_mutual_information(seed, fo
     assert MRMR(8, bins=None, form=form).fit(X, y).selected_.tolist() == theirs
 
 
+@pytest.mark.filterwarnings("ignore:The number of unique classes is greater")  # scikit-learn 1.7, of its labels
 def test_information_of_many_levels_is_scikit_learns():
     rng = np.random.default_rng(0)
     X = rng.integers(0, [2, 300, 1000, 3000], (4000, 4))

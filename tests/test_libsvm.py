@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, random_array, vstack
+from scipy.sparse import csr_array, vstack
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from belief.data.libsvm import load_libsvm, read_libsvm
@@ -101,9 +101,9 @@ def test_numbers_near_the_middle_of_two_floats(tmp_path, number):
 @pytest.mark.parametrize("query_id", [None, np.arange(300)])
 def test_what_scikit_learn_writes(tmp_path, zero_based, query_id):
     rng = np.random.default_rng(0)
-    X = random_array((300, 80), density=0.1, rng=rng, format="lil")
+    X = np.where(rng.random((300, 80)) < 0.1, rng.random((300, 80)), 0.0)
     X[0, 0] = X[5, 79] = 1.0
-    X = X.tocsr()
+    X = csr_array(X)
     y = rng.integers(0, 2, 300)
     path = tmp_path / "data"
     dump_svmlight_file(X, y, str(path), zero_based=zero_based, query_id=query_id, comment="two\nlines")
