@@ -166,7 +166,7 @@ def is_doubtful(line: Line) -> bool:
 
 def _doubt(line: Line) -> str | None:
     """That a feature may be noise, where it may."""
-    if not is_doubtful(line):
+    if not is_doubtful(line) or line["p_value"] is None:
         return None
     p, q = line["p_value"], line["q_value"]
     told = f"p = {p:.2g}" if p > LEVEL else f"p = {p:.2g}, but of so many features q = {q:.2g}"

@@ -12,6 +12,7 @@ from belief.report.content import columns_of, line_of, run_of
 from belief.report.page import fill
 from belief.report.portraits import shown
 from belief.result import Result
+from belief.terminal import shown as harmless
 
 ROWS = 20
 
@@ -40,4 +41,5 @@ def small_table(lines: Sequence[Line]) -> str | None:
 def _filled(lines: Sequence[Line], about: dict[str, Any]) -> str | None:
     if find_spec("jinja2") is None:
         return None
-    return fill("compact.html", {**about, "taken": [line_of(line) for line in lines], "LINES": LINES})
+    said = [{**line, "feature": harmless(line["feature"]), "why": harmless(line["why"])} for line in lines]
+    return fill("compact.html", {**about, "taken": [line_of(line) for line in said], "LINES": LINES})
