@@ -39,7 +39,7 @@ def test_workers_without_the_package_are_one_sentence(spark, request):
         belief.select(df, label="label", n_features_to_select=2)
     said = str(error.value)
     assert re.match(rf"The workers' Python, {re.escape(sys.executable)}, has no module '(belief|numpy)': set P", said)
-    assert "--archives" in said
+    assert "spark.archives" in said
     assert "install belief-fs[spark]" in said
     assert "\n" not in said
     df.unpersist()

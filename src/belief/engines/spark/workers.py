@@ -23,8 +23,8 @@ NEEDED = ("belief", "numpy", "scipy", "numba", "llvmlite", "pyarrow")
 CANNOT_LOAD = re.compile(r"^AttributeError: Can't get attribute '\w+' on <module '(belief\.[\w.]+)'", re.MULTILINE)
 WAYS_OUT = (
     "set PYSPARK_PYTHON to a Python that has belief-fs on every worker before the session starts, or send an"
-    " environment with spark.archives=belief.tar.gz#environment, or install belief-fs[spark] into the workers' Python; all"
-    " three are in docs/spark.md"
+    " environment with spark.archives=belief.tar.gz#environment, or install belief-fs[spark] into the workers' Python;"
+    " all three are in docs/spark.md"
 )
 
 
