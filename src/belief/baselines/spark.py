@@ -217,7 +217,7 @@ class CodedColumns:
                 f"Feature {names[most]!r} has {self.levels[most] - 2} levels, too many for tables with all others: cut"
                 " it into bins, or leave it out."
             )
-        self._coded = coded(self.engine.staged, Encode(upto), len(self.engine.layout.placed))
+        self._coded = coded(self.engine.staged, Encode(upto))
 
     def _cuts(self, summary: Summary, bins: int | None) -> list[Array]:
         """Of each feature, the largest value of every level but the last; the levels themselves if it is discrete."""
@@ -267,12 +267,12 @@ def cuts(x: Array, bins: int) -> Array:
     return largest[:-1]
 
 
-def coded(staged: Any, job: Encode, n_blocks: int) -> TableBlocks:
+def coded(staged: Any, job: Encode) -> TableBlocks:
     """Blocks of codes in a persisted DataFrame, computed again from the staged blocks if they are lost."""
     from pyspark import StorageLevel
 
     table = staged.answers(job).where("slice >= 0").persist(StorageLevel.MEMORY_AND_DISK)
-    return TableBlocks(staged.watched, table, coded_blocks, n_blocks, staged.tasks)
+    return TableBlocks(staged.watched, table, coded_blocks, len(staged), staged.tasks)
 
 
 def coded_blocks(batches: Iterator[Any]) -> Iterator[RowBlock]:

@@ -112,16 +112,19 @@ class ReadBlocks:
     def __init__(self, watched: Watched, files: Readable, most: int) -> None:
         self.watched, self._readable, self._most = watched, files, most
 
+    def __len__(self) -> int:
+        return len(self._readable)
+
     @property
     def tasks(self) -> int:
-        return max(1, min(self._most, len(self._readable)))
+        return max(1, min(self._most, len(self)))
 
     def run(self, job: Job, size: int, what: str) -> Slices:
-        return self.watched.answer(self.answers(job), job, size * self.tasks, len(self._readable), what)
+        return self.watched.answer(self.answers(job), job, size * self.tasks, len(self), what)
 
     def answers(self, job: Job) -> Any:
         """The DataFrame of the answers to a job; task t takes every so many-th block from t on."""
-        files, n, tasks = self._readable, len(self._readable), self.tasks
+        files, n, tasks = self._readable, len(self), self.tasks
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
@@ -194,6 +197,9 @@ class TableBlocks:
     ) -> None:
         self.watched, self.table, self._decode = watched, table, decode
         self._n, self.tasks = n, tasks
+
+    def __len__(self) -> int:
+        return self._n
 
     def run(self, job: Job, size: int, what: str) -> Slices:
         return self.watched.answer(self.answers(job), job, size * self.tasks, self._n, what)
