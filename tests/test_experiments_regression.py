@@ -40,7 +40,7 @@ def test_what_the_page_says_in_words(regression, kept):
     assert mean("BELIEF") >= 0.97
     assert all(mean(other) < mean("BELIEF") for other in regression.METHODS if other != "BELIEF")
     for kind in regression.NOISES:
-        assert regression.mean(kept, f"noise | {kind} | ", "p05") <= 0.065 + 1e-9
+        assert regression.mean(kept, f"noise | {kind} | ", "p05") <= 0.08 + 1e-9
     for m, F in regression.SIZES:
         assert kept.answers[f"speed | {m} x {F}"] <= 1.1
 
