@@ -296,7 +296,7 @@ BAD = {
     "twin": (lambda df: df.selectExpr("1 a", "2 A", "label"), {}, r"tell the columns \['a', 'A'\] .* apart: rename"),
     "no features": (lambda df: df.selectExpr("array_repeat(1D, 0) features", "label"), {}, "without features in row 0"),
     "a stream": (lambda df: df.sparkSession.readStream.format("rate").load(), {"label": "value"}, "is a stream"),
-    "said twice": (lambda df: df, {"y": "label"}, "Both y and label='label' are given"),
+    "said twice": (lambda df: df, {"y": "label"}, "Both y='label' and label='label' are given"),
     "infinite": (lambda df: df.selectExpr("array(double('inf'), 1D) features", "label"), {}, "contains infinity"),
 }  # fmt: skip
 
