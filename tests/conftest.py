@@ -7,12 +7,34 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spark_sessions import _stopped_at_the_end, spark  # noqa: F401
+from _pytest.runner import runtestprotocol
+from spark_sessions import _stopped_at_the_end, jvm_has_ended, spark  # noqa: F401
 
 from belief.data.source import ArraySource, BlockSource, ColumnSource, frozen
 from belief.engines.local import local_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
+
+LOST = []  # the tests that lost Spark's JVM, and what they said
+
+
+def pytest_runtest_protocol(item, nextitem):
+    """Run a test; one that lost Spark's JVM, and failed, is run once more with a new one."""
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    if any(report.failed for report in reports) and jvm_has_ended():
+        LOST.extend(report for report in reports if report.failed)
+        item._initrequest()
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def pytest_terminal_summary(terminalreporter):
+    for report in LOST:
+        terminalreporter.write_line(f"{report.nodeid} lost Spark's JVM, and was run again:\n{report.capstderr[-3000:]}")
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,8 @@ from urllib.request import urlopen
 import pytest
 
 HOST = "127.0.0.1"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # these JVMs live a minute: the best code would come too late
+# These JVMs live a minute: the best code would come too late. What is not compiled wants more of the stack.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss8m"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -124,17 +125,21 @@ def start_session(master="local[2]", **settings):
         return builder.master(master).getOrCreate()
 
 
-def forget_a_dead_jvm():
-    """Let go of a JVM that has ended by itself, killed by a machine short of memory, say, so that a new one starts.
+def jvm_has_ended():
+    """Whether there was a JVM, and it has ended by itself: killed by a machine short of memory, say."""
+    pyspark = sys.modules.get("pyspark")
+    process = getattr(getattr(pyspark, "SparkContext", None)._gateway, "proc", None) if pyspark else None
+    return process is not None and process.poll() is not None
 
-    The test that lost it is run again (pyproject.toml, --only-rerun); all others would fail too if this did not.
-    """
+
+def forget_a_dead_jvm():
+    """Let go of a JVM that has ended by itself, so that a new one starts; the other tests would fail too."""
+    if not jvm_has_ended():
+        return
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    process = getattr(SparkContext._gateway, "proc", None)
-    if process is None or process.poll() is None:
-        return
+    process = SparkContext._gateway.proc
     print(f"Spark's JVM has ended with exit code {process.returncode}: a new one is started.", file=sys.stderr)
     process.stdin.close()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
