@@ -199,14 +199,18 @@ class Result:
         return z_of(self.weights, self.se)
 
     @property
-    def error_of_relevance(self) -> Array:
-        """The standard error of the relevance."""
+    def unit_of_relevance(self) -> float:
+        """What a relevance of 1 is in weights; 0 where no feature is relevant."""
         live = np.setdiff1d(np.arange(len(self.weights)), self.constant)
         if self.settings["redundancy"] == "agreement":
-            top = Null(self.noise, self.noise_spread).left_of(self.weights)[live].max(initial=0.0)
-        else:
-            top = np.ptp(self.weights[live]) if len(live) else 0.0
-        return self.se / top if top > 0 else np.zeros_like(self.se)
+            return float(Null(self.noise, self.noise_spread).left_of(self.weights)[live].max(initial=0.0))
+        return float(np.ptp(self.weights[live])) if len(live) else 0.0
+
+    @property
+    def error_of_relevance(self) -> Array:
+        """The standard error of the relevance."""
+        unit = self.unit_of_relevance
+        return self.se / unit if unit > 0 else np.zeros_like(self.se)
 
     @property
     def rule(self) -> Rule:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from belief.method.arrays import Array
 from belief.method.portraits import Portrait
@@ -138,13 +137,12 @@ def kept_of(result: Result) -> Array:
 def noise_line(result: Result) -> Array:
     """The score that noise in each selected feature's place exceeds in one case of twenty, less what it would repeat.
 
-    The spread of noise is what makes of the relevance the p-value; of the surest features, the standard error.
+    Relevance counts above the mean of noise and one standard deviation; without agreement, above the least weight.
     """
-    j = result.selected
-    with np.errstate(invalid="ignore"):
-        z = -ndtri(result.p_value[j])
-        known = (result.relevance[j] > 0) & (z > 0.5) & (z < 30)
-        spread = np.where(known, result.relevance[j] / np.where(known, z, 1.0), result.error_of_relevance[j])
-    keeps = kept_of(result) if result.settings["redundancy"] == "agreement" else np.ones(len(j))
-    line: Array = TWENTIETH * spread * np.nan_to_num(keeps, nan=1.0)
+    j, spread = result.selected, np.where(result.noise_spread > 0, result.noise_spread, np.nan)
+    unit = result.unit_of_relevance or np.nan
+    if result.settings["redundancy"] != "agreement":
+        low = np.delete(result.weights, result.constant).min(initial=np.inf)
+        return (result.noise + TWENTIETH * spread - low)[j] / unit
+    line: Array = (TWENTIETH - 1.0) * spread[j] / unit * np.nan_to_num(kept_of(result), nan=1.0)
     return line
