@@ -110,3 +110,22 @@ def test_a_stream_knows_its_own():
     for given in ({"drop": "age"}, {"separator": ";"}, {"label": "left"}, {"y": LEFT}):
         with pytest.raises(ValueError, match=f"^{next(iter(given))} is given beside an opened stream"):
             belief.select(stream, **given)
+
+
+@pytest.mark.parametrize("given", [{"keep": []}, {"keep": np.array([], str)}])
+def test_nothing_to_choose_from_is_not_everything(given):
+    with pytest.raises(ValueError, match=r"^keep names no column to choose from"):
+        belief.select(np.eye(6), [0, 1] * 3, 1, **given)
+
+
+def test_the_classes_themselves_are_y():
+    with pytest.raises(ValueError, match=r"^label must be the name or the number of a column of X; got a ndarray"):
+        belief.select(np.eye(6), label=np.array([0, 1] * 3))
+
+
+@pytest.mark.parametrize("feature", [["x0"], ("x0",), {}, True, 1.0])
+def test_one_feature_is_explained_by_its_name_or_index(feature):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    result = belief.select(X, np.tile([0, 1], 20), 1, random_state=0)
+    with pytest.raises(ValueError, match=r"^feature must be the name or the index of one feature"):
+        result.explain(feature)

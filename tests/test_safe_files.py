@@ -17,6 +17,7 @@ from belief import cli
 from belief.data import tabular
 from belief.data.encoding import CsvForm
 from belief.data.files import Wanted, open_files
+from belief.data.finding import stamp
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 
@@ -329,3 +330,30 @@ def test_a_hundred_thousand_columns_take_seconds_and_less_than_a_gigabyte(tmp_pa
     seconds, megabytes = map(float, done.stderr.split()[-2:])
     assert seconds < 15  # of two cores, so that it takes no longer
     assert megabytes < 1100  # about 1,000 here; other versions of Arrow may differ a little
+
+
+@pytest.mark.parametrize("option", ["--write-data", "--out", "--report", "--checkpoint"])
+def test_nothing_is_written_into_a_folder_that_is_read(tmp_path, capsys, option):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("a,b,y\n" + "".join(f"{i % 7},{i % 3},{i % 2}\n" for i in range(40)))
+    name = {"--write-data": "w.csv", "--out": "r.json", "--report": "r.html", "--checkpoint": "notes"}[option]
+    arguments = ["select", str(tmp_path / "in"), "--label", "y", option, str(tmp_path / "in" / name)]
+    assert cli.main(arguments) == 2
+    assert "the next run would read it too" in capsys.readouterr().err
+    assert [file.name for file in (tmp_path / "in").iterdir()] == ["a.csv"]
+
+
+def test_a_time_that_was_put_back_tells_nothing(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("a,y\n1,0\n")
+    before, was = stamp(file), file.stat()
+    time.sleep(0.05)
+    file.write_text("a,y\n2,1\n")
+    os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert stamp(file) != before
+
+
+def test_a_result_is_a_file(tmp_path, capsys):
+    os.mkfifo(tmp_path / "r.json")
+    assert cli.main(["explain", str(tmp_path / "r.json")]) == 1
+    assert "is no file" in capsys.readouterr().err

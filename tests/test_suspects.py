@@ -56,7 +56,7 @@ def warned(given, **options):
 @pytest.mark.parametrize("form", ["frame", "parquet", "csv"])
 def test_ids_and_decimal_commas_draw_one_warning_each(tmp_path, form):
     table = pd.DataFrame(X, columns=[*"abc"]).assign(
-        id=[f"k{i}" for i in range(M)],
+        id=[None if i % 5 == 0 else f"k{i}" for i in range(M)],
         price=[f"{i % 90},{i % 10}" for i in range(M)],
         kind=np.array(["x", "y", "z"])[np.arange(M) % 3],
         code=[f"{i % 9}" for i in range(M)],
@@ -66,7 +66,7 @@ def test_ids_and_decimal_commas_draw_one_warning_each(tmp_path, form):
     table.to_csv(tmp_path / "a.csv", index=False)
     given = table if form == "frame" else tmp_path / f"a.{form}"
     ids, price = warned(given)
-    assert ids.startswith("Column 'id' has a different text in nearly every row (200 in 200), as IDs have: drop it")
+    assert ids.startswith("Column 'id' has a different text in nearly every row (160 in 160), as IDs have: drop it")
     assert price.startswith("Column 'price' holds numbers written as text, such as '0,0', and each is taken for a name")
     assert warned(given, discrete_features=["id", "price"]) == []
 

@@ -248,6 +248,8 @@ def _check_outputs(options: argparse.Namespace) -> None:
     from belief.outputs import DATA_ENDINGS, REPORT_ENDINGS, RESULT_WRITERS, check_output
 
     read = all_files(options.files)
+    if options.checkpoint is not None:
+        _refuse_inside("--checkpoint", options.checkpoint, options.files)
     taken: dict[Path, str] = {}
     for name, path, endings in (
         ("--out", options.out, RESULT_WRITERS),
@@ -259,10 +261,18 @@ def _check_outputs(options: argparse.Namespace) -> None:
         check_output(path, endings, options.force)
         if same_file(path, read) is not None:
             raise UsageError(f"{name} and a file to be read are both {path}: give them two names.")
+        _refuse_inside(name, path, options.files)
         other = same_file(path, taken) or path.resolve()
         if other in taken:
             raise UsageError(f"{name} and {taken[other]} are both {path}: give them two names.")
         taken[path.resolve()] = name
+
+
+def _refuse_inside(name: str, path: Path, read: Sequence[Path]) -> None:
+    """Refuse to write into a folder that is read: the next run would read that too."""
+    for folder in read:
+        if folder.is_dir() and folder.resolve() in path.resolve().parents:
+            raise UsageError(f"{name} {path} is in {folder}, which is read: the next run would read it too.")
 
 
 def run_demo(options: argparse.Namespace) -> None:
@@ -302,6 +312,8 @@ def run_report(options: argparse.Namespace) -> None:
 
 
 def _read_result(path: Path) -> belief.Result:
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path}: is no file: give a result of belief select --out.")
     try:
         return belief.Result.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except json.JSONDecodeError as error:

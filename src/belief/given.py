@@ -37,7 +37,10 @@ class Chosen:
     def __post_init__(self) -> None:
         for name in ("drop", "keep"):
             value = getattr(self, name)
-            object.__setattr__(self, name, (value,) if _is_column(value) else tuple(value or ()))
+            columns = (value,) if _is_column(value) else () if value is None else tuple(value)
+            if name == "keep" and not columns and value is not None and not isinstance(value, tuple):
+                raise ValueError("keep names no column to choose from: name some, or leave it out.")
+            object.__setattr__(self, name, columns)
         if self.separator is not None and (not isinstance(self.separator, str) or len(self.separator) != 1):
             raise ValueError(f"separator must be one character; got {self.separator!r}.")
 
@@ -52,7 +55,7 @@ class Chosen:
     def named(self, names: Sequence[Any]) -> Chosen:
         """The same, every column by its name."""
         label = None if self.label is None else names[place(self.label, names, "label")]
-        drop, keep = ([names[place(x, names, of)] for x in getattr(self, of)] for of in ("drop", "keep"))
+        drop, keep = (tuple(names[place(x, names, of)] for x in getattr(self, of)) for of in ("drop", "keep"))
         return replace(self, label=label, drop=drop, keep=keep)
 
 
@@ -76,6 +79,11 @@ def y_or_label(y: Any, label: Any) -> tuple[Any, Any]:
     if y is not None and label is not None:
         shown = f"y={y!r}" if _is_column(y) else "y"
         raise ValueError(f"Both {shown} and label={label!r} are given: give one of them.")
+    if hasattr(label, "__len__") and not isinstance(label, str | tuple):
+        raise ValueError(
+            f"label must be the name or the number of a column of X; got a {type(label).__name__}: the classes"
+            " themselves are passed as y."
+        )
     return (None, y) if _is_column(y) else (y, label)
 
 

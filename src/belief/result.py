@@ -18,7 +18,7 @@ from belief.method.portraits import Portrait
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
-from belief.method.settings import did_you_mean
+from belief.method.settings import did_you_mean, is_integer
 from belief.method.targets import CLASSIFICATION
 from belief.records import array, from_plain, kept, seconds, to_plain, whole, word
 from belief.terminal import shown
@@ -189,6 +189,8 @@ class Result:
             if feature not in self.feature_names:
                 raise ValueError(f"There is no feature {feature!r}{did_you_mean(feature, list(self.feature_names))}.")
             return list(self.feature_names).index(feature)
+        if not is_integer(feature):
+            raise ValueError(f"feature must be the name or the index of one feature; got {feature!r:.60}.")
         if not -n <= feature < n:
             raise ValueError(f"There is no feature {feature}: there are {n}, from 0 on.")
         return int(feature) % n

@@ -63,11 +63,11 @@ class Columns:
         for coder, declared in zip(self._coders, discrete, strict=True):
             coder.named |= bool(declared)
 
-    def warn_of_text(self, declared: Array, n_rows: int) -> None:
+    def warn_of_text(self, declared: Array) -> None:
         """Warn of columns of text, but for those declared discrete, that look like something else in all rows."""
         for coder, is_name in zip(self._coders, declared, strict=True):
             if isinstance(coder, Categories) and not is_name:
-                warn_of_text(f"Column {coder.name!r}", coder.texts, n_rows)
+                warn_of_text(f"Column {coder.name!r}", coder.texts, coder.filled)
 
     def levels(self, j: int) -> dict[float, str]:
         """What the codes of a feature stand for, of strings that have been read."""
@@ -152,6 +152,7 @@ class Categories:
     def __init__(self, name: str) -> None:
         self.name, self.named = name, True
         self._book: dict[Any, float] = {}
+        self.filled = 0  # cells that were not empty
 
     @property
     def texts(self) -> Collection[Any]:
@@ -160,6 +161,7 @@ class Categories:
 
     def __call__(self, column: Any) -> Array:
         values, codes = coded(column)
+        self.filled += len(column) - column.null_count
         known = [np.nan if v is None else self._code(v) for v in values]
         if len(self._book) > MOST_CATEGORIES:
             raise ValueError(

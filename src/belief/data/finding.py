@@ -96,9 +96,9 @@ class Unchanged:
 
 
 def stamp(file: Path) -> Mark:
-    """Size, time, and which file it is."""
+    """Size, times, and which file it is; the time of the last change of any kind cannot be put back."""
     found = os.stat(file)
-    return found.st_size, found.st_mtime_ns, found.st_dev, found.st_ino
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino
 
 
 def parquet_stamp(file: Path) -> Mark:

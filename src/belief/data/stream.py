@@ -64,7 +64,7 @@ class TableStream:
                 yield Batch(self._columns, batch.select(self.names))
         if not labels.n_rows:
             raise ValueError(f"{self.files.first}: has no rows.")
-        self._columns.warn_of_text(self._declared, labels.n_rows)
+        self._columns.warn_of_text(self._declared)
 
     def levels(self, j: int) -> dict[float, str]:
         """What the codes of a feature stand for."""

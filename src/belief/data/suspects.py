@@ -27,7 +27,7 @@ def is_number(text: str) -> bool:
 
 
 def warn_of_text(column: str, texts: Collection[Any], n_rows: int) -> None:
-    """Warn of a column that is text and looks like something else; `texts` are the different ones in it."""
+    """Warn of a column that is text and looks like something else; `texts` are those in its filled rows."""
     fractions = [text for text in islice(texts, LOOKED_AT) if isinstance(text, str) and re.search(r"[.,]\d", text)]
     if 2 * len(fractions) > min(len(texts), LOOKED_AT) and are_numbers(texts):
         warn(

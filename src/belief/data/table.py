@@ -54,7 +54,7 @@ def open_table(X: Any, discrete_features: Any = "auto") -> Table:
     discrete = found | declared
     for column, is_name in zip(columns, declared, strict=False):
         if column.discrete and not is_name:
-            warn_of_text(column.name.capitalize(), column.book, sum(map(len, column.blocks)))
+            warn_of_text(column.name.capitalize(), column.book, sum(int((x == x).sum()) for x in column.blocks))
     for source in sources:
         _refuse_long_codes(source, discrete, names)
     return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete, [c.book for c in columns])
