@@ -421,8 +421,8 @@ def test_a_full_stdout_and_a_closed_one(churn):
 def test_ctrl_c_stops_cleanly(tmp_path):
     rng = np.random.default_rng(0)
     file = tmp_path / "a.npz"
-    np.savez(file, X=rng.standard_normal((30_000, 60), dtype=np.float32), y=rng.integers(0, 2, 30_000))
-    arguments = ["select", file, "--sample-size", "20000", "--out", tmp_path / "r.json"]
+    np.savez(file, X=rng.standard_normal((60_000, 60), dtype=np.float32), y=rng.integers(0, 2, 60_000))
+    arguments = ["select", file, "--sample-size", "50000", "--out", tmp_path / "r.json"]
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
