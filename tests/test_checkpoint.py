@@ -75,15 +75,15 @@ def undisturbed(data, tmp_path_factory):
     return found(out), min(times)
 
 
-def test_killed_twenty_times_it_gives_the_answer_of_a_run_that_was_not(data, undisturbed, tmp_path):
+def test_killed_ten_times_it_gives_the_answer_of_a_run_that_was_not(data, undisturbed, tmp_path):
     want, seconds = undisturbed
     out, notes = tmp_path / "r.json", tmp_path / "notes"
     again = command(data, "--seed", 7, "--out", out, "--checkpoint", notes, "--force")
     moment = random.Random(0)
     kills, stages = 0, set()
-    while kills < 20 or not out.exists():
+    while kills < 10 or not out.exists():
         process = subprocess.Popen(again, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        if kills < 20:
+        if kills < 10:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(moment.uniform(0.4, 1.5) * seconds)
             process.send_signal(signal.SIGKILL)
@@ -92,7 +92,7 @@ def test_killed_twenty_times_it_gives_the_answer_of_a_run_that_was_not(data, und
         stages.add(tuple(sorted(p.name for p in notes.glob("[!.]*"))))
         if process.returncode == 0:
             assert found(out) == want
-            if kills < 20:  # begin anew
+            if kills < 10:  # begin anew
                 shutil.rmtree(notes)
                 out.unlink()
     assert len(stages) > 1
