@@ -87,7 +87,13 @@ def few(test, n):
 test_the_method = few(test_oracle.test_the_method_agrees_with_the_oracle, 4)
 test_joint_collisions = few(test_oracle.test_joint_collisions_agree_with_the_oracle, 3)
 test_neighbours = few(test_oracle.test_the_neighbours_are_those_of_the_oracle_in_order, 4)
-test_lazy_selection = test_oracle.test_lazy_selection_gives_what_measuring_everything_gives
+
+
+@pytest.mark.parametrize("make_engine", [list(WAYS)[1]], indirect=True)  # one of them: it takes long
+def test_lazy_selection(make_engine, monkeypatch):
+    test_oracle.test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monkeypatch)
+
+
 test_small_and_large_values = test_oracle.test_very_small_and_very_large_values
 test_far_values = test_oracle.test_values_far_from_zero_and_far_apart_do_not_hide_neighbours
 
@@ -422,7 +428,7 @@ def test_what_is_packed_is_unpacked(arrays):
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
 def test_all_of_it_on_connect():
     with connect_server() as address:
-        on_connect(address, __file__, "-x", "-k", "not cluster")
+        on_connect(address, __file__, "-x", "-k", "not cluster and not lazy")  # the classic ones take long enough
 
 
 @pytest.mark.parametrize(
