@@ -286,7 +286,7 @@ def run_demo(options: argparse.Namespace) -> None:
 
 def run_explain(options: argparse.Namespace) -> None:
     """Carry out `belief explain`."""
-    result = _read_result(options.result)
+    result = _result_in(options.result)
     if options.feature is None:
         print(result.explain())
         return
@@ -307,13 +307,17 @@ def run_report(options: argparse.Namespace) -> None:
     check_output(out, REPORT_ENDINGS, options.force)
     if same_file(out, [options.result]) is not None:
         raise UsageError(f"--out and the result to be read are both {out}: give them two names.")
-    write_report(_read_result(options.result), out, options.result.stem)
+    write_report(_result_in(options.result), out, options.result.stem)
     print(shown(out))
 
 
-def _read_result(path: Path) -> belief.Result:
-    if path.exists() and not path.is_file():
+def _result_in(path: Path) -> belief.Result:
+    if path.exists() and not path.is_file():  # a pipe would never end
         raise ValueError(f"{path}: is no file: give a result of belief select --out.")
+    return _read_result(path)
+
+
+def _read_result(path: Path) -> belief.Result:
     try:
         return belief.Result.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except json.JSONDecodeError as error:
