@@ -208,6 +208,13 @@ class Result:
             return float(Null(self.noise, self.noise_spread).left_of(self.weights)[live].max(initial=0.0))
         return float(np.ptp(self.weights[live])) if len(live) else 0.0
 
+    def relevance_of(self, weights: Array) -> Array:
+        """The relevance that other weights in the features' places would have; NaN where no feature is relevant."""
+        unit = self.unit_of_relevance or np.nan
+        if self.settings["redundancy"] == "agreement":
+            return np.asarray(Null(self.noise, self.noise_spread).left_of(weights) / unit)
+        return np.asarray((weights - np.delete(self.weights, self.constant).min(initial=np.inf)) / unit)
+
     @property
     def error_of_relevance(self) -> Array:
         """The standard error of the relevance."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
+
+from belief.data.hints import is_number
 
 NOT_UTF8 = "is not text in UTF-8: say in which encoding it is, with encoding='latin1' for example."
 
@@ -30,13 +31,6 @@ def explained(said: str, names: Sequence[str] | None, label: str | None = None) 
         return f"{where}column {name!r} {NOT_UTF8}"
     value = said[said.index("invalid value '") + 15 :].rsplit("'", 1)[0]
     what = "yes and no" if odd[3] == "bool" else "numbers"
-    whole = ", or say task='regression'" if odd[3].startswith("int") and _is_number(value) else ""
+    whole = ", or say task='regression'" if odd[3].startswith("int") and is_number(value) else ""
     remedy = f"mend it{whole}." if name == label else cures(name)
     return f"{where}column {name!r} has {value!r}, but {what} before: {remedy}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False

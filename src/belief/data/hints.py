@@ -13,12 +13,13 @@ def layout_hint(names: Sequence[str], separator: str = ",") -> str:
     for other in SEPARATORS:
         if len(names) == 1 and other != separator and other in names[0]:
             return f"its columns look separated by {other!r}: say separator={other!r}."
-    if names and 2 * sum(map(_is_number, names)) >= len(names):
+    if names and 2 * sum(map(is_number, names)) >= len(names):
         return "its first line looks like values, not like names: say header=False, and they are c0, c1, ..."
     return ""
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number as Python writes it."""
     try:
         return math.isfinite(float(text))
     except ValueError:

@@ -11,10 +11,11 @@ import numpy as np
 from belief.kernels.shapes import TIE_MARGIN, Reach, Sums
 from belief.method.arrays import Array
 from belief.method.difference import Difference
+from belief.method.sampling import mix
 
 
 def _power_of_ten(n: int) -> float:
-    """By squaring, as compiled code does it: to the last bit the same."""
+    """By squaring, as compiled code raises to a whole power: beyond 10^22 the last bit is the same too."""
     out, base = 1.0, 10.0
     while n:
         out, base, n = (out * base if n & 1 else out), base * base, n >> 1
@@ -51,10 +52,7 @@ def of_dense(X: Array, rows: Array, a: int, keys: Array, out: Array) -> None:
     """Add the features from column `a` on, of which these are the keys, to the numbers of the rows."""
     x = X[rows, a : a + len(keys)].astype(np.float64)
     bits = np.where(x == x, x, np.nan).view(np.uint64)  # all missing values are alike
-    z = (bits ^ keys) + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    out += np.where(x != 0.0, z ^ (z >> np.uint64(31)), np.uint64(0)).sum(axis=1)
+    out += np.where(x != 0.0, mix(bits ^ keys), np.uint64(0)).sum(axis=1)
 
 
 # --- 3. neighbours ---

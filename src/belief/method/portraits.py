@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from belief.method.arrays import Array
+from belief.method.ranks import Ranks
 from belief.method.sampling import Sample
 from belief.method.summary import Summary
 from belief.method.targets import CLASSIFICATION, Target
@@ -111,9 +112,6 @@ def _of_names(j: int, missing: float, x: Array, group: Array, chosen: list[int])
 
 def mean_ranks(x: Array) -> Array:
     """The rank of each value from 0 to 1, the mean of those that are equal; missing ones take no part."""
-    there = ~np.isnan(x)
-    _, place, count = np.unique(x[there], return_inverse=True, return_counts=True)
-    below = np.cumsum(count) - count
-    out = np.full(len(x), np.nan)
-    out[there] = ((below + (count - 1) / 2) / max(int(there.sum()) - 1, 1))[place]
+    there, out = ~np.isnan(x), np.full(len(x), np.nan)
+    out[there] = Ranks.of(lambda: [x[there]]).t(x[there])
     return out

@@ -135,14 +135,7 @@ def kept_of(result: Result) -> Array:
 
 
 def noise_line(result: Result) -> Array:
-    """The score that noise in each selected feature's place exceeds in one case of twenty, less what it would repeat.
-
-    Relevance counts above the mean of noise and one standard deviation; without agreement, above the least weight.
-    """
-    j, spread = result.selected, np.where(result.noise_spread > 0, result.noise_spread, np.nan)
-    unit = result.unit_of_relevance or np.nan
-    if result.settings["redundancy"] != "agreement":
-        low = np.delete(result.weights, result.constant).min(initial=np.inf)
-        return (result.noise + TWENTIETH * spread - low)[j] / unit
-    line: Array = (TWENTIETH - 1.0) * spread[j] / unit * np.nan_to_num(kept_of(result), nan=1.0)
-    return line
+    """The score that noise in each selected feature's place exceeds in one case of twenty, if it repeats as much."""
+    spread = np.where(result.noise_spread > 0, result.noise_spread, np.nan)  # of older results nobody knows it
+    line = result.relevance_of(result.noise + TWENTIETH * spread)[result.selected]
+    return line * np.nan_to_num(kept_of(result), nan=1.0) if result.settings["redundancy"] == "agreement" else line

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from belief.kernels.gpu.points import Corners, Space
+from belief.kernels.plain import POWERS
 
 
 def distances(a: Tensor, b: Tensor, space: Space) -> Tensor:
@@ -31,20 +32,9 @@ def _expect(cost: Tensor, x: Tensor, y: Tensor, c: Corners, spread: Tensor) -> N
     cost.copy_(torch.where(lost_x & lost_y, 2.0 * spread, torch.where(lost_x | lost_y, one, cost)))
 
 
-def _power(n: int) -> float:
-    """10^n by squaring, as compiled code raises to a whole power: beyond 10^22 the last bit is the same too."""
-    out, square = 1.0, 10.0
-    while n:
-        out, square, n = out * square if n & 1 else out, square * square, n >> 1
-    return out
-
-
-_POWERS = [_power(i) for i in range(301)]
-
-
 def round9(x: Tensor) -> Tensor:
     """Round to 9 significant digits, so that equal distances summed in another order compare equal."""
-    powers = torch.tensor(_POWERS, dtype=torch.float64, device=x.device)
+    powers = torch.tensor(POWERS, device=x.device)
     fine = (x > 0) & x.isfinite()
     digits = (8 - torch.where(fine, x, 1.0).log10().floor()).long().clamp(max=300)
     power = powers[digits.abs()]
