@@ -22,7 +22,7 @@ from belief.report.words import NO_REDUNDANCY, ONE_BATCH, ONE_FEATURE, told_apar
 
 EACH = [plot.ranking, plot.relevance_redundancy, plot.redundancy, plot.settling, plot.timings]
 OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
-NASTY = "cost in $ and $$x^2"
+NASTY = "cost in $ and $$x^2$"
 LONG = "a_name_that_goes_on_and_on_until_nobody_reads_it_2"
 
 
@@ -89,6 +89,17 @@ def test_names_are_taken_as_they_are_and_shortened(result):
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         ax.figure.savefig(file, format="svg")
     assert f">{NASTY}" in file.getvalue().decode()  # as mathematics it would be an error, or another text
+
+
+@pytest.mark.parametrize(("inches", "letters"), [(3.7, 15), (7.2, 30)])
+def test_beside_long_names_the_whole_legend_is_seen(result, inches, letters):
+    figure = Figure((inches, 3), layout="constrained")
+    ax = plot.ranking(result, figure.add_subplot(), letters=letters)
+    with pytest.warns(UserWarning, match="Glyph"):  # of a name
+        figure.draw_without_rendering()
+    box = ax.get_legend().get_window_extent()
+    assert figure.bbox.x0 <= box.x0
+    assert box.x1 <= figure.bbox.x1
 
 
 def labelled(ax):

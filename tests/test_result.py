@@ -260,6 +260,8 @@ def test_verbose_shows_a_bar_on_stderr_and_nothing_on_stdout(capsys):
     assert out == ""
     assert "belief: searching" in err
     assert "batch 2 of 4" in err
+    lines = err.splitlines()
+    assert len(set(lines)) == len(lines)  # nothing is said twice
 
 
 def test_the_bar_on_a_terminal_is_one_line():

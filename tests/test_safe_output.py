@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import belief
+from belief.cli import main
 from belief.datasets import CHURN
 from belief.progress import Reporter
 
@@ -53,3 +54,9 @@ def test_a_bar_nobody_can_see(monkeypatch):
             raise BrokenPipeError
 
     Reporter(bar=True, stream=Closed()).phase("describe")
+
+
+def test_what_a_terminal_would_obey_in_a_wrong_option_is_written_as_python_writes_it(capsys):
+    with pytest.raises(SystemExit):
+        main(["select", "a.csv", "--label", "y", "--\x1b[31mred"])
+    assert "unrecognized arguments: --\\x1b[31mred" in capsys.readouterr().err

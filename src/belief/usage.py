@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from belief.flags import option
+from belief.terminal import shown
 
 GREEDY = ("drop", "keep", "discrete")  # options that take all names that follow
 FILES_FIRST = "name the files before it, or put -- before them"
@@ -23,7 +24,7 @@ class Parser(argparse.ArgumentParser):
         """Say it, and exit with 2."""
         if message.endswith("required: FILE"):
             message += f"; after {', '.join(map(option, GREEDY))} all that follows is a column: {FILES_FIRST}"
-        super().error(message)
+        super().error(shown(message))  # which has words of the command in it, as they came
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:

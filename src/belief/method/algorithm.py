@@ -240,14 +240,14 @@ class _Run:
         few = slice(0, min(len(self.found.row), ENOUGH))
         found = Neighbours(*(x[few] for x in vars(self.found).values()))
         _, v = self._weights()
-        with self.clock("confidence"):
+        with self.clock("confidence", "which matter together"):
             about = (self.engine.rows, self.difference, self.sample.part(few), found, outcome.tally, v, outcome.w)
             return partners_of(selected, *about)
 
     def portraits(self, outcome: Outcome) -> list[Portrait]:
         """How the selected features are distributed among the queries."""
         queries = self.sample.part(slice(0, len(self.found.row)))
-        with self.clock("confidence"):
+        with self.clock("confidence", "how they are distributed"):
             about = queries, self.target, self.summary, self.engine.discrete
             return portraits_of(outcome.selection.selected, self.engine.rows, *about)
 
@@ -307,8 +307,8 @@ def search_of(settings: Settings, target: Target, m: int, seed: int) -> Search:
     size = k if per_class else k * len(counts)
     if fewest < size:
         warn(
-            f"n_neighbors={k} asks for {size} neighbours {'of each class' if per_class else 'in all'}, but there are"
-            f" only {fewest} {'rows of the smallest class' if per_class else 'other rows'}: all of them are taken."
+            f"n_neighbors={k} asks for {size} neighbours {'of each class' if per_class else 'in all'}, but"
+            f" {'the smallest class has' if per_class else 'beside itself a row has'} only {fewest}: fewer are taken."
         )
     most = int(counts.max()) if per_class else m
     return Search(min(size, most), len(counts) if per_class else 1, seed)

@@ -42,6 +42,15 @@ def drawing(ax: Axes | None, inches: float) -> Iterator[Axes]:
         if ax is None:
             _, ax = matplotlib(".pyplot").subplots(figsize=(7.2, inches), layout="constrained")
         yield ax
+        _without_mathematics(ax)
+
+
+def _without_mathematics(ax: Axes) -> None:
+    """Take names as they are also where axes that were given had their texts before SAFE was."""
+    for axis in (ax.xaxis, ax.yaxis):
+        named = isinstance(axis.get_major_locator(), matplotlib(".ticker").FixedLocator)
+        for text in [axis.label, *(axis.get_ticklabels() if named else [])]:
+            text.set_parse_math(False)
 
 
 @contextmanager
@@ -99,10 +108,10 @@ def quiet(ax: Axes, grid: str | None = None) -> None:
 
 
 def legend(ax: Axes, drawn: Sequence[Any]) -> None:
-    """What is what, in a line above; in two where the picture is narrow."""
+    """What is what, in a line above, in two where the picture is narrow; it may reach back above the names."""
     columns = 4 if ax.figure.bbox.width > NARROW * ax.figure.dpi else 2
     ax.legend(
-        handles=drawn, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderpad=0.2,
+        handles=drawn, loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, frameon=False, borderpad=0.2,
         borderaxespad=0.2, handlelength=1, handletextpad=0.5, columnspacing=1.2, scatterpoints=1,
     )  # fmt: skip
 
