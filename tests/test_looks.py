@@ -1,11 +1,10 @@
 """How a browser shows the newer parts of the report, and the site where it was built; and what axe says of both.
 
-axe-core is looked for where node finds it (`npm install axe-core`), or in the file that BELIEF_AXE names.
+axe-core comes with the wheel axe-playwright-python, of the extra test; another one can be named by BELIEF_AXE.
 """
 
 import os
-import shutil
-import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,11 @@ PAGES = ["index.html", "gallery/index.html", "gallery/plot_05_together.html", "a
 @pytest.fixture(scope="session")
 def axe():
     """The text of axe-core."""
-    found = os.environ.get("BELIEF_AXE", "")
-    if not found and shutil.which("node"):
-        asked = subprocess.run(["node", "-p", "require.resolve('axe-core/axe.min.js')"], capture_output=True, text=True)
-        found = asked.stdout.strip()
+    wheel = find_spec("axe_playwright_python")
+    found = os.environ.get("BELIEF_AXE") or (wheel and Path(wheel.origin).with_name("axe.min.js"))
     if not found:
-        pytest.skip("needs axe-core: npm install axe-core, or its file in BELIEF_AXE")
-    return Path(found).read_text()
+        pytest.skip("needs axe-core: pip install axe-playwright-python, or its file in BELIEF_AXE")
+    return Path(found).read_text(encoding="utf-8")
 
 
 def complaints(page, axe, **options):
@@ -104,8 +101,9 @@ def place(request):
 
 
 @pytest.mark.parametrize("width", [375, 1200])
-def test_a_page_of_the_site_fits_loads_nothing_and_can_be_used_by_all(browser, place, axe, width):  # noqa: F811
-    context = browser.new_context(viewport={"width": width, "height": 900})
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_of_the_site_fits_loads_nothing_and_can_be_used_by_all(browser, place, axe, width, scheme):  # noqa: F811
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page, asked = context.new_page(), []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(place)

@@ -46,14 +46,16 @@ def test_a_tag_must_be_that_of_the_version():
 
 
 def test_the_oldest_versions_are_the_lower_bounds():
-    """Of every library the tests need but torch, whose old wheels bring gigabytes with them."""
     pinned = dict(
         re.findall(
             r"^([\w.-]+)==([\d.]+)$", (HOME / "constraints-oldest.txt").read_text().partition("# what those")[0], re.M
         )
     )
     pinned = {name.lower(): version for name, version in pinned.items()}
-    asked = [*PROJECT["dependencies"], *(r for name in ("files", "report", "spark", "test") for r in EXTRAS[name])]
+    asked = [
+        *PROJECT["dependencies"],
+        *(r for name in ("files", "gpu", "report", "spark", "test") for r in EXTRAS[name]),
+    ]
     wanted = bounds(asked)
     assert set(pinned) == set(wanted)
     assert {name: v for name, v in wanted.items() if not same(v, pinned[name])} == {}
