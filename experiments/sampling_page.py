@@ -141,7 +141,8 @@ def bars(study: Study, path: Path) -> None:
         middle = np.array([np.mean(x) for x in marks])
         spread = [middle - [min(x) for x in marks], [max(x) for x in marks] - middle]
         at = np.arange(len(marks)) + 0.28 * (i - 1)
-        axes.bar(at, middle, 0.26, yerr=np.array(spread), label=label, color=colour, capsize=3)
+        either = [list(side) for side in spread]  # matplotlib 3.9 takes an array for one bar for a number
+        axes.bar(at, middle, 0.26, yerr=either, label=label, color=colour, capsize=3)
     axes.set_xticks(range(len(study.over_reduced)), list(study.over_reduced))
     axes.set_ylabel("F1 with 10 features")
     found.legend(loc="outside right center")

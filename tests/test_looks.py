@@ -32,6 +32,13 @@ def complaints(page, axe, **options):
     return [f"{each['id']}: {node['target'][0]}" for each in found for node in each["nodes"]]
 
 
+def test_axe_complains_where_there_is_reason_to(browser, axe):  # noqa: F811
+    page = browser.new_page()
+    page.set_content('<html lang="en"><title>x</title><main><h1>x</h1><img src="data:,"><p style="color: #ddd">faint')
+    assert complaints(page, axe) == ["color-contrast: p", "image-alt: img"]
+    page.close()
+
+
 # --- the report ---
 
 
@@ -108,6 +115,7 @@ def test_a_page_of_the_site_fits_loads_nothing_and_can_be_used_by_all(browser, p
     page.on("request", lambda request: asked.append(request.url))
     page.goto(place)
     page.wait_for_timeout(200)
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     found = complaints(page, axe)
