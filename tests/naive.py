@@ -350,7 +350,7 @@ def agreement(cr):
 def normalise(I, joint_pairs, watched):
     """Min-max over the measured pairs i != j on the watch list, clipped; 0 where never measured."""
     base = [I[i, j] for i in watched for j in watched if i != j and joint_pairs[i, j] > 0]
-    if not base or max(base) - min(base) <= 1e-9 * max(abs(max(base)), abs(min(base))):
+    if not base or max(base) - min(base) <= max(1e-9 * max(abs(max(base)), abs(min(base))), 1e-13):  # rounding
         return np.zeros(I.shape)
     out = np.clip((I - min(base)) / (max(base) - min(base)), 0, 1)
     out[joint_pairs == 0] = 0.0

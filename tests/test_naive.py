@@ -301,3 +301,9 @@ def test_the_influence_is_what_w_moves_when_a_query_counts_a_little_more(holes):
         ]
         moved = naive.weights(SimpleNamespace(v=np.ones(1), by_prior=True), *totals) - found.w
         np.testing.assert_allclose(moved / 1e-6, found.delta[q], atol=1e-7)
+
+
+def test_rounding_is_no_redundancy():
+    I = np.array([[0.0, -1.48e-16], [-1.60e-16, 0.0]])
+    assert not naive.normalise(I, np.ones((2, 2)), [0, 1]).any()
+    assert naive.normalise(1e9 * I, np.ones((2, 2)), [0, 1]).any()
