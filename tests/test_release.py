@@ -42,6 +42,15 @@ def test_a_tag_must_be_that_of_the_version():
     assert any("'v99.0.0'" in line and f"'v{belief.__version__}'" in line for line in wrong)
 
 
+def test_a_release_needs_an_address_that_nobody_has_made_up(monkeypatch):
+    asked = "pyproject.toml: [project.urls] needs Homepage and Repository before a release"
+    monkeypatch.setattr(check, "project", lambda: {"urls": {"Paper": "https://example.org"}})
+    assert asked in check.wrong_versions(f"v{belief.__version__}")
+    assert asked not in check.wrong_versions()
+    monkeypatch.setattr(check, "project", lambda: {"urls": {"Homepage": "x", "Repository": "x"}})
+    assert asked not in check.wrong_versions(f"v{belief.__version__}")
+
+
 # --- lower bounds ---
 
 
