@@ -36,11 +36,18 @@ def is_text(kind: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
+def dtype_of(kind: Any) -> np.dtype[Any]:
+    """The type of numbers; for Arrow's own `to_pandas_dtype` older versions of it import pandas."""
+    types = pyarrow().types
+    letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
+    return np.dtype(f"{letter}{kind.bit_width // 8}")
+
+
 def as_numpy(column: Any) -> Array:
     """A column of numbers, NaN where there is none; Arrow's own `to_numpy` would import pandas, which takes long."""
     pa = pyarrow()
     if not len(column):
-        return np.empty(0, column.type.to_pandas_dtype())
+        return np.empty(0, dtype_of(column.type))
     whole = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], 0, column.offset)
     values = np.from_dlpack(whole)
     if not column.null_count:
@@ -204,7 +211,7 @@ def _coder(field: Any, source: str, text: Callable[[str], Categories]) -> Coder:
     if types.is_null(kind):
         return Nothing(field.name)
     if types.is_integer(kind) or types.is_floating(kind):
-        return Numbers(field.name, kind.to_pandas_dtype())
+        return Numbers(field.name, dtype_of(kind))
     if types.is_decimal(kind):
         return Numbers(field.name, np.float64)
     raise ValueError(
