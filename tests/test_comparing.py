@@ -160,6 +160,20 @@ def test_who_is_slower_than_thought_is_given_up(monkeypatch, clock):
     assert [s.selector for s in found.standings] == ["F test"]
 
 
+def test_all_features_are_judged_where_there_is_time(monkeypatch, clock):
+    def judged(train, test, features):
+        clock.seconds += 0.1 * len(features)
+        return {"nobody": len(features) / 100}
+
+    monkeypatch.setattr(contest, "judged", judged)
+    X, y = np.random.default_rng(0).normal(size=(60, 50)), np.arange(60) % 2
+    short, long = (belief.compare(X, y, 2, selectors=["F test"], seconds=s) for s in (20, 30))  # 1, 2 and 25 s
+    assert short.everything is None
+    assert short.left_out == {"all features": "judging them would take too long"}
+    assert long.everything == 0.5
+    assert long.left_out == {}
+
+
 def test_a_selector_that_fails_is_left_out_with_what_it_says(monkeypatch):
     def choose(part, n):
         raise ValueError("There is nothing here for me.")

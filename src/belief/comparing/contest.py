@@ -34,6 +34,7 @@ from belief.streams import complain
 FOLDS = 5
 LONG_ENOUGH = 0.5  # seconds of a trial from which the time of the whole can be told
 FIRST_TRIAL = (100, 25)  # rows and features
+TEN_TIMES = 10  # as many features as are selected say how long judging all would take
 PATIENCE = 1.5  # times its share of the time, before a selector that has begun is given up
 
 
@@ -133,9 +134,11 @@ def compare(
         whole = Part(rows.X, rows.y, rows.discrete, rows.task, seed, n_threads(n_jobs))
         contest = Contest(whole, rows.names, _how_many(settings, whole), start + seconds)
         found, left_out = contest.run(entrants, complain if verbose else lambda said: None)
-        everything = contest.everything()
+        everything = contest.everything() if found else None
     if not found:
         raise ValueError(f"No selector ends within seconds={seconds:g}: {_first(left_out)}; allow more.")
+    if everything is None:
+        left_out["all features"] = "judging them would take too long"
     return _comparison(rows, contest, found, everything, left_out, time.perf_counter() - start)
 
 
@@ -267,11 +270,14 @@ class Contest:
 
     def everything(self) -> float | None:
         """The score of all features, where there is time for it."""
-        marks = []
-        for train, test in self.folds:
-            if self.left <= 0:
-                return None
-            marks.append(judged(train, test, np.arange(train.X.shape[1])))
+        F = self.whole.X.shape[1]
+        few = min(F, TEN_TIMES * self.n)
+        start = time.perf_counter()
+        first = judged(*self.folds[0], np.arange(few)) if self.left > 0 else {}
+        if (time.perf_counter() - start) * F / few * FOLDS > self.left:
+            return None
+        marks = [first] if few == F else []
+        marks += [judged(train, test, np.arange(F)) for train, test in self.folds[len(marks) :]]
         return float(_summary(marks)[0].mean())
 
 
