@@ -35,7 +35,7 @@ class Standing:
     judges : dict
         The mean over the folds, by judge.
     seconds : float
-        The time of one selection, the mean over the folds.
+        The time of one selection, the median over the folds.
     selected : list of str
         The features selected from all rows that were compared on, the best first.
     """
