@@ -17,7 +17,8 @@ SOURCE = Path(belief.__file__).parent
 PUBLIC = {
     "belief": {"PAPER", "BeliefSelector", "Result", "__version__", "baselines", "data", "datasets", "extras", "plot",
                "progress", "report", "select", "spark"},
-    "belief.baselines": {"MRMR", "RReliefF", "Relief", "ReliefF", "mrmr", "mrmr_frame", "relieff_frame"},
+    "belief.baselines": {"CleanedRelief", "GramSchmidtRelief", "KMeansRelief", "MRMR", "RReliefF", "Relief", "ReliefF",
+                         "Simba", "mrmr", "mrmr_frame", "relieff_frame"},
     "belief.data": {"CsvForm", "Wanted", "load_libsvm", "open_files"},
     "belief.datasets": {"CHURN", "Dataset", "DenseProblem", "Problem", "SparseProblem", "corral100", "ecbdl14_like",
                         "epsilon_like", "kddb_like", "led", "load", "madelon", "names", "parity3plus3", "sd",
