@@ -118,7 +118,7 @@ MADE: dict[str, dict[str, Make]] = {
         "each 5 times": partial(copies, 5),
         "each 20 times": partial(copies, 20),
         "shifts with copies": lambda seed: of(repeated(1000, 200, seed), 3),
-        "SD3": partial(made, datasets.sd, n_groups=6, n_noise=1000),
+        "SD3, made anew": partial(made, datasets.sd, n_groups=6, n_noise=1000),
     },
     "weak signals": {
         "shifts of 0.1 to 0.5": lambda seed: weak(2000, 200, (0.1, 0.5), seed),
