@@ -210,7 +210,7 @@ SELECTORS: dict[str, Selector] = {  # the quick ones first
     "permutation importance": Selector(permutation, MODEL, "sklearn"),
     "ReliefF (scikit-rebate)": Selector(rebate, RELIEF, "skrebate"),
 }
-SLOW = ("TuRF (fast-select)", "Boruta", "permutation importance", "ReliefF (scikit-rebate)")
+SLOW = ("Boruta", "mRMR (mrmr-selection)", "TuRF (fast-select)", "permutation importance", "ReliefF (scikit-rebate)")
 
 
 def installed() -> list[str]:
