@@ -36,7 +36,7 @@ SEEDS = (200, 201, 202)  # the contest has others
 class Variant(NamedTuple):
     """Settings, and what is changed in the method while they are used."""
 
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any]
     change: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
@@ -46,7 +46,7 @@ def by_largest(self: Share, gathered: Array, row: Array) -> Array:
 
 
 VARIANTS = {
-    "the defaults": Variant(),
+    "the defaults": Variant({}),
     "as in the paper": Variant(dict(belief.PAPER)),
     "mCR": Variant({"redundancy": "mcr"}),
     "no redundancy": Variant({"redundancy": None}),
