@@ -12,7 +12,7 @@ from belief import baselines
 
 HOME = Path(__file__).parents[1] / "experiments"
 MODULES = ("choices", "common", "contest", "contest_marks", "contest_page", "contest_selectors", "contest_tasks",
-           "contest_worker", "steps")  # fmt: skip
+           "contest_worker", "steps", "tried")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -324,3 +324,30 @@ def test_what_the_page_says_of_choosing_is_what_was_found(it, kept):
     every = it["contest_tasks"].KIND
     others = [x for x in it["contest_marks"].asked(kept, every) if not x.startswith("BELIEF")]
     assert max(others, key=lambda x: it["contest_marks"].mean_truth(kept, x, every)) == SURF
+
+
+# --- what was tried because of it ---
+
+
+def test_the_table_of_what_was_tried_is_that_of_the_answers(it):
+    tried, common = it["tried"], it["common"]
+    answers = common.Answers(tried.ANSWERS, tried.configuration())
+    assert answers.answers, "tried.json is of another configuration: run experiments/tried.py again"
+    page = tried.PAGE.read_text().split("<!-- tried -->")[1].split("<!-- /tried -->")[0]
+    assert common.table(tried.HEAD, tried.lines(answers.answers)) in page
+
+
+def test_nothing_that_is_kept_aside_was_tried(it):
+    tried, tasks = it["tried"], it["contest_tasks"]
+    names = {key.split(" | ")[0] for key in it["common"].Answers(tried.ANSWERS, tried.configuration()).answers}
+    aside = {*tasks.kept_aside(it["steps"].DATA), *tasks.kept_aside(tasks.KIND)}
+    assert names == {*it["steps"].DATA, *tasks.KIND} - aside
+
+
+def test_what_is_changed_in_the_method_is_changed_for_one_variant_alone(it):
+    tried = it["tried"]
+    data = it["contest_tasks"].planted_truth("each 5 times", 7)
+    plain, largest = (tried.selected(tried.VARIANTS[way], data, 20) for way in
+                      ("the defaults", "the largest agreement counts"))  # fmt: skip
+    assert plain != largest
+    assert plain == tried.selected(tried.VARIANTS["the defaults"], data, 20)
