@@ -169,7 +169,7 @@ def test_the_walk_prints_what_the_page_shows(data_home, tmp_path, capsys):
 
 def test_help_of_every_command_says_all_and_fits(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    for command in ([], ["select"], ["explain"], ["report"], ["demo"]):
+    for command in ([], ["select"], ["compare"], ["explain"], ["report"], ["demo"]):
         code, text, _ = call(capsys, *command, "--help")
         assert code == 0
         assert text.startswith("usage: belief")

@@ -20,7 +20,21 @@ LAYERS = [
     ("engines",),
     ("explain", "saved", "result", "checks", "given", "api", "frames"),
     ("datasets",),
-    ("columns", "selector", "baselines", "spark", "plot", "report", "outputs", "flags", "streams", "usage", "cli"),
+    (
+        "columns",
+        "selector",
+        "baselines",
+        "comparing",
+        "spark",
+        "plot",
+        "report",
+        "outputs",
+        "flags",
+        "streams",
+        "usage",
+        "inputs",
+        "cli",
+    ),
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 UPWARD = {("result", "report"), ("explain", "report")}  # a notebook asks them themselves for a page

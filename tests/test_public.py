@@ -15,15 +15,17 @@ import belief
 HOME = Path(__file__).parents[1]
 SOURCE = Path(belief.__file__).parent
 PUBLIC = {
-    "belief": {"PAPER", "BeliefSelector", "Result", "__version__", "baselines", "data", "datasets", "extras", "plot",
-               "progress", "report", "select", "spark"},
-    "belief.baselines": {"MRMR", "RReliefF", "Relief", "ReliefF", "mrmr", "mrmr_frame", "relieff_frame"},
+    "belief": {"PAPER", "BeliefSelector", "Comparison", "Result", "__version__", "baselines", "compare", "data",
+               "datasets", "extras", "plot", "progress", "report", "select", "spark"},
+    "belief.baselines": {"CleanedRelief", "GramSchmidtRelief", "KMeansRelief", "MRMR", "RReliefF", "Relief", "ReliefF",
+                         "Simba", "mrmr", "mrmr_frame", "relieff_frame"},
     "belief.data": {"CsvForm", "Wanted", "load_libsvm", "open_files"},
     "belief.datasets": {"CHURN", "Dataset", "DenseProblem", "Problem", "SparseProblem", "corral100", "ecbdl14_like",
                         "epsilon_like", "kddb_like", "led", "load", "madelon", "names", "parity3plus3", "sd",
                         "url_like", "xor100"},
     "belief.extras": {"MissingExtraError"},
-    "belief.plot": {"distribution", "how_many", "ranking", "redundancy", "relevance_redundancy", "settling", "timings"},
+    "belief.plot": {"comparison", "distribution", "how_many", "ranking", "redundancy", "relevance_redundancy",
+                    "settling", "timings"},
     "belief.progress": {"Progress"},
     "belief.report": {"render"},
     "belief.spark": {"BeliefSelector", "BeliefSelectorModel"},

@@ -4,7 +4,8 @@ Against other selectors
 
 Handwritten digits, 8 x 8 pixels, ten classes: which 10 pixels tell them best? Each selector sees one half of the rows;
 the macro F1 of five nearest neighbours is taken on the other half. One table proves little: the
-:doc:`benchmarks </benchmarks>` have 19.
+:doc:`benchmarks </benchmarks>` have 19. On a table of your own :func:`belief.compare` does this with
+:doc:`folds, three judges and more selectors </guide/comparing>`.
 """
 
 # %%

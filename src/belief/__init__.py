@@ -16,6 +16,8 @@ from belief.lazy import lazily
 if TYPE_CHECKING:
     from belief import baselines, data, datasets, extras, plot, progress, report, spark
     from belief.api import select
+    from belief.comparing.comparison import Comparison
+    from belief.comparing.contest import compare
     from belief.method.settings import PAPER
     from belief.result import Result
     from belief.selector import BeliefSelector
@@ -23,9 +25,11 @@ if TYPE_CHECKING:
 __all__ = [
     "PAPER",
     "BeliefSelector",
+    "Comparison",
     "Result",
     "__version__",
     "baselines",
+    "compare",
     "data",
     "datasets",
     "extras",
@@ -41,8 +45,10 @@ __version__ = "0.1.0"  # here and nowhere else: pyproject.toml reads it
 _MODULES = ("baselines", "data", "datasets", "extras", "plot", "progress", "report", "spark")
 _HOMES = {
     "BeliefSelector": "belief.selector",
+    "Comparison": "belief.comparing.comparison",
     "PAPER": "belief.method.settings",
     "Result": "belief.result",
+    "compare": "belief.comparing.contest",
     "select": "belief.api",
 }
 

@@ -6,7 +6,6 @@ Results go to stdout, progress and complaints to stderr; the exit code is 0, 1 (
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import re
 import sys
@@ -16,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import belief
+from belief.comparing.command import COMPARE_EXAMPLES, COMPARE_USAGE, compare_options, run_compare
 from belief.flags import in_options, option
+from belief.inputs import check_outputs, reading, refuse_inside, value_of, wanted
 from belief.method.settings import PAPER, Settings
-from belief.method.targets import REGRESSION, TASKS
+from belief.method.targets import REGRESSION
 from belief.streams import complain, leave, make_ready
 from belief.terminal import shown
 from belief.usage import Parser, UsageError, check_running, given
@@ -65,6 +66,8 @@ def parser() -> argparse.ArgumentParser:
     said = "select features of the table in one or more files"
     _select_options(_command(commands, "select", run_select, said, usage=USAGE, epilog=EXAMPLES))
     _command(commands, "demo", run_demo, "select features of a bundled example")
+    said = "compare selectors on the table in one or more files, in about a minute"
+    compare_options(_command(commands, "compare", run_compare, said, usage=COMPARE_USAGE, epilog=COMPARE_EXAMPLES))
     explain = _command(commands, "explain", run_explain, "say why features were taken or left")
     explain.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
     explain.add_argument("feature", nargs="?", help="one feature only")
@@ -86,7 +89,7 @@ def _command(commands: Any, name: str, run: Callable[..., None], said: str, **mo
 
 
 def _select_options(command: argparse.ArgumentParser) -> None:
-    _reading(command.add_argument_group("what to read"))
+    reading(command.add_argument_group("what to read"))
     _writing(command.add_argument_group("what to write"))
     running = command.add_argument_group("how to run")
     running.add_argument("--engine", choices=("local", "spark"), default="local", help="this machine, or Spark (local)")
@@ -103,20 +106,7 @@ def _select_options(command: argparse.ArgumentParser) -> None:
         said = f"{f.metadata['doc']} ({f.default})".replace("%", "%%")
         choices = _choices(f.metadata["allowed"])
         unless = argparse.SUPPRESS  # given
-        method.add_argument(option(f.name), dest=f.name, type=_value, default=unless, metavar=choices, help=said)
-
-
-def _reading(group: Any) -> None:
-    group.add_argument("files", nargs="+", type=Path, metavar="FILE", help="CSV, TSV, Parquet, Arrow, LIBSVM or NPZ")
-    group.add_argument("--label", metavar="COL", help="the column that holds the class, or the number to predict")
-    said = "whether it holds classes or numbers; auto: fractions, and whole numbers that seldom repeat, are numbers"
-    group.add_argument("--task", choices=TASKS, default="auto", help=said)
-    group.add_argument("--drop", nargs="+", default=[], metavar="COL", help="columns to leave out")
-    group.add_argument("--keep", nargs="+", default=[], metavar="COL", help="columns to choose from, and no others")
-    group.add_argument("--discrete", nargs="+", default=[], metavar="COL", help="columns of numbers that are names")
-    group.add_argument("--no-header", action="store_true", help="CSV without a line of names: c0, c1, ...")
-    group.add_argument("--encoding", metavar="NAME", help="of the text of a CSV file: latin1, utf-16, ... (utf-8)")
-    group.add_argument("--separator", metavar="C", help="between the columns of a CSV file (a comma; a tab for .tsv)")
+        method.add_argument(option(f.name), dest=f.name, type=value_of, default=unless, metavar=choices, help=said)
 
 
 def _writing(group: Any) -> None:
@@ -133,28 +123,18 @@ def _choices(allowed: str) -> str:
     return "|".join(re.findall(r"'(\w+)'", allowed) + number + pairs + ["None"] * ("or None" in allowed))
 
 
-def _value(text: str) -> Any:
-    """A number where it is one, None for "none" as Python would write it, else the word."""
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    if "=" in text:
-        return {name: _value(value) for name, _, value in (part.rpartition("=") for part in text.split(","))}
-    return None if text == "None" else text
-
-
 def run_select(options: argparse.Namespace) -> None:
     """Carry out `belief select`."""
     from belief.outputs import write_data, write_report, write_result
 
     settings = _settings(options)
-    check_running(options)
-    wanted = _wanted(options)
+    _check_running(options)
+    asked = wanted(options)
     _check_outputs(options)
     if options.engine == "spark":
-        X, result = None, _select_on_spark(options, wanted, settings)
+        X, result = None, _select_on_spark(options, asked, settings)
     else:
-        X, result = _select_here(options, wanted, settings)
+        X, result = _select_here(options, asked, settings)
     try:  # files first: a terminal may fail too
         if options.out:
             write_result(result, options.out)
@@ -210,69 +190,25 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     return settings
 
 
-def _wanted(options: argparse.Namespace) -> Any:
-    """What is to be read; the columns of LIBSVM and NPZ files are called x0, x1, ..."""
-    from belief.data.encoding import CsvForm
-    from belief.data.files import Wanted, kind_of
-
+def _check_running(options: argparse.Namespace) -> None:
+    check_running(options)
     if options.restart and options.checkpoint is None:
         raise UsageError("--restart needs --checkpoint DIR.")
     if options.master is not None and options.engine != "spark":
         raise UsageError("--master needs --engine spark.")
-    if options.separator == "\\t":
-        options.separator = "\t"  # which is hard to type
-    if options.separator is not None and len(options.separator) != 1:
-        raise UsageError(f"--separator must be one character; got {options.separator!r}.")
-    kind = kind_of(options.files)
-    discrete = options.discrete
-    if kind in ("libsvm", "npz"):
-        discrete = [_number(name) for name in discrete]
-    elif options.label is None:
-        raise UsageError("Say which column holds the class, or the number to predict, with --label NAME.")
-    try:
-        form = CsvForm(not options.no_header, options.separator, options.encoding)
-    except ValueError as error:
-        raise UsageError(error) from None
-    return Wanted(options.label, options.drop, options.keep, discrete, form, options.task)
-
-
-def _number(name: str) -> int:
-    if not (name.startswith("x") and name[1:].isdecimal()):
-        raise UsageError(f"--discrete: there is no column {name!r}; in files without names they are x0, x1, ...")
-    return int(name[1:])
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    from belief.data.files import all_files
-    from belief.data.finding import same_file
-    from belief.outputs import DATA_ENDINGS, REPORT_ENDINGS, RESULT_WRITERS, check_output
+    from belief.outputs import DATA_ENDINGS, REPORT_ENDINGS, RESULT_WRITERS
 
-    read = all_files(options.files)
     if options.checkpoint is not None:
-        _refuse_inside("--checkpoint", options.checkpoint, options.files)
-    taken: dict[Path, str] = {}
-    for name, path, endings in (
+        refuse_inside("--checkpoint", options.checkpoint, options.files)
+    outputs = [
         ("--out", options.out, RESULT_WRITERS),
         ("--report", options.report, REPORT_ENDINGS),
         ("--write-data", options.write_data, DATA_ENDINGS),
-    ):
-        if path is None:
-            continue
-        check_output(path, endings, options.force)
-        if same_file(path, read) is not None:
-            raise UsageError(f"{name} and a file to be read are both {path}: give them two names.")
-        _refuse_inside(name, path, options.files)
-        other = same_file(path, taken) or path.resolve()
-        if other in taken:
-            raise UsageError(f"{name} and {taken[other]} are both {path}: give them two names.")
-        taken[path.resolve()] = name
-
-
-def _refuse_inside(name: str, path: Path, read: Sequence[Path]) -> None:
-    """Refuse to write into a folder that is read: the next run would read that too."""
-    for folder in read:
-        if folder.is_dir() and folder.resolve() in path.resolve().parents:
-            raise UsageError(f"{name} {path} is in {folder}, which is read: the next run would read it too.")
+    ]
+    check_outputs(options, outputs)
 
 
 def run_demo(options: argparse.Namespace) -> None:

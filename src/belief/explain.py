@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -25,20 +26,13 @@ class Explanation(list[Line]):
     """A table of a few lines, as a list of dictionaries that prints well."""
 
     def __str__(self) -> str:
-        lines = self._table()
-        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-        return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+        return aligned(self._table())
 
     def _repr_html_(self) -> str:
         """For notebooks: with bars where Jinja2 is installed."""
         from belief.report.compact import small_table
 
-        return small_table(self) or self._plain_html()
-
-    def _plain_html(self) -> str:
-        head, *rest = self._table()
-        lines = [_html("th", head), *(_html("td", line) for line in rest)]
-        return f"<table><thead>{lines[0]}</thead><tbody>{''.join(lines[1:])}</tbody></table>"
+        return small_table(self) or html_table(self._table())
 
     def _table(self) -> list[list[str]]:
         """The headings, and the cells of each line."""
@@ -46,7 +40,19 @@ class Explanation(list[Line]):
         return [known] + [[shown(_cell(line, name)) for name in known] for line in self]
 
 
-def _html(tag: str, cells: list[str]) -> str:
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Cells in columns, for a terminal."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def html_table(lines: Sequence[Sequence[str]]) -> str:
+    """The same for a notebook; the first line holds the headings."""
+    head, *rest = [_html("th" if i == 0 else "td", line) for i, line in enumerate(lines)]
+    return f"<table><thead>{head}</thead><tbody>{''.join(rest)}</tbody></table>"
+
+
+def _html(tag: str, cells: Sequence[str]) -> str:
     return "<tr>" + "".join(f"<{tag} style='text-align: left'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 

@@ -29,6 +29,8 @@ PARAMETERS = (
         "checkpoint",
         "restart",
         "force",
+        "selectors",
+        "seconds",
     ),
 )
 ANY = "|".join(PARAMETERS)

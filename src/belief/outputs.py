@@ -16,6 +16,7 @@ from belief.result import Result
 
 DATA_ENDINGS = (".csv", ".parquet")
 REPORT_ENDINGS = (".html",)
+PICTURE_ENDINGS = (".png", ".svg", ".pdf")
 REPORT_NEEDS = ("matplotlib", "jinja2")
 
 
@@ -35,6 +36,8 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
     if endings is REPORT_ENDINGS:
         for module in REPORT_NEEDS:
             import_optional(module, "report")
+    elif endings is PICTURE_ENDINGS:
+        import_optional("matplotlib", "report")
     elif path.suffix != ".json":
         pyarrow()
 

@@ -1,4 +1,4 @@
-"""Pictures of a Result on matplotlib axes, for notebooks and papers.
+"""Pictures of a Result, or of a Comparison, on matplotlib axes, for notebooks and papers.
 
 >>> import belief
 >>> belief.plot.ranking(result)  # doctest: +SKIP
@@ -33,13 +33,23 @@ from belief.report.canvas import (
 )
 from belief.report.drawings import distribution, how_many
 from belief.report.groups import LEVEL, groups_of
+from belief.report.standings import comparison
 from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, seconds, told_apart
 from belief.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["distribution", "how_many", "ranking", "redundancy", "relevance_redundancy", "settling", "timings"]
+__all__ = [
+    "comparison",
+    "distribution",
+    "how_many",
+    "ranking",
+    "redundancy",
+    "relevance_redundancy",
+    "settling",
+    "timings",
+]
 
 TOP = 30  # features in one picture
 LETTERS = 28  # of a name

@@ -9,6 +9,8 @@ import numpy as np
 
 from belief.checks import check_sizes, check_values
 from belief.columns import ColumnSelector
+from belief.data.source import Source, SparseSource
+from belief.data.table import Table
 from belief.method.algorithm import constants_last
 from belief.method.arrays import Array
 from belief.method.relevance import by_weight
@@ -27,6 +29,30 @@ def checks(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary
         check_values(summary, names or Numbered(len(summary.mean)))
 
     return check
+
+
+def dense_source(table: Table, of: str) -> Source:
+    """The rows of a table that must be dense, for a selector of this name."""
+    if isinstance(table.source, SparseSource):
+        raise ValueError(
+            f"Sparse data was passed for X, but {of} needs a dense table: pass X.toarray(), or select with"
+            " belief.BeliefSelector, which takes sparse matrices."
+        )
+    return table.source
+
+
+def values_of(source: Source) -> Array:
+    """All values of a table, as a new array of float64; a missing value is a NaN, a category its code."""
+    X, at, a = source.rows(np.arange(source.n_rows), 0, source.n_features)
+    return np.array(X[at, a : a + source.n_features], np.float64)
+
+
+def centred(source: Source) -> Array:
+    """The same less the mean of each column, which is what a missing value counts as."""
+    X = values_of(source)
+    there = ~np.isnan(X)
+    mean = np.sum(X, axis=0, where=there) / np.maximum(there.sum(axis=0), 1)
+    return np.where(there, X - mean, 0.0)
 
 
 class Baseline(ColumnSelector):

@@ -12,12 +12,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief.baselines.base import Baseline, checks
+from belief.baselines.base import Baseline, checks, dense_source
 from belief.baselines.information import information
 from belief.checks import check_resources
 from belief.data.labels import encode_labels
-from belief.data.source import Source, SparseSource
-from belief.data.table import Table, open_table
+from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.threads import spans
 from belief.engines.resources import Resources
@@ -181,7 +180,7 @@ class MRMR(Baseline):
         """
         settings = checked_settings(self)
         table = open_table(X, self.discrete_features)
-        source = _dense(table)
+        source = dense_source(table, "MRMR")
         self.classes_, labels = encode_labels(y, source.n_rows)
         resources = Resources(self.n_jobs)
         with DenseEngine(source, labels, table.discrete, resources) as engine:
@@ -206,15 +205,6 @@ def checked_settings(chosen: MRMR) -> Settings:
         raise ValueError(f"bins must be None or an integer of at least 2; got {chosen.bins!r}.")
     check_resources(chosen.n_jobs, 16, 0)
     return Settings(n_features_to_select=chosen.n_features_to_select, redundancy=None)
-
-
-def _dense(table: Table) -> Source:
-    if isinstance(table.source, SparseSource):
-        raise ValueError(
-            "Sparse data was passed for X, but MRMR needs a dense table: pass X.toarray(), or select with"
-            " belief.BeliefSelector, which takes sparse matrices."
-        )
-    return table.source
 
 
 class _Codes:

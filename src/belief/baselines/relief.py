@@ -54,10 +54,11 @@ class BothClasses(Classes):
         return (len(self.counts) * query + neighbour).astype(np.int64), None
 
 
-def by_range(summary: Summary, discrete: Array) -> Difference:
-    """Differences as shares of a feature's range."""
+def by_range(summary: Summary, discrete: Array, width: Array | None = None) -> Difference:
+    """Differences as shares of a feature's range, or of another width of it."""
     plain = Difference.of(summary, discrete, "none")
-    unit = np.where(discrete | plain.constant, 1.0, summary.maximum - summary.minimum)
+    width = summary.maximum - summary.minimum if width is None else width
+    unit = np.where(discrete | plain.constant, 1.0, width)
     spread = np.where(discrete, plain.spread, plain.spread / unit**2)
     return replace(plain, scale="range", unit=unit, spread=spread)
 
@@ -67,6 +68,7 @@ def relieff(
     settings: Settings,
     check: Callable[[Summary, Target], None] = lambda summary, target: None,
     squared: bool = False,
+    width: Array | None = None,
 ) -> tuple[Array, Array]:
     """The weights of ReliefF, and which features are constant.
 
@@ -78,10 +80,11 @@ def relieff(
     ----------
     check : called with the summary and the target, to refuse data that cannot be used
     squared : whether diff² takes the place of diff
+    width : what a difference of each feature is a share of; None: its range
     """
     summary = engine.describe()
     check(summary, engine.target)
-    difference = by_range(summary, engine.discrete)
+    difference = by_range(summary, engine.discrete, width)
     target = BothClasses(engine.target.names, engine.target.counts)
     seed = settings.draw_seed()
     sample = engine.sample(np.array([settings.sample_of(summary.m)]), seed)
@@ -130,10 +133,14 @@ class _Neighbourhood(Baseline):
         self.classes_, labels = encode_labels(y, table.source.n_rows)
         self._check_classes()
         W, constant = self._weights(table, labels, settings)
-        n = settings.select_of(len(W))
-        best = by_weight(W, np.flatnonzero(~constant))[:n]
-        self._rank(X, y, W, Selection(best, W[best]), constant, n)
+        found = self._choose(table, labels, settings, W, constant)
+        self._rank(X, y, W, found, constant, settings.select_of(len(W)))
         return self
+
+    def _choose(self, table: Table, labels: Array, settings: Settings, W: Array, constant: Array) -> Selection:
+        """The largest weights."""
+        best = by_weight(W, np.flatnonzero(~constant))[: settings.select_of(len(W))]
+        return Selection(best, W[best])
 
     def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
         resources = Resources(self.n_jobs, self.working_memory * 2**20)

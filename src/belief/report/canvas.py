@@ -68,23 +68,27 @@ def _safe() -> Iterator[None]:
         settings.update(before)
 
 
-def heat(ax: Axes, values: Array) -> None:
-    """Cells of one colour, more or less transparent, to suit any background; with numbers where there is room."""
+def heat(ax: Axes, values: Array, texts: Array | None = None) -> None:
+    """Cells of one colour, more or less transparent, to suit any background.
+
+    Where there is room, each has its number, but for those on the diagonal; or the text that is given for it.
+    """
     colors = matplotlib(".colors")
     rgb = colors.to_rgb(HEAT)
     colours = colors.LinearSegmentedColormap.from_list("heat", [(*rgb, 0.0), (*rgb, 1.0)], N=20)
     edges = np.arange(len(values) + 1) - 0.5
     cells = ax.pcolormesh(edges, edges, values, cmap=colours, vmin=0, vmax=1, clip_on=False)
     ax.invert_yaxis()
-    if len(values) > 10:
+    if len(values) > 10 and texts is None:
         scale = ax.figure.colorbar(cells, ax=ax, shrink=0.5, aspect=18, pad=0.03, ticks=[0, 0.5, 1])
         scale.outline.set_visible(False)
         scale.ax.tick_params(length=0)
         return
     for (y, x), value in np.ndenumerate(values):
-        if x != y:
+        if x != y or texts is not None:
             style: dict[str, Any] = {"color": "#ffffff"} if value > 0.68 else {}
-            ax.text(x, y, f"{value:.2f}", ha="center", va="center", fontsize="small", **style)
+            text = f"{value:.2f}" if texts is None else str(texts[y, x])
+            ax.text(x, y, text, ha="center", va="center", fontsize="small", **style)
 
 
 def frames(ax: Axes, sizes: Sequence[int]) -> None:

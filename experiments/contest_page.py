@@ -1,0 +1,250 @@
+"""The tables of experiments/contest.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from common import Answers, publish, table
+from contest import JUDGES, PAGE, SIZES
+from contest_marks import (
+    ASIDE,
+    MADE_ASIDE,
+    against,
+    answer,
+    asked,
+    critical_difference,
+    ended,
+    f1,
+    filters,
+    friedman,
+    mean_f1,
+    mean_truth,
+    ranks,
+    slower,
+    truth,
+)
+from contest_selectors import BELIEF, COLUMN, SELECTORS
+from contest_tasks import KIND, MADE
+from steps import DATA
+
+UNCHANGED = slice(0, 2)  # the judges whose settings stood before any result was seen
+LEAD, NEAR, TENTH = 0.02, 0.01, 10  # what is wanted of BELIEF: ahead of filters; as good as models; how much faster
+FEW = (BELIEF, "BELIEF, no redundancy", "F test", "mRMR (ours)", "ReliefF (fast-select)", "random forest", "SVM-RFE")
+FOUND, MISSED = 0.9, 0.6  # and of recall: of BELIEF at least, of those that see one column less
+
+
+def markdown(answers: Answers) -> str:
+    """All tables."""
+    parts = [
+        heading("Means, ranks and time", by_selector(answers), told_apart(answers)),
+        heading("By judge and size", by_judge(answers)),
+        heading("By data set", by_set(answers)),
+        heading("Where the truth is known", by_kind(answers), by_made_set(answers)),
+        heading("What was wanted", wanted(answers)),
+        heading("Who did not end, or failed", not_ended(answers)),
+    ]
+    return "\n\n".join([*parts, answers.origin])
+
+
+def heading(words: str, *parts: str) -> str:
+    """A part of the page."""
+    return "\n\n".join([f"## {words}", *parts])
+
+
+def shown(x: float | None, form: str = ".3f") -> str:
+    """A number, or a line where there is none."""
+    return "–" if x is None or np.isnan(x) else format(x, form)
+
+
+def by_f1(answers: Answers) -> list[str]:
+    """The selectors that were asked on all public sets, the best first."""
+    return sorted(asked(answers), key=lambda name: -mean_f1(answers, name, DATA))
+
+
+# --- public sets -----------------------------------------------------------------------------------------------------
+
+
+def by_selector(answers: Answers) -> str:
+    """F1 on all sets and on those kept aside, each beside BELIEF's; mean ranks; time."""
+    head = ["selector", "kind", "ended", "F1, all", "less BELIEF's", "F1, kept aside", "less BELIEF's"]
+    head += ["rank, all", "rank, kept aside", "time, x BELIEF's"]
+    names = by_f1(answers)
+    mean_ranks = [ranks(answers, names, sets).mean(axis=0) for sets in (DATA, ASIDE)]
+    lines = []
+    for i, name in enumerate(names):
+        marks = [cell(answers, name, sets) for sets in (DATA, ASIDE) for cell in (mean, less)]
+        places = [f"{x[i]:.1f}" for x in mean_ranks]
+        share = f"{ended(answers, name, DATA)} of {len(DATA)}"
+        lines.append([name, SELECTORS[name].kind, share, *marks, *places, shown(slower(answers, name, DATA), ".2g")])
+    return table(head, lines)
+
+
+def mean(answers: Answers, name: str, sets: Iterable[str]) -> str:
+    """The mean F1 over the sets on which it ended."""
+    return shown(mean_f1(answers, name, sets))
+
+
+def less(answers: Answers, name: str, sets: Iterable[str]) -> str:
+    """The mean difference from BELIEF on the same sets, ± its standard error."""
+    gains = against(answers, name, sets)
+    if name == BELIEF or len(gains) < 2:
+        return ""
+    return f"{gains.mean():+.3f} ± {gains.std(ddof=1) / np.sqrt(len(gains)):.3f}"
+
+
+def told_apart(answers: Answers) -> str:
+    """Friedman's test and Nemenyi's critical difference, of all sets and of those kept aside."""
+    return " ".join(apart(answers, sets, words) for sets, words in ((DATA, "all"), (ASIDE, "those kept aside")))
+
+
+def apart(answers: Answers, sets: Iterable[str], words: str) -> str:
+    """The same of some sets, and who cannot be told from BELIEF."""
+    names, sets = asked(answers), list(sets)
+    places = ranks(answers, names, sets)
+    statistic, p = friedman(places)
+    far = critical_difference(len(names), len(sets))
+    mine = places.mean(axis=0) - places.mean(axis=0)[names.index(BELIEF)]
+    worse, better = ([x for x, d in zip(names, mine, strict=True) if sign * d > far] for sign in (1, -1))
+    return (
+        f"On {words} ({len(sets)} sets, {len(names)} selectors): Friedman's χ² = {statistic:.1f}, p = {p:.2g}; mean"
+        f" ranks that differ by less than {far:.1f} (Nemenyi, 5 %) cannot be told apart. Surely worse than BELIEF:"
+        f" {', '.join(worse) or 'none'}; surely better: {', '.join(better) or 'none'}."
+    )
+
+
+def by_judge(answers: Answers) -> str:
+    """Every judge and size: the mean over the sets on which a selector ended."""
+    cells = [(n, j) for n in SIZES for j in range(len(JUDGES))]
+    head = ["selector", *(f"{JUDGES[j]}, {n}" for n, j in cells)]
+    lines = [[x, *(shown(mean_f1(answers, x, DATA, size=n, judge=j)) for n, j in cells)] for x in by_f1(answers)]
+    return table(head, lines)
+
+
+def by_set(answers: Answers) -> str:
+    """Every set: BELIEF and its rank, and the best other filter and the best by a model."""
+    plain = ["BELIEF", "its rank", "as in the paper", "F test"]
+    head = ["data (* kept aside)", *plain, "best other filter", "best by a model"]
+    return table(head, [line_of(answers, each) for each in DATA])
+
+
+def line_of(answers: Answers, each: str) -> list[str]:
+    """One set."""
+    names = asked(answers)
+    place = ranks(answers, names, [each])[0][names.index(BELIEF)]
+    models = [x for x in names if x not in filters() and not x.startswith(BELIEF)]
+    plain = [shown(f1(answers, x, each)) for x in ("BELIEF, as in the paper", "F test")]
+    best = [winner(answers, some, each) for some in ([x for x in filters() if x in names], models)]
+    star = " *" if each in ASIDE else ""
+    return [f"{each}{star}", shown(f1(answers, BELIEF, each)), f"{place:g}", *plain, *best]
+
+
+def winner(answers: Answers, names: list[str], each: str) -> str:
+    """The best of some, and its F1."""
+    marks = {name: x for name in names if (x := f1(answers, name, each)) is not None}
+    best = max(marks, key=marks.__getitem__, default="")
+    return f"{marks[best]:.3f} {best}" if best else "–"
+
+
+# --- made sets -------------------------------------------------------------------------------------------------------
+
+
+def by_kind(answers: Answers) -> str:
+    """Every kind of made set: recall of the distinct features, and precision."""
+    groups: dict[str, Iterable[str]] = {**MADE, "all": KIND, "kept aside": MADE_ASIDE}
+    names = sorted(asked(answers, KIND), key=lambda name: -mean_truth(answers, name, KIND))
+    lines = [[name, *(both(answers, name, sets) for sets in groups.values())] for name in names]
+    return "Recall of what matters / precision:\n\n" + table(["selector", *groups], lines)
+
+
+def both(answers: Answers, name: str, sets: Iterable[str]) -> str:
+    """Recall and precision."""
+    return " / ".join(shown(mean_truth(answers, name, sets, what), ".2f") for what in ("recall", "precision"))
+
+
+def by_made_set(answers: Answers) -> str:
+    """Every made set: recall of BELIEF and of a few others, and who is best."""
+    few = [x for x in FEW if x in asked(answers, KIND)]
+    lines = []
+    for each, kind in KIND.items():
+        marks = {x: truth(answers, x, each) or 0.0 for x in asked(answers, KIND)}
+        top = [x for x in marks if marks[x] == max(marks.values())]
+        who = f"{max(marks.values()):.2f} " + (", ".join(top) if len(top) < 4 else f"{len(top)} of them")
+        star = " *" if each in MADE_ASIDE else ""
+        lines.append([f"{each}{star}", kind, *(shown(truth(answers, x, each), ".2f") for x in few), who])
+    return "Recall, set by set (* kept aside):\n\n" + table(["data", "kind", *few, "best"], lines)
+
+
+# --- what was wanted -------------------------------------------------------------------------------------------------
+
+
+def wanted(answers: Answers) -> str:
+    """The claims that were set before, and whether they hold."""
+    lines = [[claim, words, "yes" if holds else "**no**"] for claim, words, holds in verdicts(answers)]
+    return table(["wanted", "found", "met"], lines)
+
+
+def verdicts(answers: Answers) -> list[tuple[str, str, bool]]:
+    """Each claim, what was found, and whether that is enough."""
+    every = [ahead(answers)]
+    every += [as_good_as(answers, name) for name in ("SVM-RFE", "Boruta") if name in asked(answers, ASIDE)]
+    return every + [interacting(answers, kind) for kind in ("interactions", "imbalance")]
+
+
+def ahead(answers: Answers) -> tuple[str, str, bool]:
+    """First among filters on the sets kept aside."""
+    lead, told = lead_of(answers)
+    without = lead_of(answers, judge=UNCHANGED)[1]
+    words = f"{told}; by the judges that were not changed, {without}"
+    return f"kept aside: first among filters, by {LEAD} at least", words, lead >= LEAD
+
+
+def lead_of(answers: Answers, **part: Any) -> tuple[float, str]:
+    """BELIEF's F1 on the sets kept aside less that of the best other filter, and the same in words."""
+    mine = mean_f1(answers, BELIEF, ASIDE, **part)
+    others = {x: mean_f1(answers, x, ASIDE, **part) for x in filters() if x in asked(answers)}
+    best = max(others, key=lambda x: np.nan_to_num(others[x]))
+    return mine - others[best], f"{mine:.3f} against {others[best]:.3f} of {best}: {mine - others[best]:+.3f}"
+
+
+def as_good_as(answers: Answers, name: str) -> tuple[str, str, bool]:
+    """Close to a wrapper on the sets kept aside, in a tenth of its time."""
+    gains, times = against(answers, name, ASIDE), slower(answers, name, ASIDE)
+    return (
+        f"kept aside: within {NEAR} of {name} in a tenth of its time",
+        f"BELIEF's F1 less its: {-gains.mean():+.3f}; it takes {times:.3g} times as long",
+        bool(gains.mean() <= NEAR and times >= TENTH),
+    )
+
+
+def interacting(answers: Answers, kind: str) -> tuple[str, str, bool]:
+    """Recall on a kind of made set, where those that see one column at a time miss much."""
+    mine = mean_truth(answers, BELIEF, MADE[kind])
+    others = {x: mean_truth(answers, x, MADE[kind]) for x in asked(answers, KIND) if SELECTORS[x].kind == COLUMN}
+    told = ", ".join(f"{name} {x:.2f}" for name, x in others.items())
+    claim = f"{kind}: recall {FOUND} at least, where those that see one column stay below {MISSED}"
+    return claim, f"{mine:.2f}; {told}", bool(mine >= FOUND and max(others.values()) < MISSED)
+
+
+# --- the rest --------------------------------------------------------------------------------------------------------
+
+
+def not_ended(answers: Answers) -> str:
+    """Who did not end within the limit, who failed, and who has not been asked on all sets yet."""
+    lines = []
+    for name in SELECTORS:
+        known: dict[str, Any] = {each: answer(answers, name, each) for each in (*DATA, *KIND)}
+        late = [each for each, x in known.items() if x and "more than" in x]
+        failed = [f"{each} ({x['failed']})" for each, x in known.items() if x and "failed" in x]
+        missing = sum(x is None for x in known.values())
+        if late or failed or missing:
+            lines.append([name, ", ".join(late) or "–", "; ".join(failed) or "–", str(missing or "–")])
+    return table(["selector", "did not end", "failed", "not asked yet"], lines) if lines else "Nobody."
+
+
+def write(answers: Answers) -> None:
+    """The tables between the page's marks."""
+    text = markdown(answers)
+    print(text)
+    publish(PAGE, "contest", text)

@@ -1,0 +1,167 @@
+"""The data of experiments/contest.py: public sets to be judged on, made ones whose truth is known, those kept aside.
+
+Every set has its columns shuffled, since in made ones those that matter come first and a tie may go to the first.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from choices import Data, made, madelon_any
+from made import Array, Made, graded, imbalanced, letters, noise, repeated
+from redundancy import planted
+from steps import DATA
+
+from belief import datasets
+
+ROWS, COLUMNS, LEAST = 1000, 2000, 5  # taken of a public set, at most; and the rows of a class, at least
+MADE_ROWS = 2000  # of a made set, at most
+SEEDS = (100, 101)  # of the made ones: nothing was tried on them before
+
+# --- kept aside ------------------------------------------------------------------------------------------------------
+
+
+def kept_aside(names: Iterable[str]) -> list[str]:
+    """A third of the sets, rounded up: those whose names have the smallest CRC-32."""
+    ordered = sorted(names, key=lambda name: zlib.crc32(name.encode()))
+    return ordered[: -(-len(ordered) // 3)]
+
+
+# --- public sets -----------------------------------------------------------------------------------------------------
+
+
+def public(name: str) -> Data:
+    """A set of steps.py, as much of it as takes part: the same rows and columns in every run."""
+    data = DATA[name][0]()
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    rows = np.sort(rng.permutation(len(data.y))[:ROWS])
+    classes, counts = np.unique(data.y[rows], return_counts=True)
+    rows = rows[np.isin(data.y[rows], classes[counts >= LEAST])]
+    part = data._replace(X=np.asarray(data.X[rows], float), y=np.unique(data.y[rows], return_inverse=True)[1])
+    return shuffled(part, rng)
+
+
+def shuffled(data: Data, rng: np.random.Generator) -> Data:
+    """The columns in another order, and only the first of them where there are too many."""
+    order = rng.permutation(data.X.shape[1])[:COLUMNS]
+    place = {int(j): i for i, j in enumerate(order)}
+    groups = [tuple(place[j] for j in group if j in place) for group in data.relevant or ()]
+    truth = tuple(group for group in groups if group) if data.relevant is not None else None
+    return Data(np.ascontiguousarray(data.X[:, order]), data.y, data.discrete[order], truth)
+
+
+# --- made sets -------------------------------------------------------------------------------------------------------
+
+
+def of(table: Made, copies: int = 1) -> Data:
+    """A table of made.py; what matters there may be so many times, one block of copies after the other."""
+    n = len(table.relevant) // copies
+    groups = tuple(tuple(int(j) for j in table.relevant[i::n]) for i in range(n))
+    return Data(np.asarray(table.X, float), table.y, table.discrete, groups)
+
+
+def rare(kind: str, share: float, seed: int) -> Data:
+    """One of made.py's tables with a class of this share."""
+    return of(imbalanced(kind, share, seed))
+
+
+def holes(kind: str, share: float, seed: int) -> Data:
+    """The same with cells missing: up to 40 % of a column's."""
+    data, rng = rare(kind, share, seed), np.random.default_rng([seed, 40])
+    data.X[rng.random(data.X.shape) < rng.uniform(0, 0.4, data.X.shape[1])] = np.nan
+    return data
+
+
+def copies(r: int, seed: int) -> Data:
+    """Ten features that matter, each there r times, among a hundred columns of noise."""
+    X, y, origin = planted(r, seed)
+    groups = tuple(tuple(np.flatnonzero(origin == i).tolist()) for i in range(origin.max() + 1))
+    return Data(X, y, np.zeros(X.shape[1], bool), groups)
+
+
+def weak(n_rows: int, n_columns: int, by: tuple[float, float], seed: int) -> Data:
+    """Twenty columns that are shifted by little."""
+    return of(graded(n_rows, n_columns, seed, by))
+
+
+def nominal(seed: int) -> Data:
+    """Sixty columns of letters; in eight of them three rows of ten have the letter that belongs to their class."""
+    rng = np.random.default_rng([seed, 60])
+    y = rng.integers(0, 3, 600)
+    X = np.stack([letters(rng, len(y), 5) for _ in range(60)], axis=1)
+    told = rng.random((len(y), 8)) < 0.3
+    X[:, :8] = np.where(told, y[:, None], X[:, :8])
+    return Data(X, y, np.ones(60, bool), tuple((j,) for j in range(8)))
+
+
+Make = Callable[[int], Data]
+MADE: dict[str, dict[str, Make]] = {
+    "interactions": {
+        "XOR": partial(rare, "XOR", 0.5),
+        "XOR-100": partial(made, datasets.xor100, n_rows=200),
+        "Parity3+3": partial(made, datasets.parity3plus3, n_rows=64),
+        "XOR and shifts": partial(rare, "XOR and shifts", 0.5),
+        "Madelon, any of 20": partial(madelon_any, n_rows=1000),
+    },
+    "imbalance": {
+        "XOR, 10 % rare": partial(rare, "XOR", 0.1),
+        "XOR and shifts, 3 % rare": partial(rare, "XOR and shifts", 0.03),
+        "shifts, 3 % rare": partial(rare, "shifts", 0.03),
+        "wide shifts, 10 % rare": partial(rare, "wide shifts", 0.1),
+        "rare marks, 10 % rare": partial(rare, "rare marks", 0.1),
+    },
+    "copies": {
+        "each 5 times": partial(copies, 5),
+        "each 20 times": partial(copies, 20),
+        "shifts with copies": lambda seed: of(repeated(1000, 200, seed), 3),
+        "SD3, made anew": partial(made, datasets.sd, n_groups=6, n_noise=1000),
+    },
+    "weak signals": {
+        "shifts of 0.1 to 0.5": lambda seed: weak(2000, 200, (0.1, 0.5), seed),
+        "epsilon-like": partial(
+            made, datasets.epsilon_like, n_rows=1000, n_features=500, n_informative=20, n_redundant=20
+        ),
+    },
+    "noise": {
+        "eight of 100": lambda seed: of(noise("beside eight strong", seed)),
+        "20 of 1,000": lambda seed: weak(500, 1000, (0.3, 1.0), seed),
+        "LED-100, 10 % wrong": partial(made, datasets.led, n_irrelevant=92, noise=0.1, n_rows=300),
+    },
+    "nominal": {
+        "letters": nominal,
+        "Corral-100": partial(made, datasets.corral100, n_rows=100),
+        "ECBDL14-like": partial(made, datasets.ecbdl14_like, n_rows=1000),
+    },
+    "missing": {
+        "shifts, holes": partial(holes, "shifts", 0.5),
+        "XOR and shifts, holes": partial(holes, "XOR and shifts", 0.5),
+    },
+}  # fmt: skip
+KIND = {name: kind for kind, every in MADE.items() for name in every}
+
+
+def planted_truth(name: str, seed: int) -> Data:
+    """A made set of a seed."""
+    data, rng = MADE[KIND[name]][name](seed), np.random.default_rng(seed)
+    rows = rng.permutation(len(data.y))[:MADE_ROWS]
+    return shuffled(data._replace(X=np.asarray(data.X[rows], float), y=data.y[rows]), rng)
+
+
+def found(data: Data, chosen: Any) -> dict[str, float]:
+    """The share of the chosen that matters, copies too; and the share of what matters that is shown, by any copy."""
+    assert data.relevant is not None
+    mine = set(np.asarray(chosen, int).tolist())
+    right = mine & {j for group in data.relevant for j in group}
+    shown = sum(not mine.isdisjoint(group) for group in data.relevant)
+    return {"precision": len(right) / max(len(mine), 1), "recall": shown / len(data.relevant)}
+
+
+def columns(data: Data) -> Array:
+    """The table with a column's median where a value is missing, for selectors that take none."""
+    if not np.isnan(data.X).any():
+        return data.X
+    return np.where(np.isnan(data.X), np.nanmedian(data.X, axis=0), data.X)

@@ -1,0 +1,1 @@
+"""The same contest for every selector, on a user's own table: `belief.compare`."""

@@ -1,0 +1,174 @@
+"""Who takes part: each selector as a function of some rows and a number of features.
+
+scikit-learn's own are given columns that they can take (`Encoding`); a nominal feature counts by the best of its
+columns, or by all of them where their scores add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from belief.api import select
+from belief.baselines import (
+    MRMR,
+    CleanedRelief,
+    GramSchmidtRelief,
+    KMeansRelief,
+    ReliefF,
+    RReliefF,
+    Simba,
+)
+from belief.comparing.comparison import OURS
+from belief.comparing.encoding import Encoding, without_gaps
+from belief.lazy import importing
+from belief.method.arrays import Array
+from belief.method.settings import PAPER
+from belief.method.targets import CLASSIFICATION, REGRESSION
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows to select from."""
+
+    X: Array
+    y: Array
+    discrete: Array
+    task: str
+    seed: int
+    n_jobs: int | None
+
+    def rows(self, ids: Array) -> Part:
+        """Some of the rows."""
+        return Part(self.X[ids], self.y[ids], self.discrete, self.task, self.seed, self.n_jobs)
+
+    def columns(self, n: int) -> Part:
+        """The first features."""
+        return Part(self.X[:, :n], self.y, self.discrete[:n], self.task, self.seed, self.n_jobs)
+
+    @property
+    def nominal(self) -> Array:
+        """The nominal features, as every selector of ours wants to be told."""
+        return np.flatnonzero(self.discrete)
+
+    @property
+    def target(self) -> Array:
+        """The classes as names, so that none of ours takes their numbers for numbers; or the numbers."""
+        return self.y.astype(str) if self.task == CLASSIFICATION else self.y
+
+
+Chooser = Callable[[Part, Any], Array]  # so many features, the best first
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A selector, how its time grows with rows and features, and the tasks it is for."""
+
+    choose: Chooser
+    by_rows: float = 1.2
+    by_features: float = 1.0
+    tasks: tuple[str, ...] = (CLASSIFICATION, REGRESSION)
+
+    def work(self, rows: int, features: int) -> float:
+        """What it has to do, in a unit of its own."""
+        return float(rows**self.by_rows * features**self.by_features)
+
+
+def _belief(part: Part, n: int | str, **settings: Any) -> Array:
+    found = select(
+        part.X, part.target, n, task=part.task, discrete_features=part.nominal, random_state=part.seed,
+        n_jobs=part.n_jobs, **settings,
+    )  # fmt: skip
+    return found.selected
+
+
+def _baseline(kind: Any, part: Part, n: int, **settings: Any) -> Array:
+    selector = kind(n, discrete_features=part.nominal, **settings)
+    known = selector.get_params()
+    given = {name: getattr(part, of) for name, of in (("random_state", "seed"), ("n_jobs", "n_jobs")) if name in known}
+    found: Array = selector.set_params(**given).fit(part.X, part.target).selected_
+    return found
+
+
+def _relieff(part: Part, n: int) -> Array:
+    return _baseline(ReliefF if part.task == CLASSIFICATION else RReliefF, part, n)
+
+
+def _f_test(part: Part, n: int) -> Array:
+    with importing():
+        from sklearn.feature_selection import f_classif, f_regression
+    encoding = Encoding.of(part.X, part.discrete)
+    test = f_classif if part.task == CLASSIFICATION else f_regression
+    return best_of(encoding, test(encoding(part.X), part.y)[0], n)
+
+
+def _information(part: Part, n: int) -> Array:
+    with importing():
+        from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
+    encoding = Encoding.of(part.X, np.zeros_like(part.discrete))
+    X = np.where(part.discrete, without_gaps(part.X), encoding(part.X))  # names by their codes
+    measure = mutual_info_classif if part.task == CLASSIFICATION else mutual_info_regression
+    found = measure(X, part.y, discrete_features=part.discrete, random_state=part.seed)
+    return best_of(encoding, found, n)
+
+
+def _forest(part: Part, n: int) -> Array:
+    with importing():
+        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+    encoding = Encoding.of(part.X, part.discrete)
+    kind = RandomForestClassifier if part.task == CLASSIFICATION else RandomForestRegressor
+    model = kind(100, max_features="sqrt", random_state=part.seed, n_jobs=part.n_jobs).fit(encoding(part.X), part.y)
+    return best_of(encoding, model.feature_importances_, n, np.add)
+
+
+def _sparse_model(part: Part, n: int) -> Array:
+    """By the coefficients of the strictest of a few models with an L1 penalty that has n features left."""
+    encoding = Encoding.of(part.X, part.discrete)
+    X, score = encoding(part.X), np.zeros(0)
+    for looseness in (0.01, 0.1, 1.0, 10.0):
+        score = np.abs(_l1(part, looseness).fit(X, part.y).coef_).reshape(-1, X.shape[1]).max(axis=0)
+        if np.count_nonzero(per_feature(encoding, score, np.maximum)) >= n:
+            break
+    return best_of(encoding, score, n)
+
+
+def _l1(part: Part, looseness: float) -> Any:
+    with importing():
+        from sklearn.linear_model import Lasso
+        from sklearn.svm import LinearSVC
+    if part.task == REGRESSION:
+        return Lasso(alpha=0.01 * float(np.std(part.y)) / looseness)
+    return LinearSVC(C=looseness, penalty="l1", dual=False, random_state=part.seed, max_iter=300)
+
+
+def per_feature(encoding: Encoding, scores: Array, merge: np.ufunc) -> Array:
+    """The scores of columns as scores of their features; what cannot be scored, a constant, is last."""
+    starts = np.flatnonzero(np.diff(encoding.owner, prepend=-1))
+    return np.asarray(merge.reduceat(np.nan_to_num(scores, nan=-np.inf, posinf=np.inf), starts))
+
+
+def best_of(encoding: Encoding, scores: Array, n: int, merge: np.ufunc = np.maximum) -> Array:
+    """The n features with the largest scores, ties to the smaller index."""
+    return np.argsort(-per_feature(encoding, scores, merge), kind="stable")[:n]
+
+
+_ONLY_CLASSES: dict[str, Any] = {"by_rows": 2.0, "tasks": (CLASSIFICATION,)}
+ENTRANTS = {
+    OURS: Entrant(_belief, 1.6),
+    "BELIEF (paper)": Entrant(partial(_belief, **PAPER), 1.6),
+    "ReliefF": Entrant(_relieff, 2.0),
+    "mRMR": Entrant(partial(_baseline, MRMR), tasks=(CLASSIFICATION,)),
+    "F test": Entrant(_f_test),
+    "mutual information": Entrant(_information),
+    "random forest": Entrant(_forest, 1.2, 0.6),
+    "L1 model": Entrant(_sparse_model, 1.3, 1.2),
+    "K-means ReliefF": Entrant(partial(_baseline, KMeansRelief), **_ONLY_CLASSES),
+    "Gram-Schmidt ReliefF": Entrant(partial(_baseline, GramSchmidtRelief), **_ONLY_CLASSES),
+    "cleaned ReliefF": Entrant(partial(_baseline, CleanedRelief), **_ONLY_CLASSES),
+    "Simba": Entrant(partial(_baseline, Simba), 1.0, tasks=(CLASSIFICATION,)),
+}
+USUAL = tuple(ENTRANTS)[:8]

@@ -1,0 +1,69 @@
+"""Models that judge what was selected: three that are good at different things, so that none decides alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from belief.comparing.encoding import Encoding
+from belief.comparing.entrants import Part
+from belief.lazy import importing
+from belief.method.arrays import Array
+from belief.method.targets import CLASSIFICATION
+
+TREES = 100  # of gradient boosting, over all classes
+
+Judge = Callable[[Part], Any]  # a model to be fitted
+
+
+def judges_of(task: str) -> dict[str, Judge]:
+    """The models, by what they are called."""
+    return CLASSIFIERS if task == CLASSIFICATION else REGRESSORS
+
+
+def judged(train: Part, test: Part, features: Array) -> dict[str, float]:
+    """What each judge that learns from some features of the first rows makes of the others: macro F1, or R²."""
+    with importing():
+        from sklearn.metrics import f1_score, r2_score
+    encoding = Encoding.of(train.X, train.discrete, features)
+    X, X_test = encoding(train.X), encoding(test.X)
+    with threadpool_limits(1):  # on few rows threads wait for each other, and where others work, for long
+        said = {name: judge(train).fit(X, train.y).predict(X_test) for name, judge in judges_of(train.task).items()}
+    if train.task == CLASSIFICATION:
+        return {name: float(f1_score(test.y, p, average="macro", zero_division=0.0)) for name, p in said.items()}
+    return {name: float(r2_score(test.y, p)) for name, p in said.items()}
+
+
+def _linear_svm(part: Part) -> Any:
+    from sklearn.svm import LinearSVC
+
+    return LinearSVC(dual=False, random_state=part.seed)
+
+
+def _ridge(part: Part) -> Any:
+    from sklearn.linear_model import Ridge
+
+    return Ridge()
+
+
+def _neighbours(part: Part) -> Any:
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+    kind = KNeighborsClassifier if part.task == CLASSIFICATION else KNeighborsRegressor
+    return kind(min(5, len(part.y)), n_jobs=part.n_jobs)
+
+
+def _boosting(part: Part) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    if part.task != CLASSIFICATION:
+        return HistGradientBoostingRegressor(max_iter=TREES // 2, early_stopping=False, random_state=part.seed)
+    rounds = max(10, TREES // len(np.unique(part.y)))
+    return HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=part.seed)
+
+
+CLASSIFIERS: dict[str, Judge] = {"linear SVM": _linear_svm, "5 neighbours": _neighbours, "boosted trees": _boosting}
+REGRESSORS: dict[str, Judge] = {"ridge": _ridge, "5 neighbours": _neighbours, "boosted trees": _boosting}

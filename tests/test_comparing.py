@@ -1,0 +1,432 @@
+"""`belief.compare`: an honest contest, on whatever a user has, that ends in time and shows itself."""
+
+import json
+import math
+import re
+import time
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.feature_selection import f_classif, mutual_info_classif
+
+import belief
+from belief import cli
+from belief.comparing import contest, judging, rows
+from belief.comparing.comparison import Comparison, Standing
+from belief.comparing.encoding import Encoding
+from belief.comparing.entrants import ENTRANTS, USUAL, Entrant, Part
+from belief.comparing.judging import judged, judges_of
+from belief.datasets import CHURN
+
+ALWAYS = {"seconds": 600, "random_state": 0}  # whatever else the machine does
+
+
+@pytest.fixture(scope="module")
+def churn():
+    return pd.read_csv(CHURN)
+
+
+@pytest.fixture(scope="module")
+def found(churn):
+    return belief.compare(churn, label="left", n_features_to_select=4, selectors=["BELIEF", "F test", "mRMR"], **ALWAYS)
+
+
+def part(X, y, discrete=None, task="classification"):
+    return Part(X, y, np.zeros(X.shape[1], bool) if discrete is None else discrete, task, 0, 1)
+
+
+def some(m=40):
+    return np.random.default_rng(0).normal(size=(m, 4)), np.arange(m) % 2
+
+
+# --- the contest ---
+
+
+def test_standings_are_sorted_and_tell_what_was_selected(found, churn):
+    assert {s.selector for s in found.standings} == {"BELIEF", "F test", "mRMR"}
+    assert [s.score for s in found.standings] == sorted((s.score for s in found.standings), reverse=True)
+    ours = next(s for s in found.standings if s.selector == "BELIEF")
+    alone = belief.select(churn, label="left", n_features_to_select=4, random_state=0)
+    assert ours.selected == alone.selected_names
+    for s in found.standings:
+        assert len(s.by_fold) == found.folds == 5
+        assert s.score == pytest.approx(np.mean(s.by_fold)) == pytest.approx(np.mean(list(s.judges.values())))
+        assert s.spread == pytest.approx(math.sqrt(sum((x - s.score) ** 2 for x in s.by_fold) / 4))
+    assert (found.task, found.measure, found.n_rows, found.n_compared) == ("classification", "F1", 600, 600)
+    assert (found.n_features, found.n_selected, found.seed, found.left_out) == (12, 4, 0, {})
+
+
+def test_agreement_is_that_of_sets(found):
+    for i, a in enumerate(found.standings):
+        for j, b in enumerate(found.standings):
+            both = [name for name in a.selected if name in b.selected]
+            either = {*a.selected, *b.selected}
+            assert found.common[i, j] == len(both)
+            assert found.jaccard[i, j] == pytest.approx(len(both) / len(either))
+
+
+def test_selection_is_inside_the_folds():
+    """Of a thousand columns of noise some fit any labels: whoever selects from all rows sees a high score, and lies."""
+    X, y = np.random.default_rng(1).normal(size=(80, 1000)), np.arange(80) % 2
+    honest = belief.compare(X, y, 10, selectors=["F test"], **ALWAYS).standings[0].score
+    whole = part(X, y)
+    selected = ENTRANTS["F test"].choose(whole, 10)
+    folds = contest.Contest(whole, [], 10, time.perf_counter() + 600).folds
+    leaking = np.mean([list(judged(train, test, selected).values()) for train, test in folds])
+    assert honest < 0.55 < 0.65 < leaking
+
+
+def test_a_file_an_array_and_a_frame_give_the_same(churn, tmp_path, monkeypatch):
+    quick = {"5 neighbours": judging.CLASSIFIERS["5 neighbours"]}
+    monkeypatch.setattr(judging, "judges_of", lambda task: quick)
+
+    def scores(*what, **more):
+        found = belief.compare(*what, n_features_to_select=3, selectors="F test", **more, **ALWAYS)
+        return [(s.by_fold, s.selected) for s in found.standings]
+
+    numbers = churn[["tenure_days", "support_calls", "age", "shoe_size", "left"]]
+    numbers.to_csv(tmp_path / "some.csv", index=False)
+    expected = scores(numbers, label="left")
+    assert scores(tmp_path / "some.csv", label="left") == expected
+    assert scores(churn, label="left", keep=list(numbers.columns[:4])) == expected
+    array = scores(numbers.iloc[:, :4].to_numpy(), numbers["left"])
+    assert [x[0] for x in array] == [x[0] for x in expected]
+    assert {*array[0][1]} <= {"x0", "x1", "x2", "x3"}
+
+
+def test_numbers_are_judged_by_r2_and_those_for_classes_are_left_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 6))
+    y = X[:, 0] + X[:, 1] + 0.1 * rng.normal(size=150)
+    found = belief.compare(X, y, 2, selectors=["F test", "mRMR", "L1 model"], **ALWAYS)
+    assert (found.task, found.measure) == ("regression", "R²")
+    assert [set(s.selected) for s in found.standings] == [{"x0", "x1"}] * 2
+    assert found.standings[0].judges["ridge"] > 0.95
+    assert found.left_out == {"mRMR": "is not for regression"}
+    assert "Left out: mRMR: is not for regression." in str(found)
+
+
+def test_as_many_features_as_belief_finds(churn):
+    found = belief.compare(churn, label="left", n_features_to_select="auto", selectors="F test", **ALWAYS)
+    assert found.n_selected == 4
+
+
+# --- in time ---
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that goes on when it is told to, and judges that take no time."""
+    now = SimpleNamespace(seconds=0.0, perf_counter=lambda: now.seconds)
+    monkeypatch.setattr(contest, "time", now)
+    monkeypatch.setattr(contest, "judged", lambda *what: {"nobody": 0.5})
+    return now
+
+
+def taking(clock, seconds):
+    """A selector that takes so long for so many rows."""
+
+    def choose(part, n):
+        clock.seconds += seconds(len(part.y))
+        return np.arange(n)
+
+    return Entrant(choose, by_rows=1.0, by_features=0.0)
+
+
+def test_who_would_take_too_long_is_left_out_and_named(monkeypatch, clock):
+    monkeypatch.setitem(ENTRANTS, "a snail", taking(clock, lambda m: 0.1 + 0.01 * m))  # 16.1 s on 1,600 rows
+    X, y = some(2000)
+    found = belief.compare(X, y, 2, selectors=["F test", "a snail"], seconds=60)
+    assert [s.selector for s in found.standings] == ["F test"]
+    assert found.left_out == {"a snail": "would take about 97 s, and 54 s are left"}
+    assert found.seconds == pytest.approx(2 * (1.1 + 2.1))  # trials on 100 and 200 rows, each twice
+    enough = belief.compare(X, y, 2, selectors=["F test", "a snail"], seconds=120)
+    assert {s.selector: s.seconds for s in enough.standings} == pytest.approx({"a snail": 16.1, "F test": 0.0})
+    with pytest.raises(ValueError, match="No selector ends within seconds=3: a snail, for one, would take about 97 s"):
+        belief.compare(X, y, 2, selectors=["a snail"], seconds=3)
+
+
+def test_who_is_slower_than_thought_is_given_up(monkeypatch, clock):
+    calls = count()
+    monkeypatch.setitem(ENTRANTS, "a hare", taking(clock, lambda m: 20.0 if next(calls) >= 2 else 0.0))  # after trials
+    X, y = some(200)
+    found = belief.compare(X, y, 2, selectors=["F test", "a hare"], seconds=60)
+    assert found.left_out == {"a hare": "a fold took 20 s, and 60 s were left"}
+    assert [s.selector for s in found.standings] == ["F test"]
+
+
+def test_all_features_are_judged_where_there_is_time(monkeypatch, clock):
+    def judged(train, test, features):
+        clock.seconds += 0.1 * len(features)
+        return {"nobody": len(features) / 100}
+
+    monkeypatch.setattr(contest, "judged", judged)
+    X, y = np.random.default_rng(0).normal(size=(60, 50)), np.arange(60) % 2
+    short, long = (belief.compare(X, y, 2, selectors=["F test"], seconds=s) for s in (20, 30))  # 1, 2 and 25 s
+    assert short.everything is None
+    assert short.left_out == {"all features": "judging them would take too long"}
+    assert long.everything == 0.5
+    assert long.left_out == {}
+
+
+def test_a_selector_that_fails_is_left_out_with_what_it_says(monkeypatch):
+    def choose(part, n):
+        raise ValueError("There is nothing here for me.")
+
+    monkeypatch.setitem(ENTRANTS, "a cynic", Entrant(choose))
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
+    found = belief.compare(X, y, 2, selectors=["F test", "a cynic"], **ALWAYS)
+    assert found.left_out == {"a cynic": "There is nothing here for me"}
+
+
+# --- the rows ---
+
+
+def test_of_a_large_table_some_rows_are_compared_on_and_of_files_the_same(monkeypatch, tmp_path):
+    monkeypatch.setattr(rows, "MOST_ROWS", 50)
+    monkeypatch.setattr(rows, "FEWEST_ROWS", 10)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(700, 3)), columns=list("abc")).assign(y=np.arange(700) % 3)
+    table.to_parquet(tmp_path / "t.parquet", row_group_size=90)
+    here = rows.rows_of(belief.given.take_columns(table, None, belief.given.Chosen("y"), "auto"), "auto", "auto", 5)
+    given = belief.given.take_columns(tmp_path / "t.parquet", None, belief.given.Chosen("y"), "auto")
+    there = rows.rows_of(given, "auto", "auto", 5)
+    assert here.X.shape == (50, 3)
+    assert here.n_rows == there.n_rows == 700
+    np.testing.assert_array_equal(here.X, there.X)
+    np.testing.assert_array_equal(here.y, there.y)
+    lines = [table[["a", "b", "c"]].to_numpy().tolist().index(row) for row in here.X.tolist()]
+    np.testing.assert_array_equal(table["y"].to_numpy()[lines], here.y)
+    sparse = [csr_array(table[["a", "b", "c"]].to_numpy()[part]) for part in (slice(0, 300), slice(300, 700))]
+    np.testing.assert_array_equal(rows.rows_of((sparse, table["y"], None), "auto", "auto", 5).X, here.X)
+
+
+def test_a_wide_table_has_fewer_rows():
+    assert rows.most_rows(10) == 3000
+    assert rows.most_rows(1000) == 1500
+    assert rows.most_rows(50_000) == 300
+    with pytest.raises(ValueError, match="at most 100,000 features, and X has 200,000"):
+        rows.most_rows(200_000)
+
+
+# --- who takes part, and who judges ---
+
+
+@pytest.mark.parametrize("name", ENTRANTS)
+def test_every_selector_finds_names_among_gaps(name):
+    rng = np.random.default_rng(1)
+    y = np.arange(90) % 3
+    X = rng.normal(size=(90, 5))
+    X[:, 2] = (y + 1) % 3  # in no order
+    X[rng.random(X.shape) < 0.1] = np.nan
+    assert ENTRANTS[name].choose(part(X, y, np.arange(5) == 2), 2).tolist()[0] == 2
+
+
+@pytest.mark.parametrize("name", [name for name in USUAL if name != "mRMR"])
+def test_every_selector_for_numbers_finds_what_they_are_made_of(name):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 5))
+    found = ENTRANTS[name].choose(part(X, 3 * X[:, 1] + X[:, 3], task="regression"), 2)
+    assert sorted(found) == [1, 3]
+
+
+def test_on_plain_numbers_scikit_learns_are_its_own():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 100)
+    X = rng.normal(size=(100, 8)) + y[:, None] * [1, 0, 0.5, 0, 0, 0.7, 0, 0.2]
+    standard = (X - X.mean(axis=0)) / X.std(axis=0)
+    expected = {
+        "F test": f_classif(X, y)[0],
+        "mutual information": mutual_info_classif(standard, y, random_state=0),
+    }
+    for name, scores in expected.items():
+        assert ENTRANTS[name].choose(part(X, y), 8).tolist() == np.argsort(-scores).tolist()
+
+
+def test_encoding():
+    nan = np.nan
+    X = np.array([[1.0, 5, 0], [3, nan, 1], [nan, 7, 1], [2, 6, nan]])
+    encoding = Encoding.of(X, np.array([False, False, True]))
+    assert encoding.owner.tolist() == [0, 1, 2, 2, 2]
+    out = encoding(np.array([[nan, 6.0, 1], [2, nan, 9], [1, 1, nan]]))
+    assert out[0, 0] == out[1, 0] == pytest.approx(0)  # the median of 1, 2 and 3, which is also the mean
+    assert out[0, 1] == out[1, 1] == pytest.approx(0)
+    assert out[:, 2:].sum(axis=1).tolist() == [1, 0, 1]  # a name never seen is none of them; missing is one
+    assert out[0, 2] == 1  # the most frequent first
+    many = Encoding.of(np.arange(40.0)[:, None] % 20, np.array([True]))
+    assert len(many.owner) == 10
+
+
+def test_judges_see_what_was_selected_and_no_more():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    X = np.column_stack([y + 0.1 * rng.normal(size=200), rng.normal(size=200)])
+    train, test = part(X[:100], y[:100]), part(X[100:], y[100:])
+    assert set(judged(train, test, np.array([0]))) == {*judges_of("classification")}
+    assert min(judged(train, test, np.array([0])).values()) > 0.95
+    assert max(judged(train, test, np.array([1])).values()) < 0.7
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "message"),
+    [
+        (some(), {"n_features_to_select": 4}, "n_features_to_select=4 leaves nothing to choose among 4 features"),
+        (some(), {"selectors": ["BELEIF"]}, r"there is no selector 'BELEIF' \(did you mean 'BELIEF'\?\)"),
+        (some(), {"selectors": []}, "selectors names none"),
+        (some(), {"seconds": 0}, "seconds must be a number above 0; got 0"),
+        (some(), {"label": 1}, "Both y and label=1 are given"),
+        (some(), {"task": "guess"}, "task must be"),
+        (some(8), {}, "compare needs 5 rows of at least two classes"),
+        ((some()[0] * np.inf, some()[1]), {}, "infinity, in column 'x0'"),
+        ((some()[0], np.zeros(40)), {}, "one class only"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(given, more, message):
+    with pytest.raises(ValueError, match=message):
+        belief.compare(*given, **{"n_features_to_select": 2, "selectors": ["F test"], **more})
+
+
+def test_a_spark_dataframe_is_refused():
+    Frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect", "sparkSession": None})
+    with pytest.raises(ValueError, match=r"on one machine; of a Spark DataFrame pass X.sample"):
+        belief.compare(Frame(), label="y")
+
+
+# --- how it shows itself ---
+
+
+def made(**changes):
+    standings = [
+        Standing("BELIEF", 0.8, 0.01, [0.79, 0.8, 0.8, 0.8, 0.81], {"a": 0.7, "b": 0.9}, 0.1, ["x", "<b>\x1b[2J"]),
+        Standing("F test", 0.79, 0.03, [0.76, 0.78, 0.8, 0.82, 0.79], {"a": 0.7, "b": 0.88}, 0.01, ["x", "z"]),
+        Standing("mRMR", 0.6, 0.01, [0.6, 0.6, 0.59, 0.6, 0.61], {"a": 0.6, "b": 0.6}, 0.01, ["y", "z"]),
+    ]
+    about = {
+        "standings": standings, "everything": 0.81, "left_out": {"ReliefF": "would take about 2 min"}, "measure": "F1",
+        "task": "classification", "n_rows": 9000, "n_compared": 3000, "n_features": 40, "n_selected": 2, "folds": 5,
+        "seed": 7, "seconds": 31.2,
+    }  # fmt: skip
+    return Comparison(**about | changes)
+
+
+def test_text():
+    assert str(made()) == (
+        "classification: 9,000 rows (3,000 compared on), 40 features, 2 selected; macro F1 over 5 folds, the mean of a,"
+        " b; 31 s; seed 7\n\n"
+        "selector  F1             seconds  common  selected\n"
+        "BELIEF    0.800 ± 0.010  0.10     2 of 2  x, <b>\\x1b[2J\n"
+        "F test    0.790 ± 0.030  0.01     1 of 2  x, z\n"
+        "mRMR      0.600 ± 0.010  0.01     0 of 2  y, z\n\n"
+        "features in common  1  2  3\n"
+        "1 BELIEF            2  1  0\n"
+        "2 F test            1  2  1\n"
+        "3 mRMR              0  1  2\n\n"
+        "Hardly told apart, for the folds differ by more than they do: BELIEF, F test.\n\n"
+        "With all 40 features: 0.810.\n\n"
+        "Left out: ReliefF: would take about 2 min."
+    )
+    assert repr(made()) == ("<belief.Comparison: 3 selectors, 2 of 40 features; BELIEF has the best F1, 0.800 ± 0.010>")
+    ahead = made(standings=made().standings[::2], everything=None, left_out={})
+    assert str(ahead).endswith("\n\nBELIEF is ahead of all others by more than the folds differ.")
+
+
+def test_html_json_and_a_table():
+    page = made()._repr_html_()
+    assert "<b>" not in page
+    assert "&lt;b&gt;" in page
+    assert page.count("<tr>") == 4
+    told = json.loads(made().to_json())
+    assert told["standings"][0]["selected"] == ["x", "<b>\x1b[2J"]
+    assert told["common"] == [[2, 1, 0], [1, 2, 1], [0, 1, 2]]
+    assert told["left_out"] == {"ReliefF": "would take about 2 min"}
+    frame = pd.DataFrame(made().table())
+    assert frame["selector"].tolist() == ["BELIEF", "F test", "mRMR"]
+    assert frame["common"].tolist() == [2, 1, 0]
+
+
+def test_picture():
+    figure = pytest.importorskip("matplotlib.figure").Figure(layout="constrained")
+    ax = figure.add_subplot()
+    assert belief.plot.comparison(made(), ax) is ax
+    scores, agreement = figure.axes
+    assert [text.get_text().split("\u2002")[0] for text in scores.get_yticklabels()] == ["BELIEF", "F test", "mRMR"]
+    assert [bar.lines[0].get_xdata()[0] for bar in scores.containers] == [0.8, 0.79, 0.6]
+    assert [text.get_text() for text in agreement.texts] == ["2", "1", "0", "1", "2", "1", "0", "1", "2"]
+    assert scores.get_legend().get_texts()[0].get_text() == "all 40 features"
+    figure.draw_without_rendering()
+    loose = figure.add_axes((0.1, 0.1, 0.8, 0.8))
+    assert belief.plot.comparison(made(), loose) is loose
+    one = figure.add_subplot()
+    belief.plot.comparison(made(standings=made().standings[:1], everything=None), one)
+    assert one.get_legend() is None
+
+
+# --- the command line ---
+
+
+def test_the_command(tmp_path, monkeypatch, capsys, found):
+    asked = []
+    monkeypatch.setattr(contest, "compare", lambda *what, **more: asked.append((what, more)) or found)
+    where = ["--json", str(tmp_path / "f.json"), "--plot", str(tmp_path / "f.svg")]
+    command = ["compare", str(CHURN), "--label", "left", "--top", "4", "--selectors", "BELIEF, F test", "--seed", "3"]
+    assert cli.main([*command, *where, "--quiet"]) == 0
+    assert capsys.readouterr().out == f"{found}\n"
+    assert json.loads((tmp_path / "f.json").read_text()) == json.loads(found.to_json())
+    assert "BELIEF" in (tmp_path / "f.svg").read_text()
+    (_, _, n), more = asked[0]
+    assert (n, more["selectors"], more["random_state"], more["verbose"]) == (4, ["BELIEF", "F test"], 3, 0)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f.json", "f.svg"]
+
+
+def test_the_command_for_real(capsys):
+    command = ["compare", str(CHURN), "--label", "left", "--top", "3", "--selectors", "F test", "--seconds", "600"]
+    assert cli.main(command) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("classification: 600 rows, 12 features, 3 selected; macro F1 over 5 folds")
+    assert err == "belief: trying F test\nbelief: comparing F test\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "says"),
+    [
+        (["--top", "0"], 2, "--top must be"),
+        (["--seconds", "soon"], 2, "--seconds must be a number above 0; got 'soon'"),
+        (["--selectors", "Belief"], 2, "--selectors: there is no selector 'Belief'"),
+        (["--n-jobs", "0"], 2, "--n-jobs must be"),
+        (["--json", "f.txt"], 1, "f.txt: the ending must be one of .json"),
+        (["--plot", "f.gif"], 1, "f.gif: the ending must be one of .png, .svg, .pdf"),
+        (["--json", "f.json", "--plot", "nowhere/f.png"], 1, "cannot write to the folder nowhere"),
+        (["--top", "12"], 1, "--top 12 leaves nothing to choose among 12 features"),
+        (["--drop", "lft"], 1, "there is no column 'lft' (did you mean 'left'?)"),
+    ],
+)
+def test_a_wrong_command_is_one_sentence_and_writes_nothing(tmp_path, monkeypatch, capsys, more, code, says):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["compare", str(CHURN), "--label", "left", *more]) == code
+    out, err = capsys.readouterr()
+    assert not out
+    assert says in err
+    assert err.count("\n") == 1
+    assert not list(Path().iterdir())
+
+
+def test_the_page_shows_what_the_command_prints(found):
+    """But for the time, and for the last digits, which other versions of scikit-learn may have others of."""
+    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
+    for s in found.standings:
+        line = re.search(rf"^{s.selector}  +(\d\.\d+) ± (\d\.\d+)  +\d\.\d\d  +\d of 4  +(.*)$", page, re.M)
+        assert float(line[1]) == pytest.approx(s.score, abs=0.02)
+        assert line[3].split(", ") == s.selected
+
+
+def test_a_command_without_a_label(capsys):
+    assert cli.main(["compare", str(CHURN)]) == 2
+    assert "--label NAME" in capsys.readouterr().err

@@ -1,0 +1,353 @@
+"""The contest of selectors, in small: each piece does what its page says, and the page shows what is kept."""
+
+import importlib
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from belief import baselines
+
+HOME = Path(__file__).parents[1] / "experiments"
+MODULES = ("choices", "common", "contest", "contest_marks", "contest_page", "contest_selectors", "contest_tasks",
+           "contest_worker", "steps", "tried")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def it():
+    """The modules of the experiment, by name."""
+    sys.path.insert(0, str(HOME))
+    try:
+        yield {name: importlib.import_module(name) for name in MODULES}
+    finally:
+        sys.path.remove(str(HOME))
+
+
+@pytest.fixture(scope="module")
+def kept(it):
+    """The published answers."""
+    found = it["common"].Answers(it["contest"].ANSWERS, it["contest"].configuration())
+    assert found.answers, "contest.json is of another configuration: run experiments/contest.py again"
+    return found
+
+
+# --- data ---
+
+
+@pytest.mark.parametrize("names", ["public", "made"])
+def test_a_third_is_kept_aside_by_its_names(it, names):
+    every = list(it["steps"].DATA if names == "public" else it["contest_tasks"].KIND)
+    aside = it["contest_marks"].ASIDE if names == "public" else it["contest_marks"].MADE_ASIDE
+    assert len(aside) == int(np.ceil(len(every) / 3))
+    largest = max(zlib.crc32(name.encode()) for name in aside)
+    assert all((zlib.crc32(name.encode()) <= largest) == (name in aside) for name in every)
+    assert len(set(it["steps"].DATA) & set(it["contest_tasks"].KIND)) == 0
+
+
+def test_a_public_set_is_a_sample_that_is_always_the_same(it):
+    tasks = it["contest_tasks"]
+    one, other = tasks.public("digits"), tasks.public("digits")
+    assert one.X.shape == (1000, 64)
+    assert np.array_equal(one.X, other.X)
+    assert np.array_equal(one.y, other.y)
+    whole = it["steps"].bundled("digits")
+    assert not np.array_equal(one.X[0], whole.X[0])
+    assert sorted(one.X.sum(axis=1))[-1] <= whole.X.sum(axis=1).max()
+
+
+def test_shuffled_columns_take_their_truth_along(it):
+    Data, tasks = it["choices"].Data, it["contest_tasks"]
+    X = np.arange(12.0).reshape(2, 6)
+    data = Data(X, np.array([0, 1]), np.arange(6) == 4, ((0, 3), (5,)))
+    moved = tasks.shuffled(data, np.random.default_rng(1))
+    assert not np.array_equal(moved.X, X)
+    assert [sorted(moved.X[0, list(group)]) for group in moved.relevant] == [[0, 3], [5]]
+    assert moved.X[0, moved.discrete].tolist() == [4]
+
+
+def test_what_matters_in_a_made_set_is_there_as_often_as_said(it):
+    tasks = it["contest_tasks"]
+    data = tasks.planted_truth("each 5 times", 100)
+    assert [len(group) for group in data.relevant] == [5] * 10
+    assert all(np.abs(np.corrcoef(data.X[:, list(g)], rowvar=False)).min() > 0.9 for g in data.relevant)
+    copies = tasks.planted_truth("shifts with copies", 100)
+    assert [len(group) for group in copies.relevant] == [3] * 10
+    assert all(np.corrcoef(copies.X[:, list(g)], rowvar=False).min() > 0.9 for g in copies.relevant)
+    assert np.isnan(tasks.planted_truth("shifts, holes", 100).X).mean() == pytest.approx(0.2, abs=0.05)
+    assert tasks.planted_truth("XOR, 10 % rare", 100).y.mean() == pytest.approx(0.1, abs=0.02)
+
+
+def test_letters_say_something_of_the_class_in_the_columns_that_matter_alone(it):
+    data = it["contest_tasks"].planted_truth("letters", 100)
+    agree = np.mean(data.y[:, None] == data.X, axis=0)
+    relevant = [j for (j,) in data.relevant]
+    assert agree[relevant].min() > np.delete(agree, relevant).max()
+
+
+def test_precision_counts_copies_and_recall_what_is_shown(it):
+    Data, found = it["choices"].Data, it["contest_tasks"].found
+    data = Data(np.zeros((2, 6)), np.zeros(2), np.zeros(6, bool), ((0, 1), (2,), (3,)))
+    assert found(data, [0, 1, 5]) == {"precision": pytest.approx(2 / 3), "recall": pytest.approx(1 / 3)}
+    assert found(data, [1, 2, 3]) == {"precision": 1, "recall": 1}
+
+
+# --- selectors ---
+
+
+def table(it, n_rows=90, n_columns=60):
+    """Two columns that say nearly all, at places that no tie would give."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(n_rows) % 2)
+    X = rng.standard_normal((n_rows, n_columns))
+    X[:, [41, 17]] += 4 * y[:, None]
+    return it["choices"].Data(X, y, np.zeros(n_columns, bool))
+
+
+NAMES = [  # written down again: who takes part is not to change unseen
+    "BELIEF", "BELIEF, as in the paper", "BELIEF, no redundancy", "F test", "mutual information",
+    "ReliefF (fast-select)", "MultiSURF (fast-select)", "mRMR (ours)", "mRMR (mrmr-selection)",
+    "L1 logistic regression", "random forest", "SVM-RFE", "RELIEF, K-means", "RELIEF, Gram-Schmidt", "RELIEF, cleaned",
+    "SIMBA", "TuRF (fast-select)", "Boruta", "permutation importance", "ReliefF (scikit-rebate)",
+]  # fmt: skip
+
+
+def test_all_take_part(it):
+    assert list(it["contest_selectors"].SELECTORS) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore")  # of other people's packages
+def test_every_selector_finds_what_is_plain(it, name, monkeypatch):
+    selectors = it["contest_selectors"]
+    monkeypatch.setattr(selectors, "TREES", 20)
+    if name not in selectors.installed():
+        pytest.skip(f"needs {selectors.SELECTORS[name].module}: pip install '.[bench]'")
+    if selectors.SELECTORS[name].module == "fast_select":
+        pytest.skip("fast-select compiles for seconds in every process")
+    chosen = selectors.SELECTORS[name].select(table(it), 3)
+    assert len(set(np.asarray(chosen).tolist())) == 3
+    assert {17, 41} & set(np.asarray(chosen)[:2].tolist())
+    if name not in ("RELIEF, K-means", "permutation importance"):  # one is enough for those
+        assert {17, 41} <= set(np.asarray(chosen).tolist())
+
+
+@pytest.mark.parametrize("name", ["mRMR (ours)", "RELIEF, Gram-Schmidt", "RELIEF, cleaned", "SIMBA", "SVM-RFE"])
+def test_fewer_features_are_the_first_of_more(it, name):
+    selector = it["contest_selectors"].SELECTORS[name]
+    assert selector.once
+    more, fewer = (np.asarray(selector.select(table(it, 60, 45), n)) for n in (8, 3))
+    assert np.array_equal(more[:3], fewer)
+
+
+def test_a_baseline_that_is_not_there_takes_no_part(it, monkeypatch):
+    monkeypatch.delattr(baselines, "Simba")
+    assert "SIMBA" not in it["contest_selectors"].installed()
+    assert "mRMR (ours)" in it["contest_selectors"].installed()
+
+
+def test_who_takes_too_long_is_stopped_and_the_next_is_heard(it):
+    worker, data = it["contest_worker"].Worker(0.05), table(it, 300, 200)
+    try:
+        assert worker.ask("mutual information", data, 2) == {"more than": 0.05}
+        answer = worker.ask("F test", data, 2)
+    finally:
+        worker.close()
+    assert sorted(answer["selected"]) == [17, 41]
+    assert 0 <= answer["seconds"] <= 0.05
+
+
+def test_an_error_of_a_library_is_an_answer(it, monkeypatch):
+    selectors = it["contest_selectors"]
+    broken = selectors.Selector(lambda data, n: 1 // 0, selectors.MODEL)
+    monkeypatch.setitem(selectors.SELECTORS, "broken", broken)
+    assert it["contest_worker"].answer("broken", table(it), 2) == {
+        "failed": "ZeroDivisionError: integer division or modulo by zero"
+    }
+
+
+# --- judges ---
+
+
+class Here:
+    """A worker in this process."""
+
+    def __init__(self, it):
+        self.it, self.asked = it, []
+
+    def ask(self, name, data, n):
+        self.asked.append((name, len(data.y), n))
+        return self.it["contest_worker"].answer(name, data, n)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_features_are_judged_by_rows_that_did_not_select_them(it):
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(60) % 2)
+    noise = it["choices"].Data(rng.standard_normal((60, 2000)), y, np.zeros(2000, bool))
+    worker = Here(it)
+    answer = it["contest"].judged(worker, it["contest"].Judge(noise), "F test")
+    assert worker.asked == [("F test", 40, 50)] * 3
+    assert np.shape(answer["f1"]["10"]) == np.shape(answer["f1"]["50"]) == (3, 3)
+    assert np.mean([answer["f1"][n] for n in ("10", "50")]) < 0.6
+    assert all(len(set(fold.split())) == 10 for fold in answer["selected"])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_that_depends_on_the_number_is_asked_for_each(it):
+    worker = Here(it)
+    list(it["contest"].selections(worker, table(it), "BELIEF, no redundancy"))
+    assert [n for *_, n in worker.asked] == [10, 50]
+
+
+def test_only_missing_answers_are_computed_and_none_after_one_that_did_not_end(it, monkeypatch, tmp_path):
+    contest, asked = it["contest"], []
+
+    class Late:
+        def __init__(self, limit):
+            self.close = lambda: None
+
+        def ask(self, name, data, n):
+            asked.append((name, n))
+            return {"more than": 30}
+
+    monkeypatch.setattr(contest, "Worker", Late)
+    answers = it["common"].Answers(tmp_path / "contest.json", {})
+    for _ in range(2):
+        contest.compute(answers, ["F test"], ["wine", "XOR"], (0, 1))
+    assert asked == [("F test", 10), ("F test", 2)]
+    assert answers.answers == {"wine | F test": {"more than": 30}, "XOR | F test": {"more than": 30}}
+
+
+# --- ranks ---
+
+
+def some(it, tmp_path, marks):
+    """Answers with these F1 by set and selector; None did not end."""
+    answers = it["common"].Answers(tmp_path / "contest.json", {})
+    for (each, name), x in marks.items():
+        known = {"f1": {"10": [[x, x, x]]}, "seconds": {"10": [0.5]}}
+        answers.answers[f"{each} | {name}"] = {"more than": 30} if x is None else known
+    return answers
+
+
+def test_ranks_are_those_of_a_naive_count(it, tmp_path):
+    rng = np.random.default_rng(3)
+    names, sets = ["BELIEF", "F test", "SIMBA", "Boruta"], ["wine", "lung", "colon"]
+    marks = {(each, name): float(rng.integers(0, 4)) / 4 for each in sets for name in names}
+    marks["lung", "Boruta"] = None
+    table = it["contest_marks"].ranks(some(it, tmp_path, marks), names, sets)
+    for row, each in zip(table, sets, strict=True):
+        values = [-1 if marks[each, name] is None else marks[each, name] for name in names]
+        naive = [1 + sum(y > x for y in values) + (sum(y == x for y in values) - 1) / 2 for x in values]
+        assert row.tolist() == naive
+    assert table[1][3] == 4
+
+
+def test_friedmans_statistic_and_nemenyis_difference(it):
+    ranks = np.array([[1, 2, 3, 4], [1, 3, 2, 4], [2, 1, 3, 4], [1, 2, 4, 3], [1, 2, 3, 4]], float)
+    n, k = ranks.shape
+    naive = 12 * n / (k * (k + 1)) * ((ranks.mean(axis=0) ** 2).sum() - k * (k + 1) ** 2 / 4)
+    assert it["contest_marks"].friedman(ranks)[0] == pytest.approx(naive)
+    published = {2: 1.960, 5: 2.728, 10: 3.164}  # Demšar (2006), table 5
+    for k, q in published.items():
+        far = it["contest_marks"].critical_difference(k, 17)
+        assert far == pytest.approx(q * np.sqrt(k * (k + 1) / (6 * 17)), rel=1e-3)
+
+
+def test_means_leave_out_what_did_not_end_and_differences_are_of_the_same_sets(it, tmp_path):
+    marks = {("wine", "BELIEF"): 0.9, ("lung", "BELIEF"): 0.5, ("wine", "Boruta"): 0.8, ("lung", "Boruta"): None}
+    answers, m = some(it, tmp_path, marks), it["contest_marks"]
+    assert m.mean_f1(answers, "Boruta", ["wine", "lung"]) == pytest.approx(0.8)
+    assert m.against(answers, "Boruta", ["wine", "lung"]) == pytest.approx([-0.1])
+    assert m.ended(answers, "Boruta", ["wine", "lung"]) == 1
+    assert m.slower(answers, "Boruta", ["wine", "lung"]) == 1
+    assert m.asked(answers, ["wine", "lung"]) == ["BELIEF", "Boruta"]
+
+
+# --- what is published ---
+
+
+def test_the_published_page_is_that_of_the_answers(it, kept):
+    assert it["contest_page"].markdown(kept) in it["contest"].PAGE.read_text()
+
+
+B, F, MRMR, L1, FOREST = "BELIEF", "F test", "mRMR (ours)", "L1 logistic regression", "random forest"
+NONE, SURF, RELIEFF, RFE, MI = NAMES[2], NAMES[6], NAMES[5], "SVM-RFE", "mutual information"
+TOLD = [  # what docs/choosing.md says, what of, and of whom
+    ("F1 is {} for BELIEF, {} for the F test, {} for mRMR and {} for a random forest,", "F1", [B, F, MRMR, FOREST]),
+    ("interactions: BELIEF {}, MultiSURF {}, random forest {}, F test {}, mRMR {} |", "interactions",
+     [B, SURF, FOREST, F, MRMR]),
+    ("imbalance: {}; L1 logistic regression {}, MultiSURF {}, F test {}, ReliefF {} |", "imbalance",
+     [B, L1, SURF, F, RELIEFF]),
+    ("copies: BELIEF {}, mRMR {}, L1 logistic regression {}, MultiSURF {}, F test {} |", "copies",
+     [B, MRMR, L1, SURF, F]),
+    ("recall on all made tables: {}; the next is MultiSURF with {}, the F test has {} |", "all", [B, SURF, F]),
+    ("recall on weak signals: {} and {}; BELIEF {}, F test {} |", "weak signals", [L1, MRMR, B, F]),
+    ("recall on noise: {}; mRMR {}, BELIEF {};", "noise", [F, MRMR, B]),
+    ("SD2: F test {}, BELIEF {};", "SD2", [F, B]),
+    ("SD3: {} and {};", "SD3", [F, B]),
+    ("leukemia: {} and {},", "leukemia", [F, B]),
+    ("lung: {} and {} |", "lung", [F, B]),
+    ("Madelon: ReliefF {}, BELIEF without redundancy {}, BELIEF {};", "Madelon", [RELIEFF, NONE, B]),
+    ("in a table like it they find {}, {} and {} |", "Madelon, any of 20", [RELIEFF, NONE, B]),
+    ("RELATHE: {}; random forest {}, BELIEF {}, F test {} |", "RELATHE", [MRMR, FOREST, B, F]),
+    ("gradient boosting on ten: {}; random forest {}, F test {}, mRMR {} |", (10, 2), [B, FOREST, F, MRMR]),
+    ("5-NN on fifty: {}; BELIEF {}, F test {}, SVM-RFE {} |", (50, 1), [NONE, B, F, RFE]),
+    ("filled by medians, {}; BELIEF, which takes them as they are, {}; mRMR and F test {} |", "missing",
+     [RELIEFF, B, MRMR]),
+    ("filled by medians, {}; BELIEF, which takes them as they are, {}; mRMR and F test {} |", "missing", [SURF, B, F]),
+    ("the F test takes {}, ReliefF {}, MultiSURF {}, mRMR {};", "time", [F, RELIEFF, SURF, MRMR]),
+    ("a random forest {}, SVM-RFE {}, mutual information {} |", "time", [FOREST, RFE, MI]),
+]  # fmt: skip
+
+
+def measured(it, kept, what, name):
+    """A number of the contest, as a page has it."""
+    m, tasks = it["contest_marks"], it["contest_tasks"]
+    if isinstance(what, tuple):
+        return f"{m.mean_f1(kept, name, m.DATA, size=what[0], judge=what[1]):.3f}"
+    if what in tasks.MADE or what == "all":
+        return f"{m.mean_truth(kept, name, tasks.MADE.get(what, tasks.KIND)):.2f}"
+    if what in tasks.KIND:
+        return f"{m.truth(kept, name, what):.2f}"
+    if what == "time":
+        return f"{m.slower(kept, name, m.DATA):.2g}"
+    return f"{m.mean_f1(kept, name, m.DATA if what == 'F1' else [what]):.3f}"
+
+
+def test_what_the_page_says_of_choosing_is_what_was_found(it, kept):
+    words = " ".join((HOME.parent / "docs" / "choosing.md").read_text().split())
+    sentences = [text.format(*(measured(it, kept, what, x) for x in some)) for text, what, some in TOLD]
+    assert [x for x in sentences if x not in words] == []
+    every = it["contest_tasks"].KIND
+    others = [x for x in it["contest_marks"].asked(kept, every) if not x.startswith("BELIEF")]
+    assert max(others, key=lambda x: it["contest_marks"].mean_truth(kept, x, every)) == SURF
+
+
+# --- what was tried because of it ---
+
+
+def test_the_table_of_what_was_tried_is_that_of_the_answers(it):
+    tried, common = it["tried"], it["common"]
+    answers = common.Answers(tried.ANSWERS, tried.configuration())
+    assert answers.answers, "tried.json is of another configuration: run experiments/tried.py again"
+    page = tried.PAGE.read_text().split("<!-- tried -->")[1].split("<!-- /tried -->")[0]
+    assert common.table(tried.HEAD, tried.lines(answers.answers)) in page
+
+
+def test_nothing_that_is_kept_aside_was_tried(it):
+    tried, tasks = it["tried"], it["contest_tasks"]
+    names = {key.split(" | ")[0] for key in it["common"].Answers(tried.ANSWERS, tried.configuration()).answers}
+    aside = {*tasks.kept_aside(it["steps"].DATA), *tasks.kept_aside(tasks.KIND)}
+    assert names == {*it["steps"].DATA, *tasks.KIND} - aside
+
+
+def test_what_is_changed_in_the_method_is_changed_for_one_variant_alone(it):
+    tried = it["tried"]
+    data = it["contest_tasks"].planted_truth("each 5 times", 7)
+    plain, largest = (tried.selected(tried.VARIANTS[way], data, 20) for way in
+                      ("the defaults", "the largest agreement counts"))  # fmt: skip
+    assert plain != largest
+    assert plain == tried.selected(tried.VARIANTS["the defaults"], data, 20)
