@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from belief.engines.distributed.blocks import (
+    Pieces,
     Placed,
     RowBlock,
     Staged,
@@ -31,7 +32,7 @@ from belief.engines.distributed.blocks import (
     stacked,
 )
 from belief.engines.distributed.cluster import Slices
-from belief.engines.distributed.folder import Folder, GatheredFiles, Readable, StagedFiles, together
+from belief.engines.distributed.folder import Folder, GatheredFiles, Readable, StagedFiles
 from belief.engines.distributed.owner import PREFIX, Owner
 from belief.engines.distributed.placing import Layout
 from belief.engines.distributed.tasks import Fetch, Job
@@ -89,8 +90,7 @@ class Files(_Cluster):
         return self._told(self._blocks(self._folder.write, READERS * self._tasks))
 
     def blocks(self, layout: Layout) -> FileBlocks:
-        files = StagedFiles(self._folder, layout.placed, layout.dense, together(layout))
-        return FileBlocks(self.watched, files, self._tasks, self._here)
+        return FileBlocks(self.watched, StagedFiles.of(self._folder, layout), self._tasks, self._here)
 
     def release(self) -> None:
         folder = self._folder
@@ -176,8 +176,8 @@ class Persisted(_Cluster):
 
     def blocks(self, layout: Layout) -> PersistedBlocks:
         tasks = len({x.partition for x in layout.placed})
-        blocks = _Verified(layout.placed, layout.dense)
-        return PersistedBlocks(self.watched, self.table, blocks, len(layout.placed), tasks, self._level)
+        blocks = _Verified(layout.placed, layout.pieces, layout.dense)
+        return PersistedBlocks(self.watched, self.table, blocks, len(layout.pieces), tasks, self._level)
 
     def release(self) -> None:
         if self.table is not None:
@@ -275,9 +275,10 @@ def gathered_blocks(batches: Iterator[Any]) -> Iterator[RowBlock]:
 
 @dataclass(frozen=True)
 class _Verified:
-    """The staged blocks that Spark gives back; one that is not what it was is refused."""
+    """The staged rows that Spark gives back; a block that is not what it was is refused."""
 
     placed: Sequence[Placed]
+    pieces: Pieces
     dense: bool
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[RowBlock]:
@@ -287,16 +288,16 @@ class _Verified:
             for partition, seq, checksum, data in zip(*columns, strict=True):
                 if data.is_valid:  # not the row that described the partition
                     i = number.get((partition.as_py(), seq.as_py()))
-                    yield self._block(i, partition.as_py(), checksum.as_py(), data.as_buffer())
+                    yield from self._blocks(i, partition.as_py(), checksum.as_py(), data.as_buffer())
 
-    def _block(self, i: int | None, partition: int, checksum: int, data: Any) -> RowBlock:
+    def _blocks(self, i: int | None, partition: int, checksum: int, data: Any) -> Iterator[RowBlock]:
         if i is None or self.placed[i].checksum != checksum:
             raise ValueError(
                 f"Partition {partition} of the DataFrame was lost, and came out different when Spark computed it"
                 " again: its rows have no fixed order. Stage to a folder (staging='/path'), or write the DataFrame"
                 " to storage first and read it from there."
             )
-        return decoded(i, data, self.placed[i], self.dense)
+        return decoded(data, self.placed[i], self.pieces, np.flatnonzero(self.pieces.block == i).tolist(), self.dense)
 
 
 # --- which of the two ---
