@@ -103,34 +103,41 @@ def matrix_of(arrays: dict[str, Any]) -> Matrix:
     return X
 
 
-def decoded(data: Any, placed: Placed, pieces: Pieces, which: Sequence[int], dense: bool) -> Iterator[RowBlock]:
+@dataclass(frozen=True)
+class Form:
+    """What the rows of all blocks are in the hands of a worker: arrays of one type, or CSR."""
+
+    dense: bool
+    dtype: str = "<f8"  # of arrays; a block whose values survive it may be stored in less
+
+    def of(self, X: Matrix) -> Matrix:
+        """Rows in this form, whatever they are."""
+        if not self.dense:
+            return X if issparse(X) else csr_array(X)
+        return frozen(X.toarray()) if issparse(X) else X.astype(self.dtype, copy=False)
+
+
+def decoded(data: Any, placed: Placed, pieces: Pieces, which: Sequence[int], form: Form) -> Iterator[RowBlock]:
     """Some pieces of a block that was staged, in the form all rows have now, each a block by itself."""
     held = unpack(data)
     X, targets = matrix_of(held), placed.classes[held["codes"]]
     for i in which:
         a, n = int(pieces.at[i]), int(pieces.rows[i])
         rows = X if n == placed.rows else X[a : a + n]
-        yield RowBlock(int(i), in_form(rows, dense), targets[a : a + n], int(pieces.first[i]))
+        yield RowBlock(int(i), form.of(rows), targets[a : a + n], int(pieces.first[i]))
 
 
-def decoded_rows(data: Any, placed: Placed, dense: bool, at: Array, features: Array | None) -> tuple[Matrix, Array]:
+def decoded_rows(data: Any, placed: Placed, form: Form, at: Array, features: Array | None) -> tuple[Matrix, Array]:
     """Some rows of a block that was staged, and their targets; of dense rows some features, or all."""
     held = unpack(data)
     X, targets = matrix_of(held), placed.classes[held["codes"][at]]
-    if features is None or not dense:
-        return in_form(X[at], dense), targets
+    if features is None or not form.dense:
+        return form.of(X[at]), targets
     if issparse(X):
-        return of_columns(in_form(X[at], dense), features), targets
+        return of_columns(form.of(X[at]), features), targets
     out = np.empty((len(at), len(features)), X.dtype)
     gather(frozen(X), at, features, out)
-    return out, targets
-
-
-def in_form(X: Matrix, dense: bool) -> Matrix:
-    """Rows as an array or as CSR, whatever they are."""
-    if dense:
-        return frozen(X.toarray()) if issparse(X) else X
-    return X if issparse(X) else csr_array(X)
+    return form.of(out), targets
 
 
 def of_columns(X: Matrix, features: Array) -> Matrix:

@@ -12,6 +12,7 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import heapreplace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from belief.engines.distributed.blocks import (
+    Form,
     Matrix,
     Pieces,
     Placed,
@@ -84,8 +86,22 @@ class Readable(Protocol):
     def __len__(self) -> int:
         """How many there are."""
 
+    def sizes(self) -> Sequence[int]:
+        """The rows of each."""
+
     def read(self, numbers: Iterable[int], job: Job) -> Iterator[RowBlock]:
         """Some of them, for a job."""
+
+
+def dealt(sizes: Sequence[int], tasks: int) -> list[list[int]]:
+    """The blocks of each task, so that all have about as many rows: the largest first, to who has the least."""
+    load = [(0, t) for t in range(tasks)]
+    out: list[list[int]] = [[] for _ in load]
+    for i in np.argsort(sizes, kind="stable")[::-1].tolist():
+        size, t = load[0]
+        out[t].append(i)
+        heapreplace(load, (size + int(sizes[i]), t))
+    return [sorted(mine) for mine in out]
 
 
 def together(layout: Layout) -> list[range]:
@@ -109,25 +125,29 @@ class StagedFiles:
     folder: Folder
     placed: Sequence[Placed]
     pieces: Pieces
-    dense: bool
+    form: Form
     ranges: Sequence[range]  # the pieces of each
 
     @classmethod
     def of(cls, folder: Folder, layout: Layout) -> StagedFiles:
-        return cls(folder, layout.placed, layout.pieces, layout.dense, together(layout))
+        return cls(folder, layout.placed, layout.pieces, layout.form, together(layout))
 
     def __len__(self) -> int:
         return len(self.ranges)
 
+    def sizes(self) -> Sequence[int]:
+        rows = self.pieces.rows
+        return [int(rows[x.start : x.stop].sum()) for x in self.ranges]
+
     def read(self, numbers: Iterable[int], job: Job) -> Iterator[RowBlock]:
         for i in numbers:
             pieces = self.ranges[i]
-            block = self._piece(pieces[0]) if len(pieces) == 1 else self._joined(pieces)
+            block = self._piece(pieces[0], job.features is None) if len(pieces) == 1 else self._joined(pieces)
             yield replace(block, number=i)
 
-    def _piece(self, i: int) -> RowBlock:
+    def _piece(self, i: int, whole: bool) -> RowBlock:
         placed = self.placed[self.pieces.block[i]]
-        return next(decoded(self.folder.read(placed, whole=True), placed, self.pieces, [i], self.dense))
+        return next(decoded(self.folder.read(placed, whole), placed, self.pieces, [i], self.form))
 
     def _joined(self, pieces: range) -> RowBlock:
         first, last = (int(self.pieces.first[i]) for i in (pieces[0], pieces[-1]))
@@ -147,7 +167,7 @@ class StagedFiles:
         return RowBlock(number, X, targets)
 
     def _some(self, placed: Placed, at: Array, features: Array | None) -> tuple[Matrix, Array]:
-        return decoded_rows(self.folder.read(placed, whole=False), placed, self.dense, at, features)
+        return decoded_rows(self.folder.read(placed, whole=False), placed, self.form, at, features)
 
     def values(self, ids: Array, columns: Array) -> Array:
         """Some features of the rows with some ids, which rise."""
@@ -166,6 +186,9 @@ class GatheredFiles:
 
     def __len__(self) -> int:
         return len(self.portions)
+
+    def sizes(self) -> Sequence[int]:
+        return list(map(len, self.portions))
 
     def read(self, numbers: Iterable[int], job: Job) -> Iterator[RowBlock]:
         for i in numbers:

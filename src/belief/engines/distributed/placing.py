@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from belief.data.labels import Labels, RowError
-from belief.engines.distributed.blocks import Pieces, Placed, Staged
+from belief.engines.distributed.blocks import Form, Pieces, Placed, Staged
 from belief.engines.distributed.records import restored
 from belief.engines.distributed.wire import unpack
 from belief.method.arrays import Array
@@ -38,7 +38,7 @@ class Layout:
 
     placed: Sequence[Placed]
     pieces: Pieces
-    dense: bool  # whether rows are arrays, or CSR
+    form: Form
     m: int
     n_features: int
     discrete: Array
@@ -59,7 +59,8 @@ class Layout:
         some_sparse = any(x.about["sparse"] for x in blocks)
         dense = not (some_sparse and nonzero < KEPT_SPARSE_BELOW * m * F)
         row_bytes = 8 * F if dense and some_sparse else 1 + sum(x.about["bytes"] for x in blocks) // m
-        return cls(placed, Pieces.of(blocks), dense, m, F, _discrete(given, F), target, row_bytes)
+        form = Form(dense, np.result_type(*{x.about["dtype"] for x in blocks}).str)
+        return cls(placed, Pieces.of(blocks), form, m, F, _discrete(given, F), target, row_bytes)
 
 
 def _width(blocks: Sequence[Staged], given: Given) -> int:
