@@ -147,6 +147,7 @@ class StagedFiles:
 
     def _piece(self, i: int, whole: bool) -> RowBlock:
         placed = self.placed[self.pieces.block[i]]
+        whole = whole and self.pieces.rows[i] == placed.rows
         return next(decoded(self.folder.read(placed, whole), placed, self.pieces, [i], self.form))
 
     def _joined(self, pieces: range) -> RowBlock:
