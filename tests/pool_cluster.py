@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from belief.engines.distributed.engine import DistributedEngine
-from belief.engines.distributed.folder import Folder, GatheredFiles, StagedFiles, together
+from belief.engines.distributed.folder import Folder, GatheredFiles, StagedFiles
 from belief.engines.distributed.merging import answers_of, merged
 from belief.engines.distributed.placing import Given
 from belief.engines.distributed.staging import stage
@@ -66,7 +66,7 @@ def staged_part(folder, partition, X, labels, discrete):
     values, codes = np.unique(labels, return_inverse=True)
     sizes = np.diff(X.indptr) * 12 if issparse(X) else np.full(X.shape[0], 8 * X.shape[1])
     told = []
-    for block, data in stage(partition, [(X, sizes, values, codes.astype(np.int32))], discrete, {}):
+    for block, data in stage([(partition, [(X, sizes, values, codes.astype(np.int32))])], discrete, {}):
         if data is not None:
             folder.write(block, data)
         told.append(block)
@@ -140,7 +140,7 @@ class PoolCluster:
         return [block for part in pool().map(staged_part, tasks) for block in part]
 
     def blocks(self, layout):
-        return FileBlocks(self, StagedFiles(self._folder, layout.placed, layout.dense, together(layout)))
+        return FileBlocks(self, StagedFiles.of(self._folder, layout))
 
     def order_to_die(self, what):
         """A file that orders a worker to die, once, if this is the job for it."""

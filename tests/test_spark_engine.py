@@ -253,7 +253,9 @@ def test_blocks_do_not_depend_on_batches(cuts, sparse):
         batches = [whole.slice(a, b - a) for a, b in itertools.pairwise(edges)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(staging, "BLOCK_BYTES", 1000)
-            found = list(staging.cut(Reader(None, "y", "X", np.zeros(0, bool), 4)(iter(batches), {})))
+            cutter, rows = staging.Cutter(), Reader(None, "y", "X", np.zeros(0, bool), 4)(iter(batches), {})
+            found = [heap.whole() for some in rows for heap in cutter.add(0, some)]
+            found += [heap.whole() for heap in cutter.rest()]
         return [
             (np.concatenate(part).tobytes() if isinstance(part, list) else part.toarray().tobytes(), codes.tolist())
             for part, _, codes in found

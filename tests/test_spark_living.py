@@ -14,7 +14,12 @@ from spark_sessions import wait_until
 from test_spark_engine import engine_on, in_partitions, same, table
 
 import belief
+from belief.data.labels import RowError
+from belief.engines.distributed import staging
+from belief.engines.distributed.blocks import Pieces
 from belief.engines.distributed.owner import NOTE, Owner, remove_stale
+from belief.engines.distributed.placing import refuse_problems
+from belief.engines.distributed.wire import unpack
 from belief.engines.spark.jobs import in_runs
 from belief.frames import select_frame
 from belief.method.settings import Settings
@@ -67,6 +72,7 @@ def test_many_small_partitions_are_read_by_few_tasks(spark, where):
         engine.describe()
         blocks = engine.staged.table if where == "memory" else engine.cluster._blocks(None, 8)
         assert blocks.rdd.getNumPartitions() == 8
+        assert len(engine.layout.placed) <= 8 < len(engine.layout.pieces)  # a task's partitions share a block
         assert where == "memory" or len(engine.staged._files) == 1  # read as one block
         np.testing.assert_array_equal(engine.queries.rows(np.arange(300)), X)  # in their order
     df.unpersist()
@@ -76,10 +82,42 @@ def batch(*partitions):
     return pa.record_batch([pa.array(partitions), pa.array(range(len(partitions)))], ["partition", "x"])
 
 
-def test_only_partitions_that_follow_each_other_make_blocks_together():
+def test_only_partitions_that_follow_each_other_make_a_run():
     found = [(first, rows.column("x").to_pylist()) for first, rows in in_runs([batch(3, 3, 4, 7), batch(7, 8, 2)])]
     assert found == [(3, [0, 1, 2]), (7, [3]), (7, [0, 1]), (2, [2])]
     assert list(in_runs([batch()])) == []
+
+
+def staged_runs(runs, block_bytes=48):
+    """Rows of two numbers, by the runs of partitions that one task reads."""
+
+    def read(numbers):
+        for x in numbers:
+            if x is None:
+                raise RowError("No vector in row", len(numbers) - 1, ".")
+            yield np.array([[x, x]], np.float64), np.array([16]), np.array([0.0]), np.zeros(1, np.int32)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staging, "BLOCK_BYTES", block_bytes)
+        given = [(partition, read(numbers)) for partition, numbers in runs]
+        return sorted(staging.stage(given, np.zeros(2, bool), {}), key=lambda x: (x[0].partition, x[0].seq))
+
+
+def test_runs_that_share_blocks_keep_the_order_of_partitions():
+    """A run may come after those that follow it, and be cut between two blocks."""
+    found = staged_runs([(5, [50, 51]), (2, [20, 21, 22]), (9, [90])])
+    blocks = [(block, data) for block, data in found if data is not None]
+    pieces = Pieces.of([block for block, _ in blocks])
+    values = [unpack(data)["X"][:, 0] for _, data in blocks]
+    assert [len(x) for x in values] == [3, 3]
+    in_order = [values[b][a] for b, a in zip(*pieces.find(np.arange(6)), strict=True)]
+    assert in_order == [20, 21, 22, 50, 51, 90]
+
+
+def test_a_row_of_a_shared_block_is_refused_by_its_number_in_the_whole():
+    found = staged_runs([(5, [50, 51, None]), (2, [20, 21, 22])], 2**20)
+    with pytest.raises(RowError, match="No vector in row 5"):  # three of partition 2, and two before it in 5
+        refuse_problems([block for block, _ in found])
 
 
 # --- rows that change with every reading ---

@@ -209,7 +209,7 @@ class CodedColumns:
 
     def encode(self, summary: Summary, bins: int | None, names: Sequence[str]) -> None:
         """Put codes in the place of the values, in all blocks."""
-        upto = self._cuts(summary, bins) if self.engine.layout.dense else None
+        upto = self._cuts(summary, bins) if self.engine.layout.form.dense else None
         self.levels = np.full(len(names), 2) if upto is None else np.array([len(x) + 2 for x in upto])
         most = int(np.argmax(self.levels))
         if upto is not None and 8 * int(self.levels.sum()) * int(self.levels[most]) > TABLE_BYTES:

@@ -6,7 +6,7 @@ when all blocks are there, and tells with every job.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,20 +30,47 @@ class Staged:
     rows: int = 0
     checksum: int = 0
     about: dict[str, Any] = field(default_factory=dict)
-    summary: bytes | None = None  # of all blocks of the partition
+    summary: bytes | None = None  # of all blocks of the task
     strings: bytes | None = None  # the codes of strings that this block met first
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a block is in the whole, and which class each of its labels is."""
+    """A block that was staged, and which class each of its labels is."""
 
     partition: int
     seq: int
     rows: int
     checksum: int
-    first: int
     classes: Array
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Rows with consecutive ids that lie together in a block, by rising id."""
+
+    first: Array  # the id of the first row of each
+    rows: Array  # how many it has
+    block: Array  # the number of the block
+    at: Array  # the place of the first row there
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @classmethod
+    def of(cls, blocks: Sequence[Staged]) -> Pieces:
+        """The pieces of some blocks, in the order of their partitions, and within one as they were read."""
+        told = [(*run, i, x.seq) for i, x in enumerate(blocks) for run in x.about["runs"]]
+        partition, rows, block, seq = np.array(told, np.int64).T
+        at = np.cumsum(rows) - rows
+        at -= at[np.searchsorted(block, block)]
+        order = np.lexsort((seq, partition))
+        return cls(np.cumsum(rows[order]) - rows[order], rows[order], block[order], at[order])
+
+    def find(self, ids: Array) -> tuple[Array, Array]:
+        """The blocks of some rows, and their places there."""
+        i = np.searchsorted(self.first, ids, side="right") - 1
+        return self.block[i], self.at[i] + ids - self.first[i]
 
 
 @dataclass(frozen=True)
@@ -76,30 +103,41 @@ def matrix_of(arrays: dict[str, Any]) -> Matrix:
     return X
 
 
-def decoded(number: int, data: Any, placed: Placed, dense: bool) -> RowBlock:
-    """A block as it was staged, in the form all blocks have now."""
+@dataclass(frozen=True)
+class Form:
+    """What the rows of all blocks are in the hands of a worker: arrays of one type, or CSR."""
+
+    dense: bool
+    dtype: str = "<f8"  # of arrays; a block whose values survive it may be stored in less
+
+    def of(self, X: Matrix) -> Matrix:
+        """Rows in this form, whatever they are."""
+        if not self.dense:
+            return X if issparse(X) else csr_array(X)
+        return frozen(X.toarray()) if issparse(X) else X.astype(self.dtype, copy=False)
+
+
+def decoded(data: Any, placed: Placed, pieces: Pieces, which: Sequence[int], form: Form) -> Iterator[RowBlock]:
+    """Some pieces of a block that was staged, in the form all rows have now, each a block by itself."""
     held = unpack(data)
-    return RowBlock(number, in_form(matrix_of(held), dense), placed.classes[held["codes"]], placed.first)
+    X, targets = matrix_of(held), placed.classes[held["codes"]]
+    for i in which:
+        a, n = int(pieces.at[i]), int(pieces.rows[i])
+        rows = X if n == placed.rows else X[a : a + n]
+        yield RowBlock(int(i), form.of(rows), targets[a : a + n], int(pieces.first[i]))
 
 
-def decoded_rows(data: Any, placed: Placed, dense: bool, ids: Array, features: Array | None) -> tuple[Matrix, Array]:
+def decoded_rows(data: Any, placed: Placed, form: Form, at: Array, features: Array | None) -> tuple[Matrix, Array]:
     """Some rows of a block that was staged, and their targets; of dense rows some features, or all."""
-    held, at = unpack(data), ids - placed.first
+    held = unpack(data)
     X, targets = matrix_of(held), placed.classes[held["codes"][at]]
-    if features is None or not dense:
-        return in_form(X[at], dense), targets
+    if features is None or not form.dense:
+        return form.of(X[at]), targets
     if issparse(X):
-        return of_columns(in_form(X[at], dense), features), targets
+        return of_columns(form.of(X[at]), features), targets
     out = np.empty((len(at), len(features)), X.dtype)
     gather(frozen(X), at, features, out)
-    return out, targets
-
-
-def in_form(X: Matrix, dense: bool) -> Matrix:
-    """Rows as an array or as CSR, whatever they are."""
-    if dense:
-        return frozen(X.toarray()) if issparse(X) else X
-    return X if issparse(X) else csr_array(X)
+    return form.of(out), targets
 
 
 def of_columns(X: Matrix, features: Array) -> Matrix:

@@ -11,21 +11,31 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from heapq import heapreplace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
 
-from belief.engines.distributed.blocks import Placed, RowBlock, Staged, decoded, decoded_rows, stacked
+from belief.engines.distributed.blocks import (
+    Form,
+    Matrix,
+    Pieces,
+    Placed,
+    RowBlock,
+    Staged,
+    decoded,
+    decoded_rows,
+    stacked,
+)
 from belief.engines.distributed.owner import Owner, remove_stale
 from belief.engines.distributed.placing import Layout
 from belief.engines.distributed.tasks import Job
 from belief.method.arrays import Array
 
-TOGETHER_BYTES = 2**22  # of small blocks that are read as one
+TOGETHER_BYTES = 2**22  # of small pieces that are read as one block
 
 
 @dataclass(frozen=True)
@@ -76,54 +86,89 @@ class Readable(Protocol):
     def __len__(self) -> int:
         """How many there are."""
 
+    def sizes(self) -> Sequence[int]:
+        """The rows of each."""
+
     def read(self, numbers: Iterable[int], job: Job) -> Iterator[RowBlock]:
         """Some of them, for a job."""
 
 
+def dealt(sizes: Sequence[int], tasks: int) -> list[list[int]]:
+    """The blocks of each task, so that all have about as many rows: the largest first, to who has the least."""
+    load = [(0, t) for t in range(tasks)]
+    out: list[list[int]] = [[] for _ in load]
+    for i in np.argsort(sizes, kind="stable")[::-1].tolist():
+        size, t = load[0]
+        out[t].append(i)
+        heapreplace(load, (size + int(sizes[i]), t))
+    return [sorted(mine) for mine in out]
+
+
 def together(layout: Layout) -> list[range]:
-    """Which blocks are read as one: small ones that follow each other, for each block has a price of its own."""
+    """Which pieces are read as one block: small ones that follow each other, for each block has a price of its own."""
     out: list[range] = []
     size = 0  # of the last range
-    for i, block in enumerate(layout.placed):
-        size += block.rows * layout.row_bytes
+    for i, rows in enumerate(layout.pieces.rows.tolist()):
+        size += rows * layout.row_bytes
         if out and size <= TOGETHER_BYTES:
             out[-1] = range(out[-1].start, i + 1)
         else:
             out.append(range(i, i + 1))
-            size = block.rows * layout.row_bytes
+            size = rows * layout.row_bytes
     return out
 
 
 @dataclass(frozen=True)
 class StagedFiles:
-    """The blocks as they were staged, those of a range read as one."""
+    """The rows that were staged, as blocks of consecutive ids."""
 
     folder: Folder
     placed: Sequence[Placed]
-    dense: bool
-    ranges: Sequence[range]
+    pieces: Pieces
+    form: Form
+    ranges: Sequence[range]  # the pieces of each
+
+    @classmethod
+    def of(cls, folder: Folder, layout: Layout) -> StagedFiles:
+        return cls(folder, layout.placed, layout.pieces, layout.form, together(layout))
 
     def __len__(self) -> int:
         return len(self.ranges)
 
+    def sizes(self) -> Sequence[int]:
+        rows = self.pieces.rows
+        return [int(rows[x.start : x.stop].sum()) for x in self.ranges]
+
     def read(self, numbers: Iterable[int], job: Job) -> Iterator[RowBlock]:
         for i in numbers:
-            blocks = [self._block(j) for j in self.ranges[i]]
-            targets = blocks[0].targets if len(blocks) == 1 else np.concatenate([x.targets for x in blocks])
-            yield RowBlock(i, stacked([x.X for x in blocks]), targets, blocks[0].first)
+            pieces = self.ranges[i]
+            block = self._piece(pieces[0], job.features is None) if len(pieces) == 1 else self._joined(pieces)
+            yield replace(block, number=i)
 
-    def _block(self, i: int) -> RowBlock:
-        return decoded(i, self.folder.read(self.placed[i], whole=True), self.placed[i], self.dense)
+    def _piece(self, i: int, whole: bool) -> RowBlock:
+        placed = self.placed[self.pieces.block[i]]
+        whole = whole and self.pieces.rows[i] == placed.rows
+        return next(decoded(self.folder.read(placed, whole), placed, self.pieces, [i], self.form))
+
+    def _joined(self, pieces: range) -> RowBlock:
+        first, last = (int(self.pieces.first[i]) for i in (pieces[0], pieces[-1]))
+        ids = np.arange(first, last + int(self.pieces.rows[pieces[-1]]))
+        return replace(self.rows(ids), first=first)
 
     def rows(self, ids: Array, features: Array | None = None, number: int = 0) -> RowBlock:
         """A block of the rows with some ids, which rise, wherever they are."""
-        edges = np.searchsorted(ids, [x.first for x in self.placed] + [np.iinfo(np.int64).max])
-        parts = [
-            decoded_rows(self.folder.read(block, whole=False), block, self.dense, ids[a:b], features)
-            for block, (a, b) in zip(self.placed, pairwise(edges), strict=True)
-            if a < b
-        ]
-        return RowBlock(number, stacked([X for X, _ in parts]), np.concatenate([targets for _, targets in parts]))
+        block, at = self.pieces.find(ids)
+        order = np.argsort(block, kind="stable")
+        apart = np.split(order, np.flatnonzero(np.diff(block[order])) + 1)
+        parts = [self._some(self.placed[block[some[0]]], at[some], features) for some in apart]
+        X, targets = stacked([X for X, _ in parts]), np.concatenate([targets for _, targets in parts])
+        if np.any(np.diff(block) < 0):  # runs of partitions that took turns in the blocks
+            back = np.argsort(order)
+            X, targets = X[back], targets[back]
+        return RowBlock(number, X, targets)
+
+    def _some(self, placed: Placed, at: Array, features: Array | None) -> tuple[Matrix, Array]:
+        return decoded_rows(self.folder.read(placed, whole=False), placed, self.form, at, features)
 
     def values(self, ids: Array, columns: Array) -> Array:
         """Some features of the rows with some ids, which rise."""
@@ -142,6 +187,9 @@ class GatheredFiles:
 
     def __len__(self) -> int:
         return len(self.portions)
+
+    def sizes(self) -> Sequence[int]:
+        return list(map(len, self.portions))
 
     def read(self, numbers: Iterable[int], job: Job) -> Iterator[RowBlock]:
         for i in numbers:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from belief.data.labels import Labels, RowError
-from belief.engines.distributed.blocks import Placed, Staged
+from belief.engines.distributed.blocks import Form, Pieces, Placed, Staged
 from belief.engines.distributed.records import restored
 from belief.engines.distributed.wire import unpack
 from belief.method.arrays import Array
@@ -34,10 +34,11 @@ class Given:
 
 @dataclass(frozen=True)
 class Layout:
-    """All blocks in their places, and what the table is."""
+    """All blocks, where their rows are in the whole, and what the table is."""
 
     placed: Sequence[Placed]
-    dense: bool  # whether rows are arrays, or CSR
+    pieces: Pieces
+    form: Form
     m: int
     n_features: int
     discrete: Array
@@ -46,7 +47,7 @@ class Layout:
 
     @classmethod
     def of(cls, staged: Sequence[Staged], given: Given) -> Layout:
-        """Refuse what cannot be used, and give every block its place, in the order zipWithIndex would have."""
+        """Refuse what cannot be used, and give every row its place, in the order zipWithIndex would have."""
         refuse_problems(staged)
         refuse_shared_codes(staged)
         blocks = [x for x in staged if x.rows]
@@ -58,7 +59,8 @@ class Layout:
         some_sparse = any(x.about["sparse"] for x in blocks)
         dense = not (some_sparse and nonzero < KEPT_SPARSE_BELOW * m * F)
         row_bytes = 8 * F if dense and some_sparse else 1 + sum(x.about["bytes"] for x in blocks) // m
-        return cls(placed, dense, m, F, _discrete(given, F), target, row_bytes)
+        form = Form(dense, np.result_type(*{x.about["dtype"] for x in blocks}).str)
+        return cls(placed, Pieces.of(blocks), form, m, F, _discrete(given, F), target, row_bytes)
 
 
 def _width(blocks: Sequence[Staged], given: Given) -> int:
@@ -73,11 +75,10 @@ def _width(blocks: Sequence[Staged], given: Given) -> int:
 
 def _placed(blocks: Sequence[Staged], given: Given, m: int) -> tuple[list[Placed], Target]:
     target, numbers = _target(blocks, given, m)
-    first = np.cumsum([0] + [x.rows for x in blocks])
     cut = np.cumsum([0] + [len(x.about["labels"]) for x in blocks])
     placed = [
-        Placed(x.partition, x.seq, x.rows, x.checksum, int(a), numbers[i:j])
-        for x, a, i, j in zip(blocks, first[:-1], cut[:-1], cut[1:], strict=True)
+        Placed(x.partition, x.seq, x.rows, x.checksum, numbers[i:j])
+        for x, i, j in zip(blocks, cut[:-1], cut[1:], strict=True)
     ]
     return placed, target
 
@@ -112,7 +113,7 @@ def summary_of(staged: Sequence[Staged], m: int, classes: Array) -> Summary | No
 
 
 def _regrouped(x: Staged, classes: Array) -> Summary:
-    """The summary of a partition, with its labels numbered as the classes are."""
+    """The summary of a task, with its labels numbered as the classes are."""
     order = np.searchsorted(classes, np.array(x.about["labels"], classes.dtype))
     return restored(Summary, unpack(x.summary)).regrouped(order, len(classes))
 
@@ -121,7 +122,8 @@ def refuse_problems(staged: Sequence[Staged]) -> None:
     """Say the first thing that could not be read; a row is counted from its partition's first, and here from 0."""
     for x in staged:
         if "problem" in x.about:
-            _refuse(x.about["problem"], sum(y.rows for y in staged if y.partition < x.partition))
+            runs = (run for y in staged for run in y.about.get("runs", ()))
+            _refuse(x.about["problem"], sum(rows for partition, rows in runs if partition < x.partition))
 
 
 def _refuse(problem: Sequence[Any], rows_before: int) -> None:

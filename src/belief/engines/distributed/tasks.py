@@ -82,7 +82,7 @@ class Choose:
     quota: Array
     seed: int
     counted: Array  # bits of the rows that count; empty: all
-    features: ClassVar[None] = None
+    features: ClassVar[Array] = np.zeros(0, np.int64)  # labels will do
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         sample = Sample.zero()

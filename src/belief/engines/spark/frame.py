@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,11 +49,11 @@ def open_frame(df: Any, features: str | Sequence[str], label: str, discrete_feat
 
 def refuse_unknown(df: Any, columns: Sequence[str]) -> None:
     """Refuse a column that is not there, and suggest the nearest, or one that Spark cannot tell from another."""
-    known = list(df.columns)
+    known, there = list(df.columns), set(df.columns)
     as_spark_sees = str if df.sparkSession.conf.get("spark.sql.caseSensitive").lower() == "true" else str.lower
     seen = Counter(map(as_spark_sees, known))
     for name in columns:
-        if name not in known:
+        if name not in there:
             raise ValueError(f"There is no column {name!r} in the DataFrame{did_you_mean(name, known)}.")
         if seen[as_spark_sees(name)] > 1:
             same = [x for x in known if as_spark_sees(x) == as_spark_sees(name)]
@@ -63,7 +64,10 @@ def refuse_unknown(df: Any, columns: Sequence[str]) -> None:
 
 def refuse_type(df: Any, name: str, allowed: Sequence[str], wanted: str) -> None:
     """Refuse a column whose type is not one of those allowed."""
-    kind = df.schema[name].dataType
+    _refuse_kind(name, df.schema[name].dataType, allowed, wanted)
+
+
+def _refuse_kind(name: str, kind: Any, allowed: Sequence[str], wanted: str) -> None:
     if kind.typeName() not in allowed:
         raise ValueError(f"Column {name!r} has the type {kind.simpleString()}, but must be {wanted}; convert it.")
 
@@ -96,8 +100,9 @@ def _vectors(df: Any, features: str, label: str, discrete_features: Any) -> Inpu
     declared = _declared(discrete_features, names, width)
     discrete = nominal | declared if len(nominal) else declared
     chosen = [c.alias(name) for c, name in zip(columns, ("size", "values"), strict=True)]
+    handed = partial(df.select, *chosen, functions.expr(_label(df, label)))
     about = _given(label, features, discrete, masked=width is None and _is_mask(discrete_features))
-    return _input(df, chosen, Reader(None, label, features, discrete, width), [features], names, about)
+    return _input(df, handed, Reader(None, label, features, discrete, width), [features], names, about)
 
 
 def _declared(given: Any, names: list[str] | None, width: int | None) -> Array:
@@ -138,7 +143,6 @@ def _attributes(metadata: dict[str, Any]) -> list[tuple[str, bool]]:
 
 def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> Input:
     import pyarrow as pa
-    from pyspark.sql import functions
 
     if label in names:
         raise ValueError(f"Column {label!r} is both the label and a feature: take it out of the features.")
@@ -147,43 +151,48 @@ def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> I
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise ValueError(f"Column {twice[0]!r} is named as a feature {names.count(twice[0])} times: name it once.")
+    types = _types(df)
     for name in names:
-        refuse_type(df, name, (*NUMBERS, "string"), "numbers, strings or booleans")
+        _refuse_kind(name, types[name], (*NUMBERS, "string"), "numbers, strings or booleans")
     declared = discrete_mask(discrete_features, names, len(names))
-    kinds = {
-        name: _kind(df.schema[name].dataType.typeName(), bool(is_name))
-        for name, is_name in zip(names, declared, strict=True)
-    }
+    kinds = {name: _kind(types[name].typeName(), bool(is_name)) for name, is_name in zip(names, declared, strict=True)}
     arrow = {"string": pa.string(), "float": pa.float32(), "boolean": pa.bool_(), "long": pa.int64()}
     fields = [pa.field(name, arrow.get(k, pa.float64())) for name, k in kinds.items()]
     text = np.array([k in ("string", "boolean") for k in kinds.values()], bool)
-    # under names of our own: mapInArrow parses those it is given
-    chosen = [functions.col(quoted(name)).cast(k).alias(f"f{j}") for j, (name, k) in enumerate(kinds.items())]
+    # under names of our own: mapInArrow parses those it is given; as text, for a column built by calls takes dozens
+    chosen = [f"CAST({quoted(name)} AS {k}) AS f{j}" for j, (name, k) in enumerate(kinds.items())]
+    handed = partial(df.selectExpr, *chosen, _label(df, label))
     reader = Reader(fields, label, "", declared, len(names))
-    found = _input(df, chosen, reader, names, names, _given(label, "", text | declared))
+    found = _input(df, handed, reader, names, names, _given(label, "", text | declared))
     return found if found.reader.files or set(kinds.values()) - {"float", "double"} else _as_arrays(found)
 
 
 def _as_arrays(found: Input) -> Input:
     """Columns of floats as one column of arrays, which Spark hands over faster than many columns."""
-    from pyspark.sql import functions
-
     *columns, label = found.df.columns
-    size, values = functions.lit(None).cast("int"), functions.array(*columns)
-    df = found.df.select(size.alias("size"), values.alias("values"), label)
+    df = found.df.selectExpr("CAST(NULL AS INT) AS size", f"array({', '.join(columns)}) AS values", label)
     return replace(found, df=df, reader=replace(found.reader, columns=None))
 
 
 def _input(
-    df: Any, chosen: list[Any], reader: Reader, columns: list[str], names: list[str] | None, about: Given
+    df: Any, handed: Callable[[], Any], reader: Reader, columns: list[str], names: list[str] | None, about: Given
 ) -> Input:
     """The columns that Spark is to hand over, or the places of the rows where Python can read the files itself."""
-    kinds = [_wanted(df.schema[name].dataType) for name in columns]
+    from pyspark.sql import functions
+
+    types = _types(df)
+    kinds = [_wanted(types[name]) for name in columns]
     if reader.columns is not None:
         kinds = [k and field.type for k, field in zip(kinds, reader.columns, strict=True)]
-    if all(kinds) and is_bare_scan(df, [quoted(name) for name in columns]):
-        chosen, reader = places(df), replace(reader, files=FileRows(columns, kinds))
-    return Input(df.select(*chosen, _label(df, reader.label)), reader, names, about)
+    if not all(kinds) or not is_bare_scan(df, [quoted(name) for name in columns]):
+        return Input(handed(), reader, names, about)
+    rows = df.select(*places(df), functions.expr(_label(df, reader.label)))
+    return Input(rows, replace(reader, files=FileRows(columns, kinds)), names, about)
+
+
+def _types(df: Any) -> dict[str, Any]:
+    """The type of each column; a schema that is asked for one looks through all."""
+    return {field.name: field.dataType for field in df.schema}
 
 
 def _wanted(kind: Any) -> Any:
@@ -207,12 +216,9 @@ def _kind(kind: str, is_name: bool) -> str:
     return kind if kind in ("string", "boolean", "float") else "double"
 
 
-def _label(df: Any, label: str) -> Any:
-    from pyspark.sql import functions
-
+def _label(df: Any, label: str) -> str:
     kind = df.schema[label].dataType.typeName()
-    column = functions.col(quoted(label))
-    return (column.cast("double") if kind == "decimal" else column).alias("label")
+    return f"CAST({quoted(label)} AS double) AS label" if kind == "decimal" else f"{quoted(label)} AS label"
 
 
 def quoted(name: str) -> str:

@@ -78,18 +78,17 @@ def threads() -> int:
 def staged_by(
     reader: Reader, discrete: Array, keep: Callable[[Staged, bytearray], bytearray | None]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The function that cuts a partition into blocks; `keep` says what of each is to be held in the DataFrame."""
+    """The function that cuts what a task reads into blocks; `keep` says what of each is to be held in the DataFrame."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         forget_imports()
-        schema = arrow_schema(STAGED)
-        for first, together in groupby(in_runs(batches), itemgetter(0)):
-            strings: Strings = {}
-            rows = reader((batch for _, batch in together), strings)
-            for block, data in stage(first, rows, discrete, strings):
-                held = keep(block, data) if data is not None else None
-                told = {**vars(block), "about": json.dumps({**block.about, "worker": versions()})}
-                yield one_row([*told.values(), held], schema)
+        schema, strings = arrow_schema(STAGED), Strings()
+        runs = groupby(in_runs(batches), itemgetter(0))
+        read = ((first, reader((batch for _, batch in together), strings)) for first, together in runs)
+        for block, data in stage(read, discrete, strings):
+            held = keep(block, data) if data is not None else None
+            told = {**vars(block), "about": json.dumps({**block.about, "worker": versions()})}
+            yield one_row([*told.values(), held], schema)
 
     return run
 
@@ -97,8 +96,8 @@ def staged_by(
 def in_runs(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
     """Batches of rows of partitions that follow each other, each with the first of these.
 
-    A task may read several partitions, and those that one task reads in their order make blocks together. Where it
-    reads others, which ones are between is not known, and new blocks begin: so the rows keep the order of partitions.
+    A task may read several partitions, and what it reads of them in their order is one run of rows. Where it reads
+    others, which ones are between is not known, and a new run begins: so the rows keep the order of partitions.
     """
     first, last = -1, -2
     for batch in batches:

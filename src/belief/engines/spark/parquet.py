@@ -38,7 +38,7 @@ def is_bare_scan(df: Any, columns: Sequence[str]) -> bool:
     if not hasattr(df, "_jdf") or "_metadata" in df.columns:
         return False
     try:
-        chosen = df.select(*columns)  # planned anew: it may have been persisted since
+        chosen = df.selectExpr(*columns)  # planned anew: it may have been persisted since
         return _reads_files(chosen._jdf.queryExecution().optimizedPlan(), chosen.columns)
     except (Py4JError, AttributeError, OSError):  # another Spark's plans, or files the driver does not reach
         return False

@@ -11,9 +11,6 @@ and refused if it comes out different. Rows are gathered by one shuffle, into an
 from __future__ import annotations
 
 import os
-import re
-import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from belief.engines.distributed.blocks import (
+    Form,
+    Pieces,
     Placed,
     RowBlock,
     Staged,
@@ -31,10 +30,11 @@ from belief.engines.distributed.blocks import (
     stacked,
 )
 from belief.engines.distributed.cluster import Slices
-from belief.engines.distributed.folder import Folder, GatheredFiles, Readable, StagedFiles, together
-from belief.engines.distributed.owner import PREFIX, Owner
+from belief.engines.distributed.folder import Folder, GatheredFiles, Readable, StagedFiles, dealt
+from belief.engines.distributed.merging import answers_of, merged
+from belief.engines.distributed.owner import Owner
 from belief.engines.distributed.placing import Layout
-from belief.engines.distributed.tasks import Fetch, Job
+from belief.engines.distributed.tasks import Choose, Fetch, Job
 from belief.engines.distributed.wire import pack, unpack
 from belief.engines.spark.frame import Input
 from belief.engines.spark.jobs import ANSWERS, STAGED, Watched, answered, arrow_schema, one_row, staged_by, told
@@ -44,6 +44,7 @@ from belief.method.arrays import Array
 
 READERS = 4  # tasks that read the input, for each that runs at a time: small partitions are read by one task
 TASK_BYTES = 2**26  # of small partitions that one task reads, where its blocks are persisted together
+CHOSEN_HERE = 2**20  # rows of which the driver draws a sample itself, where it reaches their labels
 GATHERED = "portion int, block int, rows int, data binary"
 
 
@@ -89,8 +90,7 @@ class Files(_Cluster):
         return self._told(self._blocks(self._folder.write, READERS * self._tasks))
 
     def blocks(self, layout: Layout) -> FileBlocks:
-        files = StagedFiles(self._folder, layout.placed, layout.dense, together(layout))
-        return FileBlocks(self.watched, files, self._tasks, self._here)
+        return FileBlocks(self.watched, StagedFiles.of(self._folder, layout), self._tasks, self._here)
 
     def release(self) -> None:
         folder = self._folder
@@ -123,13 +123,14 @@ class ReadBlocks:
         return self.watched.answer(self.answers(job), job, size * self.tasks, len(self), what)
 
     def answers(self, job: Job) -> Any:
-        """The DataFrame of the answers to a job; task t takes every so many-th block from t on."""
-        files, n, tasks = self._readable, len(self), self.tasks
+        """The DataFrame of the answers to a job."""
+        files, tasks = self._readable, self.tasks
+        mine = dealt(files.sizes(), tasks)
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
                 for t in batch.column(0).to_pylist():
-                    yield from answered(job, files.read(range(t, n, tasks), job))
+                    yield from answered(job, files.read(mine[t], job))
 
         return self.watched.spark.range(0, tasks, 1, tasks).mapInArrow(run, ANSWERS)
 
@@ -143,6 +144,14 @@ class FileBlocks(ReadBlocks):
     def __init__(self, watched: Watched, files: StagedFiles, most: int, here: bool) -> None:
         super().__init__(watched, files, most)
         self._files, self._here = files, here
+
+    def run(self, job: Job, size: int, what: str) -> Slices:
+        """By a job, unless that would take longer than the driver does: to choose among some labels, say."""
+        if not self._here or not isinstance(job, Choose) or sum(self._files.sizes()) > CHOSEN_HERE:
+            return super().run(job, size, what)
+        self.watched.say(what)
+        answers = answers_of(job, self._files.read(range(len(self)), job), n_jobs=1)
+        return merged(job, [(0, *answer) for answer in answers], len(self))
 
     def fetch(self, ids: Array) -> Sequence[RowBlock]:
         if self._here:
@@ -176,8 +185,8 @@ class Persisted(_Cluster):
 
     def blocks(self, layout: Layout) -> PersistedBlocks:
         tasks = len({x.partition for x in layout.placed})
-        blocks = _Verified(layout.placed, layout.dense)
-        return PersistedBlocks(self.watched, self.table, blocks, len(layout.placed), tasks, self._level)
+        blocks = _Verified(layout.placed, layout.pieces, layout.form)
+        return PersistedBlocks(self.watched, self.table, blocks, len(layout.pieces), tasks, self._level)
 
     def release(self) -> None:
         if self.table is not None:
@@ -275,10 +284,11 @@ def gathered_blocks(batches: Iterator[Any]) -> Iterator[RowBlock]:
 
 @dataclass(frozen=True)
 class _Verified:
-    """The staged blocks that Spark gives back; one that is not what it was is refused."""
+    """The staged rows that Spark gives back; a block that is not what it was is refused."""
 
     placed: Sequence[Placed]
-    dense: bool
+    pieces: Pieces
+    form: Form
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[RowBlock]:
         number = {(x.partition, x.seq): i for i, x in enumerate(self.placed)}
@@ -287,39 +297,16 @@ class _Verified:
             for partition, seq, checksum, data in zip(*columns, strict=True):
                 if data.is_valid:  # not the row that described the partition
                     i = number.get((partition.as_py(), seq.as_py()))
-                    yield self._block(i, partition.as_py(), checksum.as_py(), data.as_buffer())
+                    yield from self._blocks(i, partition.as_py(), checksum.as_py(), data.as_buffer())
 
-    def _block(self, i: int | None, partition: int, checksum: int, data: Any) -> RowBlock:
+    def _blocks(self, i: int | None, partition: int, checksum: int, data: Any) -> Iterator[RowBlock]:
         if i is None or self.placed[i].checksum != checksum:
             raise ValueError(
                 f"Partition {partition} of the DataFrame was lost, and came out different when Spark computed it"
                 " again: its rows have no fixed order. Stage to a folder (staging='/path'), or write the DataFrame"
                 " to storage first and read it from there."
             )
-        return decoded(i, data, self.placed[i], self.dense)
-
-
-# --- which of the two ---
-
-
-def cluster_of(given: Input, staging: str, say: Callable[[str], None]) -> Files | Persisted:
-    """Spark as a cluster that holds blocks where it is said: "auto", "memory", "disk", or a folder."""
-    from pyspark import StorageLevel
-
-    if staging not in ("auto", "memory", "disk") and not re.match(r"(file://)?/", staging):
-        raise ValueError(
-            f"staging must be 'auto', 'memory', 'disk', or the full path of a folder that every executor reaches as a"
-            f" file system; got {staging!r}."
-        )
-    spark = given.df.sparkSession
-    local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))
-    if staging in ("memory", "disk") or (staging == "auto" and not local):
-        return Persisted(given, say, StorageLevel.DISK_ONLY if staging == "disk" else StorageLevel.MEMORY_AND_DISK)
-    run = f"{PREFIX}{uuid.uuid4().hex}"
-    here = bool(local) and hasattr(spark, "_sc")
-    home = tempfile.gettempdir() if here else ""  # of another process, it may be another
-    folder = os.path.join(home, run) if staging == "auto" else f"{staging.removeprefix('file://').rstrip('/')}/{run}"
-    return Files(given, say, folder, parallelism(spark, local), here)
+        return decoded(data, self.placed[i], self.pieces, np.flatnonzero(self.pieces.block == i).tolist(), self.form)
 
 
 def small_tasks(df: Any) -> int | None:
@@ -330,12 +317,3 @@ def small_tasks(df: Any) -> int | None:
     size = int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     tasks = READERS * int(context.defaultParallelism)
     return tasks if size <= TASK_BYTES * tasks else None
-
-
-def parallelism(spark: Any, local: re.Match[str] | None) -> int:
-    """How many tasks a pass over files has: as many as run at once, and on a cluster a few times that."""
-    context = getattr(spark, "_sc", None)
-    if local is not None and (local[2] or "").isdigit():
-        return int(local[2])
-    together = int(context.defaultParallelism) if context is not None else 16
-    return together if local is not None else 3 * together
