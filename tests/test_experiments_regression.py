@@ -43,6 +43,12 @@ def test_what_the_page_says_in_words(regression, kept):
         assert regression.mean(kept, f"noise | {kind} | ", "p05") <= 0.08 + 1e-9
     for m, F in regression.SIZES:
         assert kept.answers[f"speed | {m} x {F}"] <= 1.1
+    for data in regression.DATA:  # by the better of the models
+        best = [
+            max(regression.mean(kept, f"worth | {way} | {data} | ", x) for x in regression.MODELS)
+            for way in (None, "auto")
+        ]
+        assert best[1] >= best[0] - 0.02
 
 
 @pytest.mark.parametrize("kind", ["product and a linear term, 2,000 x 60", "exp of the product, 2,000 x 60"])
