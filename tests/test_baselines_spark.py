@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 from sklearn.metrics import mutual_info_score
 from spark_sessions import connect_server, on_connect
 
@@ -70,8 +69,8 @@ def test_sparse_vectors_are_zero_or_not(spark):
     X[:, 4] = X[:, 3] * (rng.random(300) < 0.9)
     X[:, 9] = 0
     rows = [
-        (Vectors.sparse(30, row.indices.tolist(), row.data.tolist()), int(c))
-        for row, c in zip(map(csr_array, X), y, strict=True)
+        (Vectors.sparse(30, np.flatnonzero(row).tolist(), row[row != 0].tolist()), int(c))
+        for row, c in zip(X, y, strict=True)
     ]
     found = mrmr_frame(spark.createDataFrame(rows, ["v", "y"]), features="v", label="y", n=6)
     local = MRMR(6, bins=None).fit((X != 0).astype(float), y)
