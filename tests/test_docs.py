@@ -56,7 +56,7 @@ README_ROWS = {  # by file: the case, the data, and what the README says of it
     ],
     "files": [("big", "20,000,000", "| {seconds:.0f} | {peak_gb:.2f} GB in all, 4 reads of the file |")],
     "spark": [
-        ("tall", "200,000", "| {seconds:.1f} | {ratio:.2f} times as long as without Spark"),
+        ("layouts", "200,000", "| {seconds:.1f} | {ratio:.2f} times as long as without Spark"),
         ("small", "19,968", "| {seconds:.1f} | {ratio:.0f} times as fast as the authors' Scala code, which took 25 s"),
     ],
     "sparse": [
