@@ -275,22 +275,25 @@ def test_the_published_page_is_that_of_the_answers(it, kept):
 
 B, F, MRMR, L1, FOREST = "BELIEF", "F test", "mRMR (ours)", "L1 logistic regression", "random forest"
 NONE, SURF, RELIEFF, RFE, MI = NAMES[2], NAMES[6], NAMES[5], "SVM-RFE", "mutual information"
+TURF, THEIRS = "TuRF (fast-select)", "mRMR (mrmr-selection)"
 TOLD = [  # what docs/choosing.md says, what of, and of whom
-    ("F1 is {} for BELIEF, {} for the F test, {} for mRMR and {} for a random forest,", "F1", [B, F, MRMR, FOREST]),
-    ("interactions: BELIEF {}, MultiSURF {}, random forest {}, F test {}, mRMR {} |", "interactions",
-     [B, SURF, FOREST, F, MRMR]),
+    ("F1 is {} for BELIEF, {} for the F test, {} for mRMR and {} for a random forest ({} for the mRMR of",
+     "F1", [B, F, MRMR, FOREST, THEIRS]),
+    ("mrmr-selection, which takes {} times BELIEF's time)", "time", [THEIRS]),
+    ("interactions: TuRF {}, BELIEF {}, MultiSURF {}, random forest {}, F test {}, mRMR {} |", "interactions",
+     [TURF, B, SURF, FOREST, F, MRMR]),
     ("imbalance: {}; L1 logistic regression {}, MultiSURF {}, F test {}, ReliefF {} |", "imbalance",
      [B, L1, SURF, F, RELIEFF]),
     ("copies: BELIEF {}, mRMR {}, L1 logistic regression {}, MultiSURF {}, F test {} |", "copies",
      [B, MRMR, L1, SURF, F]),
-    ("recall on all made tables: {}; the next is MultiSURF with {}, the F test has {} |", "all", [B, SURF, F]),
+    ("recall on all made tables: {}; the next is TuRF with {}, the F test has {} |", "all", [B, TURF, F]),
     ("recall on weak signals: {} and {}; BELIEF {}, F test {} |", "weak signals", [L1, MRMR, B, F]),
     ("recall on noise: {}; mRMR {}, BELIEF {};", "noise", [F, MRMR, B]),
     ("SD2: F test {}, BELIEF {};", "SD2", [F, B]),
     ("SD3: {} and {};", "SD3", [F, B]),
     ("leukemia: {} and {},", "leukemia", [F, B]),
     ("lung: {} and {} |", "lung", [F, B]),
-    ("Madelon: ReliefF {}, BELIEF without redundancy {}, BELIEF {};", "Madelon", [RELIEFF, NONE, B]),
+    ("Madelon: TuRF {}, ReliefF {}, BELIEF without redundancy {}, BELIEF {};", "Madelon", [TURF, RELIEFF, NONE, B]),
     ("in a table like it they find {}, {} and {} |", "Madelon, any of 20", [RELIEFF, NONE, B]),
     ("RELATHE: {}; random forest {}, BELIEF {}, F test {} |", "RELATHE", [MRMR, FOREST, B, F]),
     ("gradient boosting on ten: {}; random forest {}, F test {}, mRMR {} |", (10, 2), [B, FOREST, F, MRMR]),
@@ -323,7 +326,7 @@ def test_what_the_page_says_of_choosing_is_what_was_found(it, kept):
     assert [x for x in sentences if x not in words] == []
     every = it["contest_tasks"].KIND
     others = [x for x in it["contest_marks"].asked(kept, every) if not x.startswith("BELIEF")]
-    assert max(others, key=lambda x: it["contest_marks"].mean_truth(kept, x, every)) == SURF
+    assert max(others, key=lambda x: it["contest_marks"].mean_truth(kept, x, every)) == TURF
 
 
 # --- what was tried because of it ---
