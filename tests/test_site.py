@@ -93,7 +93,7 @@ def test_the_guide_has_a_page_for_each_question():
     asked = re.findall(r"^\| .* \| \[.*\]\((.*)\) \|$", text, re.M)
     hidden = re.findall(r"^(?:.*<)?((?:\.\./)?[\w-]+)>?$", text.split("```{toctree}")[1], re.M)
     assert [Path(name).stem for name in asked] == [Path(name).stem for name in hidden]
-    assert len(asked) == 11
+    assert len(asked) == 12
 
 
 def test_the_landing_page_has_a_picture_and_ten_lines_of_code():
