@@ -48,7 +48,6 @@ def by_largest(self: Share, gathered: Array, row: Array) -> Array:
 
 VARIANTS = {
     "the defaults": Variant({}),
-    "as in the paper": Variant(dict(belief.PAPER)),
     "mCR": Variant({"redundancy": "mcr"}),
     "no redundancy": Variant({"redundancy": None}),
     "half of the agreement counts": Variant({"theta": 0.5}),

@@ -310,7 +310,7 @@ def made(**changes):
         Standing("mRMR", 0.6, 0.01, [0.6, 0.6, 0.59, 0.6, 0.61], {"a": 0.6, "b": 0.6}, 0.01, ["y", "z"]),
     ]
     about = {
-        "standings": standings, "everything": 0.81, "left_out": {"ReliefF": "would take about 2 min"}, "measure": "F1",
+        "standings": standings, "everything": 0.81, "left_out": {"ReliefF": "would take about 2 min"},
         "task": "classification", "n_rows": 9000, "n_compared": 3000, "n_features": 40, "n_selected": 2, "folds": 5,
         "seed": 7, "seconds": 31.2,
     }  # fmt: skip

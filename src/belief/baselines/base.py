@@ -41,9 +41,9 @@ def dense_source(table: Table, of: str) -> Source:
     return table.source
 
 
-def values_of(source: Source) -> Array:
-    """All values of a table, as a new array of float64; a missing value is a NaN, a category its code."""
-    X, at, a = source.rows(np.arange(source.n_rows), 0, source.n_features)
+def values_of(source: Source, ids: Array | None = None) -> Array:
+    """The values of all rows, or of some, as a new array of float64; a missing one is a NaN, a category its code."""
+    X, at, a = source.rows(np.arange(source.n_rows) if ids is None else ids, 0, source.n_features)
     return np.array(X[at, a : a + source.n_features], np.float64)
 
 

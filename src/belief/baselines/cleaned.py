@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Tags
 
-from belief.baselines.base import checks, dense_source, values_of
-from belief.baselines.relief import ReliefF, by_range
+from belief.baselines.base import checks, values_of
+from belief.baselines.relief import DenseReliefF, by_range
 from belief.data.source import ArraySource
 from belief.data.table import Table
 from belief.engines.local import local_engine
@@ -24,7 +23,7 @@ from belief.method.protocols import Search
 from belief.method.settings import Settings, is_count
 
 
-class CleanedRelief(ReliefF):
+class CleanedRelief(DenseReliefF):
     """Select features by ReliefF, of rows from which noise was cleaned by their nearest neighbours (Wilson 1972).
 
     A row is left out where another class has more of its nearest rows than its own: a wrong label, or a place where the
@@ -80,7 +79,7 @@ class CleanedRelief(ReliefF):
     def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
         if not is_count(self.clean_neighbors):
             raise ValueError(f"clean_neighbors must be an integer of at least 1; got {self.clean_neighbors!r}.")
-        values = values_of(dense_source(table, "CleanedRelief"))
+        values = values_of(self._rows_of(table))
         stay = staying(self._votes(table, labels, settings), labels)
         return super()._weights(replace(table, source=ArraySource(values[stay])), labels[stay], settings)
 
@@ -96,11 +95,6 @@ class CleanedRelief(ReliefF):
         votes = np.zeros((m, len(self.classes_)), np.int64)
         np.add.at(votes, (sample.row[:, None], labels[near]), 1)
         return votes
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
 
 
 def staying(votes: Array, labels: Array) -> Array:

@@ -11,10 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Tags
 
-from belief.baselines.base import centred, dense_source
-from belief.baselines.relief import ReliefF
+from belief.baselines.base import centred
+from belief.baselines.relief import DenseReliefF
 from belief.data.table import Table
 from belief.method.arrays import Array
 from belief.method.relevance import by_weight
@@ -24,7 +23,7 @@ from belief.method.settings import Settings, is_real
 ROUNDS = 100  # of K-means, at the most
 
 
-class KMeansRelief(ReliefF):
+class KMeansRelief(DenseReliefF):
     """Select features by ReliefF, and by K-means one of each cluster of correlated ones (after Bins and Draper 2001).
 
     The features of the largest weights are clustered, as many clusters as features are to be selected, and of each
@@ -84,13 +83,12 @@ class KMeansRelief(ReliefF):
     def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
         if self.candidates != "auto" and not (is_real(self.candidates) and float(self.candidates) >= 1):
             raise ValueError(f"candidates must be 'auto' or a number of at least 1; got {self.candidates!r}.")
-        dense_source(table, "KMeansRelief")
         return super()._weights(table, labels, settings)
 
     def _choose(self, table: Table, labels: Array, settings: Settings, W: Array, constant: Array) -> Selection:
         n, order = settings.select_of(len(W)), by_weight(W, np.flatnonzero(~constant))
         few = order[: self._count(n, W)]
-        points = centred(dense_source(table, "KMeansRelief"))[:, few]
+        points = centred(self._rows_of(table))[:, few]
         groups = clusters(points / np.linalg.norm(points, axis=0), min(n, len(few)))
         best = few[np.unique(groups, return_index=True)[1]]  # the first of each group has its largest weight
         chosen = by_weight(W, np.sort(best))
@@ -102,11 +100,6 @@ class KMeansRelief(ReliefF):
         if self.candidates == "auto":
             return max(n, int(np.sum(-np.min(W) < W)))
         return math.ceil(float(self.candidates) * n)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
 
 
 def clusters(points: Array, k: int) -> Array:

@@ -8,10 +8,9 @@ An exact copy of a selected feature has nothing left, and so no weight.
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils import Tags
 
-from belief.baselines.base import centred, dense_source
-from belief.baselines.relief import ReliefF, relieff
+from belief.baselines.base import centred
+from belief.baselines.relief import DenseReliefF, relieff
 from belief.data.source import ArraySource
 from belief.data.table import Table
 from belief.engines.local import local_engine
@@ -24,7 +23,7 @@ from belief.method.settings import Settings
 NOTHING = 1e-9  # of a column's length; what is left of it then is rounding
 
 
-class GramSchmidtRelief(ReliefF):
+class GramSchmidtRelief(DenseReliefF):
     """Select features by ReliefF with Gram-Schmidt orthogonalisation (after Yang and Li 2006).
 
     The feature with the largest weight is selected. From every other one its projection on that feature is taken off,
@@ -57,12 +56,8 @@ class GramSchmidtRelief(ReliefF):
     ('twice', 0.0)
     """
 
-    def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
-        dense_source(table, "GramSchmidtRelief")
-        return super()._weights(table, labels, settings)
-
     def _choose(self, table: Table, labels: Array, settings: Settings, W: Array, constant: Array) -> Selection:
-        X, n = centred(dense_source(table, "GramSchmidtRelief")), settings.select_of(len(W))
+        X, n = centred(self._rows_of(table)), settings.select_of(len(W))
         length, width = np.linalg.norm(X, axis=0), np.ptp(X, axis=0)
         left, w = ~constant, W
         selected: list[int] = []
@@ -88,11 +83,6 @@ class GramSchmidtRelief(ReliefF):
         numbers = np.zeros(X.shape[1], bool)
         with local_engine(ArraySource(X), self.classes_, labels, numbers, resources) as engine:
             return relieff(engine, settings, width=width)[0]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
 
 
 def orthogonalise(X: Array, j: int, others: Array) -> None:

@@ -64,8 +64,6 @@ class Comparison:
         The selectors that took no part, and why.
     task : str
         "classification" or "regression".
-    measure : str
-        What `score` is: "F1" or "R²".
     n_rows, n_compared, n_features, n_selected, folds, seed : int
         The rows of the table, those that were compared on, the features, how many were selected, the folds of the
         cross-validation, and the seed.
@@ -91,7 +89,6 @@ class Comparison:
     everything: float | None
     left_out: dict[str, str]
     task: str
-    measure: str
     n_rows: int
     n_compared: int
     n_features: int
@@ -99,6 +96,16 @@ class Comparison:
     folds: int
     seed: int
     seconds: float
+
+    @property
+    def measure(self) -> str:
+        """What `score` is: "F1" or "R²"."""
+        return "F1" if self.task == CLASSIFICATION else "R²"
+
+    @property
+    def full_measure(self) -> str:
+        """The same, where there is room."""
+        return "macro F1" if self.task == CLASSIFICATION else self.measure
 
     @property
     def common(self) -> Array:
@@ -124,7 +131,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        return asdict(self) | {"common": self.common.tolist(), "jaccard": self.jaccard.tolist()}
+        return asdict(self) | {
+            "measure": self.measure,
+            "common": self.common.tolist(),
+            "jaccard": self.jaccard.tolist(),
+        }
 
     def to_json(self) -> str:
         """Everything as JSON."""
@@ -155,10 +166,10 @@ class Comparison:
     def _about(self) -> str:
         rows = f"{self.n_rows:,} rows"
         rows += f" ({self.n_compared:,} compared on)" if self.n_compared < self.n_rows else ""
-        what = "macro F1" if self.task == CLASSIFICATION else self.measure
         return (
-            f"{self.task}: {rows}, {self.n_features:,} features, {self.n_selected:,} selected; {what} over {self.folds}"
-            f" folds, the mean of {', '.join(self.standings[0].judges)}; {duration(self.seconds)}; seed {self.seed}"
+            f"{self.task}: {rows}, {self.n_features:,} features, {self.n_selected:,} selected; {self.full_measure} over"
+            f" {self.folds} folds, the mean of {', '.join(self.standings[0].judges)}; {duration(self.seconds)};"
+            f" seed {self.seed}"
         )
 
     def _lines(self) -> list[list[str]]:

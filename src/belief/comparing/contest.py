@@ -183,7 +183,6 @@ def _comparison(
         everything=everything,
         left_out=left_out,
         task=rows.task,
-        measure="F1" if rows.task == CLASSIFICATION else "R²",
         n_rows=rows.n_rows,
         n_compared=len(rows.y),
         n_features=rows.X.shape[1],

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from belief.baselines.base import checks
+from belief.baselines.base import checks, values_of
 from belief.data.arrow import Batch
 from belief.data.labels import Labels, read_numbers, read_target
 from belief.data.source import ArraySource, SparseSource, is_sparse
@@ -87,8 +87,7 @@ def _values(source: Any, ids: Array) -> Array:
         starts = np.cumsum([0, *(block.shape[0] for block in source.blocks)])
         inside = [ids[(ids >= a) & (ids < b)] - a for a, b in pairwise(starts)]
         return np.vstack([X[at].toarray() for X, at in zip(source.blocks, inside, strict=True)]).astype(np.float64)
-    X, at, a = source.rows(ids, 0, source.n_features)
-    return np.array(X[at, a : a + source.n_features], np.float64)
+    return values_of(source, ids)
 
 
 def _from_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array, Target, int]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from belief.comparing.comparison import OURS, Comparison
-from belief.method.targets import CLASSIFICATION
 from belief.report.canvas import LEFT, MARK, SCORE, drawing, heat, height, legend, quiet
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
         _draw_scores(ax, found)
         ax.set_yticks(place, [f"{s.selector}\u2002{i}" for i, s in enumerate(lines, 1)])
         ax.set_ylim(len(lines) - 0.5, -0.5)
-        ax.set_xlabel("macro F1" if found.task == CLASSIFICATION else found.measure)
+        ax.set_xlabel(found.full_measure)
         quiet(ax, grid="x")
         if len(lines) > 1:
             _draw_agreement(_beside(ax), found)
