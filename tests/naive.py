@@ -1,15 +1,16 @@
 """A naive oracle of BELIEF, as docs/method.md defines it: the paper's preset, the second edition, numeric targets.
 
 It follows the page section by section, in memory and in float64, and is meant to be read and believed, not to be
-fast. It shares no code with the package: it imports the standard library and numpy, and nothing else. Without
-settings it is the first edition; PAPER and DEFAULT are the two presets. What the page leaves to rounding is settled
-here: two equal sums differ by 0 (ZERO), a variance that is lost in its own rounding is 0 (FLAT).
+fast. It shares no code with the package: it imports the standard library, numpy and scipy's tests of one feature, and
+nothing else. Without settings it is the first edition; PAPER and DEFAULT are the two presets. What the page leaves to
+rounding is settled here: two equal sums differ by 0 (ZERO), a variance that is lost in its own rounding is 0 (FLAT).
 """
 
 import math
 from types import SimpleNamespace
 
 import numpy as np
+from scipy import stats
 
 __all__ = ["DEFAULT", "PAPER", "belief", "key"]
 
@@ -371,11 +372,35 @@ def positive_part(w):
     return np.maximum(w, 0.0) / w.max() if w.max() > 0 else np.zeros(len(w))
 
 
+def alone(x, label, discrete):
+    """The p-value of a feature by itself, from the rows that have it; 1 where there is none."""
+    x, label = x[~np.isnan(x)], label[~np.isnan(x)]
+    classes = np.unique(label)
+    if len(np.unique(x)) < 2 or len(classes) < 2:
+        return 1.0
+    if discrete:
+        table = [[np.sum((x == v) & (label == c)) for c in classes] for v in np.unique(x)]
+        return stats.chi2_contingency(table, correction=False).pvalue
+    if len(x) <= len(classes):
+        return 1.0
+    if all(np.ptp(x[label == c]) == 0 for c in classes):  # scipy would warn
+        return 0.0
+    return stats.f_oneway(*(x[label == c] for c in classes)).pvalue
+
+
+def luck(X, aim, discrete):
+    """Standard deviations of noise put down to luck: one, half of one less for each power of ten of p, -1 at least."""
+    if aim.numeric:
+        return np.ones(X.shape[1])
+    p = np.array([alone(X[:, j], aim.label, discrete[j]) for j in range(X.shape[1])])
+    return np.array([1 - min(-math.log10(x) / 2, 2) if x > 0 else -1.0 for x in p])
+
+
 def rule(relevance, repeated, redundancy, theta):
     """The function S -> J of all features, where repeated[j, i] is what i repeats of j."""
     if redundancy == "agreement":
         share = 1.0 if theta == "auto" else theta
-        return lambda S: relevance * np.prod(1 - share * repeated[S], axis=0)
+        return lambda S: relevance * (1 - share * np.max(repeated[S], axis=0, initial=0.0))
     if redundancy is None:
         return lambda S: relevance
     mean = theta in ("auto", "mean")
@@ -420,7 +445,7 @@ def belief(
     """All numbers of one run. With a numeric target the sample is random and the neighbours pooled (section 10).
 
     `noise` is the weight of noise in each feature's place, its mean and its standard deviation: under "agreement"
-    relevance counts above their sum.
+    relevance counts above the mean and as many standard deviations as are put down to luck.
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     m, F = X.shape
@@ -463,7 +488,7 @@ def belief(
     I_norm = normalise(I, joint_pairs, watch_lists[-1])
     agreeing = redundancy == "agreement"
     R = agreement(cr) if agreeing else None
-    above = np.where(f.constant, 0.0, w - noise[0] - noise[1])
+    above = np.where(f.constant, 0.0, w - noise[0] - luck(X, aim, discrete) * noise[1])
     relevance = positive_part(above) if agreeing else between_0_and_1(w, f.constant)
     score = rule(relevance, R if agreeing else I_norm, redundancy, theta)
     selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select)

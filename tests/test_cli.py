@@ -163,7 +163,7 @@ def test_the_walk_prints_what_the_page_shows(data_home, tmp_path, capsys):
     (tmp_path / "covtype.csv").write_text(",".join(names) + "\n" + rows)
     options = ["--label", "cover", "--top", 8, "--seed", 0, "--out", tmp_path / "result.json", "--quiet"]
     assert call(capsys, "select", tmp_path / "covtype.csv", *options)[1].strip() in page
-    for feature in ("area1", "soil7"):
+    for feature in ("shade_noon", "soil7"):
         assert call(capsys, "explain", tmp_path / "result.json", feature)[1].strip() in page
 
 

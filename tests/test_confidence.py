@@ -8,7 +8,7 @@ import pytest
 
 import belief
 from belief.engines.local import local_engine
-from belief.method.confidence import Null, p_values, q_values, recentre, threshold
+from belief.method.confidence import Null, luck, p_values, q_values, recentre, threshold
 from belief.method.difference import Difference
 from belief.method.null import bias, pull, rates, rows_for, sharing
 
@@ -109,8 +109,15 @@ def test_q_values_are_those_of_benjamini_and_hochberg():
 
 
 def test_a_feature_without_variance_has_p_1():
-    null = Null.of(np.array([0.3, 0.1]), np.zeros(2), np.array([0.0, 0.05]))
+    null = Null.of(np.array([0.3, 0.1]), np.zeros(2), np.array([0.0, 0.05]), np.ones(2))
     assert p_values(null.z(np.array([0.3, 0.1])))[0] == 1.0
+
+
+def test_less_is_put_down_to_luck_where_a_feature_speaks_for_itself():
+    alone = np.array([1.0, np.nan, 0.1, 1e-2, 1e-4, 1e-9, 0.0])
+    np.testing.assert_allclose(luck(alone), [1, 1, 0.5, 0, -1, -1, -1], atol=1e-15)
+    null = Null(np.full(7, 0.1), np.full(7, 0.2), luck(alone))
+    np.testing.assert_allclose(null.left_of(np.full(7, 0.5)), [0.2, 0.2, 0.3, 0.4, 0.6, 0.6, 0.6])
 
 
 @pytest.mark.parametrize(("rare", "n_strong"), [(0.5, 0), (0.05, 0), (0.5, 8)], ids=["even", "rare", "beside strong"])

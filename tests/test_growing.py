@@ -146,9 +146,9 @@ def oversampled(times):
 def test_copies_are_told_of_and_merging_them_finds_what_there_was():
     X, y = oversampled(20)
     with pytest.warns(UserWarning, match="copies of the row itself.*copies='merge'"):
-        kept = belief.select(X, y, 5, random_state=0)
+        kept = belief.select(X, y, 5, random_state=0, redundancy=None)  # by weight alone
     merged, once = (
-        belief.select(X, y, 5, random_state=0, copies="merge"),
+        belief.select(X, y, 5, random_state=0, redundancy=None, copies="merge"),
         belief.select(*oversampled(1), 5, random_state=0),
     )
     assert merged.sample_size == once.sample_size == 700

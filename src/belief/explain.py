@@ -186,8 +186,7 @@ def _repeats(line: Line) -> str | None:
     if line["keeps"] is None:  # mCR: its numbers are relative, and only what it subtracts can be compared
         lost = line["relevance"] - line["score"]
         return f"loses {lost:.2f} by mCR, most of all to {line['repeats']!r}" if lost > 0 else None
-    more = " and others" if line["keeps"] < 1 - line["agreement"] - MUCH else ""
-    told = f"repeats {line['repeats']!r} at {line['agreement']:.2f}{more}"
+    told = f"repeats {line['repeats']!r} at {line['agreement']:.2f}"
     return f"{told}: keeps {percent(line['keeps'])} of its relevance" if line["keeps"] < 1 - MUCH else None
 
 
@@ -207,8 +206,8 @@ def _why_left(result: Result, line: Line, doubt: str | None) -> str:
     repeats = _repeats(line)
     if result.settings["n_features_to_select"] == "auto":
         return _why_not_found(line, repeats)
-    # more relevant than one that was taken: only what it repeats can have kept it out
-    if line["relevance"] > result.relevance[result.selected].min(initial=np.inf):
+    # worth more than the last one taken, but for what it repeats
+    if line["relevance"] > result.scores.min(initial=np.inf):
         return f"left: {repeats or 'repeats those taken (how much was not kept)'}"
     return f"left: less relevant than those taken, and {repeats}" if repeats else "left: less relevant than those taken"
 

@@ -12,7 +12,7 @@ import numpy as np
 from belief import saved
 from belief.explain import Explanation, explained
 from belief.method.arrays import Array
-from belief.method.confidence import Null
+from belief.method.confidence import Null, luck
 from belief.method.outcome import Outcome
 from belief.method.portraits import Portrait
 from belief.method.redundancy import MEASURES
@@ -44,7 +44,7 @@ class Result:
         (Benjamini and Hochberg).
     alone_p : ndarray of shape (n_features,)
         The p-value of each feature by itself: of a one-way F test, or a χ² test of levels by classes where it is
-        discrete (on sparse data the F test too). NaN for constant features, and where there are too many classes.
+        discrete. NaN for constant features, and where there are too many classes.
     selected : ndarray of int
         The selected features, in order of selection.
     scores : ndarray
@@ -98,7 +98,7 @@ class Result:
     >>> table = pd.read_csv(belief.datasets.CHURN)
     >>> result = belief.select(table, label="left", n_features_to_select=4, random_state=0)
     >>> result
-    <belief.Result: 4 of 12 features selected: support_calls, contract, tenure_days, monthly_fee>
+    <belief.Result: 4 of 12 features selected: support_calls, contract, monthly_fee, tenure_days>
     >>> print(result.explain("tenure_months")[0]["why"])
     left: repeats 'tenure_days' at 0.98: keeps 2 % of its relevance
     >>> belief.Result.from_dict(result.to_dict()).selected_names == result.selected_names
@@ -201,18 +201,23 @@ class Result:
         return z_of(self.weights, self.se)
 
     @property
+    def _null(self) -> Null:
+        """The weights of noise."""
+        return Null(self.noise, self.noise_spread, luck(self.alone_p))
+
+    @property
     def unit_of_relevance(self) -> float:
         """What a relevance of 1 is in weights; 0 where no feature is relevant."""
         live = np.setdiff1d(np.arange(len(self.weights)), self.constant)
         if self.settings["redundancy"] == "agreement":
-            return float(Null(self.noise, self.noise_spread).left_of(self.weights)[live].max(initial=0.0))
+            return float(self._null.left_of(self.weights)[live].max(initial=0.0))
         return float(np.ptp(self.weights[live])) if len(live) else 0.0
 
     def relevance_of(self, weights: Array) -> Array:
         """The relevance that other weights in the features' places would have; NaN where no feature is relevant."""
         unit = self.unit_of_relevance or np.nan
         if self.settings["redundancy"] == "agreement":
-            return np.asarray(Null(self.noise, self.noise_spread).left_of(weights) / unit)
+            return np.asarray(self._null.left_of(weights) / unit)
         return np.asarray((weights - np.delete(self.weights, self.constant).min(initial=np.inf)) / unit)
 
     @property

@@ -205,7 +205,8 @@ class _Run:
         lifted = np.zeros_like(w) if grows is None else bias(grows, per_class, found.slope) * size
         # where all queries say the same, one more might have said the opposite
         se = np.where((se == 0) & (w > 0), 2.0 * w / (len(self.found.row) + 1), se)
-        return Null.of(w, lifted, scale(se, sharing(query, neighbour, weights), found.single, lifted))
+        spread = scale(se, sharing(query, neighbour, weights), found.single, lifted)
+        return Null.of(w, lifted, spread, self.alone_p)
 
     def _rates(self, size: float) -> Array | None:
         """How fast the neighbours of either kind grow in number, with d² in units of size².

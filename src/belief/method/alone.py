@@ -19,7 +19,7 @@ def alone_p(summary: Summary) -> Array:
     """The p-value of each feature by itself, from the rows that have it.
 
     NaN for a constant feature, one that has no more values than there are classes, and where the classes were not known
-    or too many when the data was described. Sparse data has no levels: its discrete features have an F test too.
+    or too many when the data was described.
     """
     p = _f_test(summary)
     feature, of_levels = _chi2_test(summary.levels)

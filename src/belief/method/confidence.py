@@ -23,30 +23,46 @@ from belief.warn import warn
 LOOKS_NULL = 1.0  # a larger z says nothing about the null: it may be relevance
 OFF = 0.5  # by how much z of the computed null is off: the spread of its mean over 27 kinds of tables was 0.1 to 0.6
 LEVEL = 0.01  # of Benjamini and Hochberg, for the number of features
+FOR_EACH_TEN, AT_MOST = 0.5, 2.0  # standard deviations of luck taken off for each power of ten of a p-value alone
 REPEATED = 0.5  # a feature that agrees more than this with a selected one repeats it
 
 
 @dataclass(frozen=True)
 class Null:
-    """The weights that noise would have in each feature's place: mean and spread; a spread of 0 is not known."""
+    """The weights that noise would have in each feature's place: mean and spread; a spread of 0 is not known.
+
+    `luck` is how many standard deviations are put down to luck.
+    """
 
     mean: Array
     spread: Array
+    luck: Array
 
     @classmethod
-    def of(cls, w: Array, bias: Array, spread: Array) -> Self:
+    def of(cls, w: Array, bias: Array, spread: Array, alone_p: Array) -> Self:
         """From the computed bias and spread, and what the weights that look irrelevant say of both."""
         known = spread > 0
         shift, width = recentre(ratio(w - bias, spread)[known])
-        return cls(np.where(known, bias + shift * spread, 0.0), spread * width)
+        return cls(np.where(known, bias + shift * spread, 0.0), spread * width, luck(alone_p))
 
     def left_of(self, w: Array) -> Array:
-        """By how much w is above what noise may well have: its mean and one standard deviation."""
-        return w - self.mean - self.spread
+        """By how much w is above what noise may well have."""
+        return w - self.mean - self.luck * self.spread
 
     def z(self, w: Array) -> Array:
         """W in standard deviations above noise; -inf, that is p = 1, for features without variance."""
         return np.where(self.spread > 0, ratio(w - self.mean, self.spread), -np.inf)
+
+
+def luck(alone_p: Array) -> Array:
+    """How many standard deviations of a weight are put down to luck: 1 - min(-log10(p)/2, 2).
+
+    One, where a feature says nothing by itself or that is not known. One that does is less likely to be noise, and the
+    neighbours of other columns' making hide part of what it says: it is given more the benefit of the doubt.
+    """
+    with np.errstate(divide="ignore"):  # a p-value may be too small for a number
+        tens = -np.log10(np.nan_to_num(alone_p, nan=1.0))
+    return 1.0 - np.minimum(FOR_EACH_TEN * tens, AT_MOST)
 
 
 def recentre(z: Array) -> tuple[float, float]:
@@ -89,8 +105,13 @@ def q_values(p: Array) -> Array:
 
 
 def threshold(p: Array, level: float = LEVEL) -> float:
-    """The largest p that Benjamini and Hochberg would still call a find; 0 if nothing is."""
-    steps = level * np.arange(1, len(p) + 1) / len(p)
+    """The largest p that is still a find; 0 if nothing is.
+
+    That is Benjamini and Hochberg's, of as many features as look like noise (Storey's estimate): the relevant ones need
+    not be allowed for.
+    """
+    noise = min(len(p), 2.0 * (1 + np.count_nonzero(p > 0.5)))
+    steps = np.minimum(level * np.arange(1, len(p) + 1) / noise, level)
     return float(steps[np.sort(p) <= steps].max(initial=0.0))
 
 

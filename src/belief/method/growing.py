@@ -98,16 +98,16 @@ def _root(R: Array) -> Array:
 
 def select_all(W: Array, R: Array, n: int, theta: float = 1.0) -> tuple[Array, Array]:
     """Select n features by each row of W, all rows at once; and what they are worth: Σ J, in units of w."""
-    left = np.maximum(W, 0.0)
+    left, keeps = np.maximum(W, 0.0), np.ones_like(W)
     chosen = np.empty((len(W), min(n, W.shape[1])), np.int64)
     worth = np.zeros(len(W))
     line = np.arange(len(W))
     for t in range(chosen.shape[1]):
-        chosen[:, t] = best = left.argmax(axis=1)
-        worth += np.maximum(left[line, best], 0.0)
-        left *= 1.0 - theta * R[best]
-        left[line, best] = -1.0  # stays negative: never again
-        left[left < 0] = -1.0
+        J = np.where(left < 0, -1.0, left * keeps)
+        chosen[:, t] = best = J.argmax(axis=1)
+        worth += np.maximum(J[line, best], 0.0)
+        np.minimum(keeps, 1.0 - theta * R[best], out=keeps)
+        left[line, best] = -1.0  # never again
     return chosen, worth
 
 

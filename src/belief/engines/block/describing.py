@@ -39,7 +39,7 @@ class Describer:
             with importing():
                 from belief.engines.block.sparse import NonZeros, as_csr
 
-            self._sparse = self._sparse or NonZeros(X.shape[1])
+            self._sparse = self._sparse or NonZeros(discrete)
             self._sparse.add(as_csr(X), first, groups)
             return
         part = self._describe(X, discrete, np.full(len(X), -1, np.int32) if groups is None else groups)

@@ -26,7 +26,7 @@ from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch, joint_from_complement, without_noise
 from belief.method.relevance import scale_spread
 from belief.method.sampling import TIES, Sample, key
-from belief.method.summary import Levels, Summary, groups_fit, padded
+from belief.method.summary import MOST_GROUPS, Levels, Summary, groups_fit, padded
 
 ROWS = 8192  # rows a thread takes at a time
 VECTOR_SHARE = 0.125  # a feature that more of the queries have is kept as a vector
@@ -40,8 +40,9 @@ def as_csr(X: csr_array) -> sparse.Csr:
 class NonZeros:
     """The moments of the non-zeros of blocks that come one after the other, and of all values in the end."""
 
-    def __init__(self, n_features: int) -> None:
-        self.m = 0
+    def __init__(self, discrete: Array) -> None:
+        n_features = len(discrete)
+        self.m, self.discrete, self.levels = 0, discrete, [Levels.zero()]  # of the non-zeros
         self.nonzero = np.zeros(n_features, np.int64)
         self.mean, self.m2 = np.zeros(n_features), np.zeros(n_features)
         self.least, self.most = np.full(n_features, np.inf), np.full(n_features, -np.inf)
@@ -66,6 +67,8 @@ class NonZeros:
                 " supported; replace them, or pass dense rows."
             )
         self.m += len(rows.start) - 1
+        if self.discrete.any():
+            self.levels.append(self._levels(rows, group))
 
     def _grouped(self, m: int, groups: Array | None) -> Array:
         """The group of each of m rows, counted, and room for their sums; nothing where they are not kept."""
@@ -75,6 +78,28 @@ class NonZeros:
         self.group_rows = np.bincount(groups, minlength=n) + padded(self.group_rows, n, axis=0)
         self.total = padded(self.total, n, axis=0)
         return groups.astype(np.int32)
+
+    def _levels(self, rows: sparse.Csr, group: Array) -> Levels:
+        """The levels of the non-zeros of discrete features."""
+        cells = np.flatnonzero(self.discrete[rows.column] & (rows.value != 0.0))
+        n = len(self.total) if len(group) and len(self.total) <= MOST_GROUPS else 0
+        code, lines = np.repeat(group, np.diff(rows.start))[cells] if n else 0, max(n, 1)
+        table = np.stack([rows.column[cells], rows.value[cells]], axis=1, dtype=float)
+        values, which = np.unique(table, axis=0, return_inverse=True)
+        count = np.bincount(which * lines + code, minlength=len(values) * lines).reshape(len(values), lines)
+        return Levels(values[:, 0].astype(np.int64), values[:, 1], count.sum(axis=1), count[:, :n])
+
+    def _all_levels(self) -> Levels:
+        """Those of all values: the zeros are the rows that are left."""
+        known = Levels.merged(self.levels)
+        n = known.groups.shape[1]
+        feature = np.flatnonzero(self.discrete)
+        count, groups = np.zeros(len(self.mean), np.int64), np.zeros((len(self.mean), n), np.int64)
+        np.add.at(count, known.feature, known.count)
+        np.add.at(groups, known.feature, known.groups)
+        zeros = Levels(feature, np.zeros(len(feature)), self.m - count[feature], self.group_rows[:n] - groups[feature])
+        some = zeros.count > 0
+        return known.merge(Levels(zeros.feature[some], zeros.value[some], zeros.count[some], zeros.groups[some]))
 
     def summary(self) -> Summary:
         F, m, n = len(self.mean), self.m, self.nonzero
@@ -86,8 +111,8 @@ class NonZeros:
             m2 = self.m2 + self.mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
         rows = np.broadcast_to(self.group_rows[:, None].astype(float), self.total.shape)
         return Summary(
-            m, np.full(F, float(m)), self.mean * (n / m), m2, least, most, n.astype(float), between, Levels.zero(),
-            rows, self.total, np.zeros(F),
+            m, np.full(F, float(m)), self.mean * (n / m), m2, least, most, n.astype(float), between,
+            self._all_levels() if self.discrete.any() else Levels.zero(), rows, self.total, np.zeros(F),
         )  # fmt: skip
 
 
@@ -109,7 +134,7 @@ class SparseEngine(ThreadedEngine):
     # --- 1. the summary ---
 
     def describe(self) -> Summary:
-        found, kept = NonZeros(self.n_features), self._groups_kept() > 0
+        found, kept = NonZeros(self.discrete), self._groups_kept() > 0
         for rows, a in zip(self.csr, self.starts, strict=False):
             found.add(rows, groups=self.targets[a : a + len(rows.start) - 1] if kept else None)
         return found.summary()

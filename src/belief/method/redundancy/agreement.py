@@ -23,7 +23,7 @@ FIRST_LINES = 32  # features whose agreement with the whole pool is measured to 
 
 @dataclass(frozen=True)
 class Share:
-    """J(X_i) = w⁺(X_i)·Π_{X_j in S}(1 - θ·R[j, i]): what nothing selected repeats of a feature's relevance."""
+    """J(X_i) = w⁺(X_i)·(1 - θ·max_{X_j in S} R[j, i]): what no selected feature repeats of a feature's relevance."""
 
     theta: float
     start: ClassVar[float] = 1.0
@@ -36,13 +36,13 @@ class Share:
         return np.where(constant | (w <= 0.0), 0.0, w / top) if top > 0.0 else np.zeros_like(w)
 
     def gather(self, gathered: Array, row: Array) -> Array:
-        return gathered * (1.0 - self.theta * row)
+        return np.minimum(gathered, 1.0 - self.theta * row)
 
     def score(self, w: Array, gathered: Array, n_selected: int) -> Array:
         return w * gathered
 
     def score_after(self, w: float, repeated: Array) -> float:
-        return float(w * np.prod(1.0 - self.theta * repeated))
+        return float(w * (1.0 - self.theta * repeated.max(initial=0.0)))
 
 
 class Agreement:
