@@ -22,13 +22,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import registry
 from choices import Data, encoder_of
 from common import HOME, Answers, data_home
 from contest_selectors import SELECTORS, SLOW, SLOWEST, TREES, K, installed
-from contest_tasks import COLUMNS, KIND, LEAST, MADE_ROWS, ROWS, SEEDS, found, planted_truth, public
+from contest_tasks import (
+    COLUMNS,
+    KIND,
+    LEAST,
+    MADE_ROWS,
+    PAIRED,
+    PUBLIC,
+    ROWS,
+    SEEDS,
+    found,
+    pair_found,
+    planted_truth,
+    public,
+)
 from contest_worker import Worker
 from made import Array
-from steps import DATA
 
 ANSWERS = Path(__file__).with_suffix(".json")
 PAGE = HOME / "docs" / "experiments" / "contest.md"
@@ -106,13 +119,16 @@ def selections(worker: Worker, part: Data, name: str) -> Iterator[tuple[int, dic
         yield n, once or worker.ask(name, part, n)
 
 
-def truth(worker: Worker, data: Data, name: str) -> dict[str, Any]:
-    """A selector on a made set: of as many features as matter, those that do."""
+def truth(worker: Worker, each: str, seed: int, name: str) -> dict[str, Any]:
+    """A selector on a made set: of as many features as matter, those that do, and those that do only together."""
+    data = planted_truth(each, seed)
     assert data.relevant is not None
     answer = worker.ask(name, data, len(data.relevant))
     if "selected" not in answer:
         return answer
-    return {**found(data, answer["selected"]), "seconds": round(answer["seconds"], 4)}
+    chosen = answer["selected"]
+    pair = pair_found(data, chosen) if each in PAIRED else {}
+    return {**found(data, chosen), **pair, "seconds": round(answer["seconds"], 4)}
 
 
 # --- all answers -----------------------------------------------------------------------------------------------------
@@ -123,14 +139,14 @@ def compute(answers: Answers, names: list[str], sets: list[str], seeds: tuple[in
     worker = Worker(LIMIT)
     judge = cache(lambda each: Judge(public(each)))  # made once, and only where an answer is missing
     for name, each in sorted(product(names, sets), key=lambda cell: waits(*cell)):  # else as they come
-        compute_one = partial(judged_set, judge) if each in DATA else partial(truths, seeds)
+        compute_one = partial(judged_set, judge) if each in PUBLIC else partial(truths, seeds)
         answers.get(f"{each} | {name}", partial(compute_one, worker, each, name))
     worker.close()
 
 
 def waits(name: str, each: str) -> int:
     """What comes first, 0, and what last: the slow on made sets."""
-    return (name in SLOW) * (1 + (each not in DATA))
+    return (name in SLOW) * (1 + (each not in PUBLIC))
 
 
 def judged_set(judge: Callable[[str], Judge], worker: Worker, each: str, name: str) -> dict[str, Any]:
@@ -142,7 +158,7 @@ def truths(seeds: tuple[int, ...], worker: Worker, each: str, name: str) -> dict
     """A selector on all seeds of a made set; none is tried after one that did not end."""
     by_seed = {}
     for seed in seeds:
-        by_seed[str(seed)] = truth(worker, planted_truth(each, seed), name)
+        by_seed[str(seed)] = truth(worker, each, seed, name)
         if "recall" not in by_seed[str(seed)]:
             return by_seed[str(seed)]
     return by_seed
@@ -153,6 +169,15 @@ def configuration() -> dict[str, Any]:
     data = {"rows": ROWS, "columns": COLUMNS, "least": LEAST, "made rows": MADE_ROWS, "seeds": SEEDS}
     asked = {"boosting": BOOSTING, "folds": FOLDS, "sizes": SIZES, "seed": SEED, "limit": LIMIT}
     return {**data, **asked, "neighbours": K, "trees": TREES, "rfe": SLOWEST}
+
+
+def at_hand() -> list[str]:
+    """The public sets that can be read here; one line says which cannot."""
+    if registry.installed():
+        return list(PUBLIC)
+    missing = f"{len(registry.MORE)} public sets are left out; to have them: {registry.INSTALL}"
+    print(missing, file=sys.stderr)
+    return [name for name in PUBLIC if name not in registry.MORE]
 
 
 def main(words: list[str]) -> None:
@@ -168,7 +193,7 @@ def main(words: list[str]) -> None:
         os.environ.update(dict.fromkeys(THREADS, "1"))  # of the process that selects
         warnings.simplefilter("ignore")  # few steps of the SVM, rare classes
         with threadpool_limits(1):
-            compute(answers, installed(), [*DATA, *KIND], SEEDS)
+            compute(answers, installed(), [*at_hand(), *KIND], SEEDS)
     importlib.import_module("contest_page").write(answers)  # which imports this module
 
 

