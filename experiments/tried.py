@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,12 +21,12 @@ import numpy as np
 from choices import Data
 from common import Answers, data_home, publish, table
 from contest import PAGE, Judge, sizes_of
-from contest_tasks import KIND, found, kept_aside, planted_truth, public
+from contest_tasks import KIND, PUBLIC, SOURCES, found, kept_aside, planted_truth, public
 from made import Array
-from steps import DATA
 from threadpoolctl import threadpool_limits
 
 import belief
+from belief.method import confidence
 from belief.method.redundancy.agreement import Share
 
 ANSWERS = Path(__file__).with_suffix(".json")
@@ -41,9 +41,20 @@ class Variant(NamedTuple):
     change: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
-def by_largest(self: Share, gathered: Array, row: Array) -> Array:
-    """A feature loses what it shares with the selected one that it agrees with most, not with each of them."""
-    return np.minimum(gathered, 1.0 - self.theta * row)
+def by_each(self: Share, gathered: Array, row: Array) -> Array:
+    """A feature loses what it shares with each selected one, not only with the one that it agrees with most."""
+    return gathered * (1.0 - self.theta * row)
+
+
+@contextmanager
+def as_before() -> Iterator[None]:
+    """Every agreement counts, and no feature has the benefit of the doubt."""
+    with EVERY(), NO_DOUBT():
+        yield
+
+
+EVERY = partial(patch.object, Share, "gather", by_each)
+NO_DOUBT = partial(patch.object, confidence, "luck", lambda alone_p: np.ones(len(alone_p)))
 
 
 VARIANTS = {
@@ -51,7 +62,9 @@ VARIANTS = {
     "mCR": Variant({"redundancy": "mcr"}),
     "no redundancy": Variant({"redundancy": None}),
     "half of the agreement counts": Variant({"theta": 0.5}),
-    "the largest agreement counts": Variant({}, lambda: patch.object(Share, "gather", by_largest)),
+    "every agreement counts": Variant({}, EVERY),
+    "what a feature says alone does not": Variant({}, NO_DOUBT),
+    "both, as it was": Variant({}, as_before),
     "relevance of noise counts, too": Variant({}, lambda: patch.object(Share, "above_noise", False)),
     "classes weigh by their share": Variant({"class_weight": "prior"}),
     "10 neighbours": Variant({"n_neighbors": 10}),
@@ -87,7 +100,7 @@ def compute(answers: Answers) -> None:
     """All answers; only those that are missing are computed."""
     judge = cache(lambda name: Judge(public(name)))
     for way, variant in VARIANTS.items():
-        for name in [x for x in DATA if x not in kept_aside(DATA)]:
+        for name in [x for source in SOURCES.values() for x in source if x not in kept_aside(source)]:
             answers.get(f"{name} | {way}", lambda: f1(judge(name), variant))  # noqa: B023
         for name in [x for x in KIND if x not in kept_aside(KIND)]:
             answers.get(f"{name} | {way}", partial(truth, name, variant))
@@ -98,8 +111,8 @@ def lines(answers: dict[str, Any]) -> list[list[str]]:
     rows = []
     for way in VARIANTS:
         of = {key.split(" | ")[0]: value for key, value in answers.items() if key.endswith(f" | {way}")}
-        marks = np.array([value for name, value in of.items() if name in DATA])
-        plain = np.array([answers[f"{name} | the defaults"] for name in of if name in DATA])
+        marks = np.array([value for name, value in of.items() if name in PUBLIC])
+        plain = np.array([answers[f"{name} | the defaults"] for name in of if name in PUBLIC])
         more, error = np.mean(marks - plain), np.std(marks - plain, ddof=1) / np.sqrt(len(plain))
         shown = [np.mean([value[key] for name, value in of.items() if name in KIND]) for key in ("recall", "precision")]
         apart = "" if way == "the defaults" else f"{more:+.3f} ± {error:.3f}"
