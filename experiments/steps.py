@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,14 @@ from common import HOME, Answers, data_home, paper
 from made import IMBALANCED, RARE, Array, imbalanced
 
 import belief
+from belief.method import confidence
 from belief.method.redundancy.agreement import Share
 
 ANSWERS = Path(__file__).with_suffix(".json")
 PAGE = HOME / "docs" / "reproduction.md"
 SEED, SIZES, LEARN, MADE_SEEDS = 0, (10, 50), 2000, (0,)
-RAW = "agreement"  # the step that does not yet take away what noise has
+RAW = "agreement"  # the step that does not yet take away what noise has,
+ABOVE = "relevance counts above that of noise"  # and the one that does, but from all alike
 STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
     "the paper's settings": {},
     "20 neighbours where classes are large enough": {"n_neighbors": "auto"},
@@ -38,10 +40,15 @@ STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
     "classes weigh the same": {"class_weight": "balanced"},
     "as many rows of each class": {"sampling": "balanced"},
     RAW: {"redundancy": "agreement", "theta": "auto"},
-    "relevance counts above that of noise": {},
+    ABOVE: {},
+    "what a feature says alone counts, too": {},
     "a sample that grows: the defaults": {"sample_size": "auto"},
 }
 LAST = list(STEPS)[-1]
+NO_DOUBT = partial(patch.object, confidence, "luck", lambda alone_p: np.ones(len(alone_p)))
+WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {  # what no setting takes away
+    RAW: partial(patch.object, Share, "above_noise", False), ABOVE: NO_DOUBT,
+}  # fmt: skip
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -80,7 +87,7 @@ DATA: dict[str, tuple[Callable[[], Data], int]] = {  # and the folds
 def selected(data: Data, n: int, step: str, seed: int) -> Array:
     """What is selected after a step."""
     settings = settings_of(data, step)
-    with patch.object(Share, "above_noise", False) if step == RAW else nullcontext():
+    with WITHOUT.get(step, nullcontext)():
         return belief.select(data.X, data.y, n, discrete_features=data.discrete, random_state=seed, **settings).selected
 
 

@@ -23,10 +23,10 @@ from common import Answers, data_home, publish, table
 from contest import PAGE, Judge, sizes_of
 from contest_tasks import KIND, PUBLIC, SOURCES, found, kept_aside, planted_truth, public
 from made import Array
+from steps import NO_DOUBT
 from threadpoolctl import threadpool_limits
 
 import belief
-from belief.method import confidence
 from belief.method.redundancy.agreement import Share
 
 ANSWERS = Path(__file__).with_suffix(".json")
@@ -54,7 +54,6 @@ def as_before() -> Iterator[None]:
 
 
 EVERY = partial(patch.object, Share, "gather", by_each)
-NO_DOUBT = partial(patch.object, confidence, "luck", lambda alone_p: np.ones(len(alone_p)))
 
 
 VARIANTS = {
