@@ -373,27 +373,29 @@ def positive_part(w):
 
 
 def alone(x, label, discrete):
-    """The p-value of a feature by itself, from the rows that have it; 1 where there is none."""
+    """The p-value of a feature by itself, from the rows that have it; NaN where there is none."""
     x, label = x[~np.isnan(x)], label[~np.isnan(x)]
     classes = np.unique(label)
     if len(np.unique(x)) < 2 or len(classes) < 2:
-        return 1.0
+        return np.nan
     if discrete:
         table = [[np.sum((x == v) & (label == c)) for c in classes] for v in np.unique(x)]
         return stats.chi2_contingency(table, correction=False).pvalue
     if len(x) <= len(classes):
-        return 1.0
+        return np.nan
     if all(np.ptp(x[label == c]) == 0 for c in classes):  # scipy would warn
         return 0.0
     return stats.f_oneway(*(x[label == c] for c in classes)).pvalue
 
 
 def luck(X, aim, discrete):
-    """Standard deviations of noise put down to luck: one, half of one less for each power of ten of p, -1 at least."""
+    """Standard deviations of noise put down to luck: one, one less for each power of ten of q, -1 at least."""
     if aim.numeric:
         return np.ones(X.shape[1])
-    p = np.array([alone(X[:, j], aim.label, discrete[j]) for j in range(X.shape[1])])
-    return np.array([1 - min(-math.log10(x) / 2, 2) if x > 0 else -1.0 for x in p])
+    p = [alone(X[:, j], aim.label, discrete[j]) for j in range(X.shape[1])]
+    known = sorted(x for x in p if not np.isnan(x))
+    q = [min([1.0, *(y * len(known) / (r + 1) for r, y in enumerate(known) if y >= x)]) for x in p]
+    return np.array([1 - min(-math.log10(x), 2) if x > 0 else -1.0 for x in q])
 
 
 def rule(relevance, repeated, redundancy, theta):

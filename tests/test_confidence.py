@@ -114,10 +114,10 @@ def test_a_feature_without_variance_has_p_1():
 
 
 def test_less_is_put_down_to_luck_where_a_feature_speaks_for_itself():
-    alone = np.array([1.0, np.nan, 0.1, 1e-2, 1e-4, 1e-9, 0.0])
-    np.testing.assert_allclose(luck(alone), [1, 1, 0.5, 0, -1, -1, -1], atol=1e-15)
+    alone = np.array([1.0, np.nan, 0.1 * 5 / 6, 1e-2 * 4 / 6, 1e-4, 1e-9, 0.0])  # q = 1, -, 0.1, 0.01, ...
+    np.testing.assert_allclose(luck(alone), [1, 1, 0, -1, -1, -1, -1], atol=1e-15)
     null = Null(np.full(7, 0.1), np.full(7, 0.2), luck(alone))
-    np.testing.assert_allclose(null.left_of(np.full(7, 0.5)), [0.2, 0.2, 0.3, 0.4, 0.6, 0.6, 0.6])
+    np.testing.assert_allclose(null.left_of(np.full(7, 0.5)), [0.2, 0.2, 0.4, 0.6, 0.6, 0.6, 0.6])
 
 
 @pytest.mark.parametrize(("rare", "n_strong"), [(0.5, 0), (0.05, 0), (0.5, 8)], ids=["even", "rare", "beside strong"])

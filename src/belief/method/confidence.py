@@ -23,7 +23,7 @@ from belief.warn import warn
 LOOKS_NULL = 1.0  # a larger z says nothing about the null: it may be relevance
 OFF = 0.5  # by how much z of the computed null is off: the spread of its mean over 27 kinds of tables was 0.1 to 0.6
 LEVEL = 0.01  # of Benjamini and Hochberg, for the number of features
-FOR_EACH_TEN, AT_MOST = 0.5, 2.0  # standard deviations of luck taken off for each power of ten of a p-value alone
+DOUBT = 2.0  # the most standard deviations of luck that a feature is let off
 REPEATED = 0.5  # a feature that agrees more than this with a selected one repeats it
 
 
@@ -55,14 +55,15 @@ class Null:
 
 
 def luck(alone_p: Array) -> Array:
-    """How many standard deviations of a weight are put down to luck: 1 - min(-log10(p)/2, 2).
+    """How many standard deviations of a weight are put down to luck: 1 - min(-log10(q), 2), q of the features alone.
 
     One, where a feature says nothing by itself or that is not known. One that does is less likely to be noise, and the
-    neighbours of other columns' making hide part of what it says: it is given more the benefit of the doubt.
+    neighbours, which are of all columns' making, hide part of what it says: it is given the benefit of the doubt.
     """
-    with np.errstate(divide="ignore"):  # a p-value may be too small for a number
-        tens = -np.log10(np.nan_to_num(alone_p, nan=1.0))
-    return 1.0 - np.minimum(FOR_EACH_TEN * tens, AT_MOST)
+    q, known = np.ones_like(alone_p), ~np.isnan(alone_p)
+    q[known] = q_values(alone_p[known])
+    with np.errstate(divide="ignore"):  # q may be too small for a number
+        return 1.0 - np.minimum(-np.log10(q), DOUBT)
 
 
 def recentre(z: Array) -> tuple[float, float]:
