@@ -8,7 +8,7 @@ may come in any number and order, from threads, partitions or files:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -106,6 +106,30 @@ class Pairs:
         return replace(
             self, query=self.query[which], neighbour=self.neighbour[which], kind=self.kind[which], weight=weight
         )
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """The pairs of all parts, which are filed alike."""
+        query, neighbour, kind = (
+            np.concatenate([getattr(x, f) for x in parts]) for f in ("query", "neighbour", "kind")
+        )
+        weights = [x.weight for x in parts if x.weight is not None]
+        weight = np.concatenate(weights) if weights else None
+        return replace(parts[0], query=query, neighbour=neighbour, kind=kind, weight=weight)
+
+    def mutual(self) -> tuple[Array, Array]:
+        """Which pairs are there the other way round too: of two such the first, and the other.
+
+        A query has each neighbour once, so none is there more often; and only a neighbour that is a query can be.
+        """
+        may = np.flatnonzero(np.isin(self.neighbour, self.query[self.starts]))
+        n = np.int64(max(self.query.max(initial=0), self.neighbour.max(initial=0)) + 1)
+        query, neighbour = self.query[may], self.neighbour[may]
+        pair = np.minimum(query, neighbour) * n + np.maximum(query, neighbour)
+        order = np.argsort(pair)
+        same = np.flatnonzero(np.diff(pair[order]) == 0)
+        a, b = may[order[same]], may[order[same + 1]]
+        return np.sort(np.minimum(a, b)), np.maximum(a, b)
 
     def counts(self) -> Array:
         """How many pairs there are of each kind."""
