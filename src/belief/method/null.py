@@ -24,14 +24,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from belief.method.arrays import Array
+from belief.method.arrays import Array, numbered
 from belief.method.difference import Difference
 from belief.method.partials import Pairs, Tally
 
 TRUST = 0.05  # the part of the bias that may be wrong; 0.04 was seen where noise had a raw z of 26
 ROWS = (24, 128)  # the fewest and the most rows `pull` looks at
 CELLS = 50_000_000  # and how many Δ, so that wide data pay a second or two
-FEW_OF = 16  # ids are renumbered where there are so many times as many rows
 CHUNK = 2048  # features at a time
 PAIRS = 2**16  # pairs of levels at a time, so that they stay in the cache
 
@@ -62,41 +61,19 @@ def pair_weights(pairs: Pairs, tally: Tally, v: Array) -> Array:
     return pairs.weight * each[pairs.kind] + (1.0 - pairs.weight) * each[pairs.kind + 1]
 
 
-def sharing(queries: Array, neighbours: Array, weights: Array) -> Sharing:
-    """How far the pairs share rows; `queries` and `neighbours` are row ids, and w = Σ weights·Δ.
-
-    A query has each neighbour once, so a pair comes twice only if the neighbour is a query too: few need sorting.
-    """
+def sharing(pairs: Pairs, weights: Array) -> Sharing:
+    """How far the pairs share rows; w = Σ weights·Δ."""
     alone = float(np.square(weights).sum())
     if not alone > 0:
         return Sharing(1.0, 1.0, 1.0)
-    code, n = _coded(np.concatenate([queries, neighbours]))
+    ids, code = numbered(np.concatenate([pairs.query, pairs.neighbour]))
     query, neighbour = code.reshape(2, -1)
-    starts = np.flatnonzero(np.r_[True, query[1:] != query[:-1]])  # the pairs of a query lie together
-    of_query, by_row = np.add.reduceat(weights, starts), np.bincount(neighbour, weights, n)
-    asked = np.zeros(n, bool)
-    asked[query[starts]] = True
-    np.add.at(by_row, query[starts], of_query)
-    mutual = asked[neighbour]
-    query, neighbour, twice = query[mutual], neighbour[mutual], weights[mutual]
-    pair = np.minimum(query, neighbour) * np.int64(n) + np.maximum(query, neighbour)
-    pairs = alone - float(np.square(twice).sum()) + _energy(np.unique(pair, return_inverse=True)[1], twice)
+    of_query, by_row = np.add.reduceat(weights, pairs.starts), np.bincount(neighbour, weights, len(ids))
+    by_row[query[pairs.starts]] += of_query
+    first, other = pairs.mutual
+    both = alone + 2.0 * float(weights[first] @ weights[other])  # Σ(a + b)², b being 0 of most pairs
     rows, by_query = (float(np.square(x).sum()) for x in (by_row, of_query))
-    return Sharing(rows / alone, pairs / alone, by_query / alone)
-
-
-def _coded(ids: Array) -> tuple[Array, int]:
-    """Row ids as numbers below n: themselves, unless few rows of very many are meant."""
-    n = int(ids.max()) + 1
-    if n <= FEW_OF * len(ids):
-        return ids, n
-    unique, code = np.unique(ids, return_inverse=True)
-    return code, len(unique)
-
-
-def _energy(code: Array, weights: Array) -> float:
-    """Sum of the squares of the sums of weights by code."""
-    return float(np.square(np.bincount(code, weights)).sum())
+    return Sharing(rows / alone, both / alone, by_query / alone)
 
 
 def rates(distances: Array, classes: Array) -> Array:

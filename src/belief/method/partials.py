@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from belief.method.arrays import Array
+from belief.method.arrays import Array, numbered
 
 
 @dataclass(frozen=True)
@@ -117,19 +118,24 @@ class Pairs:
         weight = np.concatenate(weights) if weights else None
         return replace(parts[0], query=query, neighbour=neighbour, kind=kind, weight=weight)
 
+    @cached_property
     def mutual(self) -> tuple[Array, Array]:
-        """Which pairs are there the other way round too: of two such the first, and the other.
+        """Which pairs are there the other way round too: of two such the first, by rising number, and the other.
 
         A query has each neighbour once, so none is there more often; and only a neighbour that is a query can be.
         """
-        may = np.flatnonzero(np.isin(self.neighbour, self.query[self.starts]))
-        n = np.int64(max(self.query.max(initial=0), self.neighbour.max(initial=0)) + 1)
-        query, neighbour = self.query[may], self.neighbour[may]
-        pair = np.minimum(query, neighbour) * n + np.maximum(query, neighbour)
-        order = np.argsort(pair)
-        same = np.flatnonzero(np.diff(pair[order]) == 0)
-        a, b = may[order[same]], may[order[same + 1]]
-        return np.sort(np.minimum(a, b)), np.maximum(a, b)
+        ids, place = numbered(np.concatenate([self.query, self.neighbour]))
+        query, neighbour = place.reshape(2, -1)
+        asked = np.zeros(len(ids), bool)
+        asked[query] = True
+        may = np.flatnonzero(asked[neighbour])
+        here, back = (x[may] * len(ids) + y[may] for x, y in ((query, neighbour), (neighbour, query)))
+        known, at = numbered(np.concatenate([here, back]))
+        number = np.full(len(known), -1)  # of the pair that is this way round
+        number[at[: len(may)]] = may
+        other = number[at[len(may) :]]
+        first = other > may
+        return may[first], other[first]
 
     def counts(self) -> Array:
         """How many pairs there are of each kind."""

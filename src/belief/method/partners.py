@@ -26,7 +26,7 @@ from typing import Self
 
 import numpy as np
 
-from belief.method.arrays import Array
+from belief.method.arrays import Array, numbered
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Tally
 from belief.method.relevance import mean
@@ -170,7 +170,9 @@ def partners_of(
     v : what each class counts in w
     """
     features, v = features[:MOST], v if v.ndim == 1 else v.mean(axis=1)
-    ids = np.unique(np.concatenate([sample.row, found.row[found.row >= 0]]))
+    known = np.where(found.row >= 0, found.row, sample.row[0])  # any row in the place of none
+    ids, at = numbered(np.concatenate([sample.row, known.ravel()]))
+    place, places = at[: len(sample.row)], at[len(sample.row) :].reshape(known.shape)
     X = values(ids, features)
     size = difference.typical  # in units of which differences are neither too large to square nor too small
     unit, discrete = difference.unit[features] * size, difference.discrete[features]
@@ -186,14 +188,12 @@ def partners_of(
 
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
     near = (v @ (misses + hits))[features] / (2 * size)
-    place = np.searchsorted(ids, sample.row)
     anyhow = apart(X[place[1:]], X[place[:-1]]).mean(axis=0)
     sums = None
     step = max(1, CELLS // (found.row[0].size * len(features)))
     for a in range(0, len(sample.row), step):
-        rows = found.row[a : a + step]
-        D = apart(X[place[a : a + step], None, None], X[np.searchsorted(ids, np.maximum(rows, 0))])
-        more = Together.of(D, rows >= 0, sample.target[a : a + step])
+        D = apart(X[place[a : a + step], None, None], X[places[a : a + step]])
+        more = Together.of(D, found.row[a : a + step] >= 0, sample.target[a : a + step])
         sums = more if sums is None else sums.merge(more)
     assert sums is not None
     best, share = partners(falls(sums, v, near, anyhow), z_scores(sums, v), w[features] / size)

@@ -124,13 +124,15 @@ def _of_names(x: Array, group: Array, chosen: list[int]) -> Drawn:
 
 
 def mean_ranks(X: Array) -> Array:
-    """The rank of each value in its column from 0 to 1, the mean of those that are equal."""
-    order = np.argsort(X, axis=0)
-    ordered, place = np.take_along_axis(X, order, axis=0), np.arange(len(X))[:, None]
+    """The rank of each value in its column from 0 to 1, the mean of those that are equal; missing ones have none."""
+    order = np.argsort(X, axis=0)  # missing values come last
+    ordered = np.take_along_axis(X, order, axis=0)
+    place = np.broadcast_to(np.arange(len(X)).reshape(-1, *(1 for _ in X.shape[1:])), X.shape)
     new, last = np.ones((2, *X.shape), bool)
     new[1:] = last[:-1] = ordered[1:] != ordered[:-1]
     first = np.maximum.accumulate(np.where(new, place, 0), axis=0)
     end = np.minimum.accumulate(np.where(last, place, len(X))[::-1], axis=0)[::-1]
+    most = np.maximum((X == X).sum(axis=0) - 1, 1)
     out = np.empty(X.shape)
-    np.put_along_axis(out, order, (first + end) / 2.0 / max(len(X) - 1, 1), axis=0)
+    np.put_along_axis(out, order, np.where(ordered == ordered, (first + end) / 2.0 / most, np.nan), axis=0)
     return out

@@ -7,7 +7,7 @@ from weakref import ref
 import numpy as np
 
 from belief.engines.block.threads import spans
-from belief.method.arrays import Array
+from belief.method.arrays import Array, numbered
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.redundancy.collisions import Rated
@@ -31,7 +31,7 @@ class Rates:
 
     def __init__(self, pairs: Pairs, difference: Difference, kappa: float) -> None:
         self._pairs, self.difference, self.kappa = ref(pairs), difference, kappa
-        self.rows, at = np.unique(np.concatenate([pairs.query, pairs.neighbour]), return_inverse=True)
+        self.rows, at = numbered(np.concatenate([pairs.query, pairs.neighbour]))
         self.query, self.neighbour = at.reshape(2, -1)  # places in `rows`
         self._blocks: list[tuple[Array, Array]] = []  # (1 or 2, features, pairs): rates, presence; (parts, 2, features)
         self._block, self._line = np.full((2, difference.n_features), -1)  # of each feature
@@ -73,12 +73,11 @@ class Rates:
             return _rated(values[:, mine, part], sums[number, :, mine])
         found = np.empty((1 + self.difference.missing, len(features), part.stop - part.start))
         of_part = np.empty((2, len(features)))
-        for b in np.unique(block).tolist():
+        for t, (b, i) in enumerate(
+            zip(block.tolist(), line.tolist(), strict=True)
+        ):  # line by line: each is copied once
             values, sums = self._blocks[b]
-            here = np.flatnonzero(block == b)
-            of_part[:, here] = sums[number][:, line[here]]
-            for out, x in zip(found, values, strict=True):
-                out[here] = x[line[here], part]
+            found[:, t], of_part[:, t] = values[:, i, part], sums[number, :, i]
         return _rated(found, of_part)
 
 

@@ -6,7 +6,6 @@ that collide independently, 1 for features that collide on the same pairs. It ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
@@ -65,7 +64,7 @@ class Agreement:
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
         self._evidence = evidence
-        self._once, self._twice = told_apart(evidence.batches)
+        self._once, self._twice = told_apart(evidence.together)
         self.place = np.full(evidence.n_features, -1, np.int32)
         self.pool = np.zeros(0, np.int64)
         self._line: dict[int, int] = {}  # feature -> its line of R
@@ -111,13 +110,12 @@ class Agreement:
         """Nothing is cheaper than R itself, and J falls fast enough without."""
 
 
-def told_apart(batches: Sequence[Pairs]) -> tuple[Pairs, Pairs]:
-    """The pairs of all batches, each once: those that are there once, and those of rows that found each other.
+def told_apart(pairs: Pairs) -> tuple[Pairs, Pairs]:
+    """The pairs, each once: those that are there once, and those of rows that found each other.
 
     Two rows collide the same way round, so of the latter one is looked at and counts twice.
     """
-    pairs = Pairs.concat(batches)
-    twice, spare = pairs.mutual()
+    twice, spare = pairs.mutual
     once = np.ones(len(pairs), bool)
     once[twice] = once[spare] = False
     return pairs.take(once), pairs.take(twice)
