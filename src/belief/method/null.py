@@ -32,7 +32,7 @@ TRUST = 0.05  # the part of the bias that may be wrong; 0.04 was seen where nois
 ROWS = (24, 128)  # the fewest and the most rows `pull` looks at
 CELLS = 50_000_000  # and how many Δ, so that wide data pay a second or two
 CHUNK = 2048  # features at a time
-PAIRS = 2**16  # pairs of levels at a time, so that they stay in the cache
+PAIRS = 2**17  # pairs of levels at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True)
