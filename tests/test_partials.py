@@ -132,7 +132,8 @@ def test_pairs_of_rows_that_found_each_other_are_told_apart():
     once, twice = told_apart(Pairs(q, r, np.zeros(40, np.int64), 1))
     given = set(zip(q.tolist(), r.tolist(), strict=True))
     both = list(zip(twice.query.tolist(), twice.neighbour.tolist(), strict=True))
-    assert both and all((b, a) in given for a, b in both)
+    assert both
+    assert all((b, a) in given for a, b in both)
     alone = set(zip(once.query.tolist(), once.neighbour.tolist(), strict=True))
     assert alone == {(a, b) for a, b in given if (b, a) not in given}
     assert len(once) + 2 * len(twice) == 40
