@@ -11,6 +11,7 @@ from belief.engines.local import local_engine
 from belief.method.confidence import Null, luck, p_values, q_values, recentre, threshold
 from belief.method.difference import Difference
 from belief.method.null import bias, pull, rates, rows_for, sharing
+from belief.method.partials import Pairs
 
 
 def noise(seed, m=800, F=60, rare=0.5, n_strong=0):
@@ -27,13 +28,15 @@ def noise(seed, m=800, F=60, rare=0.5, n_strong=0):
 
 def test_rows_that_pairs_share_inflate_as_counted_by_hand():
     rng = np.random.default_rng(0)
-    q, r, a = rng.integers(0, 9, 40), rng.integers(0, 9, 40), rng.standard_normal(40)
+    every = [(i, j) for i in range(9) for j in range(9) if i != j]  # a query has each neighbour once
+    q, r = np.array([every[p] for p in np.sort(rng.permutation(len(every))[:40])]).T
+    a = rng.standard_normal(40)
     by_row = [sum(a[p] * (int(q[p] == i) + int(r[p] == i)) for p in range(40)) for i in range(9)]
     by_pair = {}
     for p in range(40):
         pair = tuple(sorted((q[p], r[p])))
         by_pair[pair] = by_pair.get(pair, 0.0) + a[p]
-    found = sharing(q, r, a)
+    found = sharing(Pairs(q, r, np.zeros(40, np.int64), 1), a)
     alone = sum(x * x for x in a)
     assert found.rows == pytest.approx(sum(x * x for x in by_row) / alone)
     assert found.pairs == pytest.approx(sum(x * x for x in by_pair.values()) / alone)

@@ -6,6 +6,8 @@ up. Only the neighbours are found in another way: every distance is computed, an
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from belief.kernels.shapes import TIE_MARGIN, Reach, Sums
@@ -22,6 +24,7 @@ def _power_of_ten(n: int) -> float:
     return out
 
 
+CELLS, SUMMED = 2**15, 2**17  # differences held at a time, so that they stay in the cache: of rows, and of pairs
 POWERS = np.array([_power_of_ten(n) for n in range(309)])
 
 # --- 1. the summary ---
@@ -60,6 +63,32 @@ def of_dense(X: Array, rows: Array, a: int, keys: Array, out: Array) -> None:
 
 def distances(Q: Array, R: Array, difference: Difference) -> Array:
     """The exact d² of each row of Q and each row of R."""
+    if difference.missing:
+        return _distances_missing(Q, R, difference)
+    live = ~difference.constant
+    numbers, names = np.flatnonzero(live & ~difference.discrete), np.flatnonzero(live & difference.discrete)
+    per_unit, d2 = difference.per_unit[numbers], np.zeros((len(Q), len(R)))
+    for x, y, add in ((Q[:, numbers], R[:, numbers], _squares), (Q[:, names], R[:, names], _unlike)):
+        step = max(1, CELLS // max(y.size, 1))
+        for a in range(0, len(Q) if x.shape[1] else 0, step):
+            d2[a : a + step] += add(x[a : a + step, None], y, per_unit)
+    return d2
+
+
+def _squares(x: Array, y: Array, per_unit: Array) -> Array:
+    """The squares of differences between numbers, added up."""
+    gap = x - y
+    gap *= per_unit
+    return np.einsum("qrf,qrf->qr", gap, gap)
+
+
+def _unlike(x: Array, y: Array, _: Array) -> Array:
+    """The features in which names differ."""
+    return np.count_nonzero(x != y, axis=2)
+
+
+def _distances_missing(Q: Array, R: Array, difference: Difference) -> Array:
+    """The same feature by feature, where values are missing."""
     d2, cost = np.zeros((2, len(Q), len(R)))
     first = np.searchsorted(difference.levels.feature, np.arange(Q.shape[1] + 1))
     per_unit = difference.per_unit
@@ -68,9 +97,8 @@ def distances(Q: Array, R: Array, difference: Difference) -> Array:
         (np.not_equal if difference.discrete[j] else np.subtract)(x, y, out=cost, casting="unsafe")
         cost *= per_unit[j]
         cost *= cost
-        if difference.missing:
-            known = (z[first[j] : first[j + 1]] for z in (difference.levels.value, difference.levels.count))
-            _mend(cost, x, y, j, difference, *known)
+        known = (z[first[j] : first[j + 1]] for z in (difference.levels.value, difference.levels.count))
+        _mend(cost, x, y, j, difference, *known)
         d2 += cost
     return d2
 
@@ -124,14 +152,30 @@ def smallest(d2: Array, size: int) -> tuple[Array, Array, Array, Array]:
 def _pairs(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach) -> tuple[Array, Array]:
     """|a - b| of each pair and feature, 0 where one is missing; and whether both are there."""
     n = len(r.reach)
-    d = np.abs(Xq[queries, aq : aq + n].astype(np.float64) - Xr[rows, ar : ar + n].astype(np.float64))
+    d = _taken(Xq, queries, aq, n)
+    d -= _taken(Xr, rows, ar, n)
+    np.abs(d, out=d)
     there = d == d
-    return np.where(there, np.where(r.discrete, d > 0.0, d), 0.0), there
+    if r.discrete.all():
+        np.greater(d, 0.0, out=d, casting="unsafe")
+    elif r.discrete.any():
+        d = np.where(r.discrete, d > 0.0, d)
+    if not there.all():
+        d[~there] = 0.0
+    return d, there
+
+
+def _taken(X: Array, rows: Array, a: int, n: int) -> Array:
+    """A copy of n columns of some rows, from column `a` on."""
+    return np.take(X[:, a : a + n], rows, axis=0).astype(np.float64, copy=False)
 
 
 def _rates(d: Array, there: Array, slope: Array, reach: Array) -> Array:
     """The collision rates; 0 where a value is missing, since that is never near."""
-    return np.where(there & (d <= reach), 1.0 - slope * d, 0.0)
+    rates = d * -slope
+    rates += 1.0
+    rates *= there & (d <= reach)
+    return rates
 
 
 def tally(
@@ -139,16 +183,24 @@ def tally(
     sums: Sums,
 ) -> None:  # fmt: skip
     """Add up |a - b| over the pairs, and how it varies from query to query."""
-    d, there = _pairs(Xq, queries, aq, Xr, rows, ar, r)
-    share = weight if len(weight) else np.ones(len(kind))
-    if len(sums.rates):
-        sums.rates[:] += _rates(d, there, r.slope, r.reach).sum(axis=0)
-    if len(sums.absent):
-        _file(sums.absent, kind, ~there, share)
-    if not len(sums.spread):
-        _file(sums.total, kind, d, share)
-    elif len(kind):
-        _couples(queries, kind, d, there, share, sums)
+    for part in _between_queries(queries, len(r.reach)):
+        d, there = _pairs(Xq, queries[part], aq, Xr, rows[part], ar, r)
+        share = weight[part] if len(weight) else np.ones(len(d))
+        if len(sums.rates):
+            sums.rates[:] += _rates(d, there, r.slope, r.reach).sum(axis=0)
+        if len(sums.absent):
+            _file(sums.absent, kind[part], ~there, share)
+        if not len(sums.spread):
+            _file(sums.total, kind[part], d, share)
+        else:
+            _couples(queries[part], kind[part], d, there, share, sums)
+
+
+def _between_queries(queries: Array, n_features: int) -> list[slice]:
+    """Cut the pairs between queries, so that the differences of a part stay in the cache."""
+    starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]]) if len(queries) else np.zeros(0, np.int64)
+    firsts = starts[np.r_[True, np.diff(starts * n_features // SUMMED) > 0]] if len(starts) else starts
+    return [slice(int(a), int(b)) for a, b in pairwise([*firsts, len(queries)])]
 
 
 def _file(out: Array, kind: Array, values: Array, share: Array | float = 1.0) -> None:
@@ -160,9 +212,9 @@ def _file(out: Array, kind: Array, values: Array, share: Array | float = 1.0) ->
 def _couples(queries: Array, kind: Array, d: Array, there: Array, share: Array, s: Sums) -> None:
     """The sums of each query first, and what it has to say, before they join the others."""
     starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
-    far = np.where(kind & 1, 0.0, share)[:, None]  # what is not far is near
-    a, b = (np.add.reduceat(side * d, starts) for side in (far, 1.0 - far))
-    t, u = (np.add.reduceat(side * there, starts) for side in (far, 1.0 - far))
+    far = np.where(kind & 1, 0.0, share)  # what is not far is near
+    a, b = _sides(d, far, starts)
+    t, u = _sides(there if len(s.absent) else np.ones((len(d), 1)), far, starts)
     g = kind[starts] // 2
     _file(s.total[0::2], g, a)
     _file(s.total[1::2], g, b)
@@ -174,6 +226,16 @@ def _couples(queries: Array, kind: Array, d: Array, there: Array, share: Array, 
         said, counts = (delta, delta * delta), (both.astype(float),)
     for out, values in zip([*s.spread, *s.queries], [*said, *counts][: len(s.spread) + len(s.queries)], strict=True):
         _file(out, g, values)
+
+
+def _sides(values: Array, far: Array, starts: Array) -> tuple[Array, Array]:
+    """The sums of each query over what is far, and over what is near; pairs that are alike lie together."""
+    new = np.r_[True, far[1:] != far[:-1]]
+    new[starts] = True
+    runs = np.flatnonzero(new)
+    total, share = np.add.reduceat(values, runs, dtype=float), far[runs, None]
+    first = np.searchsorted(runs, starts)
+    return np.add.reduceat(total * share, first), np.add.reduceat(total * (1.0 - share), first)
 
 
 def collisions(

@@ -80,7 +80,7 @@ class _Run:
         self.clock = partial(_timed, self.timings, phase)
         self.measure = MEASURES.get(settings.redundancy or "")
         self.found = Neighbours.zero(0, 1, 1)
-        self.pairs: list[Pairs] = []  # of each batch
+        self.pairs: list[Pairs] = []  # of each batch; and of all
         self.tally: Tally | None = None  # the sums so far
         self.watch_lists: list[Array] = []  # the features of the largest w after each batch
 
@@ -141,6 +141,7 @@ class _Run:
             new_pairs = [pairs_of(self.sample, self.found, part, engine.target) for part in cut]
             engine.expect(new_pairs)
         self.pairs += new_pairs
+        self.together = Pairs.concat(self.pairs)
 
     # --- sums, and what they say ---
 
@@ -197,16 +198,14 @@ class _Run:
     def _null(self, w: Array, se: Array, v: Array) -> Null:
         """The weights that noise would have, from the pairs, their distances, and a few of the sampled rows."""
         assert self.tally is not None
-        query, neighbour = (np.concatenate([getattr(x, name) for x in self.pairs]) for name in ("query", "neighbour"))
-        weights = np.concatenate([pair_weights(x, self.tally, v) for x in self.pairs])
         size = self.difference.typical
         grows, per_class = self._rates(size), v if v.ndim == 1 else v.mean(axis=1)
         found = pull(self._few_rows, self.difference, 0.0 if grows is None else float(grows.mean()))
         lifted = np.zeros_like(w) if grows is None else bias(grows, per_class, found.slope) * size
+        shared = sharing(self.together, pair_weights(self.together, self.tally, v))
         # where all queries say the same, one more might have said the opposite
         se = np.where((se == 0) & (w > 0), 2.0 * w / (len(self.found.row) + 1), se)
-        spread = scale(se, sharing(query, neighbour, weights), found.single, lifted)
-        return Null.of(w, lifted, spread, self.alone_p)
+        return Null.of(w, lifted, scale(se, shared, found.single, lifted), self.alone_p)
 
     def _rates(self, size: float) -> Array | None:
         """How fast the neighbours of either kind grow in number, with d² in units of size².
@@ -281,7 +280,9 @@ class _Run:
         how = self.difference, self.measure.collisions(self.settings.kappa)
         ask = partial(self.engine.joint, *how), partial(self.engine.joint_floor, *how)
         assert self.tally is not None
-        return self.measure(Evidence(self.engine.n_features, self.tally, self.pairs, self.watch_lists, *ask), pool)
+        return self.measure(
+            Evidence(self.engine.n_features, self.tally, self.pairs, self.together, self.watch_lists, *ask), pool
+        )
 
 
 def selected_by(

@@ -1,9 +1,21 @@
-"""The type of all arrays."""
+"""The type of all arrays, and numbers in the place of ids."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+FEW_OF = 16  # ids are sorted where there are so many times as many rows, and ticked off where there are fewer
+
+
+def numbered(ids: Array) -> tuple[Array, Array]:
+    """The ids that there are, by rising number, and the place of each of the given ones among them."""
+    n = int(ids.max(initial=-1)) + 1
+    if n > FEW_OF * len(ids):
+        return np.unique(ids, return_inverse=True)
+    there = np.zeros(n, bool)
+    there[ids] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[ids]

@@ -19,20 +19,20 @@ A feature of noise does not have z = w/se of mean 0 and spread 1, for two reason
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from belief.method.arrays import Array
+from belief.method.arrays import Array, numbered
 from belief.method.difference import Difference
 from belief.method.partials import Pairs, Tally
 
 TRUST = 0.05  # the part of the bias that may be wrong; 0.04 was seen where noise had a raw z of 26
 ROWS = (24, 128)  # the fewest and the most rows `pull` looks at
 CELLS = 50_000_000  # and how many Δ, so that wide data pay a second or two
-FEW_OF = 16  # ids are renumbered where there are so many times as many rows
-CHUNK = 2048  # features at a time: the sums of 128 rows then take 8 MB
+CHUNK = 2048  # features at a time
+PAIRS = 2**17  # pairs of levels at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True)
@@ -61,41 +61,19 @@ def pair_weights(pairs: Pairs, tally: Tally, v: Array) -> Array:
     return pairs.weight * each[pairs.kind] + (1.0 - pairs.weight) * each[pairs.kind + 1]
 
 
-def sharing(queries: Array, neighbours: Array, weights: Array) -> Sharing:
-    """How far the pairs share rows; `queries` and `neighbours` are row ids, and w = Σ weights·Δ.
-
-    A query has each neighbour once, so a pair comes twice only if the neighbour is a query too: few need sorting.
-    """
+def sharing(pairs: Pairs, weights: Array) -> Sharing:
+    """How far the pairs share rows; w = Σ weights·Δ."""
     alone = float(np.square(weights).sum())
     if not alone > 0:
         return Sharing(1.0, 1.0, 1.0)
-    code, n = _coded(np.concatenate([queries, neighbours]))
+    ids, code = numbered(np.concatenate([pairs.query, pairs.neighbour]))
     query, neighbour = code.reshape(2, -1)
-    starts = np.flatnonzero(np.r_[True, query[1:] != query[:-1]])  # the pairs of a query lie together
-    of_query, by_row = np.add.reduceat(weights, starts), np.bincount(neighbour, weights, n)
-    asked = np.zeros(n, bool)
-    asked[query[starts]] = True
-    np.add.at(by_row, query[starts], of_query)
-    mutual = asked[neighbour]
-    query, neighbour, twice = query[mutual], neighbour[mutual], weights[mutual]
-    pair = np.minimum(query, neighbour) * np.int64(n) + np.maximum(query, neighbour)
-    pairs = alone - float(np.square(twice).sum()) + _energy(np.unique(pair, return_inverse=True)[1], twice)
+    of_query, by_row = np.add.reduceat(weights, pairs.starts), np.bincount(neighbour, weights, len(ids))
+    by_row[query[pairs.starts]] += of_query
+    first, other = pairs.mutual
+    both = alone + 2.0 * float(weights[first] @ weights[other])  # Σ(a + b)², b being 0 of most pairs
     rows, by_query = (float(np.square(x).sum()) for x in (by_row, of_query))
-    return Sharing(rows / alone, pairs / alone, by_query / alone)
-
-
-def _coded(ids: Array) -> tuple[Array, int]:
-    """Row ids as numbers below n: themselves, unless few rows of very many are meant."""
-    n = int(ids.max()) + 1
-    if n <= FEW_OF * len(ids):
-        return ids, n
-    unique, code = np.unique(ids, return_inverse=True)
-    return code, len(unique)
-
-
-def _energy(code: Array, weights: Array) -> float:
-    """Sum of the squares of the sums of weights by code."""
-    return float(np.square(np.bincount(code, weights)).sum())
+    return Sharing(rows / alone, both / alone, by_query / alone)
 
 
 def rates(distances: Array, classes: Array) -> Array:
@@ -150,43 +128,71 @@ def pull(values: Callable[[Array], Array], d: Difference, rate: float) -> Pull:
 
     Differences are in units of the typical one, and `rate` in those of its square.
     """
-    parts = []
+    found = np.zeros((2, d.n_features))
     for a in range(0, d.n_features, CHUNK):
-        cut = slice(a, min(a + CHUNK, d.n_features))
-        X = values(np.arange(cut.start, cut.stop))
-        sums = _tilted_sums(X, d.unit[cut] * d.typical, d.discrete[cut], 1.0 / d.typical, rate)
-        parts.append(_moments(sums))
-    return Pull(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        features = np.arange(a, min(a + CHUNK, d.n_features))
+        level, count = _levels(values(features))
+        n_levels = (count > 0).sum(axis=1)
+        order = np.argsort(n_levels, kind="stable")  # those with as many levels together
+        for part in _alike(n_levels[order]):
+            mine, n = order[part], n_levels[order[part]].max()
+            gap = _gaps(level[mine, :n], d.unit[a + mine] * d.typical, d.discrete[a + mine], 1.0 / d.typical)
+            found[:, a + mine] = _moments(_tilted_sums(gap, count[mine, :n], rate), count[mine, :n])
+    return Pull(*found)
 
 
-def _tilted_sums(values: Array, units: Array, nominal: Array, one: float, rate: float) -> Array:
-    """Sums of 1, Δ, Δ², Δ³ from each row to the others, a pair counted e^(-rate·Δ²) times: (4, n, F).
+def _levels(values: Array) -> tuple[Array, Array]:
+    """The values of each feature, and in how many rows each is, (F, n) both: missing ones are left out, the rest is 0.
 
-    `one` is the Δ of two different categories. Each pair is looked at once, for both its rows.
+    Rows of the same value are alike, so where a feature has few values there is little to do.
     """
-    sums = np.zeros((4, *values.shape))
-    any_nominal, any_missing = bool(nominal.any()), bool(np.isnan(values).any())
-    for a in range(len(values) - 1):
-        apart = values[a + 1 :] - values[a]
-        gap = np.abs(apart) / units
-        if any_nominal:
-            gap = np.where(nominal, one * (apart != 0.0) + 0.0 * apart, gap)
-        term = np.exp(-rate * gap * gap)
-        if any_missing:
-            gap, term = np.nan_to_num(gap), np.where(np.isnan(gap), 0.0, term)
-        for power in sums:
-            power[a] += term.sum(axis=0)
-            power[a + 1 :] += term
-            term *= gap
+    ordered = np.sort(values.T, axis=1)
+    there = ~np.isnan(ordered)
+    new = there.copy()
+    new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    place = np.cumsum(new, axis=1) - 1 + np.arange(len(ordered))[:, None] * ordered.shape[1]
+    level, count = np.zeros(ordered.size), np.bincount(place[there], minlength=ordered.size)
+    level[place[new]] = ordered[new]
+    return level.reshape(ordered.shape), count.reshape(ordered.shape).astype(float)
+
+
+def _alike(n_levels: Array) -> Iterator[slice]:
+    """Cut features with rising numbers of levels, so that the pairs of levels of a part stay in the cache."""
+    a = 0
+    while a < len(n_levels):
+        room = np.arange(1, len(n_levels) - a + 1) * n_levels[a:] ** 2
+        b = a + max(1, int(np.searchsorted(room, PAIRS, side="right")))
+        yield slice(a, b)
+        a = b
+
+
+def _gaps(level: Array, units: Array, nominal: Array, one: float) -> Array:
+    """Δ between the levels of each feature, (F, n, n); `one` is that of two different categories."""
+    level = (level - level[:, :1]) / units[:, None]
+    gap = level[:, :, None] - level[:, None, :]
+    np.abs(gap, out=gap)
+    gap[nominal] = one * ~np.eye(level.shape[1], dtype=bool)
+    return gap
+
+
+def _tilted_sums(gap: Array, count: Array, rate: float) -> Array:
+    """Sums of 1, Δ, Δ², Δ³ from a row of each level to the others, a pair counted e^(-rate·Δ²) times: (4, F, n)."""
+    term, diagonal = np.exp(gap * gap * -rate), np.arange(gap.shape[1])
+    term[:, diagonal, diagonal] = 0.0
+    sums, rows = np.empty((4, *count.shape)), count[:, :, None]
+    for power in sums:
+        power[:] = (term @ rows)[:, :, 0]
+        term *= gap
+    sums[0] += np.maximum(count - 1.0, 0.0)  # the others of the same level, at distance 0
     return sums
 
 
-def _moments(sums: Array) -> tuple[Array, Array]:
+def _moments(sums: Array, count: Array) -> tuple[Array, Array]:
     """Slope and single of a `Pull`: cov(Δ, Δ²), and var h over the mean variance of Δ from one row."""
-    total = sums.sum(axis=1)
+    total = (count * sums).sum(axis=2)
     mean, square, cube = (ratio(power, total[0]) for power in total[1:])
-    by_row = ratio((ratio(sums[1], sums[0]) ** 2 * sums[0]).sum(axis=0), total[0])
-    others = np.maximum((sums[0] > 0).sum(axis=0) - 1.0, 2.0)
+    by_row = ratio((ratio(sums[1], sums[0]) ** 2 * sums[0] * count).sum(axis=1), total[0])
+    others = np.maximum((count * (sums[0] > 0)).sum(axis=1) - 1.0, 2.0)
     within = (square - by_row) * others / (others - 1.0)
     return cube - mean * square, np.clip(ratio(square - mean**2 - within, within), 0.0, 1.0)
 

@@ -8,13 +8,14 @@ may come in any number and order, from threads, partitions or files:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from belief.method.arrays import Array
+from belief.method.arrays import Array, numbered
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,35 @@ class Pairs:
         return replace(
             self, query=self.query[which], neighbour=self.neighbour[which], kind=self.kind[which], weight=weight
         )
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """The pairs of all parts, which are filed alike."""
+        query, neighbour, kind = (
+            np.concatenate([getattr(x, f) for x in parts]) for f in ("query", "neighbour", "kind")
+        )
+        weights = [x.weight for x in parts if x.weight is not None]
+        weight = np.concatenate(weights) if weights else None
+        return replace(parts[0], query=query, neighbour=neighbour, kind=kind, weight=weight)
+
+    @cached_property
+    def mutual(self) -> tuple[Array, Array]:
+        """Which pairs are there the other way round too: of two such the first, by rising number, and the other.
+
+        A query has each neighbour once, so none is there more often; and only a neighbour that is a query can be.
+        """
+        ids, place = numbered(np.concatenate([self.query, self.neighbour]))
+        query, neighbour = place.reshape(2, -1)
+        asked = np.zeros(len(ids), bool)
+        asked[query] = True
+        may = np.flatnonzero(asked[neighbour])
+        here, back = (x[may] * len(ids) + y[may] for x, y in ((query, neighbour), (neighbour, query)))
+        known, at = numbered(np.concatenate([here, back]))
+        number = np.full(len(known), -1)  # of the pair that is this way round
+        number[at[: len(may)]] = may
+        other = number[at[len(may) :]]
+        first = other > may
+        return may[first], other[first]
 
     def counts(self) -> Array:
         """How many pairs there are of each kind."""

@@ -26,14 +26,14 @@ from typing import Self
 
 import numpy as np
 
-from belief.method.arrays import Array
+from belief.method.arrays import Array, numbered
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Tally
 from belief.method.relevance import mean
 from belief.method.sampling import Sample
 
 MOST = 64  # features among which partners are looked for
-ENOUGH, QUERIES = 4096, 256  # queries that are looked at, and at a time
+ENOUGH, CELLS = 4096, 2**16  # queries that are looked at, and differences at a time
 HALF = 0.5  # the share of its weight a feature must lose without its partner,
 ERRORS = 2.0  # even if what it loses is so many standard errors less
 LEVEL = 0.001  # the chance of naming any pair that is none
@@ -61,11 +61,13 @@ class Together:
         labels : array of int of shape (queries,)
             The class of each query.
         """
-        each = _covariance(D, present)
-        hit = each[np.arange(len(D)), labels]
-        miss = (each.sum(axis=1) - hit) / (D.shape[1] - 1)
-        own = (labels == np.arange(D.shape[1])[:, None]).astype(float)
-        hits, misses, squares = (np.einsum("cq,qij->cij", own, part) for part in (hit, miss, (hit - miss) ** 2))
+        q, classes, k, n = D.shape
+        apart = _apart(D, present)
+        hit = _products(apart[np.arange(q), labels])
+        miss = (_products(apart.reshape(q, classes * k, n)) - hit) / (classes - 1)
+        own = (labels == np.arange(classes)[:, None]).astype(float)
+        parts = (hit, miss, (hit - miss) ** 2)
+        hits, misses, squares = ((own @ x.reshape(q, n * n)).reshape(classes, n, n) for x in parts)
         return cls(hits, misses, squares, own.sum(axis=1))
 
     def merge(self, other: Self) -> Self:
@@ -74,13 +76,19 @@ class Together:
         )
 
 
-def _covariance(D: Array, present: Array) -> Array:
-    """Covariance of the differences among the neighbours of one query and class."""
+def _apart(D: Array, present: Array) -> Array:
+    """The differences of the neighbours of one query and class, about their mean: their products are covariances."""
     there = present[..., None]
     count = np.maximum(there.sum(axis=2, keepdims=True), 2)
-    apart = np.where(there, D - np.where(there, D, 0.0).sum(axis=2, keepdims=True) / count, 0.0)
-    covariance: Array = np.swapaxes(apart, 2, 3) @ apart / (count - 1)
-    return covariance
+    D = D if present.all() else np.where(there, D, 0.0)
+    apart = (D - D.sum(axis=2, keepdims=True) / count) / np.sqrt(count - 1)
+    return apart if present.all() else np.where(there, apart, 0.0)
+
+
+def _products(x: Array) -> Array:
+    """The products of the features of each query, over its neighbours."""
+    products: Array = np.swapaxes(x, 1, 2) @ x
+    return products
 
 
 def z_scores(sums: Together, v: Array) -> Array:
@@ -162,25 +170,30 @@ def partners_of(
     v : what each class counts in w
     """
     features, v = features[:MOST], v if v.ndim == 1 else v.mean(axis=1)
-    ids = np.unique(np.concatenate([sample.row, found.row[found.row >= 0]]))
+    known = np.where(found.row >= 0, found.row, sample.row[0])  # any row in the place of none
+    ids, at = numbered(np.concatenate([sample.row, known.ravel()]))
+    place, places = at[: len(sample.row)], at[len(sample.row) :].reshape(known.shape)
     X = values(ids, features)
     size = difference.typical  # in units of which differences are neither too large to square nor too small
     unit, discrete = difference.unit[features] * size, difference.discrete[features]
 
     def apart(a: Array, b: Array) -> Array:
         """Δ, and what is to be expected of it where a value is missing."""
-        d = np.where(discrete, (a != b) / size, np.abs(a - b) / unit)
-        return np.where(np.isnan(a) | np.isnan(b), near, d)
+        d = a - b
+        np.abs(d, out=d)
+        d /= unit
+        if discrete.any():
+            d[..., discrete] = (d[..., discrete] != 0.0) / size + 0.0 * d[..., discrete]
+        return np.where(np.isnan(d), near, d) if difference.missing else d
 
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
     near = (v @ (misses + hits))[features] / (2 * size)
-    place = np.searchsorted(ids, sample.row)
     anyhow = apart(X[place[1:]], X[place[:-1]]).mean(axis=0)
     sums = None
-    for a in range(0, len(sample.row), QUERIES):
-        rows = found.row[a : a + QUERIES]
-        D = apart(X[place[a : a + QUERIES], None, None], X[np.searchsorted(ids, np.maximum(rows, 0))])
-        more = Together.of(D, rows >= 0, sample.target[a : a + QUERIES])
+    step = max(1, CELLS // (found.row[0].size * len(features)))
+    for a in range(0, len(sample.row), step):
+        D = apart(X[place[a : a + step], None, None], X[places[a : a + step]])
+        more = Together.of(D, found.row[a : a + step] >= 0, sample.target[a : a + step])
         sums = more if sums is None else sums.merge(more)
     assert sums is not None
     best, share = partners(falls(sums, v, near, anyhow), z_scores(sums, v), w[features] / size)

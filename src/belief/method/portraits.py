@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 
 from belief.method.arrays import Array
-from belief.method.ranks import Ranks
 from belief.method.sampling import Sample
 from belief.method.summary import Summary
 from belief.method.targets import CLASSIFICATION, Target
@@ -78,11 +77,12 @@ def portraits_of(
         return []
     group, chosen = groups_of(sample.target, target)
     X, missing = values(sample.row, features), summary.missing / max(summary.m, 1)
-    draw = {True: _of_names, False: _of_numbers}
-    return [
-        draw[bool(discrete[j])](int(j), float(missing[j]), x, group, chosen)
-        for j, x in zip(features.tolist(), X.T, strict=True)
-    ]
+    there = ~np.isnan(X)
+    whole = ~discrete[features] & there.all(axis=0)
+    drawn = dict(zip(np.flatnonzero(whole).tolist(), _whole_columns(X[:, whole], group, chosen), strict=True))
+    for t in np.flatnonzero(~whole).tolist():
+        drawn[t] = (_of_names if discrete[features[t]] else _of_numbers)(X[:, t], group, chosen)
+    return [Portrait(j, bool(discrete[j]), float(missing[j]), *drawn[t]) for t, j in enumerate(features.tolist())]
 
 
 def groups_of(targets: Array, target: Target) -> tuple[Array, list[int]]:
@@ -93,25 +93,46 @@ def groups_of(targets: Array, target: Target) -> tuple[Array, list[int]]:
     return np.minimum((PARTS * np.asarray(targets)).astype(np.int64), PARTS - 1), list(range(PARTS))
 
 
-def _of_numbers(j: int, missing: float, x: Array, group: Array, chosen: list[int]) -> Portrait:
-    rank, there = mean_ranks(x), ~np.isnan(x)
-    held = [g for g in chosen if (there & (group == g)).any()]
-    quantiles = [np.quantile(x[there & (group == g)], SHARES).tolist() for g in held]
-    ranks = [float(rank[there & (group == g)].mean()) for g in held]
-    return Portrait(j, False, missing, held, quantiles, ranks, [], [])
+Drawn = tuple[list[int], list[list[float]], list[float], list[str], list[list[float]]]  # from `groups` on
 
 
-def _of_names(j: int, missing: float, x: Array, group: Array, chosen: list[int]) -> Portrait:
+def _whole_columns(X: Array, group: Array, chosen: list[int]) -> list[Drawn]:
+    """Columns of numbers without a missing value, all at once."""
+    held, n = [g for g in chosen if (group == g).any()], X.shape[1]
+    if not held or not n:
+        return [([], [], [], [], [])] * n
+    rank = mean_ranks(X)
+    quantiles = np.array([np.quantile(X[group == g], SHARES, axis=0) for g in held])  # (groups, SHARES, columns)
+    ranks = np.array([rank[group == g].mean(axis=0) for g in held])
+    return [(list(held), quantiles[:, :, t].tolist(), ranks[:, t].tolist(), [], []) for t in range(n)]
+
+
+def _of_numbers(x: Array, group: Array, chosen: list[int]) -> Drawn:
+    """A column of numbers, of the rows that have one."""
+    there = ~np.isnan(x)
+    return _whole_columns(x[there, None], group[there], chosen)[0]
+
+
+def _of_names(x: Array, group: Array, chosen: list[int]) -> Drawn:
     there = ~np.isnan(x)
     level, count = np.unique(x[there], return_counts=True)
     top = level[np.argsort(-count, kind="stable")[:LEVELS]]
     held = [g for g in chosen if (there & (group == g)).any()]
-    shares = [[float((x[there & (group == g)] == v).mean()) for v in top] for g in held]
-    return Portrait(j, True, missing, held, [], [], [f"{v:.17g}" for v in top.tolist()], shares)
+    equal = x[:, None] == top
+    shares = [equal[there & (group == g)].mean(axis=0).tolist() for g in held]
+    return held, [], [], [f"{v:.17g}" for v in top.tolist()], shares
 
 
-def mean_ranks(x: Array) -> Array:
-    """The rank of each value from 0 to 1, the mean of those that are equal; missing ones take no part."""
-    there, out = ~np.isnan(x), np.full(len(x), np.nan)
-    out[there] = Ranks.of(lambda: [x[there]]).t(x[there])
+def mean_ranks(X: Array) -> Array:
+    """The rank of each value in its column from 0 to 1, the mean of those that are equal; missing ones have none."""
+    order = np.argsort(X, axis=0)  # missing values come last
+    ordered = np.take_along_axis(X, order, axis=0)
+    place = np.broadcast_to(np.arange(len(X)).reshape(-1, *(1 for _ in X.shape[1:])), X.shape)
+    new, last = np.ones((2, *X.shape), bool)
+    new[1:] = last[:-1] = ordered[1:] != ordered[:-1]
+    first = np.maximum.accumulate(np.where(new, place, 0), axis=0)
+    end = np.minimum.accumulate(np.where(last, place, len(X))[::-1], axis=0)[::-1]
+    most = np.maximum((X == X).sum(axis=0) - 1, 1)
+    out = np.empty(X.shape)
+    np.put_along_axis(out, order, np.where(ordered == ordered, (first + end) / 2.0 / most, np.nan), axis=0)
     return out

@@ -6,6 +6,7 @@ that no number depends on how many threads there are. The search, the one long p
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from belief.data.source import Source
+from belief.data.source import Located, Source
 from belief.engines.block import threads
+from belief.engines.block.rates import Rates, parts_of
 from belief.engines.block.threads import TILE, ThreadedEngine, Threads, spans
 from belief.engines.resources import Resources
 from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, reaches
@@ -27,7 +29,7 @@ from belief.method.copies import column_keys
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
-from belief.method.redundancy.collisions import Collisions, Watch, joint_floor, joint_sums
+from belief.method.redundancy.collisions import Collisions, Rated, Watch, joint_floor, joint_sums, sums_of
 from belief.method.relevance import scale_spread
 from belief.method.sampling import Sample
 from belief.method.summary import MOST_GROUPS, Levels, Summary
@@ -36,6 +38,7 @@ CHUNK = 128  # features a kernel works on at a time where it passes over many ro
 TALLIED = 256  # and where it goes from row to row: long enough that getting there costs little
 FLOOR_PAIRS = 2048  # pairs whose float32 products are added up at a time
 GROUP_ROWS = 64  # for each group: of so many rows the sums of groups are added up before they are merged, which costs
+HELD = 8  # collision rates that may be asked for again take this part of the working memory at the most
 FEW_LEVELS = 64  # levels counted in a small table; a feature with more is sorted
 
 
@@ -65,6 +68,7 @@ class DenseEngine(ThreadedEngine):
     ) -> None:  # fmt: skip
         super().__init__(source.n_features, targets, discrete, resources, pool, counted)
         self.source = source
+        self._held: list[Rates] = []  # of pairs that have been asked for
 
     @cached_property
     def kernels(self) -> ModuleType:
@@ -189,25 +193,62 @@ class DenseEngine(ThreadedEngine):
         return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        every = np.union1d(watched, columns)
-        w, j = np.searchsorted(every, watched), np.searchsorted(every, columns)
-        reach = reaches(difference, rates.kappa, every)
-        height = int(np.clip(2**21 // (16 * len(every)), 64, 1024))  # R and B in the cache
+        held, every = self._rates(pairs, difference, rates.kappa), np.union1d(watched, columns)
+        if self._hold(held, held.lacking(every)):
 
-        def task(part: slice) -> Joint:
-            R, B = np.empty((height, len(every))), np.empty((height if rates.by == "hit" else 0, len(every)))
-            P = np.empty((height if difference.missing else 0, len(every)))
-            found: list[Joint] = []
-            for a, b in spans(part.stop - part.start, height) or [(0, 0)]:
-                cut, n = slice(part.start + a, part.start + b), b - a
-                Q, N = self.source.columns(pairs.query[cut], every), self.source.columns(pairs.neighbour[cut], every)
-                self.kernels.collisions(*Q, *N, reach, R, B, P)
-                found = [reduce(Joint.merge, [*found, joint_sums(rates, R[:n], B[:n], P[:n], w, j)])]
-            return found[0]
+            def task(part: tuple[int, slice]) -> Joint:
+                return joint_sums(rates, held.of(watched, *part), held.of(columns, *part))
 
-        step = max(height, -(-len(pairs) // 16))
-        parts = self.map(task, [slice(a, b) for a, b in spans(len(pairs), step) or [(0, 0)]])
-        return reduce(Joint.merge, parts)
+        else:
+            at, reach = np.searchsorted(every, watched), reaches(difference, rates.kappa, every)
+            to = np.searchsorted(every, columns)
+
+            def task(part: tuple[int, slice]) -> Joint:
+                return reduce(Joint.merge, (anew(cut) for cut in _pieces(part[1], len(every))))
+
+        def anew(cut: slice) -> Joint:
+            Q, N = self.source.columns(pairs.query[cut], every), self.source.columns(pairs.neighbour[cut], every)
+            R, P = self._collisions(Q, N, reach, difference.missing)
+            return joint_sums(rates, Rated.of(R[:, at], P[:, at]), Rated.of(R[:, to], P[:, to]))
+
+        return reduce(Joint.merge, self.map(task, list(enumerate(parts_of(len(pairs))))))
+
+    def _rates(self, pairs: Pairs, difference: Difference, kappa: float) -> Rates:
+        """The rates of these pairs that are held, none to begin with; those of pairs that are gone are forgotten."""
+        self._held = [x for x in self._held if not x.gone]
+        known = [x for x in self._held if x.are(pairs, difference, kappa)]
+        if not known:
+            known = [Rates(pairs, difference, kappa)]
+            self._held += known
+        return known[0]
+
+    def _hold(self, held: Rates, features: Array) -> bool:
+        """Hold the rates of these features too, if there is room for them."""
+        used = sum(x.nbytes for x in self._held)
+        if used + 8 * math.prod(held.shape_of(features)) > self.working_memory // HELD:
+            return False
+        if not len(features):
+            return True
+        X, at, a = self.source.columns(held.rows, features)
+        (out, sums), reach = held.add(features), reaches(held.difference, held.kappa, features)
+
+        def task(part: tuple[int, slice]) -> None:
+            for cut in _pieces(part[1], len(features)):
+                Q, N = (X, at[held.query[cut]], a), (X, at[held.neighbour[cut]], a)
+                found = self._collisions(Q, N, reach, held.difference.missing)
+                sums[part[0]] += sums_of(found[0])
+                for x, values in zip(out, found, strict=False):
+                    x[:, cut] = values.T
+
+        deque(self.map(task, list(enumerate(parts_of(len(held.query))))), maxlen=0)
+        return True
+
+    def _collisions(self, Q: Located, N: Located, reach: Reach, missing: bool) -> tuple[Array, Array]:
+        """The rates of some pairs, and presence where values are missing."""
+        n, width = len(Q[1]), len(reach.reach)
+        R, P = np.empty((n, width)), np.empty((n if missing else 0, width))
+        self.kernels.collisions(*Q, *N, reach, R, R[:0], P)
+        return R, P
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
@@ -241,6 +282,12 @@ class DenseEngine(ThreadedEngine):
         self.kernels.half_hits(*Q, *N, reach, H, gap)
 
 
+def _pieces(part: slice, n_features: int) -> list[slice]:
+    """A part of pairs in pieces whose rates stay in the cache; one piece of none."""
+    height = int(np.clip(2**16 // max(n_features, 1), 64, 1024))
+    return [slice(part.start + a, part.start + b) for a, b in spans(part.stop - part.start, height) or [(0, 0)]]
+
+
 def _runs(ids: Array) -> tuple[Array, Array]:
     """The ids without repetitions in a row, and which of them each was."""
     new = np.r_[True, ids[1:] != ids[:-1]]
@@ -257,16 +304,20 @@ def _levels(kernels: ModuleType, X: Array, at: Array, features: Array, group: Ar
         kernels.levels(X, at, group, value, count, found)
     used = np.arange(FEW_LEVELS) < found[:, None]
     parts = [_table(np.broadcast_to(features[:, None], used.shape)[used], value[used], count[used], n)]
-    parts += [_sorted_levels(X[:, at[t]], features[t], group, n) for t in np.flatnonzero(found < 0)]
-    return Levels.concat(parts)
+    many = found < 0
+    return Levels.concat([*parts, _sorted_levels(X[:, at[many]], features[many], group, n)])
 
 
-def _sorted_levels(x: Array, feature: int, group: Array, n: int) -> Levels:
-    """The levels of one column."""
-    there, lines = ~np.isnan(x), max(n, 1)
-    values, which = np.unique(x[there], return_inverse=True)
-    count = np.bincount(which * lines + group[there], minlength=len(values) * lines).reshape(len(values), lines)
-    return _table(np.full(len(values), feature), values.astype(float), count, n)
+def _sorted_levels(X: Array, features: Array, group: Array, n: int) -> Levels:
+    """The levels of some columns, one column after the other."""
+    order, lines = np.argsort(X.T, axis=1), max(n, 1)
+    values = np.take_along_axis(X.T, order, axis=1)
+    there = ~np.isnan(values)  # missing ones come last
+    new = there.copy()
+    new[:, 1:] &= values[:, 1:] != values[:, :-1]
+    level = (np.cumsum(new) - 1).reshape(new.shape)[there]
+    count = np.bincount(level * lines + group[order[there]], minlength=int(new.sum()) * lines).reshape(-1, lines)
+    return _table(np.repeat(features, new.sum(axis=1)), values[new].astype(float), count, n)
 
 
 def _table(feature: Array, value: Array, count: Array, n: int) -> Levels:

@@ -41,10 +41,14 @@ class Threads:
         self._lock = Lock()
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
-        """Task over the arguments, the results in their order."""
-        if len(arguments) < 2:
-            return iter([task(x) for x in arguments])
+        """Task over the arguments, the results in their order; one thread is the one that asks."""
+        if len(arguments) < 2 or self._n == 1:
+            return map(task, arguments)
         return self._started().map(task, arguments)
+
+    @cached_property
+    def _n(self) -> int:
+        return self._resources.threads
 
     def submit(self, task: Callable[..., T], *arguments: Any) -> Future[T]:
         """Begin a task."""
@@ -52,7 +56,7 @@ class Threads:
 
     def _started(self) -> ThreadPoolExecutor:
         with self._lock:
-            self._pool = self._pool or ThreadPoolExecutor(self._resources.threads, initializer=one_thread_here)
+            self._pool = self._pool or ThreadPoolExecutor(self._n, initializer=one_thread_here)
             return self._pool
 
     def shutdown(self) -> None:

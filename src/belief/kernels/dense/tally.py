@@ -26,12 +26,13 @@ def tally(
     kind : for each pair the line of `total` it is added to
     weight : empty, or for each pair the share that goes there; the rest goes to the line after it
     """
-    if len(sums.absent) or r.discrete.any() or not len(sums.spread):
+    mixed = bool(r.discrete.any())
+    if len(sums.absent) or (mixed and len(weight)) or not len(sums.spread):
         _mixed(Xq, queries, aq, Xr, rows, ar, kind, weight, r, sums)
     elif len(weight):
         _weighted(Xq, queries, aq, Xr, rows, ar, kind, weight, r, sums)
     else:
-        _plain(Xq, queries, aq, Xr, rows, ar, kind, r, sums)
+        _plain(Xq, queries, aq, Xr, rows, ar, kind, r, mixed, sums)
 
 
 @kernel()
@@ -44,8 +45,10 @@ def _run(queries: Array, p: int) -> int:
 
 
 @kernel(fastmath=FAST)
-def _plain(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, r: Reach, s: Sums) -> None:
-    n, reach, slope, rates = len(r.reach), r.reach, r.slope, s.rates
+def _plain(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, r: Reach, mixed: bool, s: Sums
+) -> None:
+    n, discrete, reach, slope, rates = len(r.reach), r.discrete, r.reach, r.slope, s.rates
     sides, of = np.empty((2, n)), np.empty(2)
     p = 0
     while p < len(kind):
@@ -63,6 +66,8 @@ def _plain(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, 
                     v = np.float64(x[j])
                     d0, d1 = abs(v - np.float64(y0[j])), abs(v - np.float64(y1[j]))
                     d2, d3 = abs(v - np.float64(y2[j])), abs(v - np.float64(y3[j]))
+                    if mixed and discrete[j]:
+                        d0, d1, d2, d3 = np.float64(d0 > 0), np.float64(d1 > 0), np.float64(d2 > 0), np.float64(d3 > 0)
                     side[j] += (d0 + d1) + (d2 + d3)
                     if len(rates):
                         near = rate(d0, slope[j], reach[j]) + rate(d1, slope[j], reach[j])
@@ -73,6 +78,7 @@ def _plain(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, 
             y = Xr[rows[p], ar : ar + n]
             for j in range(n):
                 d = abs(np.float64(x[j]) - np.float64(y[j]))
+                d = np.float64(d > 0) if mixed and discrete[j] else d
                 side[j] += d
                 if len(rates):
                     rates[j] += rate(d, slope[j], reach[j])

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from belief.method.arrays import Array
-from belief.method.partials import Joint
+from belief.method.partials import Joint, Pairs
 from belief.method.redundancy.base import Evidence
 from belief.method.redundancy.collisions import Collisions
 from belief.method.relevance import NOISE
@@ -64,6 +64,7 @@ class Agreement:
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
         self._evidence = evidence
+        self._once, self._twice = told_apart(evidence.together)
         self.place = np.full(evidence.n_features, -1, np.int32)
         self.pool = np.zeros(0, np.int64)
         self._line: dict[int, int] = {}  # feature -> its line of R
@@ -94,8 +95,9 @@ class Agreement:
     def _measured(self, lines: Array, columns: Array) -> Array:
         if not len(lines) or not len(columns):
             return np.zeros((len(lines), len(columns)))
-        watches = [(pairs, lines) for pairs in self._evidence.batches]
-        return correlation(reduce(Joint.merge, self._evidence.joint(watches, columns)))
+        watches = [(pairs, lines) for pairs in (self._once, self._twice) if len(pairs)]
+        once, *again = self._evidence.joint(watches, columns)
+        return correlation(reduce(Joint.merge, [once, *again, *again] if len(self._once) else [once, once]))
 
     def between(self, features: Array) -> Array:
         """R among some features: of those that have been measured, from what is known."""
@@ -106,6 +108,17 @@ class Agreement:
 
     def floor(self, features: Array, others: Array) -> None:
         """Nothing is cheaper than R itself, and J falls fast enough without."""
+
+
+def told_apart(pairs: Pairs) -> tuple[Pairs, Pairs]:
+    """The pairs, each once: those that are there once, and those of rows that found each other.
+
+    Two rows collide the same way round, so of the latter one is looked at and counts twice.
+    """
+    twice, spare = pairs.mutual
+    once = np.ones(len(pairs), bool)
+    once[twice] = once[spare] = False
+    return pairs.take(once), pairs.take(twice)
 
 
 def correlation(sums: Joint) -> Array:

@@ -17,11 +17,12 @@ from belief.method.redundancy.collisions import Collisions, Watch
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a measure is made from: the sums so far, the pairs of each batch, and how to ask for joint sums."""
+    """What a measure is made from: the sums so far, the pairs, and how to ask for joint sums."""
 
     n_features: int
     tally: Tally
     batches: Sequence[Pairs]
+    together: Pairs  # those of all batches
     watch_lists: Sequence[Array]  # the features with the largest w after each batch
     joint: Callable[[Sequence[Watch], Array], list[Joint]]
     joint_floor: Callable[[Sequence[Watch], Array], list[Array]]  # lower bounds of the same

@@ -6,6 +6,7 @@ Two rows collide in a feature where their values are near: cr is how near, b whe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -41,40 +42,40 @@ def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
     return np.where(plain, farthest, 0.0), slope
 
 
-def joint_sums(rates: Collisions, R: Array, B: Array, P: Array, i: Array, j: Array) -> Joint:
-    """The joint sums of features i with features j over some pairs.
+class Rated(NamedTuple):
+    """Of some pairs (lines) and features (columns): cr, presence where values are missing, and Σcr and Σcr²."""
 
-    Parameters
-    ----------
-    R, B, P : (pairs, features)
-        cr, b and presence; without B by "rate", and without P where no value is missing.
-    i, j : the columns that are lines of the result, and those that are its columns
-    """
-    R_i, R_j = R[:, i], pick(R, j)
-    by_hit = rates.by == "hit"
-    joint = (R_i.T @ pick(B, j) + B[:, i].T @ R_j) / 2 if by_hit else R_i.T @ R_j
-    nothing = np.zeros((2, 0, 0))
-    if not len(P):
-        pairs = np.full(joint.shape, float(len(R)))
-        lines = nothing if by_hit else np.stack([R_i.sum(axis=0), (R_i**2).sum(axis=0)])[:, :, None]
-        columns = nothing if by_hit else np.stack([R_j.sum(axis=0), (R_j**2).sum(axis=0)])[:, None, :]
-        return Joint(joint, pairs, lines, columns)
-    P_i, P_j = P[:, i], pick(P, j)
-    lines = nothing if by_hit else np.stack([R_i.T @ P_j, (R_i**2).T @ P_j])
-    columns = nothing if by_hit else np.stack([P_i.T @ R_j, P_i.T @ R_j**2])
-    return Joint(joint, P_i.T @ P_j, lines, columns)
+    R: Array
+    P: Array
+    sums: Array  # (2, features)
+
+    @classmethod
+    def of(cls, R: Array, P: Array) -> Self:
+        return cls(R, P, sums_of(R))
+
+
+def sums_of(R: Array) -> Array:
+    """Σcr and Σcr² of each feature."""
+    return np.stack([R.sum(axis=0), np.einsum("pf,pf->f", R, R)])
+
+
+def joint_sums(rates: Collisions, i: Rated, j: Rated) -> Joint:
+    """The joint sums of features i, the lines of the result, with features j, its columns, over the same pairs."""
+    missing = i.P.size > 0
+    if rates.by == "hit":
+        B_i, B_j = ((x.R > 0.0).astype(float) for x in (i, j))  # b
+        joint, lines, columns = (i.R.T @ B_j + B_i.T @ j.R) / 2, *np.zeros((2, 2, 0, 0))
+    elif missing:
+        joint = i.R.T @ j.R
+        lines, columns = np.stack([i.R.T @ j.P, (i.R**2).T @ j.P]), np.stack([i.P.T @ j.R, i.P.T @ j.R**2])
+    else:
+        joint, lines, columns = i.R.T @ j.R, i.sums[:, :, None], j.sums[:, None, :]
+    return Joint(joint, i.P.T @ j.P if missing else np.full(joint.shape, float(len(i.R))), lines, columns)
 
 
 def no_joint(rates: Collisions, n_lines: int, n_columns: int) -> Joint:
     """The joint sums over no pairs."""
-    nothing = np.zeros((0, n_lines + n_columns))
-    lines, columns = np.arange(n_lines), n_lines + np.arange(n_columns)
-    return joint_sums(rates, nothing, nothing, np.zeros((0, 0)), lines, columns)
-
-
-def pick(X: Array, columns: Array) -> Array:
-    """Some columns, and where that is all of them in order, the array itself."""
-    return X if len(columns) == X.shape[1] and np.all(columns[1:] > columns[:-1]) else X[:, columns]
+    return joint_sums(rates, *(Rated.of(np.zeros((0, n)), np.zeros((0, n))) for n in (n_lines, n_columns)))
 
 
 def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, cross: Array) -> Joint:
