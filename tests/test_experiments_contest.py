@@ -434,6 +434,7 @@ TOLD = [  # what docs/choosing.md says, what of, and of whom
     ("lung: {} and {} |", "lung", [F, B]),
     ("Madelon: TuRF {}, ReliefF {}, BELIEF without redundancy {}, BELIEF {};", "Madelon", [TURF, RELIEFF, NONE, B]),
     ("in a table like it they find {}, {} and {} |", "Madelon, any of 20", [RELIEFF, NONE, B]),
+    ("It shows {} of the groups, mRMR {} and SVM-RFE {}:", "ECBDL14-like", [B, MRMR, RFE]),
     ("RELATHE: {}; random forest {}, BELIEF {}, F test {} |", "RELATHE", [MRMR, FOREST, B, F]),
     ("gradient boosting on ten: {}; random forest {}, F test {}, mRMR {} |", (10, 2), [B, FOREST, F, MRMR]),
     ("5-NN on fifty: {}; BELIEF {}, F test {}, SVM-RFE {} |", (50, 1), [NONE, B, F, RFE]),
@@ -485,8 +486,8 @@ def test_the_table_of_what_was_tried_is_that_of_the_answers(it):
 def test_nothing_that_is_kept_aside_was_tried(it):
     tried, tasks = it["tried"], it["contest_tasks"]
     names = {key.split(" | ")[0] for key in it["common"].Answers(tried.ANSWERS, tried.configuration()).answers}
-    aside = {*tasks.kept_aside(it["steps"].DATA), *tasks.kept_aside(tasks.KIND)}
-    assert names == {*it["steps"].DATA, *tasks.KIND} - aside
+    aside = {name for source in (*tasks.SOURCES.values(), tasks.KIND) for name in tasks.kept_aside(source)}
+    assert names == {*tasks.PUBLIC, *tasks.KIND} - aside
 
 
 def test_what_is_changed_in_the_method_is_changed_for_one_variant_alone(it):
