@@ -11,6 +11,15 @@ Array = npt.NDArray[Any]
 FEW_OF = 16  # ids are sorted where there are so many times as many rows, and ticked off where there are fewer
 
 
+def coded(ids: Array) -> tuple[Array, int]:
+    """The ids as numbers below n: themselves, unless they are few of very many."""
+    n = int(ids.max(initial=-1)) + 1
+    if n <= FEW_OF * len(ids):
+        return ids, n
+    known, place = np.unique(ids, return_inverse=True)
+    return place, len(known)
+
+
 def numbered(ids: Array) -> tuple[Array, Array]:
     """The ids that there are, by rising number, and the place of each of the given ones among them."""
     n = int(ids.max(initial=-1)) + 1

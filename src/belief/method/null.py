@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from belief.method.arrays import Array, numbered
+from belief.method.arrays import Array, coded
 from belief.method.difference import Difference
 from belief.method.partials import Pairs, Tally
 
@@ -66,9 +66,9 @@ def sharing(pairs: Pairs, weights: Array) -> Sharing:
     alone = float(np.square(weights).sum())
     if not alone > 0:
         return Sharing(1.0, 1.0, 1.0)
-    ids, code = numbered(np.concatenate([pairs.query, pairs.neighbour]))
-    query, neighbour = code.reshape(2, -1)
-    of_query, by_row = np.add.reduceat(weights, pairs.starts), np.bincount(neighbour, weights, len(ids))
+    ids, n = coded(np.concatenate([pairs.query, pairs.neighbour]))
+    query, neighbour = ids.reshape(2, -1)
+    of_query, by_row = np.add.reduceat(weights, pairs.starts), np.bincount(neighbour, weights, n)
     by_row[query[pairs.starts]] += of_query
     first, other = pairs.mutual
     both = alone + 2.0 * float(weights[first] @ weights[other])  # Σ(a + b)², b being 0 of most pairs

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief.method.arrays import Array, numbered
+from belief.method.arrays import Array, coded, numbered
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,12 @@ class Pairs:
 
         A query has each neighbour once, so none is there more often; and only a neighbour that is a query can be.
         """
-        ids, place = numbered(np.concatenate([self.query, self.neighbour]))
-        query, neighbour = place.reshape(2, -1)
-        asked = np.zeros(len(ids), bool)
-        asked[query] = True
+        ids, n = coded(np.concatenate([self.query, self.neighbour]))
+        query, neighbour = ids.reshape(2, -1)
+        asked = np.zeros(n, bool)
+        asked[query[self.starts]] = True
         may = np.flatnonzero(asked[neighbour])
-        here, back = (x[may] * len(ids) + y[may] for x, y in ((query, neighbour), (neighbour, query)))
+        here, back = (x[may] * np.int64(n) + y[may] for x, y in ((query, neighbour), (neighbour, query)))
         known, at = numbered(np.concatenate([here, back]))
         number = np.full(len(known), -1)  # of the pair that is this way round
         number[at[: len(may)]] = may

@@ -67,15 +67,13 @@ class Rates:
     def of(self, features: Array, number: int, part: slice) -> Rated:
         """The rates of features that are held, in a part of the pairs."""
         block, line = self._block[features], self._line[features]
-        if (block == block[0]).all() and (np.diff(line) == 1).all():  # as they lie
+        if len(features) and (block == block[0]).all() and (np.diff(line) == 1).all():  # as they lie
             values, sums = self._blocks[block[0]]
             mine = slice(int(line[0]), int(line[-1]) + 1)
             return _rated(values[:, mine, part], sums[number, :, mine])
         found = np.empty((1 + self.difference.missing, len(features), part.stop - part.start))
         of_part = np.empty((2, len(features)))
-        for t, (b, i) in enumerate(
-            zip(block.tolist(), line.tolist(), strict=True)
-        ):  # line by line: each is copied once
+        for t, (b, i) in enumerate(zip(block.tolist(), line.tolist(), strict=True)):  # each is copied once
             values, sums = self._blocks[b]
             found[:, t], of_part[:, t] = values[:, i, part], sums[number, :, i]
         return _rated(found, of_part)

@@ -18,6 +18,7 @@ from belief.method.redundancy.base import Evidence
 from belief.method.redundancy.collisions import Collisions
 from belief.method.relevance import NOISE
 
+WORTHWHILE = 0.1  # the share of pairs that must be spared, or they are not taken apart
 FIRST_LINES = 32  # features whose agreement with the whole pool is measured to begin with
 
 
@@ -113,9 +114,12 @@ class Agreement:
 def told_apart(pairs: Pairs) -> tuple[Pairs, Pairs]:
     """The pairs, each once: those that are there once, and those of rows that found each other.
 
-    Two rows collide the same way round, so of the latter one is looked at and counts twice.
+    Two rows collide the same way round, so of the latter one is looked at and counts twice; all are looked at where
+    that would save little.
     """
     twice, spare = pairs.mutual
+    if len(twice) < WORTHWHILE * len(pairs):
+        return pairs, pairs.take(twice[:0])
     once = np.ones(len(pairs), bool)
     once[twice] = once[spare] = False
     return pairs.take(once), pairs.take(twice)

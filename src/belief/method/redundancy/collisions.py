@@ -61,7 +61,7 @@ def sums_of(R: Array) -> Array:
 
 def joint_sums(rates: Collisions, i: Rated, j: Rated) -> Joint:
     """The joint sums of features i, the lines of the result, with features j, its columns, over the same pairs."""
-    missing = i.P.size > 0
+    missing = len(i.P) > 0
     if rates.by == "hit":
         B_i, B_j = ((x.R > 0.0).astype(float) for x in (i, j))  # b
         joint, lines, columns = (i.R.T @ B_j + B_i.T @ j.R) / 2, *np.zeros((2, 2, 0, 0))
