@@ -2,8 +2,9 @@
 
     BELIEF_DATA=folder python experiments/tried.py
 
-The F1 of public sets and what is found on made ones, as in experiments/contest.py, with other seeds. Every answer is
-kept in tried.json as it comes. Writes its table into docs/experiments/contest.md.
+The F1 of public sets and what is found on made ones, as in experiments/contest.py, with other seeds. What was chosen by
+that is then measured on the sets kept aside, with the contest's seeds. Every answer is kept in tried.json as it comes.
+Writes its tables into docs/experiments/contest.md.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from choices import Data
 from common import Answers, data_home, publish, table
 from contest import PAGE, Judge, sizes_of
 from contest_tasks import KIND, PUBLIC, SOURCES, found, kept_aside, planted_truth, public
+from contest_tasks import SEEDS as CONTEST_SEEDS
 from made import Array
 from steps import NO_DOUBT
 from threadpoolctl import threadpool_limits
@@ -32,6 +34,7 @@ from belief.method.redundancy.agreement import Share
 ANSWERS = Path(__file__).with_suffix(".json")
 SEEDS = (200, 201, 202)  # the contest has others
 HEAD = ["changed", "F1", "more than the defaults", "recall", "precision"]
+ASIDE = "kept aside"  # begins the names of answers of the sets that nothing was chosen by
 
 
 class Variant(NamedTuple):
@@ -72,6 +75,9 @@ VARIANTS = {
 }
 
 
+CHOSEN = ("the defaults", "every agreement counts", "what a feature says alone does not", "both, as it was")
+
+
 def selected(variant: Variant, data: Data, n: int) -> list[int]:
     """What it selects."""
     options = {"discrete_features": data.discrete, "random_state": 0, "n_jobs": 1, **variant.settings}
@@ -88,9 +94,9 @@ def f1(judge: Judge, variant: Variant) -> float:
     return round(float(np.mean(marks)), 5)
 
 
-def truth(name: str, variant: Variant) -> dict[str, float]:
+def truth(name: str, variant: Variant, seeds: tuple[int, ...] = SEEDS) -> dict[str, float]:
     """Recall and precision on a made set, the means over the seeds."""
-    every = [planted_truth(name, seed) for seed in SEEDS]
+    every = [planted_truth(name, seed) for seed in seeds]
     each = [found(data, selected(variant, data, len(data.relevant or ()))) for data in every]
     return {key: round(float(np.mean([x[key] for x in each])), 4) for key in each[0]}
 
@@ -103,12 +109,24 @@ def compute(answers: Answers) -> None:
             answers.get(f"{name} | {way}", lambda: f1(judge(name), variant))  # noqa: B023
         for name in [x for x in KIND if x not in kept_aside(KIND)]:
             answers.get(f"{name} | {way}", partial(truth, name, variant))
+    for way in CHOSEN:
+        for name in [x for source in SOURCES.values() for x in kept_aside(source)]:
+            answers.get(f"{ASIDE} | {name} | {way}", lambda: f1(judge(name), VARIANTS[way]))  # noqa: B023
+        for name in kept_aside(KIND):
+            answers.get(f"{ASIDE} | {name} | {way}", partial(truth, name, VARIANTS[way], CONTEST_SEEDS))
 
 
-def lines(answers: dict[str, Any]) -> list[list[str]]:
+def tables(answers: dict[str, Any]) -> list[str]:
+    """What was tried, and what was chosen by it on the sets kept aside."""
+    aside = {key.removeprefix(f"{ASIDE} | "): value for key, value in answers.items() if key.startswith(ASIDE)}
+    tried = {key: value for key, value in answers.items() if not key.startswith(ASIDE)}
+    return [table(HEAD, lines(some, ways)) for some, ways in ((tried, tuple(VARIANTS)), (aside, CHOSEN))]
+
+
+def lines(answers: dict[str, Any], ways: tuple[str, ...]) -> list[list[str]]:
     """A line of each way: F1, what it is above the defaults' with its standard error, recall and precision."""
     rows = []
-    for way in VARIANTS:
+    for way in ways:
         of = {key.split(" | ")[0]: value for key, value in answers.items() if key.endswith(f" | {way}")}
         marks = np.array([value for name, value in of.items() if name in PUBLIC])
         plain = np.array([answers[f"{name} | the defaults"] for name in of if name in PUBLIC])
@@ -134,7 +152,9 @@ def main(words: list[str]) -> None:
     answers = Answers(ANSWERS, configuration())
     with threadpool_limits(1):
         compute(answers)
-    publish(PAGE, "tried", f"{table(HEAD, lines(answers.answers))}\n\n{answers.origin}")
+    tried, aside = tables(answers.answers)
+    publish(PAGE, "tried", tried)
+    publish(PAGE, "chosen", f"{aside}\n\n{answers.origin}")
 
 
 if __name__ == "__main__":

@@ -479,15 +479,17 @@ def test_the_table_of_what_was_tried_is_that_of_the_answers(it):
     tried, common = it["tried"], it["common"]
     answers = common.Answers(tried.ANSWERS, tried.configuration())
     assert answers.answers, "tried.json is of another configuration: run experiments/tried.py again"
-    page = tried.PAGE.read_text().split("<!-- tried -->")[1].split("<!-- /tried -->")[0]
-    assert common.table(tried.HEAD, tried.lines(answers.answers)) in page
+    for mark, table in zip(("tried", "chosen"), tried.tables(answers.answers), strict=True):
+        assert table in tried.PAGE.read_text().split(f"<!-- {mark} -->")[1].split(f"<!-- /{mark} -->")[0]
 
 
 def test_nothing_that_is_kept_aside_was_tried(it):
     tried, tasks = it["tried"], it["contest_tasks"]
-    names = {key.split(" | ")[0] for key in it["common"].Answers(tried.ANSWERS, tried.configuration()).answers}
+    keys = it["common"].Answers(tried.ANSWERS, tried.configuration()).answers
     aside = {name for source in (*tasks.SOURCES.values(), tasks.KIND) for name in tasks.kept_aside(source)}
+    names = {key.split(" | ")[0] for key in keys if not key.startswith(tried.ASIDE)}
     assert names == {*tasks.PUBLIC, *tasks.KIND} - aside
+    assert {key.split(" | ")[1] for key in keys if key.startswith(tried.ASIDE)} == aside
 
 
 def test_what_is_changed_in_the_method_is_changed_for_one_variant_alone(it):
