@@ -170,6 +170,11 @@ def is_doubtful(line: Line) -> bool:
     return line["q_value"] is not None and line["q_value"] > LEVEL
 
 
+def is_worth_more(result: Result, line: Line) -> bool:
+    """Whether a feature is worth more than the last one taken, but for what it repeats."""
+    return bool(line["relevance"] > result.scores.min(initial=np.inf))
+
+
 def _doubt(line: Line) -> str | None:
     """That a feature may be noise, where it may."""
     if not is_doubtful(line) or line["p_value"] is None:
@@ -206,8 +211,7 @@ def _why_left(result: Result, line: Line, doubt: str | None) -> str:
     repeats = _repeats(line)
     if result.settings["n_features_to_select"] == "auto":
         return _why_not_found(line, repeats)
-    # worth more than the last one taken, but for what it repeats
-    if line["relevance"] > result.scores.min(initial=np.inf):
+    if is_worth_more(result, line):
         return f"left: {repeats or 'repeats those taken (how much was not kept)'}"
     return f"left: less relevant than those taken, and {repeats}" if repeats else "left: less relevant than those taken"
 

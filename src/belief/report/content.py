@@ -7,7 +7,7 @@ from typing import Any
 
 import belief
 from belief.explain import LEVEL as NOISE
-from belief.explain import Line, is_doubtful
+from belief.explain import Line, is_doubtful, is_worth_more
 from belief.method.settings import Settings
 from belief.progress import LABELS
 from belief.report.groups import LEVEL, groups_of
@@ -67,9 +67,8 @@ def columns_of(result: Result, lines: list[Line]) -> list[str]:
 
 
 def _kept_out(result: Result, line: Line) -> bool:
-    """Whether a feature is more relevant than one that was selected, and was left for what it repeats."""
-    better = line["relevance"] > result.relevance[result.selected].min()
-    return bool(better and not is_doubtful(line) and line["score"] < line["relevance"])
+    """Whether a feature was left only for what it repeats."""
+    return is_worth_more(result, line) and not is_doubtful(line) and line["score"] < line["relevance"]
 
 
 def _sections(said: dict[str, Any]) -> dict[str, str]:
