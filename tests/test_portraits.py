@@ -218,7 +218,7 @@ def test_names_to_copy_are_python_and_text():
 def test_how_many_suffice_is_said(result):
     assert content_of(result)["enough"] == "All 3 can be told from noise."
     churn = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
-    assert content_of(churn)["enough"] == "5 of 6 can be told from noise; the others add nothing that can."
+    assert content_of(churn)["enough"] == "4 of 6 can be told from noise; the others add nothing that can."
     few = belief.select(*table(), 1, random_state=0)
     assert content_of(few)["enough"].endswith("more might be, if more were asked for.")
 

@@ -61,7 +61,7 @@ def luck(alone_p: Array) -> Array:
     neighbours, which are of all columns' making, hide part of what it says: it is given the benefit of the doubt.
     """
     q, known = np.ones_like(alone_p), ~np.isnan(alone_p)
-    q[known] = q_values(alone_p[known])
+    q[known] = np.maximum(q_values(alone_p[known]), 0.0)  # a file may say anything
     with np.errstate(divide="ignore"):  # q may be too small for a number
         return 1.0 - np.minimum(-np.log10(q), DOUBT)
 

@@ -17,6 +17,7 @@ from belief.method.confidence import Stands
 from belief.method.redundancy.base import Measure, Rule
 from belief.method.relevance import comparable
 
+AT_FIRST = 16  # features measured to begin with, or twice as many as are asked for if that is more
 FEW, MANY = 64, 1024  # features worth measuring without bounding them first, and as many as are measured at a time
 
 
@@ -30,7 +31,7 @@ class Selection:
 
 def first_pool(order: Array, n_select: int, columns_at_once: int) -> Array:
     """The features whose redundancy is measured to begin with: as many as an engine would rather measure at once."""
-    return order[: max(FEW, 2 * n_select, columns_at_once)]
+    return order[: max(AT_FIRST, 2 * n_select, columns_at_once)]
 
 
 def forward_selection(
