@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from belief.engines.local import local_engine
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
-from belief.method.redundancy.agreement import told_apart
+from belief.method.redundancy.agreement import counted
 from belief.method.redundancy.collisions import Collisions, no_joint
 from belief.method.sampling import Sample, batches, key, quotas
 from belief.method.summary import Levels, Summary
@@ -125,11 +125,13 @@ def test_batches_lose_a_rounding_error_and_keep_what_is_left():
     assert [b.stop - b.start for b in batches(3, 0.01)] == [1, 1, 1]
 
 
-def test_pairs_of_rows_that_found_each_other_are_told_apart():
+def test_of_rows_that_found_each_other_one_pair_counts_twice():
     rng = np.random.default_rng(0)
     every = [(q, r) for q in range(0, 12, 2) for r in range(12) if q != r]  # odd rows are no queries
     q, r = np.array([every[p] for p in np.sort(rng.permutation(len(every))[:40])]).T
-    once, twice = told_apart(Pairs(q, r, np.zeros(40, np.int64), 1))
+    pairs = Pairs(q, r, np.zeros(40, np.int64), 1)
+    (once, one), (twice, two) = counted([pairs], pairs)
+    assert (one, two) == (1, 2)
     given = set(zip(q.tolist(), r.tolist(), strict=True))
     both = list(zip(twice.query.tolist(), twice.neighbour.tolist(), strict=True))
     assert both
@@ -137,3 +139,5 @@ def test_pairs_of_rows_that_found_each_other_are_told_apart():
     alone = set(zip(once.query.tolist(), once.neighbour.tolist(), strict=True))
     assert alone == {(a, b) for a, b in given if (b, a) not in given}
     assert len(once) + 2 * len(twice) == 40
+    few = pairs.take(q < r)
+    assert counted([few], few) == [(few, 1)]

@@ -19,8 +19,9 @@ A feature of noise does not have z = w/se of mean 0 and spread 1, for two reason
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,7 +33,7 @@ TRUST = 0.05  # the part of the bias that may be wrong; 0.04 was seen where nois
 ROWS = (24, 128)  # the fewest and the most rows `pull` looks at
 CELLS = 50_000_000  # and how many Δ, so that wide data pay a second or two
 CHUNK = 2048  # features at a time
-PAIRS = 2**17  # pairs of levels at a time, so that they stay in the cache
+LEVELS = (0, 4, 32, ROWS[1])  # features with about as many levels are looked at together
 
 
 @dataclass(frozen=True)
@@ -130,69 +131,58 @@ def pull(values: Callable[[Array], Array], d: Difference, rate: float) -> Pull:
     """
     found = np.zeros((2, d.n_features))
     for a in range(0, d.n_features, CHUNK):
-        features = np.arange(a, min(a + CHUNK, d.n_features))
-        level, count = _levels(values(features))
-        n_levels = (count > 0).sum(axis=1)
-        order = np.argsort(n_levels, kind="stable")  # those with as many levels together
-        for part in _alike(n_levels[order]):
-            mine, n = order[part], n_levels[order[part]].max()
-            gap = _gaps(level[mine, :n], d.unit[a + mine] * d.typical, d.discrete[a + mine], 1.0 / d.typical)
-            found[:, a + mine] = _moments(_tilted_sums(gap, count[mine, :n], rate), count[mine, :n])
+        level, count = _levels(values(np.arange(a, min(a + CHUNK, d.n_features))))
+        n_levels = (count > 0).sum(axis=0)
+        for least, most in pairwise(LEVELS):
+            mine = np.flatnonzero((n_levels > least) & (n_levels <= most))
+            if len(mine):
+                n, units = n_levels[mine].max(), d.unit[a + mine] * d.typical
+                few = (level[:n, mine] - level[0, mine]) / units, count[:n, mine]
+                sums = _tilted_sums(*few, d.discrete[a + mine], 1.0 / d.typical, rate)
+                found[:, a + mine] = _moments(sums, few[1])
     return Pull(*found)
 
 
 def _levels(values: Array) -> tuple[Array, Array]:
-    """The values of each feature, and in how many rows each is, (F, n) both: missing ones are left out, the rest is 0.
+    """The values of each feature, and in how many rows each is, (n, F) both: missing ones are left out, the rest is 0.
 
     Rows of the same value are alike, so where a feature has few values there is little to do.
     """
-    ordered = np.sort(values.T, axis=1)
+    ordered = np.sort(values, axis=0)
     there = ~np.isnan(ordered)
     new = there.copy()
-    new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    place = np.cumsum(new, axis=1) - 1 + np.arange(len(ordered))[:, None] * ordered.shape[1]
+    new[1:] &= ordered[1:] != ordered[:-1]
+    place = (np.cumsum(new, axis=0) - 1) * ordered.shape[1] + np.arange(ordered.shape[1])
     level, count = np.zeros(ordered.size), np.bincount(place[there], minlength=ordered.size)
     level[place[new]] = ordered[new]
     return level.reshape(ordered.shape), count.reshape(ordered.shape).astype(float)
 
 
-def _alike(n_levels: Array) -> Iterator[slice]:
-    """Cut features with rising numbers of levels, so that the pairs of levels of a part stay in the cache."""
-    a = 0
-    while a < len(n_levels):
-        room = np.arange(1, len(n_levels) - a + 1) * n_levels[a:] ** 2
-        b = a + max(1, int(np.searchsorted(room, PAIRS, side="right")))
-        yield slice(a, b)
-        a = b
+def _tilted_sums(level: Array, count: Array, nominal: Array, one: float, rate: float) -> Array:
+    """Sums of 1, Δ, Δ², Δ³ from a row of each level to the others, a pair counted e^(-rate·Δ²) times: (4, n, F).
 
-
-def _gaps(level: Array, units: Array, nominal: Array, one: float) -> Array:
-    """Δ between the levels of each feature, (F, n, n); `one` is that of two different categories."""
-    level = (level - level[:, :1]) / units[:, None]
-    gap = level[:, :, None] - level[:, None, :]
-    np.abs(gap, out=gap)
-    gap[nominal] = one * ~np.eye(level.shape[1], dtype=bool)
-    return gap
-
-
-def _tilted_sums(gap: Array, count: Array, rate: float) -> Array:
-    """Sums of 1, Δ, Δ², Δ³ from a row of each level to the others, a pair counted e^(-rate·Δ²) times: (4, F, n)."""
-    term, diagonal = np.exp(gap * gap * -rate), np.arange(gap.shape[1])
-    term[:, diagonal, diagonal] = 0.0
-    sums, rows = np.empty((4, *count.shape)), count[:, :, None]
-    for power in sums:
-        power[:] = (term @ rows)[:, :, 0]
-        term *= gap
+    `one` is the Δ of two different categories. Each pair of levels is looked at once, for both.
+    """
+    sums, any_nominal = np.zeros((4, *level.shape)), bool(nominal.any())
+    for a in range(len(level) - 1):
+        gap = np.abs(level[a + 1 :] - level[a])
+        if any_nominal:
+            gap[:, nominal] = one
+        term = np.exp(gap * gap * -rate)
+        for power in sums:
+            power[a] += np.einsum("nf,nf->f", term, count[a + 1 :])
+            power[a + 1 :] += term * count[a]
+            term *= gap
     sums[0] += np.maximum(count - 1.0, 0.0)  # the others of the same level, at distance 0
     return sums
 
 
 def _moments(sums: Array, count: Array) -> tuple[Array, Array]:
     """Slope and single of a `Pull`: cov(Δ, Δ²), and var h over the mean variance of Δ from one row."""
-    total = (count * sums).sum(axis=2)
+    total = (count * sums).sum(axis=1)
     mean, square, cube = (ratio(power, total[0]) for power in total[1:])
-    by_row = ratio((ratio(sums[1], sums[0]) ** 2 * sums[0] * count).sum(axis=1), total[0])
-    others = np.maximum((count * (sums[0] > 0)).sum(axis=1) - 1.0, 2.0)
+    by_row = ratio((ratio(sums[1], sums[0]) ** 2 * sums[0] * count).sum(axis=0), total[0])
+    others = np.maximum((count * (sums[0] > 0)).sum(axis=0) - 1.0, 2.0)
     within = (square - by_row) * others / (others - 1.0)
     return cube - mean * square, np.clip(ratio(square - mean**2 - within, within), 0.0, 1.0)
 

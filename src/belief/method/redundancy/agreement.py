@@ -6,6 +6,7 @@ that collide independently, 1 for features that collide on the same pairs. It ne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
@@ -65,7 +66,7 @@ class Agreement:
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
         self._evidence = evidence
-        self._once, self._twice = told_apart(evidence.together)
+        self._counted = counted(evidence.batches, evidence.together)
         self.place = np.full(evidence.n_features, -1, np.int32)
         self.pool = np.zeros(0, np.int64)
         self._line: dict[int, int] = {}  # feature -> its line of R
@@ -96,9 +97,9 @@ class Agreement:
     def _measured(self, lines: Array, columns: Array) -> Array:
         if not len(lines) or not len(columns):
             return np.zeros((len(lines), len(columns)))
-        watches = [(pairs, lines) for pairs in (self._once, self._twice) if len(pairs)]
-        once, *again = self._evidence.joint(watches, columns)
-        return correlation(reduce(Joint.merge, [once, *again, *again] if len(self._once) else [once, once]))
+        found = self._evidence.joint([(pairs, lines) for pairs, _ in self._counted], columns)
+        every = [sums for sums, (_, times) in zip(found, self._counted, strict=True) for _ in range(times)]
+        return correlation(reduce(Joint.merge, every))
 
     def between(self, features: Array) -> Array:
         """R among some features: of those that have been measured, from what is known."""
@@ -111,18 +112,18 @@ class Agreement:
         """Nothing is cheaper than R itself, and J falls fast enough without."""
 
 
-def told_apart(pairs: Pairs) -> tuple[Pairs, Pairs]:
-    """The pairs, each once: those that are there once, and those of rows that found each other.
+def counted(batches: Sequence[Pairs], together: Pairs) -> list[tuple[Pairs, int]]:
+    """The pairs to be looked at, and how often they count.
 
-    Two rows collide the same way round, so of the latter one is looked at and counts twice; all are looked at where
-    that would save little.
+    Rows that found each other collide the same way round, so one of two such pairs is looked at and counts twice. Where
+    that would save little, the batches are taken as they are: an engine may have them at hand.
     """
-    twice, spare = pairs.mutual
-    if len(twice) < WORTHWHILE * len(pairs):
-        return pairs, pairs.take(twice[:0])
-    once = np.ones(len(pairs), bool)
+    twice, spare = together.mutual
+    if len(twice) <= WORTHWHILE * len(together):
+        return [(pairs, 1) for pairs in batches]
+    once = np.ones(len(together), bool)
     once[twice] = once[spare] = False
-    return pairs.take(once), pairs.take(twice)
+    return [(together.take(once), 1), (together.take(twice), 2)]
 
 
 def correlation(sums: Joint) -> Array:
