@@ -163,16 +163,19 @@ def _tilted_sums(level: Array, count: Array, nominal: Array, one: float, rate: f
 
     `one` is the Δ of two different categories. Each pair of levels is looked at once, for both.
     """
-    sums, any_nominal = np.zeros((4, *level.shape)), bool(nominal.any())
+    sums, any_nominal, single = np.zeros((4, *level.shape)), bool(nominal.any()), bool((count == 1.0).all())
     for a in range(len(level) - 1):
-        gap = np.abs(level[a + 1 :] - level[a])
+        gap = level[a + 1 :] - level[a]  # levels rise
         if any_nominal:
             gap[:, nominal] = one
-        term = np.exp(gap * gap * -rate)
-        for power in sums:
+        term = gap * gap
+        term *= -rate
+        np.exp(term, out=term)
+        for t, power in enumerate(sums):
+            if t:
+                term *= gap
             power[a] += np.einsum("nf,nf->f", term, count[a + 1 :])
-            power[a + 1 :] += term * count[a]
-            term *= gap
+            power[a + 1 :] += term if single else term * count[a]
     sums[0] += np.maximum(count - 1.0, 0.0)  # the others of the same level, at distance 0
     return sums
 

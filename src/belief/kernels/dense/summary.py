@@ -7,6 +7,8 @@ import numpy as np
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
+ASKED = 32  # rows after which it is asked whether all columns have a value between, and no more need be looked at
+
 
 @kernel()
 def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
@@ -21,7 +23,7 @@ def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
 def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array, total: Array, absent: Array) -> None:
     """Moments of columns a to b over rows lo to hi, into out (7, b - a).
 
-    Those are count, mean, M2, minimum, maximum, non-zeros, and the values between the minimum and the maximum.
+    Those are count, mean, M2, minimum, maximum, non-zeros, and whether values are between the minimum and the maximum.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array
             most[j] = most[j] if most[j] >= x[j] or x[j] != x[j] else x[j]
         for j in range(n):
             nonzero[j] += x[j] != 0.0
-    missing = 0.0
+    missing, undecided = 0.0, True
     for j in range(n):
         mean[j] = mean[j] / count[j] if count[j] > 0.0 else 0.0
         missing += hi - lo - count[j]
@@ -58,8 +60,13 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array
         if missing > 0.0:
             for j in range(n):
                 not_there[j] += x[j] != x[j]
-        for j in range(n):
-            between[j] += x[j] > least[j] and x[j] < most[j]
+        if undecided:
+            for j in range(n):
+                between[j] += x[j] > least[j] and x[j] < most[j]
+            if (i - lo) % ASKED == 0:
+                undecided = False
+                for j in range(n):
+                    undecided |= between[j] == 0.0
     for j in range(n):  # one by one: assigning whole rows takes seconds to compile
         out[0, j], out[1, j], out[2, j], out[5, j] = count[j], mean[j], m2[j], nonzero[j]
         out[6, j] = between[j]
