@@ -139,5 +139,7 @@ def test_of_rows_that_found_each_other_one_pair_counts_twice():
     alone = set(zip(once.query.tolist(), once.neighbour.tolist(), strict=True))
     assert alone == {(a, b) for a, b in given if (b, a) not in given}
     assert len(once) + 2 * len(twice) == 40
+    both_ways = Pairs(np.array([1, 2]), np.array([2, 1]), np.zeros(2, np.int64), 1)
+    assert [(len(some), times) for some, times in counted([both_ways], both_ways)] == [(1, 2)]
     few = pairs.take(q < r)
     assert counted([few], few) == [(few, 1)]

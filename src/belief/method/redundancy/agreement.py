@@ -123,7 +123,8 @@ def counted(batches: Sequence[Pairs], together: Pairs) -> list[tuple[Pairs, int]
         return [(pairs, 1) for pairs in batches]
     once = np.ones(len(together), bool)
     once[twice] = once[spare] = False
-    return [(together.take(once), 1), (together.take(twice), 2)]
+    parts = (together.take(once), 1), (together.take(twice), 2)
+    return [(pairs, times) for pairs, times in parts if len(pairs)]
 
 
 def correlation(sums: Joint) -> Array:
