@@ -239,13 +239,11 @@ def _sides(values: Array, far: Array, starts: Array) -> tuple[Array, Array]:
 
 
 def collisions(
-    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, R: Array, B: Array, P: Array
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, R: Array, P: Array
 ) -> None:
-    """Write cr, and where they are not empty b and presence, into R, B and P (pairs x features)."""
+    """Write cr into R, and presence into P where that is not empty (pairs x features)."""
     d, there = _pairs(Xq, queries, aq, Xr, rows, ar, r)
     R[: len(d)] = _rates(d, there, r.slope, r.reach)
-    if len(B):
-        B[: len(d)] = R[: len(d)] > 0.0
     if len(P):
         P[: len(d)] = there
 

@@ -80,7 +80,7 @@ class _Run:
         self.clock = partial(_timed, self.timings, phase)
         self.measure = MEASURES.get(settings.redundancy or "")
         self.found = Neighbours.zero(0, 1, 1)
-        self.pairs: list[Pairs] = []  # of each batch; and of all
+        self.pairs: list[Pairs] = []  # of each batch; those of all are `together`
         self.tally: Tally | None = None  # the sums so far
         self.watch_lists: list[Array] = []  # the features of the largest w after each batch
 

@@ -168,8 +168,8 @@ def _tilted_sums(level: Array, count: Array, nominal: Array, one: float, rate: f
         gap = level[a + 1 :] - level[a]  # levels rise
         if any_nominal:
             gap[:, nominal] = one
-        term = gap * gap
-        term *= -rate
+        term = gap * -rate
+        term *= gap
         np.exp(term, out=term)
         for t, power in enumerate(sums):
             if t:

@@ -247,7 +247,7 @@ class DenseEngine(ThreadedEngine):
         """The rates of some pairs, and presence where values are missing."""
         n, width = len(Q[1]), len(reach.reach)
         R, P = np.empty((n, width)), np.empty((n if missing else 0, width))
-        self.kernels.collisions(*Q, *N, reach, R, R[:0], P)
+        self.kernels.collisions(*Q, *N, reach, R, P)
         return R, P
 
     def joint_floor(

@@ -18,9 +18,9 @@ def rate(d: float, slope: float, reach: float) -> float:
 
 @kernel()
 def collisions(
-    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, R: Array, B: Array, P: Array
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, R: Array, P: Array
 ) -> None:
-    """Write cr, and where they are not empty b and presence, into R, B and P (pairs x features)."""
+    """Write cr into R, and presence into P where that is not empty (pairs x features)."""
     n = len(r.reach)
     for p in range(len(queries)):
         x = Xq[queries[p], aq : aq + n]
@@ -30,10 +30,6 @@ def collisions(
             d = abs(np.float64(x[j]) - np.float64(y[j]))
             d = (1.0 if d > 0.0 else d) if r.discrete[j] else d
             cr[j] = rate(d, r.slope[j], r.reach[j])
-        if len(B):
-            hit = B[p]
-            for j in range(n):
-                hit[j] = 1.0 if cr[j] > 0.0 else 0.0
         if len(P):
             for j in range(n):
                 P[p, j] = 1.0 if x[j] == x[j] and y[j] == y[j] else 0.0
