@@ -6,6 +6,7 @@ import naive
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
 from tables import Case, cases
 
 from belief.method.algorithm import belief, search_of
@@ -96,12 +97,21 @@ def test_agreement_agrees_with_the_oracle(make_engine, case):
         np.testing.assert_allclose(row[others], ref.R[i, pool[others]], rtol=1e-7, atol=1e-7)
 
 
-@given(case=cases())
+@given(case=cases(), waiting=st.sampled_from([1, 2**22, 2**40]), columns=st.sampled_from([1, 3, 32]))
+@example(case=few_ties(), waiting=2**40, columns=1)
+@example(case=few_ties(), waiting=1, columns=32)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_neighbours_are_those_of_the_oracle_in_order(make_engine, case):
+def test_the_neighbours_are_those_of_the_oracle_in_order(make_engine, case, waiting, columns):
+    """However many candidates may wait for their exact distances, and however many columns tell copies apart."""
     ref = naive.belief(case.X, case.labels, **case.oracle())
     chosen = Settings(**case.settings)
-    with make_engine(case.X, case.labels, case.discrete) as engine, warnings.catch_warnings():
+    with (
+        make_engine(case.X, case.labels, case.discrete) as engine,
+        warnings.catch_warnings(),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr("belief.engines.block.search.WAITING", waiting)
+        patch.setattr("belief.engines.block.tiles.FEW_COLUMNS", columns)
         warnings.simplefilter("ignore", UserWarning)
         summary = engine.describe()
         s = case.settings["sample_size"]

@@ -13,7 +13,7 @@ import numpy as np
 from belief.data.objects import is_missing
 from belief.data.source import is_sparse
 from belief.data.suspects import are_numbers
-from belief.method.arrays import Array
+from belief.method.arrays import Array, numbered
 from belief.method.settings import is_real
 from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, classes_of, numbers_of
 from belief.warn import warn
@@ -57,7 +57,7 @@ class Labels:
             )
         refuse_missing(y, self.name, self.n_rows)
         try:
-            values, codes = np.unique(y, return_inverse=True)
+            values, codes = _distinct(y)
         except TypeError:
             kinds = sorted({type(v).__name__ for v in y})
             raise ValueError(
@@ -127,6 +127,15 @@ class Labels:
         if len(y) and y.min() == y.max():
             raise ValueError(f"{self.name} has one value only, {y[0]:g}: there is nothing to explain by features.")
         return y
+
+
+def _distinct(y: Array) -> tuple[Array, Array]:
+    """The values that there are, sorted, and the place of each of the given ones among them."""
+    low, high = (int(y.min()), int(y.max())) if y.dtype.kind in "iu" and len(y) else (0, len(y) + 1)
+    if high - low > len(y):
+        return np.unique(y, return_inverse=True)
+    values, codes = numbered(np.subtract(y, low, dtype=np.int64, casting="unsafe"))  # without sorting
+    return (values + low).astype(y.dtype), codes
 
 
 def read_target(y: Any, n_rows: int, task: str) -> tuple[Target, Array]:

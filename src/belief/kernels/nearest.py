@@ -1,9 +1,10 @@
 """Choosing neighbours from distances, whatever the data was stored in.
 
-    float32 products --scan--> a few candidates --exact distances--> round9 --push--> the best so far
+    float32 products --scan--> candidates --narrow--> those within all bounds --exact distances--> round9 --push--> best
 
 `scan` works with lower and upper bounds of d², so that rounding in the float32 product can add candidates but never
-lose one; what `push` orders are exact float64 distances, rounded, ties by key.
+lose one. Of candidates in one part of the data `narrow` keeps the upper bounds, by which most of those in other parts
+need no exact distance. What `push` orders are exact float64 distances, rounded, ties by key.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def scan(
     start: int,
     found_query: Array,
     found_row: Array,
+    found_low: Array,
 ) -> tuple[int, int]:
     """Find the rows that may be among the `size` nearest of their group, for the queries from `start` on.
 
@@ -54,7 +56,8 @@ def scan(
     groups : the rows of group g are groups[g] to groups[g + 1]
     own : the column of each query itself, or -1
     limit : (queries, groups), the distance a row must not exceed to be of interest
-    found_query, found_row : buffers for the candidates, at least as long as a row of `product`
+    found_query, found_row, found_low : buffers for the candidates, at least as long as a row of `product`; the last
+        for the lower bound of d²
 
     Returns
     -------
@@ -105,8 +108,23 @@ def scan(
                 if value[i] <= t:
                     found_query[count] = q
                     found_row[count] = column[i]
+                    found_low[count] = low_q[q] + value[i]
                     count += 1
     return count, n
+
+
+@kernel()
+def narrow(bound: Array, where: Array, group: Array, upper: Array) -> None:
+    """Insert upper bounds of d² into the sorted lists `bound`, (queries, groups, size), in place."""
+    for p in range(len(upper)):
+        best, u = bound[where[p], group[p]], upper[p]
+        i = len(best)
+        while i > 0 and u < best[i - 1]:
+            i -= 1
+        for t in range(len(best) - 1, i, -1):
+            best[t] = best[t - 1]
+        if i < len(best):
+            best[i] = u
 
 
 @kernel()

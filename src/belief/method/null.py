@@ -174,7 +174,7 @@ def _tilted_sums(level: Array, count: Array, nominal: Array, one: float, rate: f
         for t, power in enumerate(sums):
             if t:
                 term *= gap
-            power[a] += np.einsum("nf,nf->f", term, count[a + 1 :])
+            power[a] += term.sum(axis=0) if single else np.einsum("nf,nf->f", term, count[a + 1 :])
             power[a + 1 :] += term if single else term * count[a]
     sums[0] += np.maximum(count - 1.0, 0.0)  # the others of the same level, at distance 0
     return sums

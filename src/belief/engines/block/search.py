@@ -1,14 +1,16 @@
 """The neighbour search of the dense engine: tiles of queries meet tiles of rows.
 
-    two tiles ──embed──► float32 product ──scan──► candidates ──exact distances──► push into the best so far
+    two tiles ──embed──► float32 product ──scan──► candidates, which wait ──exact distances──► push into the best so far
 
-Where every row is a query, the tiles above the diagonal serve both ways. What is beside the data at any time is a few
-tiles per thread, whatever the number of rows.
+Candidates wait until many tiles have been seen, and most of them turn out to be too far away to be worth an exact
+distance. Where every row is a query, the tiles above the diagonal serve both ways. What is beside the data at any time
+is a few tiles per thread and a bounded number of candidates, whatever the number of rows.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,26 +20,36 @@ import numpy as np
 from belief.data.source import Located
 from belief.engines.block import threads
 from belief.engines.block.threads import TILE, spans
+from belief.engines.block.tiles import Tile, Tiles
 from belief.kernels import dense
 from belief.kernels.embedding import Embedding, Slice
-from belief.kernels.nearest import push, scan, transpose
+from belief.kernels.nearest import narrow, push, scan, transpose
 from belief.kernels.shapes import TIE_MARGIN
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours
 from belief.method.protocols import Search, Visit
-from belief.method.sampling import TIES, Sample, key
+from belief.method.sampling import Sample
 
 if TYPE_CHECKING:
     from belief.engines.block.dense import DenseEngine
 
+WAITING = 1024  # bytes of working memory for each candidate, or row of a tile, that waits for its exact distance
+
 
 @dataclass(frozen=True)
-class Tile:
-    """Rows of the data in the order of their groups, and where each group begins."""
+class Candidates:
+    """Rows r of a tile that may be among the nearest of the queries q, of a part whose lists have this lock."""
 
-    rows: Array
-    groups: Array
+    lock: threading.Lock
+    queries: Array
+    tile: Tile
+    q: Array
+    r: Array
+    low: Array  # d² is no less
+
+    def __len__(self) -> int:
+        return len(self.q) + len(self.tile.rows)
 
 
 class NeighbourSearch:
@@ -59,6 +71,16 @@ class NeighbourSearch:
         else:
             self.queries, self.place, self.first = visit.queries, np.arange(len(sample.row)), visit.first
             self.found = visit.found.copy()
+        self.bound = self.found.d2 / self.embedding.scale**2 * (1 + TIE_MARGIN)  # of the nearest of each query, sorted
+        self.tiles = Tiles(engine, self.embedding.slices, search, self.first)
+        self.waiting: list[Candidates] = []
+        self.most_waiting = engine.working_memory // WAITING
+        # where every row is a query, they are not taken in the order of the sample
+        in_order = visit is not None or len(sample.row) < engine.m
+        width = sum(x.width for x in self.embedding.slices)
+        fits = 4 * len(sample.row) * width <= engine.working_memory // 16
+        held = visit.ready if visit else {}
+        self.ready: dict[Any, Any] | None = held if in_order and fits else None  # the queries embedded
         self.own = threading.local()  # buffers of a thread
         self.lock = threading.Lock()
         self.height = self._height()
@@ -70,11 +92,12 @@ class NeighbourSearch:
         """
         m, s = self.engine.m, len(self.sample.row)
         if self.visit is None and 4 * s * m <= self.engine.working_memory // 4:
-            self._all_at_once(self._tile((0, m)))
+            self._all_at_once(self.tiles.of((0, m)))
         elif self._symmetric(m):
             self._every_row()
         else:
             self._tile_by_tile()
+        deque(self.engine.map(self._settle, self.waiting), maxlen=0)
         return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
 
     def _symmetric(self, n_rows: int) -> bool:
@@ -112,7 +135,7 @@ class NeighbourSearch:
         locks = [threading.Lock() for _ in parts]
 
         def meet(span: tuple[int, int]) -> None:
-            tile = self._tile(span)
+            tile = self.tiles.of(span)
             for queries, lock in zip(parts, locks, strict=True) if len(tile.rows) else ():
                 product, nq, nr = self._product(
                     queries, tile.rows, self._buffer("product", len(queries), len(tile.rows))
@@ -123,7 +146,7 @@ class NeighbourSearch:
 
     def _every_row(self) -> None:
         """Every row is a query: two tiles meet once, and serve both ways, unless copies of rows were left out."""
-        tiles = list(self.engine.map(self._tile, spans(self.engine.m, self.height)))
+        tiles = list(self.engine.map(self.tiles.of, spans(self.engine.m, self.height)))
         if not self._symmetric(sum(len(t.rows) for t in tiles)):
             self._tile_by_tile()
             return
@@ -157,46 +180,6 @@ class NeighbourSearch:
         wanted = max(512, -(-self.engine.m // (4 * self.engine.n_jobs))) if self.engine.n_jobs > 1 else TILE
         return max(min(TILE, most, wanted), 1)
 
-    def _tile(self, span: tuple[int, int]) -> Tile:
-        """The rows of a span by group, without those of which too many copies have a smaller key to ever be wanted."""
-        ids = np.arange(*span)
-        if self.engine.counted is not None:
-            ids = ids[self.engine.counted[slice(*span)]]
-        ids = self._drop_copies(ids[np.argsort(self._group(ids), kind="stable")])
-        return Tile(ids, np.searchsorted(self._group(ids), np.arange(self.n_groups + 1)))
-
-    def _group(self, ids: Array) -> Array:
-        return self.engine.targets[ids] if self.n_groups > 1 else np.zeros(len(ids), np.int32)
-
-    def _drop_copies(self, ids: Array) -> Array:
-        """Of identical rows of a group, the size + 1 with the smallest keys are enough: + 1 for the query itself."""
-        if len(ids) <= threads.SMALL:
-            return ids
-        h = np.zeros(len(ids), np.int64)
-        for part in self.embedding.slices:
-            X, rows, a = self.source.rows(ids, part.a, part.b)
-            multiplier = key(0, 2, np.arange(part.a, part.b)).view(np.int64) | 1
-            dense.hashes(_bits(X), rows, a, multiplier, h)
-        group = self._group(ids)
-        keys = key(self.search.seed, TIES, ids + self.first)
-        order = np.lexsort((keys, h, group))
-        new = np.r_[True, (h[order][1:] != h[order][:-1]) | (group[order][1:] != group[order][:-1])]
-        start = np.maximum.accumulate(np.where(new, np.arange(len(ids)), 0))
-        surplus = np.flatnonzero(np.arange(len(ids)) - start > self.search.size)
-        if not len(surplus):
-            return ids
-        same = self._identical(ids[order[surplus]], ids[order[start[surplus]]])  # a hash is not a proof
-        return np.delete(ids, order[surplus[same]])
-
-    def _identical(self, ids: Array, others: Array) -> Array:
-        same = np.ones(len(ids), bool)
-        for part in self.embedding.slices:
-            X, rows, a = self.source.rows(ids, part.a, part.b)
-            Y, at, b = self.source.rows(others, part.a, part.b)
-            n = part.b - part.a
-            same &= np.all(_bits(X)[rows, a : a + n] == _bits(Y)[at, b : b + n], axis=1)
-        return same
-
     def _product(self, queries: Array, rows: Array, product: Array, same: bool = False) -> tuple[Array, Array, Array]:
         """The inner products of the embedded rows of two tiles, and their squared norms.
 
@@ -217,17 +200,18 @@ class NeighbourSearch:
         return product, nq, nq if same else nr
 
     def _points(self, t: int, part: Slice, queries: Array, Q: Located, norm: Array) -> Array:
-        """The queries embedded; those that visit block after block, once for all."""
-        every = len(self.sample.row)
-        if self.visit is None or 4 * every * part.width > self.engine.working_memory // 16:
+        """The queries embedded, once for all rows that they meet if there is room."""
+        if self.ready is None:
             return self._embed("queries", Q, part, norm)
-        if t not in self.visit.ready:
-            points, norms = np.empty((every, part.width), np.float32), np.zeros(every)
-            whole = self.queries.rows(self.place, part.a, part.b)
-            dense.embed(*whole, part.geometry, 1.0 / self.embedding.scale, points, norms)
-            self.visit.ready[t] = points, norms
-        points, norms = self.visit.ready[t]
-        mine = slice(int(queries[0]), int(queries[-1]) + 1)  # queries are taken in the order of the sample
+        with self.lock:
+            if t not in self.ready:
+                every = len(self.sample.row)
+                points, norms = np.empty((every, part.width), np.float32), np.zeros(every)
+                whole = self.queries.rows(self.place, part.a, part.b)
+                dense.embed(*whole, part.geometry, 1.0 / self.embedding.scale, points, norms)
+                self.ready[t] = points, norms
+        points, norms = self.ready[t]
+        mine = slice(int(queries[0]), int(queries[-1]) + 1)
         norm += norms[mine]
         return points[mine]
 
@@ -245,29 +229,44 @@ class NeighbourSearch:
         return held[: n * width].reshape(n, width)
 
     def _choose(self, lock: threading.Lock, queries: Array, tile: Tile, product: Array, nq: Array, nr: Array) -> None:
-        """Put those rows of the tile that belong there among the neighbours of these queries."""
-        error, square = self.embedding.error, self.embedding.scale**2
+        """Let those rows of the tile wait that may be among the neighbours of these queries."""
+        error = self.embedding.error
         low = (((1 - error) * nq), ((1 - error) * nr).astype(np.float32))
         gap = (2 * error * nq, 2 * error * nr)
-        ids = tile.rows + self.first
-        column = _column_of(self.sample.row[queries], ids)
-        keys = key(self.search.seed, TIES, ids)
-        group_of = np.repeat(np.arange(self.n_groups), np.diff(tile.groups))
-        room = max(min(8 * self.search.size * self.n_groups * len(queries), 2**20), len(tile.rows))
-        found_query, found_row = np.empty(room, np.int64), np.empty(room, np.int64)
+        column = _column_of(self.sample.row[queries], tile.ids)
+        room = max(min(8 * self.search.size * self.n_groups * len(queries), self.most_waiting), len(tile.rows))
+        buffers = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
         start = 0
         while start < len(queries):
             with lock:
-                limit = self.found.d2[queries, :, -1] / square * (1 + TIE_MARGIN)
+                limit = self.bound[queries, :, -1]
             n, start = scan(
                 product, (low[0], gap[0]), (low[1], gap[1]), tile.groups, column, limit, self.search.size, start,
-                found_query, found_row,
+                *buffers,
             )  # fmt: skip
-            q, r = found_query[:n], found_row[:n]
-            d2 = self._distances(queries, q, tile.rows, r)
+            q, r, least = (x[:n].copy() for x in buffers)
             with lock:
-                best = (self.found.d2, self.found.key, self.found.row)
-                push(best, queries[q], group_of[r], d2, keys[r], ids[r])
+                narrow(self.bound, queries[q], tile.group[r], (least + gap[0][q] + gap[1][r]) * (1 + TIE_MARGIN))
+            self._wait(Candidates(lock, queries, tile, q, r, least))
+
+    def _wait(self, candidates: Candidates) -> None:
+        """Let them wait; who makes them too many settles all."""
+        with self.lock:
+            self.waiting.append(candidates)
+            full = sum(map(len, self.waiting)) > self.most_waiting
+            ready, self.waiting = (self.waiting, []) if full else ([], self.waiting)
+        for x in ready:
+            self._settle(x)
+
+    def _settle(self, x: Candidates) -> None:
+        """Put those that are still wanted among the neighbours, by their exact distances."""
+        with x.lock:
+            near = x.low <= self.bound[x.queries[x.q], x.tile.group[x.r], -1]
+        q, r = x.q[near], x.r[near]
+        d2 = self._distances(x.queries, q, x.tile.rows, r)
+        with x.lock:
+            best = (self.found.d2, self.found.key, self.found.row)
+            push(best, x.queries[q], x.tile.group[r], d2, x.tile.keys[r], x.tile.ids[r])
 
     def _distances(self, queries: Array, q: Array, rows: Array, r: Array) -> Array:
         """The exact d² of the pairs (queries[q], rows[r])."""
@@ -279,12 +278,10 @@ class NeighbourSearch:
         return d2
 
 
-def _bits(X: Array) -> Array:
-    return X.view(np.int64 if X.dtype == np.float64 else np.int32)
-
-
 def _column_of(queries: Array, rows: Array) -> Array:
     """Where each query stands among the rows, -1 where it does not."""
-    order = np.argsort(rows)
-    at = order[np.minimum(np.searchsorted(rows, queries, sorter=order), len(rows) - 1)]
-    return np.where(rows[at] == queries, at, -1)
+    low = rows.min()
+    place = np.full(rows.max() - low + 2, -1)  # by number; the last one is of no row
+    place[rows - low] = np.arange(len(rows))
+    at = queries - low
+    return place[np.where((at >= 0) & (at < len(place)), at, -1)]

@@ -1,0 +1,105 @@
+"""Tiles: rows of dense data that are searched together, in the order of their groups.
+
+Of many identical rows only so many are in a tile as can ever be neighbours: on data full of copies that is most of the
+work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from belief.engines.block import threads
+from belief.kernels import dense
+from belief.kernels.embedding import Slice
+from belief.method.arrays import Array
+from belief.method.protocols import Search
+from belief.method.sampling import TIES, key
+
+if TYPE_CHECKING:
+    from belief.engines.block.dense import DenseEngine
+
+FEW_COLUMNS = 32  # enough to tell most rows from each other
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows of the data in the order of their groups, where each group begins, and what is known of each row."""
+
+    rows: Array
+    groups: Array
+    ids: Array  # in the whole data
+    keys: Array
+    group: Array
+
+
+class Tiles:
+    """The tiles of an engine, for one search; `first` is the id of its first row in the whole data."""
+
+    def __init__(self, engine: DenseEngine, slices: Sequence[Slice], search: Search, first: int) -> None:
+        self.engine, self.slices, self.search, self.first = engine, slices, search, first
+
+    def of(self, span: tuple[int, int]) -> Tile:
+        """The rows of a span by group, without those of which too many copies have a smaller key to ever be wanted."""
+        ids = np.arange(*span)
+        if self.engine.counted is not None:
+            ids = ids[self.engine.counted[slice(*span)]]
+        ids = self._drop_copies(ids[np.argsort(self._group(ids), kind="stable")])
+        group, whole = self._group(ids), ids + self.first
+        start = np.searchsorted(group, np.arange(self.search.n_groups + 1))
+        return Tile(ids, start, whole, key(self.search.seed, TIES, whole), group)
+
+    def _group(self, ids: Array) -> Array:
+        return self.engine.targets[ids] if self.search.n_groups > 1 else np.zeros(len(ids), np.int32)
+
+    def _drop_copies(self, ids: Array) -> Array:
+        """Of identical rows of a group, the size + 1 with the smallest keys are enough: + 1 for the query itself."""
+        if len(ids) <= threads.SMALL:
+            return ids
+        many, h = self._looking_alike(ids)
+        if not len(many):
+            return ids
+        group = self._group(many)
+        keys = key(self.search.seed, TIES, many + self.first)
+        order = np.lexsort((keys, h, group))
+        new = np.r_[True, (h[order][1:] != h[order][:-1]) | (group[order][1:] != group[order][:-1])]
+        start = np.maximum.accumulate(np.where(new, np.arange(len(many)), 0))
+        surplus = np.flatnonzero(np.arange(len(many)) - start > self.search.size)
+        same = self._identical(many[order[surplus]], many[order[start[surplus]]])  # a hash is not a proof
+        return ids[~np.isin(ids, many[order[surplus[same]]])]
+
+    def _looking_alike(self, ids: Array) -> tuple[Array, Array]:
+        """Rows whose hash more than size + 1 have, and that hash: a few columns tell most rows apart."""
+        h = np.zeros(len(ids), np.int64)
+        more = self.search.size + 1
+        for a, b in self._cuts():
+            X, rows, at = self.engine.source.rows(ids, a, b)
+            dense.hashes(_bits(X), rows, at, key(0, 2, np.arange(a, b)).view(np.int64) | 1, h)
+            ordered = np.sort(h)
+            alike = np.isin(h, ordered[more:][ordered[more:] == ordered[:-more]])
+            ids, h = ids[alike], h[alike]
+            if not len(ids):
+                break
+        return ids, h
+
+    def _cuts(self) -> list[tuple[int, int]]:
+        """The columns to look at, a few first."""
+        cuts = np.unique([0, FEW_COLUMNS, *(x.b for x in self.slices)])
+        return list(pairwise(cuts[cuts <= self.slices[-1].b].tolist()))
+
+    def _identical(self, ids: Array, others: Array) -> Array:
+        same = np.ones(len(ids), bool)
+        for part in self.slices:
+            X, rows, a = self.engine.source.rows(ids, part.a, part.b)
+            Y, at, b = self.engine.source.rows(others, part.a, part.b)
+            n = part.b - part.a
+            same &= np.all(_bits(X)[rows, a : a + n] == _bits(Y)[at, b : b + n], axis=1)
+        return same
+
+
+def _bits(X: Array) -> Array:
+    return X.view(np.int64 if X.dtype == np.float64 else np.int32)
