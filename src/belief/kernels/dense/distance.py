@@ -172,15 +172,30 @@ def distances(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: in
 def _distances_plain(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, per_unit: Array, d2: Array
 ) -> None:
-    n = len(per_unit)
-    for p in range(len(d2)):
-        x = Xq[queries[p], aq : aq + n]
+    n, p = len(per_unit), 0
+    while p < len(d2):
+        q = queries[p]
+        x = Xq[q, aq : aq + n]
+        if p + 3 < len(d2) and queries[p + 1] == q and queries[p + 2] == q and queries[p + 3] == q:
+            # four neighbours at a time: the query is read once for all of them
+            y0, y1 = Xr[rows[p], ar : ar + n], Xr[rows[p + 1], ar : ar + n]
+            y2, y3 = Xr[rows[p + 2], ar : ar + n], Xr[rows[p + 3], ar : ar + n]
+            t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+            for j in range(n):
+                v, u = np.float64(x[j]), per_unit[j]
+                t0 += ((v - np.float64(y0[j])) * u) ** 2
+                t1 += ((v - np.float64(y1[j])) * u) ** 2
+                t2 += ((v - np.float64(y2[j])) * u) ** 2
+                t3 += ((v - np.float64(y3[j])) * u) ** 2
+            d2[p], d2[p + 1], d2[p + 2], d2[p + 3] = t0, t1, t2, t3
+            p += 4
+            continue
         y = Xr[rows[p], ar : ar + n]
         total = 0.0
         for j in range(n):
-            d = (np.float64(x[j]) - np.float64(y[j])) * per_unit[j]
-            total += d * d
+            total += ((np.float64(x[j]) - np.float64(y[j])) * per_unit[j]) ** 2
         d2[p] = total
+        p += 1
 
 
 @kernel(fastmath=FAST)
