@@ -164,6 +164,7 @@ def _tilted_sums(level: Array, count: Array, nominal: Array, one: float, rate: f
     `one` is the Δ of two different categories. Each pair of levels is looked at once, for both.
     """
     sums, any_nominal, single = np.zeros((4, *level.shape)), bool(nominal.any()), bool((count == 1.0).all())
+    ones = np.ones(len(level))
     for a in range(len(level) - 1):
         gap = level[a + 1 :] - level[a]  # levels rise
         if any_nominal:
@@ -174,7 +175,7 @@ def _tilted_sums(level: Array, count: Array, nominal: Array, one: float, rate: f
         for t, power in enumerate(sums):
             if t:
                 term *= gap
-            power[a] += term.sum(axis=0) if single else np.einsum("nf,nf->f", term, count[a + 1 :])
+            power[a] += ones[a + 1 :] @ term if single else np.einsum("nf,nf->f", term, count[a + 1 :])
             power[a + 1 :] += term if single else term * count[a]
     sums[0] += np.maximum(count - 1.0, 0.0)  # the others of the same level, at distance 0
     return sums

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief.method.arrays import Array, coded, numbered
+from belief.method.arrays import Array, coded
 
 
 @dataclass(frozen=True)
@@ -129,13 +129,12 @@ class Pairs:
         asked = np.zeros(n, bool)
         asked[query[self.starts]] = True
         may = np.flatnonzero(asked[neighbour])
-        here, back = (x[may] * np.int64(n) + y[may] for x, y in ((query, neighbour), (neighbour, query)))
-        known, at = numbered(np.concatenate([here, back]))
-        number = np.full(len(known), -1)  # of the pair that is this way round
-        number[at[: len(may)]] = may
-        other = number[at[len(may) :]]
-        first = other > may
-        return may[first], other[first]
+        two = np.minimum(query, neighbour)[may] * np.int64(n) + np.maximum(query, neighbour)[may]
+        order = np.argsort(two, kind="stable")
+        twice = np.flatnonzero(two[order][1:] == two[order][:-1])
+        first, other = may[order[twice]], may[order[twice + 1]]
+        by_number = np.argsort(first)
+        return first[by_number], other[by_number]
 
     def counts(self) -> Array:
         """How many pairs there are of each kind."""
