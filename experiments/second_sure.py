@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -208,7 +209,7 @@ CHECKS = [
         {
             f"{kind} n={n} seed={seed}": partial(eightfold, kind, n, seed)
             for kind in LARGE
-            for n, seed in ((5, 0), (20, FRESH[0]))
+            for n, seed in ((5, 0), (20, FRESH[0]), *product((5, 10), (1, 2, *FRESH)))
         },
         settled,
     ),
