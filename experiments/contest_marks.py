@@ -96,6 +96,13 @@ def filters() -> list[str]:
     return [x for x, it in SELECTORS.items() if it.kind in (RELIEF, COLUMN) and not x.startswith(BELIEF)]
 
 
+def in_hindsight(answers: Answers, sets: Iterable[str]) -> float:
+    """The mean F1 of the best filter of each set, which one knows when all of them have been tried on it."""
+    names = [BELIEF, *filters()]
+    known = [[x for name in names if (x := f1(answers, name, each)) is not None] for each in sets]
+    return float(np.mean([max(x) for x in known])) if all(known) else np.nan
+
+
 # --- ranks -----------------------------------------------------------------------------------------------------------
 
 

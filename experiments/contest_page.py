@@ -20,6 +20,7 @@ from contest_marks import (
     f1,
     filters,
     friedman,
+    in_hindsight,
     mean_f1,
     mean_truth,
     ranks,
@@ -213,7 +214,8 @@ def ahead(answers: Answers) -> tuple[str, str, bool]:
     """First among filters on the sets kept aside."""
     lead, told = lead_of(answers)
     without = lead_of(answers, judge=UNCHANGED)[1]
-    words = f"{told}; by the judges that were not changed, {without}"
+    best = shown(in_hindsight(answers, aside(answers)))
+    words = f"{told}; by the judges that were not changed, {without}; the best filter of each set, in hindsight: {best}"
     return f"kept aside: first among filters, by {LEAD} at least", words, lead >= LEAD
 
 

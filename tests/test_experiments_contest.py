@@ -395,6 +395,14 @@ def test_a_tenth_of_the_time_is_one_of_the_mean_times_and_both_are_told(it, tmp_
     assert holds
 
 
+def test_in_hindsight_each_set_has_its_best_filter(it, tmp_path):
+    m = it["contest_marks"]
+    marks = {("lung", "BELIEF"): 0.5, ("lung", "F test"): 0.75, ("lung", "SVM-RFE"): 1.0}  # which asks a model
+    answers = some(it, tmp_path, marks | {("cells", "BELIEF"): 0.25, ("cells", "F test"): 0.125}, {})
+    assert m.in_hindsight(answers, ["lung", "cells"]) == 0.5
+    assert np.isnan(m.in_hindsight(answers, ["lung", "segment"]))
+
+
 def test_what_matters_only_together_beside_a_rare_class_has_a_row_of_its_own(it, tmp_path):
     page, alone = it["contest_page"], {"F test": 0.25, "mutual information": 0.5}
     claim, words, holds = page.verdicts(published(it, tmp_path, pairs={"BELIEF": 1.0, **alone}))[-1]

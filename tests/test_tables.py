@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import belief
+from belief.data.labels import encode_labels
 
 rng = np.random.default_rng(1)
 M = 120
@@ -167,3 +168,19 @@ def test_memory_beside_the_data_is_bounded():
         tracemalloc.stop()
     assert peaks[1] < 16 * 2**20
     assert peaks[1] < peaks[0] * 1.5
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.arange(-128, 128, dtype=np.int8).repeat(2), np.array([2**64 - 1, 2**64 - 3] * 3, np.uint64),
+        np.array([2 - 2**63, -(2**63)] * 2), np.array([0, 255] * 200, np.uint8), np.array([10**6, 1]),
+    ],
+    ids=["all of int8", "the last of uint64", "the first of int64", "uint8", "far apart"],
+)  # fmt: skip
+def test_whole_numbers_are_classes_in_their_order_and_of_their_type(y):
+    classes, labels = encode_labels(y, len(y))
+    expected, places = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(classes, expected)
+    assert classes.dtype == y.dtype
+    np.testing.assert_array_equal(labels, places)

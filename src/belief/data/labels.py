@@ -131,11 +131,11 @@ class Labels:
 
 def _distinct(y: Array) -> tuple[Array, Array]:
     """The values that there are, sorted, and the place of each of the given ones among them."""
-    low, high = (int(y.min()), int(y.max())) if y.dtype.kind in "iu" and len(y) else (0, len(y) + 1)
-    if high - low > len(y):
+    if y.dtype.kind not in "iu" or not len(y) or int(y.max()) - int(y.min()) > len(y):
         return np.unique(y, return_inverse=True)
-    values, codes = numbered(np.subtract(y, low, dtype=np.int64, casting="unsafe"))  # without sorting
-    return (values + low).astype(y.dtype), codes
+    low, wide = y.min(), y.astype(np.int64) if y.dtype.kind == "i" else y  # so that no difference overflows
+    values, codes = numbered((wide - low).astype(np.int64))  # without sorting
+    return values.astype(y.dtype) + low, codes
 
 
 def read_target(y: Any, n_rows: int, task: str) -> tuple[Target, Array]:
