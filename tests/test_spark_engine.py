@@ -26,6 +26,8 @@ from spark_sessions import (
 from tables import cases
 
 import belief
+from belief.engines.block.search import WAITING
+from belief.engines.block.tiles import FEW_COLUMNS
 from belief.engines.distributed import engine as distributed_engine
 from belief.engines.distributed import folder, gathering, placing, staging
 from belief.engines.distributed.wire import pack, unpack
@@ -74,19 +76,19 @@ def make_engine(request, spark, monkeypatch):
     return make
 
 
-def few(test, n):
-    """The body of a property test, on a few examples: a run of Spark takes seconds."""
+def few(test, n, *more):
+    """The body of a property test, on a few examples: a run of Spark takes seconds. What it is given more is fixed."""
     quick = settings(max_examples=n, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
     def body(make_engine, case):
-        test.hypothesis.inner_test(make_engine, case)
+        test.hypothesis.inner_test(make_engine, case, *more)
 
     return quick(given(case=cases())(body))
 
 
 test_the_method = few(test_oracle.test_the_method_agrees_with_the_oracle, 4)
 test_joint_collisions = few(test_oracle.test_joint_collisions_agree_with_the_oracle, 3)
-test_neighbours = few(test_oracle.test_the_neighbours_are_those_of_the_oracle_in_order, 4)
+test_neighbours = few(test_oracle.test_the_neighbours_are_those_of_the_oracle_in_order, 4, WAITING, FEW_COLUMNS)
 
 
 @pytest.mark.parametrize("make_engine", [list(WAYS)[1]], indirect=True)  # one of them: it takes long
