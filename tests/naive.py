@@ -385,7 +385,8 @@ def alone(x, label, discrete):
         return np.nan
     if all(np.ptp(x[label == c]) == 0 for c in classes):  # scipy would warn
         return 0.0
-    return stats.f_oneway(*(x[label == c] for c in classes)).pvalue
+    found = stats.f_oneway(*(x[label == c] for c in classes))
+    return 1.0 if found.statistic < 0 else found.pvalue  # classes of one mean: below 0 by rounding, and p is NaN
 
 
 def luck(X, aim, discrete):

@@ -64,6 +64,14 @@ def test_every_engine_says_the_same(make_engine):
     assert found.group_count[:, 7].tolist() == [np.sum(~np.isnan(X[labels == c, 7])) for c in range(3)]
 
 
+def test_classes_of_one_mean_have_p_1_though_their_squares_are_below_0_by_rounding():
+    x = np.array([0.0, 0, -1, 1, 1, 2] + [0.0] * 12 + [1.0, -2, -2, 2, 2, 3] + [0.0] * 18)
+    labels = np.arange(len(x)) // 18 > 0
+    assert np.isnan(stats.f_oneway(x[~labels], x[labels]).pvalue)  # scipy's own
+    assert naive.alone(x, labels, discrete=False) == 1.0
+    np.testing.assert_allclose(alone_p(describe(x[:, None], labels, np.zeros(1, bool))), [1.0])
+
+
 def test_a_large_offset_costs_few_digits():
     rng = np.random.default_rng(0)
     noise, labels = np.round(rng.standard_normal((5000, 3)) * 2**10) / 2**10, np.arange(5000) % 4
