@@ -103,7 +103,7 @@ def wide(rows: list[dict], quick: bool) -> None:
 
 
 def sure(rows: list[dict], quick: bool) -> None:
-    """What p-values, partners and portraits take, of the rest of the fit."""
+    """What p- and q-values take, of the rest of the fit; standard errors are sums of the tally."""
     shapes = ((300, 20), (200, 5_000), (5_000, 500), (200_000, 500), (2_350, 230_000))
     for m, F in ((m, F) for m, F in shapes if not quick or m * F <= 10**6):
         X, y = table(m, F, 2)

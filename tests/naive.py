@@ -491,7 +491,9 @@ def belief(
     I_norm = normalise(I, joint_pairs, watch_lists[-1])
     agreeing = redundancy == "agreement"
     R = agreement(cr) if agreeing else None
-    above = np.where(f.constant, 0.0, w - noise[0] - luck(X, aim, discrete) * noise[1])
+    lucky = luck(X, aim, discrete) * noise[1]
+    above = np.where(f.constant, 0.0, w - noise[0] - lucky)
+    above[np.abs(above) <= 1e-12 * (np.abs(w) + np.abs(noise[0]) + np.abs(lucky))] = 0.0
     relevance = positive_part(above) if agreeing else between_0_and_1(w, f.constant)
     score = rule(relevance, R if agreeing else I_norm, redundancy, theta)
     selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select)

@@ -10,7 +10,7 @@ import belief
 from belief.engines.local import local_engine
 from belief.method.confidence import Null, luck, p_values, q_values, recentre, threshold
 from belief.method.difference import Difference
-from belief.method.null import bias, pull, rates, rows_for, sharing
+from belief.method.null import LAGS, ROWS, Sharing, bias, lags_of, looked_at, pull, rates, sharing
 from belief.method.partials import Pairs
 
 
@@ -53,31 +53,63 @@ def test_rates_of_neighbours_that_are_all_as_far_correct_nothing():
     assert np.all(rates(np.ones((3, 2, 4)), np.array([0, 1, 0])) == 0)
 
 
-def unscaled(X):
-    """The difference of columns of numbers, as they are."""
-    with local_engine(X, np.arange(2), np.arange(len(X)) % 2, np.zeros(X.shape[1], bool)) as engine:
-        return Difference.of(engine.describe(), engine.discrete, "none")
+def difference_of(X, discrete, scale):
+    with local_engine(X, np.arange(2), np.arange(len(X)) % 2, discrete) as engine:
+        return Difference.of(engine.describe(), engine.discrete, scale)
 
 
-def test_pull_is_what_loops_say():
+def naive_pull(x, lags, nominal, unit, typical, rate):
     """Slope: cov(Δ, Δ²) under e^(-rate·Δ²); single: the variance due to a row, over what the other row leaves."""
+    n = len(x)
+    pairs = {frozenset((i, (i + lag) % n)) for lag in lags for i in range(n)}
+    gaps = [[] for _ in range(n)]
+    for i, j in (sorted(pair) for pair in pairs):
+        if not (math.isnan(x[i]) or math.isnan(x[j])):
+            gap = (float(x[i] != x[j]) if nominal else abs(x[i] - x[j]) / unit) / typical
+            gaps[i].append(gap)
+            gaps[j].append(gap)
+    tilt = [[math.exp(-rate * g * g) for g in row] for row in gaps]
+    total = sum(map(sum, tilt))
+    moment = [
+        sum(t * g**k for ts, gs in zip(tilt, gaps, strict=True) for t, g in zip(ts, gs, strict=True)) / total
+        for k in range(4)
+    ]
+    some = [(ts, gs) for ts, gs in zip(tilt, gaps, strict=True) if ts]
+    means = [sum(t * g for t, g in zip(ts, gs, strict=True)) / sum(ts) for ts, gs in some]
+    by_row = sum(m * m * sum(ts) for m, (ts, _) in zip(means, some, strict=True)) / total
+    rows, n_pairs = sum(not math.isnan(v) for v in x), sum(map(len, gaps)) / 2
+    others = max(2.0, 2 * n_pairs / rows)
+    within = (moment[2] - by_row) * others / (others - 1)
+    due = (moment[2] - moment[1] ** 2 - within * (1 - 1 / n_pairs)) / max(0.25, 1 - 4 / rows + 1 / n_pairs)
+    return moment[3] - moment[1] * moment[2], min(1, max(0, due / within))
+
+
+@pytest.mark.parametrize("n_lags", [2, 4])
+@pytest.mark.parametrize("rate", [0.7, None])
+def test_pull_is_what_loops_say(rate, n_lags, monkeypatch):
+    monkeypatch.setattr("belief.method.null.BLOCK", 3 * 15)  # three features at a time
     rng = np.random.default_rng(1)
-    X, rate = rng.standard_normal((12, 3)), 0.7
-    d = unscaled(X)
-    found = pull(lambda columns: X[:, columns], d, rate)
-    for j in range(3):
-        gaps = [[abs(X[a, j] - X[b, j]) / d.typical for b in range(12) if b != a] for a in range(12)]
-        tilt = [[math.exp(-rate * g * g) for g in row] for row in gaps]
-        total = sum(map(sum, tilt))
-        moment = [
-            sum(t * g**k for ts, gs in zip(tilt, gaps, strict=True) for t, g in zip(ts, gs, strict=True)) / total
-            for k in range(4)
-        ]
-        assert found.slope[j] == pytest.approx(moment[3] - moment[1] * moment[2])
-        means = [sum(t * g for t, g in zip(ts, gs, strict=True)) / sum(ts) for ts, gs in zip(tilt, gaps, strict=True)]
-        by_row = sum(m * m * sum(ts) for m, ts in zip(means, tilt, strict=True)) / total
-        within = (moment[2] - by_row) * 11 / 10
-        assert found.single[j] == pytest.approx(min(1, max(0, (moment[2] - moment[1] ** 2 - within) / within)))
+    X = rng.standard_normal((15, 7)) * [1, 5, 0.1, 1, 1, 1, 1] + [0, 1e3, 0, 0, 0, 0, 0]
+    X[:, 4] = rng.integers(0, 3, 15)
+    X[:, 6] = 2.0  # says nothing
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[0, :3] = np.nan, 1.0, 2.0
+    discrete = np.arange(7) == 4
+    d = difference_of(X, discrete, "none" if rate is None else "standard")
+    found = pull(lambda columns: X[:, columns], d, rate, n_lags)
+    for j in range(6):
+        slope, single = naive_pull(X[:, j], lags_of(15, n_lags), discrete[j], d.unit[j], d.typical, rate or 0.0)
+        assert found.slope[j] == (0.0 if rate is None else pytest.approx(slope, rel=1e-4))
+        assert found.single[j] == pytest.approx(single, abs=1e-5)
+    assert found.slope[6] == found.single[6] == 0.0
+
+
+@pytest.mark.parametrize("n", range(1, 12))
+def test_rows_are_compared_with_others_and_no_two_of_them_twice(n):
+    pairs = [frozenset((i, (i + lag) % n)) for lag in lags_of(n, 8) for i in range(n)]
+    if n > 2:
+        assert all(len(pair) == 2 for pair in pairs)
+        assert len(set(pairs)) == len(pairs)
 
 
 def test_the_bias_is_that_of_hits_less_that_of_misses():
@@ -86,9 +118,23 @@ def test_the_bias_is_that_of_hits_less_that_of_misses():
     assert found.tolist() == pytest.approx(((0.25 * (3 - 1) + 0.75 * (5 - 2)) * slope).tolist())
 
 
-def test_wide_data_look_at_fewer_rows():
-    assert rows_for(500) == 128
-    assert 24 <= rows_for(230_000) < 40
+def test_what_is_looked_at_is_a_small_share_of_the_pairs_or_next_to_nothing():
+    little = Sharing(3.0, 1.5, 0.0)
+    assert looked_at(400_000, 500, little) == (ROWS[1], LAGS[1])
+    assert looked_at(100, 20, little) == (ROWS[1], LAGS[1])  # a few columns take no time
+    assert looked_at(8_000, 5_000, little) == (24, 2)
+    assert looked_at(8_000, 5_000, Sharing(12.0, 1.5, 0.0)) == (31, 4)  # more depends on it
+    assert looked_at(10**6, 30_000_000, little) == (ROWS[0], LAGS[1])
+
+
+def test_the_share_of_single_rows_is_that_of_all_rows_however_few_are_looked_at():
+    """Of a normal column var h, that of a·erf(a/√2) + 2φ(a), is 0.2886 of what is left when one row is given."""
+    X = np.random.default_rng(0).standard_normal((256, 4000))
+    d = difference_of(X, np.zeros(4000, bool), "standard")
+    for n, n_lags in ((24, 2), (24, 8), (256, 2)):
+        assert pull(lambda columns, n=n: X[:n, columns], d, None, n_lags).single.mean() == pytest.approx(
+            0.2886, abs=0.01
+        )
 
 
 # --- p and q ---
@@ -121,6 +167,12 @@ def test_less_is_put_down_to_luck_where_a_feature_speaks_for_itself():
     np.testing.assert_allclose(luck(alone), [1, 1, 0, -1, -1, -1, -1], atol=1e-15)
     null = Null(np.full(7, 0.1), np.full(7, 0.2), luck(alone))
     np.testing.assert_allclose(null.left_of(np.full(7, 0.5)), [0.2, 0.2, 0.4, 0.6, 0.6, 0.6, 0.6])
+
+
+def test_what_rounding_leaves_of_a_weight_is_not_above_noise():
+    null = Null(np.array([0.1, 0.1]), np.array([0.2, 0.2]), np.ones(2))
+    assert 0.1 + 0.2 - 0.1 - 0.2 != 0.0
+    assert null.left_of(np.array([0.1 + 0.2, 0.3001])).tolist() == [0.0, pytest.approx(1e-4)]
 
 
 @pytest.mark.parametrize(("rare", "n_strong"), [(0.5, 0), (0.05, 0), (0.5, 8)], ids=["even", "rare", "beside strong"])

@@ -240,7 +240,7 @@ def test_what_the_result_knows(result):
     assert result.relevance.max() == 1.0
     assert result.relevance.min() == 0.0
     assert result.redundancy.shape == (2, 2)
-    assert set(result.timings) == {"describe", "sample", "neighbours", "tally", "confidence", "redundancy"}
+    assert set(result.timings) == {"describe", "sample", "neighbours", "tally", "confidence", "redundancy", "explain"}
     assert "2 of 8 features selected" in repr(result)
 
 
@@ -248,7 +248,7 @@ def test_the_callback_is_told_of_phases_batches_and_rows():
     told = []
     belief.select(X, Y, 2, random_state=0, callback=told.append)
     phases = [p.phase for p in told]
-    each = ["describe", "sample", "neighbours", "tally", "confidence", "redundancy", "finished"]
+    each = ["describe", "sample", "neighbours", "tally", "confidence", "redundancy", "explain", "finished"]
     assert list(dict.fromkeys(phases)) == each
     assert "batch 4 of 4" in {p.detail for p in told}
     assert max(p.done for p in told) == 200 == max(p.total for p in told)

@@ -19,6 +19,7 @@ LABELS = {
     "tally": "weighing",
     "confidence": "judging",
     "redundancy": "selecting",
+    "explain": "explaining",
 }
 EVERY_LIVE, EVERY_PLAIN = 0.1, 10.0  # seconds between two lines of a phase, on a terminal and elsewhere
 

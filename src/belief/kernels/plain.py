@@ -198,7 +198,7 @@ def tally(
 
 def _between_queries(queries: Array, n_features: int) -> list[slice]:
     """Cut the pairs between queries, so that the differences of a part stay in the cache."""
-    starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]]) if len(queries) else np.zeros(0, np.int64)
+    starts = np.flatnonzero(_changes(queries))
     firsts = starts[np.r_[True, np.diff(starts * n_features // SUMMED) > 0]] if len(starts) else starts
     return [slice(int(a), int(b)) for a, b in pairwise([*firsts, len(queries)])]
 
@@ -211,13 +211,13 @@ def _file(out: Array, kind: Array, values: Array, share: Array | float = 1.0) ->
 
 def _couples(queries: Array, kind: Array, d: Array, there: Array, share: Array, s: Sums) -> None:
     """The sums of each query first, and what it has to say, before they join the others."""
-    starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
-    far = np.where(kind & 1, 0.0, share)  # what is not far is near
-    a, b = _sides(d, far, starts)
-    t, u = _sides(there if len(s.absent) else np.ones((len(d), 1)), far, starts)
-    g = kind[starts] // 2
-    _file(s.total[0::2], g, a)
-    _file(s.total[1::2], g, b)
+    starts = np.flatnonzero(_changes(queries))
+    sides = _Sides(np.where(kind & 1, 0.0, share), starts)  # what is not far is near
+    a, b = sides.sums(d)
+    t, u = sides.sums(there) if len(s.absent) else sides.counts(len(d))
+    own = (kind[starts] // 2 == np.arange(s.spread.shape[1])[:, None]).astype(float)
+    s.total[0::2] += own @ a
+    s.total[1::2] += own @ b
     if len(s.spread) > 2:  # pairs with weights
         said, counts = (a * a, a * b, b * b, a * t, a * u, b * t, b * u), (t * t, t * u, u * u)
     else:
@@ -225,17 +225,36 @@ def _couples(queries: Array, kind: Array, d: Array, there: Array, share: Array, 
         delta = np.where(both, a / np.where(both, t, 1.0) - b / np.where(both, u, 1.0), 0.0)
         said, counts = (delta, delta * delta), (both.astype(float),)
     for out, values in zip([*s.spread, *s.queries], [*said, *counts][: len(s.spread) + len(s.queries)], strict=True):
-        _file(out, g, values)
+        out += own @ values
 
 
-def _sides(values: Array, far: Array, starts: Array) -> tuple[Array, Array]:
-    """The sums of each query over what is far, and over what is near; pairs that are alike lie together."""
-    new = np.r_[True, far[1:] != far[:-1]]
-    new[starts] = True
-    runs = np.flatnonzero(new)
-    total, share = np.add.reduceat(values, runs, dtype=float), far[runs, None]
-    first = np.searchsorted(runs, starts)
-    return np.add.reduceat(total * share, first), np.add.reduceat(total * (1.0 - share), first)
+def _changes(x: Array) -> Array:
+    """Which values are the first of a run of equal ones."""
+    new = np.ones(len(x), bool)
+    np.not_equal(x[1:], x[:-1], out=new[1:])
+    return new
+
+
+class _Sides:
+    """The pairs of each query, by what is far and what is near; those that are alike lie together."""
+
+    def __init__(self, far: Array, starts: Array) -> None:
+        new = _changes(far)
+        new[starts] = True
+        self.runs = np.flatnonzero(new)
+        self.far, self.first = far[self.runs, None], np.searchsorted(self.runs, starts)
+
+    def sums(self, values: Array) -> tuple[Array, Array]:
+        """The sums of each query over what is far, and over what is near."""
+        return self._split(np.add.reduceat(values, self.runs, dtype=float))
+
+    def counts(self, n: int) -> tuple[Array, Array]:
+        """How much is far and near of each query, of n pairs in all."""
+        return self._split(np.diff(self.runs, append=n)[:, None])
+
+    def _split(self, total: Array) -> tuple[Array, Array]:
+        far = total * self.far
+        return np.add.reduceat(far, self.first), np.add.reduceat(total - far, self.first)
 
 
 def collisions(

@@ -24,7 +24,7 @@ from belief.method.confidence import Null, Stands, p_values, q_values, threshold
 from belief.method.copies import COPIED, LOOKED_AT, TOO_FEW, copied_hits, is_by_chance, log_equal
 from belief.method.difference import Difference
 from belief.method.growing import Reach, Step, next_step, rivals
-from belief.method.null import CHUNK, bias, pair_weights, pull, rates, rates_by_degree, rows_for, scale, sharing
+from belief.method.null import CHUNK, bias, looked_at, pair_weights, pull, rates, rates_by_degree, scale, sharing
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import ENOUGH, Partners, partners_of
@@ -200,9 +200,12 @@ class _Run:
         assert self.tally is not None
         size = self.difference.typical
         grows, per_class = self._rates(size), v if v.ndim == 1 else v.mean(axis=1)
-        found = pull(self._few_rows, self.difference, 0.0 if grows is None else float(grows.mean()))
-        lifted = np.zeros_like(w) if grows is None else bias(grows, per_class, found.slope) * size
         shared = sharing(self.together, pair_weights(self.together, self.tally, v))
+        n_rows, n_lags = looked_at(len(self.together), self.engine.n_features, shared)
+        few = self.sample.row[: min(n_rows, len(self.found.row))]
+        rate = None if grows is None else float(grows.mean())
+        found = pull(partial(self.engine.rows, few), self.difference, rate, n_lags)
+        lifted = np.zeros_like(w) if grows is None else bias(grows, per_class, found.slope) * size
         # where all queries say the same, one more might have said the opposite
         se = np.where((se == 0) & (w > 0), 2.0 * w / (len(self.found.row) + 1), se)
         return Null.of(w, lifted, scale(se, shared, found.single, lifted), self.alone_p)
@@ -218,10 +221,6 @@ class _Run:
         if self.pairs[0].weight is not None:
             return rates_by_degree(d2, np.concatenate([x.weight for x in self.pairs]))
         return rates(d2, targets) if self.asked.n_groups > 1 else None
-
-    def _few_rows(self, columns: Array) -> Array:
-        """Some features of the first few queries."""
-        return self.engine.rows(self.sample.row[: rows_for(self.engine.n_features)][: len(self.found.row)], columns)
 
     def _watched(self, w: Array, n_selected: int) -> Array:
         """The last watch list used, where the measure uses them; else the features of the largest w."""
@@ -240,14 +239,14 @@ class _Run:
         few = slice(0, min(len(self.found.row), ENOUGH))
         found = Neighbours(*(x[few] for x in vars(self.found).values()))
         _, v = self._weights()
-        with self.clock("confidence", "which matter together"):
+        with self.clock("explain", "which matter together"):
             about = (self.engine.rows, self.difference, self.sample.part(few), found, outcome.tally, v, outcome.w)
             return partners_of(selected, *about)
 
     def portraits(self, outcome: Outcome) -> list[Portrait]:
         """How the selected features are distributed among the queries."""
         queries = self.sample.part(slice(0, len(self.found.row)))
-        with self.clock("confidence", "how they are distributed"):
+        with self.clock("explain", "how they are distributed"):
             about = queries, self.target, self.summary, self.engine.discrete
             return portraits_of(outcome.selection.selected, self.engine.rows, *about)
 

@@ -20,6 +20,7 @@ from belief.method.arrays import Array
 from belief.method.null import ratio
 from belief.warn import warn
 
+ROUNDING = 1e-12  # a weight above noise by less than this share of both is not
 LOOKS_NULL = 1.0  # a larger z says nothing about the null: it may be relevance
 OFF = 0.5  # by how much z of the computed null is off: the spread of its mean over 27 kinds of tables was 0.1 to 0.6
 LEVEL = 0.01  # of Benjamini and Hochberg, for the number of features
@@ -46,8 +47,10 @@ class Null:
         return cls(np.where(known, bias + shift * spread, 0.0), spread * width, luck(alone_p))
 
     def left_of(self, w: Array) -> Array:
-        """By how much w is above what noise may well have."""
-        return w - self.mean - self.luck * self.spread
+        """By how much w is above what noise may well have; 0 where that is but rounding."""
+        lucky = self.luck * self.spread
+        left = w - self.mean - lucky
+        return np.where(np.abs(left) <= ROUNDING * (np.abs(w) + np.abs(self.mean) + np.abs(lucky)), 0.0, left)
 
     def z(self, w: Array) -> Array:
         """W in standard deviations above noise; -inf, that is p = 1, for features without variance."""
@@ -72,9 +75,10 @@ def recentre(z: Array) -> tuple[float, float]:
     The z below LOOKS_NULL are taken for a normal of spread 1 cut off there, and its mean has the prior N(0, OFF²).
     """
     low = z[z < LOOKS_NULL]
-    mean = _falling_root(lambda m: float((low - m).sum()) + len(low) * _mills(LOOKS_NULL - m) - m / OFF**2)
+    n, total = len(low), float(low.sum())
+    mean = _falling_root(lambda m: total - n * m + n * _mills(LOOKS_NULL - m) - m / OFF**2)
     edge, mills = LOOKS_NULL - mean, _mills(LOOKS_NULL - mean)
-    known = 1.0 / OFF**2 + len(low) * (1.0 - mills * (edge + mills))
+    known = 1.0 / OFF**2 + n * (1.0 - mills * (edge + mills))
     return mean, math.sqrt(1.0 + 1.0 / known)
 
 
@@ -93,7 +97,7 @@ def _falling_root(score: Callable[[float], float], low: float = -4.0, high: floa
 
 def p_values(z: Array) -> Array:
     """One-sided: the chance that noise reaches z."""
-    return np.array([0.5 * math.erfc(x / math.sqrt(2.0)) for x in z.tolist()])
+    return 0.5 * np.fromiter(map(math.erfc, (z / math.sqrt(2.0)).tolist()), float, len(z))
 
 
 def q_values(p: Array) -> Array:

@@ -18,22 +18,22 @@ A feature of noise does not have z = w/se of mean 0 and spread 1, for two reason
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from belief.method.arrays import Array, coded
+from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Pairs, Tally
 
 TRUST = 0.05  # the part of the bias that may be wrong; 0.04 was seen where noise had a raw z of 26
-ROWS = (24, 128)  # the fewest and the most rows `pull` looks at
-CELLS = 50_000_000  # and how many Δ, so that wide data pay a second or two
-CHUNK = 2048  # features at a time
-LEVELS = (0, 4, 32, ROWS[1])  # features with about as many levels are looked at together
+SHARE, LITTLE = 128, 150_000  # `pull` looks at one in so many of the pairs, or at so many values if that is more,
+ROWS, LAGS = (24, 256), (2, 8)  # of so many rows, each with so many before it and after it, at least and at most
+MUCH = 4  # times as much as shared pairs, shared rows may inflate the variance before more is looked at
+CELLS = 50_000_000  # and so many values of them, so that very wide data pay a second or two
+CHUNK, BLOCK = 2048, 2**16  # features that are read, and values of theirs that are looked at, at a time
+TINY, LARGE = 1e-30, 1e30  # in place of a weight that is 0, and of a rate that single precision may not hold
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,7 @@ def sharing(pairs: Pairs, weights: Array) -> Sharing:
     alone = float(np.square(weights).sum())
     if not alone > 0:
         return Sharing(1.0, 1.0, 1.0)
-    ids, n = coded(np.concatenate([pairs.query, pairs.neighbour]))
-    query, neighbour = ids.reshape(2, -1)
+    query, neighbour, n = pairs.coded
     of_query, by_row = np.add.reduceat(weights, pairs.starts), np.bincount(neighbour, weights, n)
     by_row[query[pairs.starts]] += of_query
     first, other = pairs.mutual
@@ -119,76 +118,117 @@ def rates_by_degree(distances: Array, far: Array) -> Array:
     return np.array([[hits, misses]])
 
 
-def rows_for(features: int) -> int:
-    """How many rows `pull` is worth: all ROWS[1] but on very wide data."""
-    return int(np.clip(math.sqrt(CELLS / max(features, 1)), *ROWS))
+def looked_at(n_pairs: int, n_features: int, shared: Sharing) -> tuple[int, int]:
+    """How many of the sampled rows `pull` looks at, and with how many others each is compared on either side.
+
+    So many that it takes a small share of the time: of that of the tally, or where that is none, of what any fit takes.
+    More, where much depends on what single rows do.
+    """
+    most = int(max(n_pairs / SHARE, LITTLE / n_features) * max(1.0, shared.rows / (MUCH * shared.pairs)))
+    rows = int(np.clip(min(most // 4, CELLS // n_features), *ROWS))
+    return rows, int(np.clip(most // rows, *LAGS))
 
 
-def pull(values: Callable[[Array], Array], d: Difference, rate: float) -> Pull:
+def pull(values: Callable[[Array], Array], d: Difference, rate: float | None, n_lags: int) -> Pull:
     """Measure what a rate of growth does to each feature, on a few rows, of which `values` gives some features.
 
-    Differences are in units of the typical one, and `rate` in those of its square.
+    Differences are in units of the typical one, and `rate` in those of its square. Where it is not known there is no
+    slope, and each feature has a unit of its own. Single precision is enough: few rows are what makes it uncertain.
     """
-    found = np.zeros((2, d.n_features))
+    found, room = np.zeros((2, d.n_features)), np.empty(5 * BLOCK, np.float32)  # memory that was used is faster
+    unit, one = d.unit * d.typical, 1.0 / d.typical
+    if rate is None:
+        unit, one = np.where(d.discrete | d.constant, 1.0, d.sigma), 1.0
     for a in range(0, d.n_features, CHUNK):
-        level, count = _levels(values(np.arange(a, min(a + CHUNK, d.n_features))))
-        n_levels = (count > 0).sum(axis=0)
-        for least, most in pairwise(LEVELS):
-            mine = np.flatnonzero((n_levels > least) & (n_levels <= most))
-            if len(mine):
-                n, units = n_levels[mine].max(), d.unit[a + mine] * d.typical
-                few = (level[:n, mine] - level[0, mine]) / units, count[:n, mine]
-                sums = _tilted_sums(*few, d.discrete[a + mine], 1.0 / d.typical, rate)
-                found[:, a + mine] = _moments(sums, few[1])
-    return Pull(*found)
+        X = values(np.arange(a, min(a + CHUNK, d.n_features)))
+        mine = np.flatnonzero((X[0] != X).any(axis=0))  # of sparse data few columns
+        X = X if len(mine) == X.shape[1] else X[:, mine]
+        lags, width = lags_of(len(X), n_lags), BLOCK // len(X)
+        for part in (slice(t, t + width) for t in range(0, len(mine), width)):
+            j = a + mine[part]
+            x = ((X[:, part] - np.nan_to_num(X[0, part])) / unit[j]).astype(np.float32)
+            counts = _counts(~np.isnan(x), lags) if d.missing else (np.array(len(x)), np.array(len(x) * len(lags)))
+            sums = _tilted_sums(x, lags, d.discrete[j], one, rate or 0.0, room[: 5 * x.size])
+            found[:, j] = _moments(*sums, *counts)
+    return Pull(found[0] if rate is not None else np.zeros(d.n_features), found[1])
 
 
-def _levels(values: Array) -> tuple[Array, Array]:
-    """The values of each feature, and in how many rows each is, (n, F) both: missing ones are left out, the rest is 0.
+def lags_of(n: int, most: int) -> list[int]:
+    """How far on the rows are that each of n is compared with: far, for the next are often of other classes."""
+    far = max((n - 1) // 2, 1)
+    return list(range(far, max(far - most, 0), -1))
 
-    Rows of the same value are alike, so where a feature has few values there is little to do.
+
+def _tilted_sums(
+    x: Array, lags: list[int], nominal: Array, one: float, rate: float, room: Array
+) -> tuple[Array, Array]:
+    """Sums over the pairs of rows (i, i + lag), a pair counted e^(-rate·Δ²) times.
+
+    Parameters
+    ----------
+    x : array of shape (n, F)
+        The values; of nominal features, `one` is the Δ of two different ones.
+    room : array of 5·n·F numbers to work in
+
+    Returns
+    -------
+    by_row : array of shape (2, n, F)
+        Of 1 and Δ, over the pairs of each row.
+    sums : array of shape (2, F)
+        Of Δ² and Δ³, over all pairs, each for both of its rows.
     """
-    ordered = np.sort(values, axis=0)
-    there = ~np.isnan(ordered)
-    new = there.copy()
-    new[1:] &= ordered[1:] != ordered[:-1]
-    place = (np.cumsum(new, axis=0) - 1) * ordered.shape[1] + np.arange(ordered.shape[1])
-    level, count = np.zeros(ordered.size), np.bincount(place[there], minlength=ordered.size)
-    level[place[new]] = ordered[new]
-    return level.reshape(ordered.shape), count.reshape(ordered.shape).astype(float)
-
-
-def _tilted_sums(level: Array, count: Array, nominal: Array, one: float, rate: float) -> Array:
-    """Sums of 1, Δ, Δ², Δ³ from a row of each level to the others, a pair counted e^(-rate·Δ²) times: (4, n, F).
-
-    `one` is the Δ of two different categories. Each pair of levels is looked at once, for both.
-    """
-    sums, any_nominal, single = np.zeros((4, *level.shape)), bool(nominal.any()), bool((count == 1.0).all())
-    ones = np.ones(len(level))
-    for a in range(len(level) - 1):
-        gap = level[a + 1 :] - level[a]  # levels rise
-        if any_nominal:
-            gap[:, nominal] = one
-        term = gap * -rate
-        term *= gap
+    room = room.reshape(5, *x.shape)
+    (gap, square, term), by_row = room[:3], room[3:]
+    sums, names, missing = np.zeros((2, x.shape[1]), np.float32), np.flatnonzero(nominal), bool(np.isnan(x.sum()))
+    by_row[:] = 0.0
+    for lag in lags:
+        np.subtract(x[lag:], x[:-lag], out=gap[:-lag])
+        np.subtract(x[:lag], x[-lag:], out=gap[-lag:])
+        np.abs(gap, out=gap)
+        if len(names):
+            gap[:, names] = np.where(gap[:, names] > 0.0, one, gap[:, names])
+        np.multiply(gap, gap, out=square)
+        with np.errstate(over="ignore"):  # e^-∞ is 0
+            np.multiply(square, -min(rate, LARGE), out=term)
         np.exp(term, out=term)
-        for t, power in enumerate(sums):
-            if t:
-                term *= gap
-            power[a] += ones[a + 1 :] @ term if single else np.einsum("nf,nf->f", term, count[a + 1 :])
-            power[a + 1 :] += term if single else term * count[a]
-    sums[0] += np.maximum(count - 1.0, 0.0)  # the others of the same level, at distance 0
-    return sums
+        if missing:
+            gone = np.isnan(gap)
+            gap[gone] = square[gone] = term[gone] = 0.0
+        _add(by_row[0], term, lag)
+        term *= gap
+        _add(by_row[1], term, lag)
+        sums += 2.0 * np.einsum("nf,nf->f", term, gap), 2.0 * np.einsum("nf,nf->f", term, square)
+    return by_row, sums
 
 
-def _moments(sums: Array, count: Array) -> tuple[Array, Array]:
-    """Slope and single of a `Pull`: cov(Δ, Δ²), and var h over the mean variance of Δ from one row."""
-    total = (count * sums).sum(axis=1)
-    mean, square, cube = (ratio(power, total[0]) for power in total[1:])
-    by_row = ratio((ratio(sums[1], sums[0]) ** 2 * sums[0] * count).sum(axis=0), total[0])
-    others = np.maximum((count * (sums[0] > 0)).sum(axis=0) - 1.0, 2.0)
-    within = (square - by_row) * others / (others - 1.0)
-    return cube - mean * square, np.clip(ratio(square - mean**2 - within, within), 0.0, 1.0)
+def _add(by_row: Array, of_pair: Array, lag: int) -> None:
+    """Add what the pairs (i, i + lag) have to both of their rows."""
+    by_row += of_pair
+    by_row[lag:] += of_pair[:-lag]
+    by_row[:lag] += of_pair[-lag:]
+
+
+def _counts(there: Array, lags: list[int]) -> tuple[Array, Array]:
+    """How many rows have a value, and how many pairs of them are compared."""
+    pairs = sum(np.count_nonzero(there & np.roll(there, lag, axis=0), axis=0) for lag in lags)
+    return np.count_nonzero(there, axis=0), np.asarray(pairs)
+
+
+def _moments(by_row: Array, sums: Array, rows: Array, pairs: Array) -> tuple[Array, Array]:
+    """Slope and single of a `Pull`: cov(Δ, Δ²), and var h over the mean variance of Δ from one row.
+
+    Few rows underestimate both variances: that from one row by 1 in as many others as it is compared with; that of all
+    by the variance of their mean, which is 4·var h/rows + var g/pairs.
+    """
+    n, total = by_row.sum(axis=1)
+    mean, square, cube = (ratio(power, n) for power in (total, *sums))
+    by_row[1] *= by_row[1]
+    by_row[1] /= np.maximum(by_row[0], TINY)
+    others, each = np.maximum(2.0 * pairs / np.maximum(rows, 1), 2.0), 1.0 / np.maximum(pairs, 1)
+    within = (square - ratio(by_row[1].sum(axis=0), n)) * others / (others - 1.0)
+    due = square - mean**2 - within * (1.0 - each)
+    due /= np.maximum(1.0 - 4.0 / np.maximum(rows, 1) + each, 0.25)
+    return cube - mean * square, np.clip(ratio(due, within), 0.0, 1.0)
 
 
 def bias(rate: Array, class_weight: Array, slope: Array) -> Array:

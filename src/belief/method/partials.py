@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief.method.arrays import Array, coded
+from belief.method.arrays import Array, coded, lexical
 
 
 @dataclass(frozen=True)
@@ -119,19 +119,25 @@ class Pairs:
         return replace(parts[0], query=query, neighbour=neighbour, kind=kind, weight=weight)
 
     @cached_property
+    def coded(self) -> tuple[Array, Array, int]:
+        """Queries and neighbours as numbers below n, and n."""
+        ids, n = coded(np.concatenate([self.query, self.neighbour]))
+        return ids[: len(self)], ids[len(self) :], n
+
+    @cached_property
     def mutual(self) -> tuple[Array, Array]:
         """Which pairs are there the other way round too: of two such the first, by rising number, and the other.
 
         A query has each neighbour once, so none is there more often; and only a neighbour that is a query can be.
         """
-        ids, n = coded(np.concatenate([self.query, self.neighbour]))
-        query, neighbour = ids.reshape(2, -1)
+        query, neighbour, n = self.coded
         asked = np.zeros(n, bool)
         asked[query[self.starts]] = True
         may = np.flatnonzero(asked[neighbour])
-        two = np.minimum(query, neighbour)[may] * np.int64(n) + np.maximum(query, neighbour)[may]
-        order = np.argsort(two, kind="stable")
-        twice = np.flatnonzero(two[order][1:] == two[order][:-1])
+        low, high = np.minimum(query, neighbour)[may], np.maximum(query, neighbour)[may]
+        order = lexical(low, high, n)
+        low, high = low[order], high[order]
+        twice = np.flatnonzero((low[1:] == low[:-1]) & (high[1:] == high[:-1]))
         first, other = may[order[twice]], may[order[twice + 1]]
         by_number = np.argsort(first)
         return first[by_number], other[by_number]
@@ -143,7 +149,7 @@ class Pairs:
         share = np.bincount(self.kind, self.weight, self.n_kinds)
         return share + np.bincount(self.kind + 1, 1.0 - self.weight, self.n_kinds)
 
-    @property
+    @cached_property
     def starts(self) -> Array:
         """Where the pairs of each query begin."""
         return np.flatnonzero(np.r_[True, self.query[1:] != self.query[:-1]]) if len(self) else np.zeros(0, np.int64)
