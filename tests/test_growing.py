@@ -155,6 +155,17 @@ def test_copies_are_told_of_and_merging_them_finds_what_there_was():
     assert len({0, 1, 2, 3, 4} & set(merged.selected)) > len({0, 1, 2, 3, 4} & set(kept.selected))
 
 
+def test_what_copies_say_alone_is_what_the_rows_say_that_they_are_copies_of():
+    X, y = oversampled(20)
+    X[:, 20:] = (X[:, 20:] > 0).astype(float)
+    marks = np.arange(X.shape[1]) >= 20
+    merged = belief.select(X, y, 5, random_state=0, copies="merge", discrete_features=marks).alone_p
+    _, once = np.unique(np.column_stack([X, y]), axis=0, return_index=True)
+    alone = belief.select(X[once], y[once], 5, random_state=0, discrete_features=marks).alone_p
+    assert np.mean(merged[5:] < 0.05) < 0.15  # all copies counted, most of noise is
+    np.testing.assert_allclose(np.log10(merged), np.log10(alone), rtol=0.2, atol=0.05)
+
+
 def test_rows_that_are_alike_because_values_are_few_are_not_taken_for_copies(recwarn):
     X = rng.integers(0, 2, (900, 5)).astype(float)
     belief.select(X, X[:, 0] > 0, 2, random_state=0)

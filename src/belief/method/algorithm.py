@@ -90,10 +90,10 @@ class _Run:
             self.summary = engine.describe()
         settings = self.settings = engine.target.adapt(self.settings)
         check(self.summary, engine.target)
-        self.alone_p = alone_p(self.summary)
         self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
         self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)
         self.target = engine.merge_copies(self.seed) if settings.copies == "merge" else engine.target
+        self.alone_p = alone_p(self.summary, self.target.counts / engine.target.counts)
         self.asked = search_of(settings, self.target, self.summary.m, self.seed)
         self.n_watch = settings.watch_of(settings.select_of(engine.n_features))
 

@@ -124,8 +124,9 @@ def looked_at(n_pairs: int, n_features: int, shared: Sharing) -> tuple[int, int]
     So many that it takes a small share of the time: of that of the tally, or where that is none, of what any fit takes.
     More, where much depends on what single rows do.
     """
-    most = int(max(n_pairs / SHARE, LITTLE / n_features) * max(1.0, shared.rows / (MUCH * shared.pairs)))
-    rows = int(np.clip(min(most // 4, CELLS // n_features), *ROWS))
+    more = max(1.0, shared.rows / max(MUCH * shared.pairs, 1.0))
+    most = int(max(n_pairs / SHARE, LITTLE / n_features) * more)
+    rows = int(np.clip(min(most // 4, CELLS // n_features), *ROWS))  # four pairs each, to begin with
     return rows, int(np.clip(most // rows, *LAGS))
 
 
