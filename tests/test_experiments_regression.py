@@ -48,7 +48,7 @@ def test_what_the_page_says_in_words(regression, kept):
             max(regression.mean(kept, f"worth | {way} | {data} | ", x) for x in regression.MODELS)
             for way in (None, "auto")
         ]
-        assert best[1] >= best[0] - 0.02
+        assert round(best[1], 3) >= round(best[0], 3) - 0.02 - 1e-9  # as the page shows them
 
 
 @pytest.mark.parametrize("kind", ["product and a linear term, 2,000 x 60", "exp of the product, 2,000 x 60"])
