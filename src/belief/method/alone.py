@@ -63,9 +63,7 @@ def _between(n: Array, total: Array) -> Array:
 def _chi2_test(levels: Levels, counted: Array) -> tuple[Array, Array]:
     """The features that have levels, and the p-value of each: the counts against those of independence."""
     feature, which = np.unique(levels.feature, return_inverse=True)
-    known = np.bincount(which, levels.groups.sum(axis=1), len(feature)) == np.bincount(
-        which, levels.count, len(feature)
-    )
+    of_none = np.bincount(which, levels.count - levels.groups.sum(axis=1), len(feature))  # rows of unknown class
     groups = levels.groups * counted[: levels.groups.shape[1]]  # of too many classes there are none
     of_class = np.zeros((len(feature), groups.shape[1]))
     np.add.at(of_class, which, groups)
@@ -74,6 +72,6 @@ def _chi2_test(levels: Levels, counted: Array) -> tuple[Array, Array]:
     squares = np.divide((groups - expected) ** 2, expected, out=np.zeros_like(expected), where=expected > 0)
     df = (np.bincount(which, minlength=len(feature)) - 1.0) * ((of_class > 0).sum(axis=1) - 1.0)
     p = np.full(len(feature), np.nan)
-    ok = known & (df > 0)
+    ok = (of_none == 0) & (df > 0)
     p[ok] = chi2_tail(np.bincount(which, squares.sum(axis=1), len(feature))[ok], df[ok])
     return feature, p
