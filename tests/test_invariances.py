@@ -116,3 +116,15 @@ def test_ties_in_data_sorted_by_class_do_not_all_go_to_one_class():
     share = np.bincount(found.target.ravel(), minlength=3) / found.target.size
     assert found.d2.max() == 0.0
     np.testing.assert_allclose(share, 1 / 3, atol=0.15)
+
+
+@pytest.mark.parametrize("rare", [0.5, 0.2, 0.05, 0.02])
+def test_noise_has_a_mean_z_of_0_whatever_the_balance_of_the_classes(rare):
+    def mean_z(seed, **settings):
+        rng = np.random.default_rng(seed)
+        y = rng.permutation(1500) < rare * 1500
+        return belief.select(rng.standard_normal((1500, 60)), y, 5, random_state=seed, **settings).z.mean()
+
+    assert abs(np.mean([mean_z(seed) for seed in range(6)])) < 0.3
+    if rare <= 0.05:  # what the test is for
+        assert mean_z(0, **belief.PAPER) > 5
