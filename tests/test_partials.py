@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belief.engines.local import local_engine
+from belief.method.arrays import lexical
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.redundancy.agreement import counted
 from belief.method.redundancy.collisions import Collisions, no_joint
@@ -143,3 +144,11 @@ def test_of_rows_that_found_each_other_one_pair_counts_twice():
     assert [(len(some), times) for some, times in counted([both_ways], both_ways)] == [(1, 2)]
     few = pairs.take(q < r)
     assert counted([few], few) == [(few, 1)]
+
+
+@pytest.mark.parametrize("n", [3, 2**16, 2**16 + 1, 2**20])
+def test_numbers_are_put_in_order_by_the_first_and_then_by_the_second(n):
+    rng = np.random.default_rng(0)
+    first, second = np.r_[rng.integers(0, min(n, 9), 500), n - 1], np.r_[n - 1 - rng.integers(0, 3, 500), 0]
+    pairs = list(zip(first.tolist(), second.tolist(), range(501), strict=True))
+    assert lexical(first, second, n).tolist() == [i for _, _, i in sorted(pairs)]
