@@ -24,8 +24,8 @@ import numpy as np
 import torch
 
 import belief
+from belief._utils.threads import n_threads
 from belief.api import run
-from belief.cores import n_threads
 from belief.engines.block.gpu import GpuEngine
 from belief.engines.block.stored import TensorSource
 from belief.engines.resources import Resources

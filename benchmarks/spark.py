@@ -33,8 +33,8 @@ import belief
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.session import small_batches
 from belief.engines.spark.store import ReadBlocks
-from belief.frames import select_frame
 from belief.method.settings import Settings
+from belief.spark.frames import select_frame
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from spark_sessions import start_session

@@ -105,8 +105,8 @@ class Study:
         """Whether the Spark engine selects the same as the one that is used here, once for each data set."""
 
         def compare() -> dict[str, Any]:
-            from belief.frames import select_frame
             from belief.method.settings import Settings
+            from belief.spark.frames import select_frame
 
             way = Way("BELIEF + mCR", self.grid.k[-1], self.grid.batches[0])
             n, data = self.grid.sizes[0], self.data(name, 0)

@@ -68,8 +68,8 @@ class Study:
         return {"seconds": found["seconds"], "f1": self.f1(name, indices(found["selected"]))}
 
     def _belief(self, name: str, rate: float, n: int) -> dict[str, Any]:
-        from belief.frames import select_frame
         from belief.method.settings import Settings
+        from belief.spark.frames import select_frame
 
         data = self.data(name)
         chosen = paper(data.X, data.discrete) | {"sample_size": rate}

@@ -127,7 +127,7 @@ def test_a_fork_waits_for_what_is_being_imported(tmp_path):
     (tmp_path / "slow.py").write_text("import time\nstarted.set()\ntime.sleep(1)\nname = 1\n")
     program = f"""
 import builtins
-from belief.lazy import lazily
+from belief._utils.lazy import lazily
 sys.path.append({str(tmp_path)!r})
 builtins.started = threading.Event()
 get = lazily("slow", {{"name": "slow"}})

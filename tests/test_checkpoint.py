@@ -26,7 +26,7 @@ TIMELESS = ("weights", "selected", "scores", "redundancy", "watched", "history",
 # the command, with notes after every block, blocks of a few hundred rows, and no more memory than for one of them
 DRIVER = """
 import sys
-from belief import cli
+from belief.cli import commands as cli
 from belief.data import tabular
 from belief.engines import stream
 from belief.engines.resources import Resources

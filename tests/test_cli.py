@@ -22,10 +22,10 @@ import pytest
 from pyarrow import parquet
 
 import belief
-from belief import cli
+from belief._utils.optional import installs
+from belief.cli import commands as cli
 from belief.data import tabular
 from belief.datasets import CHURN
-from belief.extras import installs
 from belief.method.settings import Settings
 
 TABLE = pd.read_csv(CHURN)

@@ -15,12 +15,12 @@ from scipy.sparse import csr_array
 from sklearn.feature_selection import f_classif, mutual_info_classif
 
 import belief
-from belief import cli
-from belief.comparing import contest, judging, rows
-from belief.comparing.comparison import Comparison, Standing
-from belief.comparing.encoding import Encoding
-from belief.comparing.entrants import ENTRANTS, USUAL, Entrant, Part
-from belief.comparing.judging import judged, judges_of
+from belief.cli import commands as cli
+from belief.comparison import contest, judging, rows
+from belief.comparison.comparison import Comparison, Standing
+from belief.comparison.encoding import Encoding
+from belief.comparison.entrants import ENTRANTS, USUAL, Entrant, Part
+from belief.comparison.judging import judged, judges_of
 from belief.datasets import CHURN
 
 ALWAYS = {"seconds": 600, "random_state": 0}  # whatever else the machine does
@@ -193,8 +193,10 @@ def test_of_a_large_table_some_rows_are_compared_on_and_of_files_the_same(monkey
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(700, 3)), columns=list("abc")).assign(y=np.arange(700) % 3)
     table.to_parquet(tmp_path / "t.parquet", row_group_size=90)
-    here = rows.rows_of(belief.given.take_columns(table, None, belief.given.Chosen("y"), "auto"), "auto", "auto", 5)
-    given = belief.given.take_columns(tmp_path / "t.parquet", None, belief.given.Chosen("y"), "auto")
+    here = rows.rows_of(
+        belief.data.columns.take_columns(table, None, belief.data.columns.Chosen("y"), "auto"), "auto", "auto", 5
+    )
+    given = belief.data.columns.take_columns(tmp_path / "t.parquet", None, belief.data.columns.Chosen("y"), "auto")
     there = rows.rows_of(given, "auto", "auto", 5)
     assert here.X.shape == (50, 3)
     assert here.n_rows == there.n_rows == 700

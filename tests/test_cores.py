@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import belief
-from belief.cores import n_threads
+from belief._utils.threads import n_threads
 
 HOME = Path(__file__).parents[1]
 
@@ -58,7 +58,7 @@ def test_a_worker_of_joblib_has_its_share():
     """In a process of its own, where OMP_NUM_THREADS was not set when joblib's workers started."""
     program = (
         "from joblib import Parallel, delayed, parallel_config\n"
-        "from belief.cores import n_threads\n"
+        "from belief._utils.threads import n_threads\n"
         "share = lambda n, **more: Parallel(n, **more)(delayed(n_threads)(None) for _ in range(2))[0]\n"
         "print(share(2), share(2, backend='threading'), n_threads(None))\n"
         "with parallel_config('loky', inner_max_num_threads=3): print(share(2))"

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import belief
-from belief import extras
+from belief._utils import optional as extras
+from belief._utils.optional import MissingExtraError, import_optional, installs
+from belief.cli.arguments import in_options
 from belief.data.files import Wanted, open_files
-from belief.extras import MissingExtraError, import_optional, installs
-from belief.flags import in_options
 
 SOURCE = Path(belief.__file__).parent
 OPTIONAL = ("pyarrow", "matplotlib", "pyspark", "pandas", "polars", "jinja2", "torch", "triton")
@@ -90,7 +90,7 @@ def test_the_line_for_a_package_that_was_not_installed(monkeypatch, tmp_path):
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "distribution", none)
-    monkeypatch.setattr(extras, "__file__", str(tmp_path / "src" / "belief" / "extras.py"))
+    monkeypatch.setattr(extras, "__file__", str(tmp_path / "src" / "belief" / "_utils" / "optional.py"))
     assert installs("files", "pyarrow") == "pip install pyarrow"
     (tmp_path / "pyproject.toml").write_text("")
     assert installs("files", "pyarrow") == f"pip install '{tmp_path}[files]'"
@@ -114,8 +114,8 @@ def test_what_a_library_lacks_itself_is_not_hidden(monkeypatch, tmp_path):
 )
 def test_every_face_says_so(tmp_path, library, extra, program):
     (tmp_path / "a.csv").write_text("a,y\n1,0\n2,1\n")
-    code = f"import sys; sys.modules[{library!r}] = None\nimport belief, belief.report.canvas, belief.extras\n"
-    code += f"try: {program}\nexcept belief.extras.MissingExtraError as error: print(error)"
+    code = f"import sys; sys.modules[{library!r}] = None\nimport belief, belief.report.canvas\n"
+    code += f"try: {program}\nexcept belief.MissingExtraError as error: print(error)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert f"{library}, which is not installed: {installs(extra, library)}." in done.stdout
 
@@ -134,7 +134,7 @@ def test_optional_libraries_come_through_one_door(name):
 # --- words ---
 
 
-@pytest.mark.parametrize("name", modules(but=("cli.py", "usage.py", "inputs.py", "comparing/command.py")))
+@pytest.mark.parametrize("name", modules(but=("cli/commands.py", "cli/errors.py", "cli/inputs.py", "cli/compare.py")))
 def test_no_option_of_the_command_line_is_in_a_string_elsewhere(name):
     tree = ast.parse((SOURCE / name).read_text())
     strings = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]

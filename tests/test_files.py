@@ -229,7 +229,7 @@ def test_a_file_is_read_four_times_whatever_the_number_of_batches(tmp_path, monk
 
 MEASURED = """
 import sys
-from belief.cli import main
+from belief.cli.commands import main
 code = main(sys.argv[1:])
 print([int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")][0], file=sys.stderr)
 sys.exit(code)

@@ -17,11 +17,11 @@ from random_tables import table
 from scipy.sparse import csr_array
 
 import belief
+from belief._utils.optional import MissingExtraError
 from belief.data.source import ArraySource
 from belief.engines.block import block_engine, dense
 from belief.engines.device import WORTH, devices_for
 from belief.engines.resources import Resources
-from belief.extras import MissingExtraError
 from belief.method.alone import alone_p
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs

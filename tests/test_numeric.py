@@ -27,7 +27,7 @@ from test_oracle import CLOSE, is_close_call, run
 
 import belief
 from belief import BeliefSelector
-from belief.cli import main
+from belief.cli.commands import main
 from belief.data.labels import Labels
 from belief.engines.local import table_engine
 from belief.engines.resources import Resources

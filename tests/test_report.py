@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 
 import belief
-from belief.explain import p_text
-from belief.extras import installs
-from belief.outputs import REPORT_ENDINGS, check_output
+from belief._utils.optional import installs
+from belief.cli.outputs import REPORT_ENDINGS, check_output
 from belief.report import render
 from belief.report.content import content_of
 from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, STOPPED, clean
+from belief.result.explanation import p_text
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.image import imread  # noqa: E402
@@ -257,12 +257,12 @@ def test_without_matplotlib_the_error_names_the_extra_and_notebooks_still_have_a
     (tmp_path / "result.json").write_text(json.dumps(result.to_dict()))
     program = (
         "import sys, json; sys.modules['matplotlib'] = None\n"
-        "import belief, belief.plot, belief.report, belief.extras\n"
+        "import belief, belief.plot, belief.report\n"
         f"result = belief.Result.from_dict(json.load(open({str(tmp_path / 'result.json')!r})))\n"
         "print(result._repr_html_())\n"
         "for draw in (belief.report.render, belief.plot.ranking):\n"
         "    try: draw(result)\n"
-        "    except belief.extras.MissingExtraError as error: print(error)\n"
+        "    except belief.MissingExtraError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.count(installs("report", "matplotlib")) == 2

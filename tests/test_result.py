@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import belief
-from belief import older
 from belief.progress import Bar, Progress
-from belief.records import array, format_of, kept
-from belief.result import Result
+from belief.result import older
+from belief.result.result import Result
+from belief.result.serialization import array, format_of, kept
 
 OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
 

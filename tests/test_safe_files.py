@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import belief
-from belief import cli
+from belief.cli import commands as cli
 from belief.data import tabular
 from belief.data.encoding import CsvForm
 from belief.data.files import Wanted, open_files
@@ -303,7 +303,7 @@ def test_a_pipe_is_refused_at_once(tmp_path, ending):
 
 MEASURED = """
 import resource, sys
-from belief.cli import main
+from belief.cli.commands import main
 code = main(sys.argv[1:])
 used = resource.getrusage(resource.RUSAGE_SELF)
 # the most memory of this program; ru_maxrss is that of the process that started it too

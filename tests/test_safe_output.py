@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import belief
-from belief.cli import main
+from belief.cli.commands import main
 from belief.datasets import CHURN
 from belief.progress import Reporter
 

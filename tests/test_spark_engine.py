@@ -35,10 +35,10 @@ from belief.engines.spark import jobs
 from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.reading import Reader
-from belief.frames import select_frame
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.settings import Settings
+from belief.spark.frames import select_frame
 
 
 def in_partitions(spark, X, labels, n):
@@ -466,7 +466,7 @@ def test_a_folder_that_is_no_path_is_refused(spark):
 def test_files_by_the_command_as_the_other_engine_reads_them(tmp_path, capsys):
     import pandas as pd
 
-    from belief import cli
+    from belief.cli import commands as cli
 
     stop_session()
     rng = np.random.default_rng(0)

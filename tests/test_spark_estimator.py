@@ -14,10 +14,10 @@ from spark_sessions import (
 )
 
 import belief
-from belief.frames import select_frame
 from belief.method.settings import Settings
-from belief.result import Result
+from belief.result.result import Result
 from belief.spark import BeliefSelector, BeliefSelectorModel
+from belief.spark.frames import select_frame
 from belief.spark.saving import modern_params
 
 OLD_MODEL = str(Path(__file__).with_name("data") / "spark-model-0.1.0")

@@ -11,8 +11,8 @@ from test_spark_engine import same, table, vectors
 import belief
 from belief.engines.spark import frame
 from belief.engines.spark.frame import open_frame
-from belief.frames import select_frame
 from belief.method.settings import Settings
+from belief.spark.frames import select_frame
 
 pytestmark = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="Connect does not show its plans")
 N = 400

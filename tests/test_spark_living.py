@@ -21,8 +21,8 @@ from belief.engines.distributed.owner import NOTE, Owner, remove_stale
 from belief.engines.distributed.placing import refuse_problems
 from belief.engines.distributed.wire import unpack
 from belief.engines.spark.jobs import in_runs
-from belief.frames import select_frame
 from belief.method.settings import Settings
+from belief.spark.frames import select_frame
 
 on_classic = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="Connect does not tell of jobs")
 CHOSEN = {"n_features_to_select": 3, "random_state": 1, "sample_size": 60}

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import belief
-from belief import cli
-from belief.checkpoint import PAGE, SEAL, Checkpoint
+from belief.cli import commands as cli
 from belief.data.labels import encode_labels
 from belief.data.table import open_table
+from belief.engines.checkpoint import PAGE, SEAL, Checkpoint
 from belief.engines.local import table_engine
 from belief.engines.resources import Resources
 from belief.method.algorithm import pairs_of, search_of
 from belief.method.sampling import batches
 from belief.method.settings import Settings
 from belief.method.targets import classes_of
-from belief.records import checksum
+from belief.result.serialization import checksum
 
 EDITS = 10_000
 M, F = 40, 5

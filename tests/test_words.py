@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import belief
-from belief import cli
+from belief._utils.terminal import shown
+from belief.cli import commands as cli
 from belief.data.hints import layout_hint
 from belief.datasets import CHURN
-from belief.terminal import shown
 
 NASTY = "<b>\x1b[31mred\x07 \u202eevil\nline"
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from belief.lazy import lazily
+from belief._utils.lazy import lazily
 
 if TYPE_CHECKING:
-    from belief import baselines, data, datasets, extras, plot, progress, report, spark
+    from belief import baselines, data, datasets, plot, progress, report, spark
+    from belief._utils.optional import MissingExtraError
     from belief.api import select
-    from belief.comparing.comparison import Comparison
-    from belief.comparing.contest import compare
+    from belief.comparison.comparison import Comparison
+    from belief.comparison.contest import compare
     from belief.method.settings import PAPER
     from belief.result import Result
     from belief.selector import BeliefSelector
@@ -26,13 +27,13 @@ __all__ = [
     "PAPER",
     "BeliefSelector",
     "Comparison",
+    "MissingExtraError",
     "Result",
     "__version__",
     "baselines",
     "compare",
     "data",
     "datasets",
-    "extras",
     "plot",
     "progress",
     "report",
@@ -42,13 +43,14 @@ __all__ = [
 
 __version__ = "0.1.0"  # here and nowhere else: pyproject.toml reads it
 
-_MODULES = ("baselines", "data", "datasets", "extras", "plot", "progress", "report", "spark")
+_MODULES = ("baselines", "data", "datasets", "plot", "progress", "report", "spark")
 _HOMES = {
     "BeliefSelector": "belief.selector",
-    "Comparison": "belief.comparing.comparison",
+    "Comparison": "belief.comparison.comparison",
+    "MissingExtraError": "belief._utils.optional",
     "PAPER": "belief.method.settings",
     "Result": "belief.result",
-    "compare": "belief.comparing.contest",
+    "compare": "belief.comparison.contest",
     "select": "belief.api",
 }
 

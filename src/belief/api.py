@@ -7,24 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from belief.checkpoint import Checkpoint
-from belief.checks import check_resources, check_sizes, check_values
+from belief.data.columns import Chosen, take_columns, y_or_label
 from belief.data.files import chosen_names
 from belief.data.labels import check_task, read_target
 from belief.data.stream import LibsvmStream, TableStream
 from belief.data.table import open_table
+from belief.engines.checkpoint import Checkpoint
+from belief.engines.checks import check_resources, check_sizes, check_values
 from belief.engines.local import table_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
-from belief.given import Chosen, take_columns, y_or_label
 from belief.method.algorithm import belief
 from belief.method.protocols import Engine, Notes
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
 from belief.progress import Callback, Reporter
-from belief.result import Result, result_of
-from belief.saved import Numbered
+from belief.result.fields import Numbered
+from belief.result.result import Result, result_of
 
 WORKING_MEMORY = 1024  # MiB beside the data
 Levels = Callable[[int], Mapping[float, str] | None]  # of a feature, what its codes stand for; None: nobody knows
@@ -188,7 +188,7 @@ def is_spark(X: Any) -> bool:
 
 def _select_spark(df: Any, y: Any, columns: Chosen, settings: Settings, options: dict[str, Any]) -> Result:
     """On Spark, a column named features is the vectors; if there is none, all columns but the label are features."""
-    from belief.frames import select_frame
+    from belief.spark.frames import select_frame
 
     if y is not None or columns.label is None:
         raise ValueError("Of a Spark DataFrame, say which column holds the class, with label='name'.")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belief.explain import Line, is_doubtful
 from belief.method.arrays import Array
 from belief.progress import LABELS
 from belief.report.canvas import (
@@ -35,7 +34,8 @@ from belief.report.drawings import distribution, how_many
 from belief.report.groups import LEVEL, groups_of
 from belief.report.standings import comparison
 from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, seconds, told_apart
-from belief.result import Result
+from belief.result.explanation import Line, is_doubtful
+from belief.result.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

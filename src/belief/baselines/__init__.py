@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from belief._utils.lazy import lazily
 from belief.baselines.cleaned import CleanedRelief
 from belief.baselines.kmeans import KMeansRelief
 from belief.baselines.mrmr import MRMR, mrmr
@@ -9,7 +10,6 @@ from belief.baselines.orthogonal import GramSchmidtRelief
 from belief.baselines.relief import Relief, ReliefF
 from belief.baselines.rrelieff import RReliefF
 from belief.baselines.simba import Simba
-from belief.lazy import lazily
 
 if TYPE_CHECKING:
     from belief.baselines.spark import mrmr_frame, relieff_frame

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from belief.checks import check_sizes, check_values
-from belief.columns import ColumnSelector
 from belief.data.source import Source, SparseSource
 from belief.data.table import Table
+from belief.engines.checks import check_sizes, check_values
 from belief.method.algorithm import constants_last
 from belief.method.arrays import Array
 from belief.method.relevance import by_weight
@@ -18,7 +17,8 @@ from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
-from belief.saved import Numbered
+from belief.result.fields import Numbered
+from belief.selector import ColumnSelector
 
 
 def checks(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary, Target], None]:

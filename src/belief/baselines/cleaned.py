@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.validation import is_count
 from belief.baselines.base import checks, values_of
 from belief.baselines.relief import DenseReliefF, by_range
 from belief.data.source import ArraySource
@@ -20,7 +21,7 @@ from belief.engines.local import local_engine
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.protocols import Search
-from belief.method.settings import Settings, is_count
+from belief.method.settings import Settings
 
 
 class CleanedRelief(DenseReliefF):

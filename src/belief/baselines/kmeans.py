@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.validation import is_real
 from belief.baselines.base import centred
 from belief.baselines.relief import DenseReliefF
 from belief.data.table import Table
 from belief.method.arrays import Array
 from belief.method.relevance import by_weight
 from belief.method.selection import Selection
-from belief.method.settings import Settings, is_real
+from belief.method.settings import Settings
 
 ROUNDS = 100  # of K-means, at the most
 

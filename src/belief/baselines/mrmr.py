@@ -12,17 +12,18 @@ from typing import Any, Self
 
 import numpy as np
 
+from belief._utils.validation import is_count, one_of
 from belief.baselines.base import Baseline, checks, dense_source
 from belief.baselines.information import information
-from belief.checks import check_resources
 from belief.data.labels import encode_labels
 from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.threads import spans
+from belief.engines.checks import check_resources
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.selection import Selection
-from belief.method.settings import Settings, is_count, one_of
+from belief.method.settings import Settings
 from belief.method.targets import classes_of
 
 CHUNK = 64  # columns read, or measured, at a time

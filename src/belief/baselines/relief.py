@@ -18,11 +18,11 @@ import numpy as np
 from sklearn.utils import ClassifierTags, Tags
 
 from belief.baselines.base import Baseline, checks, dense_source
-from belief.checks import check_resources
 from belief.data.labels import encode_labels
 from belief.data.source import Source
 from belief.data.table import Table, open_table
 from belief.engines.block.threads import spans
+from belief.engines.checks import check_resources
 from belief.engines.local import local_engine
 from belief.engines.resources import Resources
 from belief.method.algorithm import pairs_of, search_of

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from belief._utils.validation import is_count
 from belief.baselines.base import Baseline, checks, dense_source, values_of
 from belief.data.labels import encode_labels
 from belief.data.table import open_table
@@ -20,7 +21,7 @@ from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 from belief.method.relevance import by_weight
 from belief.method.selection import Selection
-from belief.method.settings import Settings, is_count
+from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import classes_of
 

@@ -34,7 +34,7 @@ from belief.method.relevance import by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
-from belief.saved import Numbered
+from belief.result.fields import Numbered
 
 CUT_ROWS, CUT_BYTES = 10_000, 2**28  # of the sample whose quantiles are the cuts
 TABLE_BYTES = 2**30  # of all contingency tables with one feature
@@ -88,7 +88,7 @@ def mrmr_frame(
         The nominal features, whose values are their levels. "auto": strings, booleans, and what is nominal by its ML
         attributes.
     staging : str, default="auto"
-        Where blocks of the rows are held; see :func:`belief.frames.select_frame`.
+        Where blocks of the rows are held; see :func:`belief.spark.frames.select_frame`.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def relieff_frame(
         The nominal features, of which only "equal or not" counts. "auto": strings, booleans, and what is nominal by its
         ML attributes.
     staging : str, default="auto"
-        Where blocks of the rows are held; see :func:`belief.frames.select_frame`.
+        Where blocks of the rows are held; see :func:`belief.spark.frames.select_frame`.
     random_state : int, RandomState, Generator or None, default=None
         The seed of the sample and of ties.
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from belief.lazy import lazily
+from belief._utils.lazy import lazily
 
 if TYPE_CHECKING:
     from belief.data.encoding import CsvForm

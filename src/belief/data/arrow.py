@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.optional import import_optional
 from belief.data.labels import RowError, refuse_missing
 from belief.data.source import as_float, frozen
 from belief.data.suspects import warn_of_text
-from belief.extras import import_optional
 from belief.method.arrays import Array
 
 MOST_CATEGORIES = 2**24  # codes are exact in float32 below it

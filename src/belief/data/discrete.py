@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.validation import did_you_mean, is_integer
 from belief.method.arrays import Array
-from belief.method.settings import did_you_mean, is_integer
 
 
 def discrete_mask(given: Any, names: list[str] | None, n_features: int) -> Array:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from belief.warn import warn
+from belief._utils.warnings import warn
 
 HIDDEN = ("_", ".")  # how the names begin of what lies beside the data
 FOOTER = 8  # bytes at the end of a Parquet file: how long what stands before is, and its mark

@@ -10,13 +10,13 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from belief._utils.validation import is_real
+from belief._utils.warnings import warn
 from belief.data.objects import is_missing
 from belief.data.source import is_sparse
 from belief.data.suspects import are_numbers
 from belief.method.arrays import Array, numbered
-from belief.method.settings import is_real
 from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, classes_of, numbers_of
-from belief.warn import warn
 
 FEW = 20  # different whole numbers that are surely classes
 MANY = 50  # and so many are not, if most of them occur once or twice

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from belief._utils.validation import is_integer
 from belief.kernels.libsvm import INDEX_DIGITS, parse_lines
 from belief.method.arrays import Array
-from belief.method.settings import is_integer
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 

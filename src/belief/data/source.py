@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from belief.lazy import importing
+from belief._utils.lazy import importing
 from belief.method.arrays import Array
 
 if TYPE_CHECKING:

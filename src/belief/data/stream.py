@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from belief._utils.lazy import importing
+from belief._utils.validation import did_you_mean
 from belief.data.arrow import Batch, Columns, is_dictionary, label_values, refuse_label
 from belief.data.discrete import discrete_mask
 from belief.data.finding import Unchanged
 from belief.data.labels import Labels
 from belief.data.table import refuse_too_wide
 from belief.data.tabular import CsvFiles, Tabular
-from belief.lazy import importing
 from belief.method.arrays import Array
-from belief.method.settings import did_you_mean
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from itertools import islice
 from typing import Any
 
-from belief.warn import warn
+from belief._utils.warnings import warn
 
 FEW_ROWS = 50  # up to so many, a different text in each is nothing strange
 NEARLY = 0.9  # of the rows, or of the texts

@@ -14,12 +14,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from belief._utils.optional import import_optional
 from belief.data.arrow import is_text, pyarrow
 from belief.data.complaints import NOT_UTF8, cures, explained
 from belief.data.encoding import CsvForm, encoding_of, first_lines, names_in
 from belief.data.finding import Unchanged, files_in, once, parquet_stamp, stamp
 from belief.data.hints import layout_hint
-from belief.extras import import_optional
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 CSV_BYTES = 2**23  # of text that are parsed at a time, more where a line is longer

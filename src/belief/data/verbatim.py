@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from belief._utils.optional import import_optional
 from belief.data.arrow import pyarrow
 from belief.data.tabular import MISSING, CsvFiles, Tabular
-from belief.extras import import_optional
 
 # What text may look like to be a number and nothing else: no zeros before it, no more digits than the type keeps.
 FORMS = {

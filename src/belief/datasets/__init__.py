@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belief.lazy import lazily
+from belief._utils.lazy import lazily
 
 if TYPE_CHECKING:
     from belief.datasets.dense import DenseProblem, epsilon_like

@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from belief._utils.validation import is_real
 from belief.datasets.dense import DenseProblem, normals, uniforms
 from belief.datasets.sparse import check_counts
 from belief.method.arrays import Array
-from belief.method.settings import is_real
 
 # What is measured on 1,000 rows of the published, oversampled training set.
 _LETTERS = (0.47, 0.25)  # shares of the letters C and E; the rest is H

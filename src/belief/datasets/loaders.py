@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from belief._utils.optional import import_optional
+from belief._utils.validation import did_you_mean, is_count
 from belief.data.arrow import pyarrow
 from belief.data.libsvm import load_libsvm, read_libsvm
 from belief.datasets.small import alone, repeats
-from belief.extras import import_optional
 from belief.method.arrays import Array
-from belief.method.settings import did_you_mean, is_count
 
 _PACKED = ("", ".gz", ".bz2", ".xz")
 _KDDCUP_SYMBOLIC = (1, 2, 3, 6, 11, 20, 21)  # so called in kddcup.names, which comes with the data

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from belief._utils.validation import is_integer, is_real
 from belief.method.arrays import Array
-from belief.method.settings import is_integer, is_real
 
 _SEGMENTS = (  # top, upper left, upper right, middle, lower left, lower right, bottom; one row for each digit
     (1, 1, 1, 0, 1, 1, 1),

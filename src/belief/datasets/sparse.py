@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from belief._utils.validation import is_integer, is_real
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
-from belief.method.settings import is_integer, is_real
 
 _RARE, _WEAKEST, _STRONGEST = 0.05, 0.05, 0.25  # an informative column's rate in its rare class, and how much more
 _REAL_RATE = 0.9

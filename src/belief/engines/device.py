@@ -9,7 +9,7 @@ import re
 from importlib.util import find_spec
 from typing import Any
 
-from belief.extras import import_optional
+from belief._utils.optional import import_optional
 
 WORTH = 5e12  # multiplications of a search, about 10 s of 16 cores; torch and its kernels take some seconds to start
 ALLOWED = "'auto', 'cpu', 'cuda', one GPU such as 'cuda:1', or several such as 'cuda:0,1'"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
-from belief.cores import n_threads
+from belief._utils.threads import n_threads
 from belief.engines.device import devices_for
 from belief.method.settings import AUTO_SAMPLE
 

@@ -14,7 +14,7 @@ from typing import Any
 from numba import njit
 from numba.core.compiler_lock import global_compiler_lock
 
-from belief.warn import warn
+from belief._utils.warnings import warn
 
 NOT_KEPT = (
     "The compiled kernels cannot be kept {}: every process compiles its own, which takes some seconds; set"

@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 
+from belief._utils.warnings import warn
 from belief.method.alone import alone_p
 from belief.method.arrays import Array
 from belief.method.confidence import Null, Stands, p_values, q_values, threshold
@@ -38,7 +39,6 @@ from belief.method.selection import Selection, first_pool, forward_selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
-from belief.warn import warn
 
 EXPECTED = 32  # features to make ready for, where their number is to be found
 Phase = Callable[[str, str], None]  # told the name of each phase as it begins, and a detail ("batch 2 of 4")

@@ -16,9 +16,9 @@ from typing import Self
 
 import numpy as np
 
+from belief._utils.warnings import warn
 from belief.method.arrays import Array
 from belief.method.null import ratio
-from belief.warn import warn
 
 ROUNDING = 1e-12  # a weight above noise by less than this share of both is not
 LOOKS_NULL = 1.0  # a larger z says nothing about the null: it may be relevance

@@ -6,13 +6,12 @@ import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
-from difflib import get_close_matches
-from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 
+from belief._utils.validation import did_you_mean, is_count, is_integer, is_real, is_share, is_weights, one_of, words_of
 from belief.method.redundancy import MEASURES
 
 AUTO_SAMPLE = 2_000  # sample_size="auto": to begin with; "fixed": or AUTO_SHARE of the rows, if that is more
@@ -30,42 +29,6 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 
 # the words of the command line, and what is meant by them
 CALLED = {"top": "n_features_to_select", "seed": "random_state", "discrete": "discrete_features"}
-
-
-def is_integer(x: object) -> bool:
-    """An integer of any kind, but not a boolean."""
-    return isinstance(x, Integral) and not isinstance(x, bool | np.bool_)
-
-
-def is_real(x: object) -> bool:
-    """A finite number of any kind, but not a boolean."""
-    return isinstance(x, Real) and not isinstance(x, bool | np.bool_) and math.isfinite(x)
-
-
-def is_count(x: Any) -> bool:
-    """1, 2, 3, ..."""
-    return is_integer(x) and x >= 1
-
-
-def is_share(x: Any) -> bool:
-    """A fraction in (0, 1]; 1 is a count, 1.0 a share."""
-    return is_real(x) and not is_integer(x) and 0 < x <= 1
-
-
-def is_weights(x: Any) -> bool:
-    """A mapping to numbers of at least 0."""
-    return isinstance(x, Mapping) and bool(x) and all(is_real(v) and v >= 0 for v in x.values())
-
-
-def one_of(*options: object) -> Callable[[Any], bool]:
-    """A check for one of these."""
-    return lambda x: any(x is o or (isinstance(x, str) and x == o) for o in options)
-
-
-def words_of(*options: object) -> str:
-    """These options, in words."""
-    *most, last = map(repr, options)
-    return f"{', '.join(most)} or {last}"
 
 
 def setting(default: Any, ok: Callable[[Any], bool], allowed: str, doc: str) -> Any:
@@ -221,9 +184,3 @@ class Settings:
         if isinstance(source, np.random.Generator):
             return int(source.integers(2**31))
         return int(source)
-
-
-def did_you_mean(name: object, known: list[str]) -> str:
-    """Suggest the nearest known name, or nothing where none is near."""
-    near = get_close_matches(str(name), [str(k) for k in known], n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from belief.result import Result
+    from belief.result.result import Result
 
 __all__ = ["render"]
 

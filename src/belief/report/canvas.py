@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belief.extras import import_optional
+from belief._utils.optional import import_optional
 from belief.method.arrays import Array
 
 if TYPE_CHECKING:

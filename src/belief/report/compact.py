@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from belief.explain import Line
+from belief._utils.terminal import shown as harmless
 from belief.report.canvas import LINES
 from belief.report.content import columns_of, line_of, run_of
 from belief.report.page import fill
 from belief.report.portraits import shown
-from belief.result import Result
-from belief.terminal import shown as harmless
+from belief.result.explanation import Line
+from belief.result.result import Result
 
 ROWS = 20
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import belief
-from belief.explain import LEVEL as NOISE
-from belief.explain import Line, is_doubtful, is_worth_more
 from belief.method.settings import Settings
 from belief.progress import LABELS
 from belief.report.groups import LEVEL, groups_of
 from belief.report.more import more_of, told_from
 from belief.report.words import clean
-from belief.result import Result
+from belief.result.explanation import LEVEL as NOISE
+from belief.result.explanation import Line, is_doubtful, is_worth_more
+from belief.result.result import Result
 
 ROWS = 1_000  # of a table; a page with more is no page
 CLASSES = 20

@@ -11,7 +11,7 @@ from belief.method.portraits import Portrait
 from belief.report.canvas import LEFT, LINES, MARK, RELEVANCE, SCORE, drawing, height, left_off, legend, quiet, say
 from belief.report.portraits import direction, group_names, portrait_of
 from belief.report.words import NO_PORTRAIT, percent_of, short
-from belief.result import Result
+from belief.result.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from belief import plot
 from belief.report import canvas
-from belief.result import Result
+from belief.result.result import Result
 
 # what matplotlib draws in these colours takes the page's, which differ by light and dark
 INK, GRID, PAPER = "#1d2329", "#c9d0d7", "#ffffff"

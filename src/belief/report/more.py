@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from belief.explain import Line, is_doubtful
 from belief.report.portraits import WIDTH, shown
 from belief.report.words import clean, count, figure
-from belief.result import Result
+from belief.result.explanation import Line, is_doubtful
+from belief.result.result import Result
 
 ROWS = 1_000  # of the table of all features
 QUANTILES = {0: "0 %", 1: "5 %", 5: "25 %", 10: "50 %", 15: "75 %", 19: "95 %", 20: "100 %"}  # of those that are kept

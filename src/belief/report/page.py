@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from belief.explain import p_text, percent
-from belief.extras import import_optional
+from belief._utils.optional import import_optional
 from belief.report import words
+from belief.result.explanation import p_text, percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -7,7 +7,7 @@ from typing import Any
 from belief.method.portraits import Portrait
 from belief.method.targets import CLASSIFICATION
 from belief.report.words import clean, figure, percent_of
-from belief.result import Result
+from belief.result.result import Result
 
 APART = 0.08  # of the mean ranks of two groups, from where on it is said that one is higher
 WIDTH = 200  # of a strip, in its own units

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belief.comparing.comparison import OURS, Comparison
+from belief.comparison.comparison import OURS, Comparison
 from belief.report.canvas import LEFT, MARK, SCORE, drawing, heat, height, legend, quiet
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ The same pure-Python classes serve classic Spark and Spark Connect, 4.0 and newe
 
 from typing import TYPE_CHECKING, Any
 
-from belief.extras import import_optional
-from belief.lazy import lazily
+from belief._utils.lazy import lazily
+from belief._utils.optional import import_optional
 
 if TYPE_CHECKING:
     from belief.spark.selector import BeliefSelector, BeliefSelectorModel

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReader
 from pyspark.sql.utils import is_remote
 
-from belief.older import BEFORE, modern
-from belief.result import Result
+from belief._utils.warnings import warn
+from belief.result.older import BEFORE, modern
+from belief.result.result import Result
 from belief.spark.params import SETTINGS
-from belief.warn import warn
 
 if TYPE_CHECKING:
     from belief.spark.selector import BeliefSelectorModel

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, lit, transform
 from pyspark.sql.types import ArrayType
 
+from belief._utils.validation import did_you_mean
 from belief.engines.spark.frame import quoted, refuse_unknown
-from belief.method.settings import did_you_mean
-from belief.result import Result
+from belief.result.result import Result
 from belief.spark.params import TABLE, BeliefParams, with_setters
 from belief.spark.saving import ModelReader, ModelWriter, ParamsReader, ParamsWriter
 
@@ -86,7 +86,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
 
     def _fit(self, dataset: DataFrame) -> BeliefSelectorModel:
         features, settings = self._features(), self._settings()
-        from belief.frames import select_frame
+        from belief.spark.frames import select_frame
 
         result = select_frame(
             dataset,

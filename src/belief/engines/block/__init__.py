@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belief._utils.lazy import importing
+from belief._utils.warnings import warn
 from belief.data.source import ArraySource, BlockSource, SparseSource, is_sparse
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.small import SmallEngine, is_small
 from belief.engines.block.threads import Threads
 from belief.engines.resources import Resources
-from belief.lazy import importing
 from belief.method.arrays import Array
-from belief.warn import warn
 
 if TYPE_CHECKING:
     from belief.engines.block.sparse import SparseEngine

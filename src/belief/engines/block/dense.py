@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.lazy import importing
 from belief.data.source import Located, Source
 from belief.engines.block import threads
 from belief.engines.block.rates import Rates, parts_of
 from belief.engines.block.threads import TILE, ThreadedEngine, Threads, spans
 from belief.engines.resources import Resources
 from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, reaches
-from belief.lazy import importing
 from belief.method.arrays import Array
 from belief.method.copies import column_keys
 from belief.method.difference import Difference

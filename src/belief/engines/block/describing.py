@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belief._utils.lazy import importing
 from belief.data.source import is_sparse
 from belief.engines.block import block_engine
 from belief.engines.block.threads import Threads
 from belief.engines.resources import Resources
-from belief.lazy import importing
 from belief.method.arrays import Array
 from belief.method.summary import Summary
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from belief._utils.optional import import_optional
 from belief.data.files import Wanted
 from belief.data.tabular import MISSING, CsvFiles
 from belief.engines.spark.frame import quoted
-from belief.extras import import_optional
 
 
 def session(master: str | None) -> Any:

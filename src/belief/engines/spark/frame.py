@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.validation import did_you_mean
 from belief.data.discrete import discrete_mask
 from belief.engines.distributed.placing import Given
 from belief.engines.spark.parquet import VECTOR, FileRows, is_bare_scan, places
 from belief.engines.spark.reading import Reader
 from belief.method.arrays import Array
-from belief.method.settings import did_you_mean
 
 NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal", "boolean")
 

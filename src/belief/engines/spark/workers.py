@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module, metadata
 from typing import Any
 
-from belief.warn import warn
+from belief._utils.warnings import warn
 
 LACKING = re.compile(
     r"^(?:ModuleNotFoundError: No module named|ImportError: cannot import name) '([\w.]+)'", re.MULTILINE

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from belief.warn import warn
+from belief._utils.warnings import warn
 
 
 @cache

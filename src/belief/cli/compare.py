@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from belief.inputs import check_outputs, reading, value_of, wanted
-from belief.method.settings import Settings, is_real
-from belief.usage import UsageError, check_running
+from belief._utils.validation import is_real
+from belief.cli.errors import UsageError, check_running
+from belief.cli.inputs import check_outputs, reading, value_of, wanted
+from belief.method.settings import Settings
 
 COMPARE_USAGE = "belief compare FILE [FILE ...] --label COL [options]"
 COMPARE_EXAMPLES = """examples:
@@ -45,7 +46,7 @@ def run_compare(options: argparse.Namespace) -> None:
     """Carry out `belief compare`."""
     _check(options)
     asked = wanted(options)
-    from belief.outputs import PICTURE_ENDINGS
+    from belief.cli.outputs import PICTURE_ENDINGS
 
     check_outputs(options, [("--json", options.json, JSON_ENDINGS), ("--plot", options.plot, PICTURE_ENDINGS)])
     found = _compared(options, asked)
@@ -60,7 +61,7 @@ def run_compare(options: argparse.Namespace) -> None:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse what is wrong whatever the files hold."""
-    from belief.comparing.contest import entrants_of
+    from belief.comparison.contest import entrants_of
 
     check_running(options)
     try:
@@ -73,7 +74,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _compared(options: argparse.Namespace, asked: Any) -> Any:
-    from belief.comparing.contest import compare
+    from belief.comparison.contest import compare
     from belief.data.files import open_files
 
     opened = open_files(options.files, asked)
@@ -86,14 +87,14 @@ def _compared(options: argparse.Namespace, asked: Any) -> Any:
 
 
 def _write_json(found: Any, path: Path) -> None:
-    from belief.outputs import beside
+    from belief.cli.outputs import beside
 
     with beside(path) as file:
         file.write_text(found.to_json(), encoding="utf-8")
 
 
 def _write_picture(found: Any, path: Path) -> None:
-    from belief.outputs import beside
+    from belief.cli.outputs import beside
     from belief.plot import comparison
     from belief.report.canvas import matplotlib
 

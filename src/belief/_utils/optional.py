@@ -28,7 +28,7 @@ class MissingExtraError(ModuleNotFoundError, ValueError):
     Examples
     --------
     >>> import belief
-    >>> issubclass(belief.extras.MissingExtraError, ImportError)
+    >>> issubclass(belief.MissingExtraError, ImportError)
     True
     """
 
@@ -84,5 +84,5 @@ def _from_origin(extra: str, origin: dict[str, Any]) -> str | None:
 
 def _from_tree(extra: str) -> str | None:
     """Of a source tree that is used as it is."""
-    tree = Path(__file__).parents[2]
+    tree = Path(__file__).parents[3]
     return f"pip install '{tree}[{extra}]'" if (tree / "pyproject.toml").exists() else None

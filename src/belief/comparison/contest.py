@@ -15,21 +15,22 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.lazy import importing
+from belief._utils.threads import n_threads
+from belief._utils.validation import did_you_mean, is_real
 from belief.api import is_spark
-from belief.checks import check_resources
-from belief.comparing.comparison import OURS, Comparison, Standing
-from belief.comparing.entrants import ENTRANTS, USUAL, Entrant, Part
-from belief.comparing.judging import judged
-from belief.comparing.rows import Rows, rows_of
-from belief.cores import n_threads
+from belief.cli.streams import complain
+from belief.comparison.comparison import OURS, Comparison, Standing
+from belief.comparison.entrants import ENTRANTS, USUAL, Entrant, Part
+from belief.comparison.judging import judged
+from belief.comparison.rows import Rows, rows_of
+from belief.data.columns import Chosen, take_columns, y_or_label
 from belief.data.labels import check_task
-from belief.given import Chosen, take_columns, y_or_label
-from belief.lazy import importing
+from belief.engines.checks import check_resources
 from belief.method.arrays import Array
-from belief.method.settings import Settings, did_you_mean, is_real
+from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION
 from belief.progress import duration
-from belief.streams import complain
 
 FOLDS = 5
 LONG_ENOUGH = 0.5  # seconds of a trial from which the time of the whole can be told

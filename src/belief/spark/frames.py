@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from belief._utils.optional import import_optional
 from belief.api import run
 from belief.data.files import Wanted, chosen_names, find_files, refuse_layout
 from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.files import read, session
 from belief.engines.spark.frame import open_frame
-from belief.extras import import_optional
 from belief.method.settings import Settings
 from belief.progress import Callback, Reporter
-from belief.result import Result
+from belief.result.result import Result
 
 DRIVER_MEMORY = 1024  # MiB of the driver that the joint collisions may take
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.validation import did_you_mean, is_integer
 from belief.data.encoding import CsvForm
 from belief.data.files import Wanted, names_in, open_files
 from belief.data.source import is_sparse
 from belief.data.stream import LibsvmStream, TableStream
 from belief.data.table import array_of, blocks_of, frame_of
-from belief.method.settings import did_you_mean, is_integer
 
 Taken = tuple[Any, Any, list[str] | None]  # the features, y, and what features without names are called
 

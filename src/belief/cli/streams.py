@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TextIO
 
-from belief.terminal import shown
+from belief._utils.terminal import shown
 
 
 def make_ready() -> None:

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from belief._utils.optional import import_optional
 from belief.data.arrow import pyarrow
-from belief.extras import import_optional
-from belief.result import Result
+from belief.result.result import Result
 
 DATA_ENDINGS = (".csv", ".parquet")
 REPORT_ENDINGS = (".html",)

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import belief
-from belief.comparing.command import COMPARE_EXAMPLES, COMPARE_USAGE, compare_options, run_compare
-from belief.flags import in_options, option
-from belief.inputs import check_outputs, reading, refuse_inside, value_of, wanted
+from belief._utils.terminal import shown
+from belief.cli.arguments import in_options, option
+from belief.cli.compare import COMPARE_EXAMPLES, COMPARE_USAGE, compare_options, run_compare
+from belief.cli.errors import Parser, UsageError, check_running, given
+from belief.cli.inputs import check_outputs, reading, refuse_inside, value_of, wanted
+from belief.cli.streams import complain, leave, make_ready
 from belief.method.settings import PAPER, Settings
 from belief.method.targets import REGRESSION
-from belief.streams import complain, leave, make_ready
-from belief.terminal import shown
-from belief.usage import Parser, UsageError, check_running, given
 
 USAGE = "belief select FILE [FILE ...] --label COL [options]"
 EXAMPLES = """examples:
@@ -125,7 +125,7 @@ def _choices(allowed: str) -> str:
 
 def run_select(options: argparse.Namespace) -> None:
     """Carry out `belief select`."""
-    from belief.outputs import write_data, write_report, write_result
+    from belief.cli.outputs import write_data, write_report, write_result
 
     settings = _settings(options)
     _check_running(options)
@@ -174,7 +174,7 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
 def _select_on_spark(options: argparse.Namespace, wanted: Any, settings: dict[str, Any]) -> belief.Result:
     for name in given(options, "checkpoint", "write_data", "n_jobs", "working_memory", "device"):
         raise UsageError(f"{option(name)} needs --engine local.")
-    from belief.frames import select_files
+    from belief.spark.frames import select_files
 
     return select_files(options.files, wanted, Settings(**settings), options.master, 0 if options.quiet else 1)
 
@@ -199,7 +199,7 @@ def _check_running(options: argparse.Namespace) -> None:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    from belief.outputs import DATA_ENDINGS, REPORT_ENDINGS, RESULT_WRITERS
+    from belief.cli.outputs import DATA_ENDINGS, REPORT_ENDINGS, RESULT_WRITERS
 
     if options.checkpoint is not None:
         refuse_inside("--checkpoint", options.checkpoint, options.files)
@@ -226,7 +226,7 @@ def run_explain(options: argparse.Namespace) -> None:
     if options.feature is None:
         print(result.explain())
         return
-    from belief.explain import p_text
+    from belief.result.explanation import p_text
 
     for name, value in result.explain(options.feature)[0].items():
         number = p_text(value) if name in ("p_value", "q_value") and value is not None else value
@@ -236,8 +236,8 @@ def run_explain(options: argparse.Namespace) -> None:
 
 def run_report(options: argparse.Namespace) -> None:
     """Carry out `belief report`."""
+    from belief.cli.outputs import REPORT_ENDINGS, check_output, write_report
     from belief.data.finding import same_file
-    from belief.outputs import REPORT_ENDINGS, check_output, write_report
 
     out = options.out or options.result.with_suffix(".html")
     check_output(out, REPORT_ENDINGS, options.force)
@@ -264,7 +264,3 @@ def _read_result(path: Path) -> belief.Result:
         raise ValueError(f"{path}: cannot be read ({getattr(error, 'strerror', 'not text')}).") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-
-
-if __name__ == "__main__":
-    sys.exit(main())

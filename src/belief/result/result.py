@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief import saved
-from belief.explain import Explanation, explained
+from belief._utils.terminal import shown
+from belief._utils.validation import did_you_mean, is_integer
 from belief.method.arrays import Array
 from belief.method.confidence import Null, luck
 from belief.method.outcome import Outcome
@@ -18,10 +18,10 @@ from belief.method.portraits import Portrait
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
-from belief.method.settings import did_you_mean, is_integer
 from belief.method.targets import CLASSIFICATION
-from belief.records import array, from_plain, kept, seconds, to_plain, whole, word
-from belief.terminal import shown
+from belief.result import fields as saved
+from belief.result.explanation import Explanation, explained
+from belief.result.serialization import array, from_plain, kept, seconds, to_plain, whole, word
 
 STOPPED = ("settled", "level", "limit", "all rows", "as asked for")  # why a sample grew no more
 EACH, TAKEN = ("weights",), ("selected",)  # as long as these

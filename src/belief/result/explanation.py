@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belief._utils.terminal import shown
 from belief.method.arrays import Array
 from belief.method.confidence import LEVEL as FOUND
-from belief.terminal import shown
 
 if TYPE_CHECKING:
-    from belief.result import Result
+    from belief.result.result import Result
 
 LEVEL = 0.05  # a feature with a larger q-value may be noise, as far as the sample tells
 MUCH = 0.05  # of its relevance a feature must lose before it is said that it repeats another

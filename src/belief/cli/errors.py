@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any, NoReturn
 
-from belief.flags import option
-from belief.terminal import shown
+from belief._utils.terminal import shown
+from belief.cli.arguments import option
 
 GREEDY = ("drop", "keep", "discrete")  # options that take all names that follow
 FILES_FIRST = "name the files before it, or put -- before them"
@@ -34,7 +34,7 @@ def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 def check_running(options: argparse.Namespace) -> None:
     """Refuse threads, memory or a device that cannot be, and files that an option took for columns."""
-    from belief.checks import check_resources
+    from belief.engines.checks import check_resources
 
     if options.n_jobs == 0:
         raise UsageError("--n-jobs must be a number of threads, -1 for all cores, or -2 for all but one; got 0.")

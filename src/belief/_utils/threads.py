@@ -11,8 +11,8 @@ import os
 import re
 from typing import Any
 
-from belief.lazy import importing
-from belief.method.settings import is_integer
+from belief._utils.lazy import importing
+from belief._utils.validation import is_integer
 
 
 def n_threads(n_jobs: Any) -> int:

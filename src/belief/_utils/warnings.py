@@ -6,7 +6,7 @@ import sys
 import warnings
 from pathlib import Path
 
-HOME = str(Path(__file__).parent)
+HOME = str(Path(__file__).parents[1])
 
 
 def warn(message: str) -> None:

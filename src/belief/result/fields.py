@@ -11,7 +11,7 @@ from belief.method.arrays import Array
 from belief.method.portraits import PARTS, Portrait
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
-from belief.older import filled, modern
+from belief.result.older import filled, modern
 
 
 class Numbered(Sequence[str]):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from belief.comparing.encoding import Encoding
-from belief.comparing.entrants import Part
-from belief.lazy import importing
+from belief._utils.lazy import importing
+from belief.comparison.encoding import Encoding
+from belief.comparison.entrants import Part
 from belief.method.arrays import Array
 from belief.method.targets import CLASSIFICATION
 

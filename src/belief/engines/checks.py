@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from belief.cores import check_n_jobs
+from belief._utils.threads import check_n_jobs
+from belief._utils.validation import is_integer
+from belief._utils.warnings import warn
 from belief.engines.device import check_device
-from belief.method.settings import Settings, is_integer
+from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
-from belief.warn import warn
 
 
 def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any = "cpu") -> None:

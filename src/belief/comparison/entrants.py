@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.lazy import importing
 from belief.api import select
 from belief.baselines import (
     MRMR,
@@ -23,9 +24,8 @@ from belief.baselines import (
     RReliefF,
     Simba,
 )
-from belief.comparing.comparison import OURS
-from belief.comparing.encoding import Encoding, without_gaps
-from belief.lazy import importing
+from belief.comparison.comparison import OURS
+from belief.comparison.encoding import Encoding, without_gaps
 from belief.method.arrays import Array
 from belief.method.settings import PAPER
 from belief.method.targets import CLASSIFICATION, REGRESSION

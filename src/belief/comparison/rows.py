@@ -13,18 +13,18 @@ import numpy as np
 
 from belief.baselines.base import checks, values_of
 from belief.data.arrow import Batch
+from belief.data.columns import Taken
 from belief.data.labels import Labels, read_numbers, read_target
 from belief.data.source import ArraySource, SparseSource, is_sparse
 from belief.data.stream import LibsvmStream, Stream, TableStream
 from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
 from belief.engines.resources import Resources
-from belief.given import Taken
 from belief.method.arrays import Array
 from belief.method.sampling import SAMPLE, key
 from belief.method.settings import Settings
 from belief.method.targets import REGRESSION, Target, classes_of
-from belief.saved import Numbered
+from belief.result.fields import Numbered
 
 MOST_ROWS, MOST_CELLS = 3_000, 1_500_000  # that are compared on; more would take longer than a minute
 FEWEST_ROWS = 300  # of a wide table, however wide

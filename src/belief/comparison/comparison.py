@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from belief.explain import aligned, html_table
+from belief._utils.terminal import shown
 from belief.method.arrays import Array
 from belief.method.targets import CLASSIFICATION
 from belief.progress import duration
-from belief.terminal import shown
+from belief.result.explanation import aligned, html_table
 
 OURS = "BELIEF"
 NAMES = 6  # of features in a line of text

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from belief.cli.errors import UsageError
 from belief.method.targets import TASKS
-from belief.usage import UsageError
 
 
 def reading(group: Any) -> None:
@@ -69,9 +69,9 @@ Output = tuple[str, Path | None, Collection[str]]  # an option, the file it name
 
 def check_outputs(options: argparse.Namespace, outputs: Sequence[Output]) -> None:
     """Refuse files that could not be written in the end, or would be written over one that is read."""
+    from belief.cli.outputs import check_output
     from belief.data.files import all_files
     from belief.data.finding import same_file
-    from belief.outputs import check_output
 
     read = all_files(options.files)
     taken: dict[Path, str] = {}

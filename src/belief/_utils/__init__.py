@@ -1,0 +1,1 @@
+"""Helpers without knowledge of the method: optional imports, threads, warnings, terminal output."""
