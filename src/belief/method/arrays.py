@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+FEATURES = "features"
+FeatureArray = Annotated[Array, FEATURES]  # the last axis runs over the features
 FEW_OF = 16  # ids are sorted where there are so many times as many rows, and ticked off where there are fewer
 
 

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from belief.method.arrays import Array
+from belief.method.arrays import Array, FeatureArray
 from belief.method.summary import Levels, Summary
 
 MOSTLY_ZEROS = 0.1  # scale="auto": data with a smaller share of non-zero cells is left as it is
@@ -21,12 +21,12 @@ class Difference:
     """
 
     scale: str
-    discrete: Array
-    constant: Array
-    mean: Array
-    sigma: Array
-    unit: Array  # u_j; 1 for discrete features
-    spread: Array  # expected Δ² between a value and the mean of the feature: the price of a missing value
+    discrete: FeatureArray
+    constant: FeatureArray
+    mean: FeatureArray
+    sigma: FeatureArray
+    unit: FeatureArray  # u_j; 1 for discrete features
+    spread: FeatureArray  # expected Δ² between a value and the mean of the feature: the price of a missing value
     levels: Levels
     missing: bool  # whether any value is
 

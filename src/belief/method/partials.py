@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief.method.arrays import Array, coded, lexical
+from belief.method.arrays import Array, FeatureArray, coded, lexical
 
 
 @dataclass(frozen=True)
@@ -183,11 +183,11 @@ class Tally:
     for is empty: `rates` without a redundancy measure that needs them, `spread` of pairs that do not come in couples.
     """
 
-    total: Array  # Σ difference, (kinds, F)
-    count: Array  # Σ 1
-    rates: Array  # Σ collision rate, (F,)
-    spread: Array  # Σδ and Σδ² over the queries of each couple, (2, couples, F); with weights, seven products of sums
-    queries: Array  # how many queries those are, (1, couples, 1 or F); with weights, three products of weights
+    total: FeatureArray  # Σ difference, (kinds, F)
+    count: FeatureArray  # Σ 1
+    rates: FeatureArray  # Σ collision rate, (F,)
+    spread: FeatureArray  # Σδ and Σδ² over the queries of each couple, (2, couples, F); with weights, seven products
+    queries: FeatureArray  # how many queries those are, (1, couples, 1 or F); with weights, three products of weights
     n_pairs: int
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from belief.method.arrays import Array
+from belief.method.arrays import Array, FeatureArray
 
 GROUP_BYTES = 2**28  # what is kept of each group of rows takes no more, or nothing is kept
 MOST_GROUPS = 256  # whose levels are counted; for more, the tables would be larger than what they are made from
@@ -95,17 +95,17 @@ class Summary:
     """
 
     m: int
-    count: Array  # present values
-    mean: Array
-    m2: Array  # Σ(x - mean)²
-    minimum: Array  # NaN where nothing is present
-    maximum: Array
-    nonzero: Array  # cells that are not 0, missing ones among them
-    between: Array  # whether there are values other than the minimum and the maximum
+    count: FeatureArray  # present values
+    mean: FeatureArray
+    m2: FeatureArray  # Σ(x - mean)²
+    minimum: FeatureArray  # NaN where nothing is present
+    maximum: FeatureArray
+    nonzero: FeatureArray  # cells that are not 0, missing ones among them
+    between: FeatureArray  # whether there are values other than the minimum and the maximum
     levels: Levels
-    group_count: Array  # (groups, features)
-    group_sum: Array  # (groups, features), Σ(x - origin): small numbers, whatever the mean is
-    origin: Array  # near the mean; NaN where nothing is present
+    group_count: FeatureArray  # (groups, features)
+    group_sum: FeatureArray  # (groups, features), Σ(x - origin): small numbers, whatever the mean is
+    origin: FeatureArray  # near the mean; NaN where nothing is present
 
     @classmethod
     def zero(cls, n_features: int) -> Self:

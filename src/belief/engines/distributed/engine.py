@@ -21,7 +21,7 @@ from belief.engines.distributed.cluster import Cluster, Slices, StagedBlocks
 from belief.engines.distributed.gathering import GatheredRows
 from belief.engines.distributed.placing import Given, Layout, summary_of
 from belief.engines.distributed.queries import FetchedRows
-from belief.engines.distributed.records import NARROWEST, flat, n_bytes, restored, side_by_side
+from belief.engines.distributed.records import flat, n_bytes, restored, side_by_side
 from belief.engines.distributed.sums import JointFloors, JointSums, TallyPairs
 from belief.engines.distributed.tasks import Choose, Describe, FindNeighbours, Identify, Values
 from belief.method.arrays import Array
@@ -208,7 +208,7 @@ class DistributedEngine:
 
     def _slice(self, size: int, *tasks: int) -> int:
         """How many features (or queries) a slice of answers has, at `size` bytes each from every task."""
-        return max(NARROWEST, min(SLICE, MERGE_BYTES // max(1, size * max((self.staged.tasks, *tasks)))))
+        return max(1, min(SLICE, MERGE_BYTES // max(1, size * max((self.staged.tasks, *tasks)))))
 
     def _whole(self, kind: type[T], found: Slices, width: int) -> T:
         """One record from its slices of features."""

@@ -1,7 +1,7 @@
-"""Partials as they travel: dataclasses taken apart into arrays, put together again, and cut by features.
+"""Convert dataclasses of arrays to plain dicts and back, and slice them by features.
 
-Nothing here knows which fields there are. An array speaks of features on its last axis, if that is as long as there are
-features; everything else is the same for all of them.
+A field annotated as FeatureArray has the features on its last axis. That axis may also have length 1 (one value for all
+features) or 0 (not computed); such fields are the same in every slice.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
-from belief.method.arrays import Array
+from belief.method.arrays import FEATURES, Array
 from belief.method.summary import Levels
 
 T = TypeVar("T")
-NARROWEST = 2  # features of a slice: in one of a single feature, an array for all features would look like its own
 
 
 def flat(record: Any) -> dict[str, Any]:
@@ -55,33 +54,39 @@ def n_bytes(record: Any) -> int:
     return sum(np.asarray(x).nbytes for x in flat(record).values())
 
 
+@cache
+def feature_fields(kind: Any) -> frozenset[str]:
+    """Names of the fields whose last axis runs over the features."""
+    hints = get_type_hints(kind, include_extras=True)
+    return frozenset(name for name, hint in hints.items() if FEATURES in getattr(hint, "__metadata__", ()))
+
+
 def of_features(record: T, n_features: int, which: Array | slice) -> T:
-    """What it says of some features, in rising order, which are numbered from 0 then."""
-    cut = {f.name: _of(getattr(record, f.name), n_features, which) for f in fields(record)}  # type: ignore[arg-type]
+    """Keep some features of a record, in ascending order; they are renumbered from 0."""
+    names = feature_fields(type(record))  # type: ignore[arg-type]
+    cut = {name: x[..., which] for name in names if (x := getattr(record, name)).shape[-1] > 1}
+    for f in fields(record):  # type: ignore[arg-type]
+        x = getattr(record, f.name)
+        if isinstance(x, Levels):
+            place = np.full(n_features, -1)
+            place[which] = np.arange(len(place[which]))
+            kept = place[x.feature] >= 0
+            cut[f.name] = Levels(place[x.feature[kept]], x.value[kept], x.count[kept], x.groups[kept])
     return replace(record, **cut)  # type: ignore[type-var]
 
 
-def _of(x: Any, n_features: int, which: Array | slice) -> Any:
-    if isinstance(x, Levels):
-        place = np.full(n_features, -1)
-        place[which] = np.arange(len(place[which]))
-        mine = place[x.feature] >= 0
-        return Levels(place[x.feature[mine]], x.value[mine], x.count[mine], x.groups[mine])
-    return x[..., which] if np.shape(x)[-1:] == (n_features,) else x
-
-
 def side_by_side(parts: Sequence[T], widths: Sequence[int]) -> T:
-    """One record of all features from those of slices of features, each so wide."""
+    """Join records of consecutive slices of features, which have these widths."""
     if len(parts) == 1:
         return parts[0]
-    first = np.cumsum([0, *widths[:-1]])
-    joined = {f.name: _beside([getattr(x, f.name) for x in parts], widths, first) for f in fields(parts[0])}  # type: ignore[arg-type]
+    starts = np.cumsum([0, *widths[:-1]])
+    names = feature_fields(type(parts[0]))  # type: ignore[arg-type]
+    joined: dict[str, Any] = {}
+    for f in fields(parts[0]):  # type: ignore[arg-type]
+        values = [getattr(x, f.name) for x in parts]
+        if isinstance(values[0], Levels):
+            levels = [replace(x, feature=x.feature + a) for x, a in zip(values, starts, strict=True)]
+            joined[f.name] = Levels.concat(levels)
+        elif f.name in names and all(x.shape[-1] == n for x, n in zip(values, widths, strict=True)):
+            joined[f.name] = np.concatenate(values, axis=-1)
     return replace(parts[0], **joined)  # type: ignore[type-var]
-
-
-def _beside(parts: Sequence[Any], widths: Sequence[int], first: Array) -> Any:
-    if isinstance(parts[0], Levels):
-        return Levels.concat([replace(x, feature=x.feature + a) for x, a in zip(parts, first, strict=True)])
-    if all(np.shape(x)[-1:] == (n,) for x, n in zip(parts, widths, strict=True)):
-        return np.concatenate(parts, axis=-1)
-    return parts[0]
