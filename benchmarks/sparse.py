@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from local import Peak, best
 from page import shown
+from problems import SparseProblem, kddb_like, url_like
 from scipy.sparse import vstack
 
 import belief
 from belief.data.libsvm import load_libsvm
-from belief.datasets import SparseProblem, kddb_like, url_like
 
 
 def fit(problem: SparseProblem, n: int, **settings: object) -> belief.Result:

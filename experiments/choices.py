@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import problems
 from common import HOME, Answers, data_home, paper
 from numpy.typing import NDArray
 
@@ -74,7 +75,7 @@ class Case(NamedTuple):
 
 
 def made(maker: Callable[..., Any], seed: int, **options: Any) -> Data:
-    """A problem of belief.datasets, another for each seed."""
+    """A problem of belief.datasets or problems/, another for each seed."""
     p = maker(**options, seed=seed)
     return Data(np.vstack(p.X), p.y, p.discrete, p.relevant)
 
@@ -117,12 +118,12 @@ CASES: dict[str, Case] = {
     "Madelon, the 5": Case(partial(made, datasets.madelon, n_rows=1000), 10, "planted"),
     "Madelon, any of 20": Case(partial(madelon_any, n_rows=1000), 20, "planted"),
     "epsilon-like": Case(
-        partial(made, datasets.epsilon_like, n_rows=3000, n_features=200, n_informative=20, n_redundant=40),
+        partial(made, problems.epsilon_like, n_rows=3000, n_features=200, n_informative=20, n_redundant=40),
         20,
         "planted",
     ),
-    "ECBDL14-like": Case(partial(made, datasets.ecbdl14_like, n_rows=3000), 20, "planted"),
-    "url-like": Case(partial(made_sparse, datasets.url_like, n_rows=1500, n_features=2000), 40, "planted"),
+    "ECBDL14-like": Case(partial(made, problems.ecbdl14_like, n_rows=3000), 20, "planted"),
+    "url-like": Case(partial(made_sparse, problems.url_like, n_rows=1500, n_features=2000), 40, "planted"),
     **{
         name: Case(partial(real, name), 10, "real")
         for name in ("covtype_10K", "kddcup_10K", "ECBDL14_1K", "RELATHE", "colon", "leukemia", "lung", "lymphoma")

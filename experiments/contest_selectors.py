@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
+import rivals
 from choices import Data
 from common import paper
 from contest_tasks import columns
@@ -65,8 +66,8 @@ def by_paper(data: Data, n: int) -> Array:
 
 
 def by_baseline(name: str, data: Data, n: int) -> Array:
-    """A selector of belief.baselines."""
-    make = getattr(baselines, name)
+    """A selector of belief.baselines, or one of the schemes in rivals/."""
+    make = getattr(rivals, name, None) or getattr(baselines, name)
     options = {"n_jobs": 1, "random_state": 0, "discrete_features": data.discrete}
     known = inspect.signature(make).parameters
     return make(n, **{key: value for key, value in options.items() if key in known}).fit(data.X, data.y).selected_
@@ -215,10 +216,4 @@ SLOW = ("Boruta", "mRMR (mrmr-selection)", "TuRF (fast-select)", "permutation im
 
 def installed() -> list[str]:
     """Those whose package is there."""
-    return [name for name, it in SELECTORS.items() if find_spec(it.module) and _ours(it)]
-
-
-def _ours(selector: Selector) -> bool:
-    call = selector.select
-    named = call.args[0] if isinstance(call, partial) and call.func is by_baseline else "MRMR"
-    return hasattr(baselines, named)
+    return [name for name, it in SELECTORS.items() if find_spec(it.module)]

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import problems
 from choices import Data, made, madelon_any
 from made import Array, Made, graded, imbalanced, letters, noise, repeated
 from redundancy import planted
@@ -131,7 +132,7 @@ MADE: dict[str, dict[str, Make]] = {
     "weak signals": {
         "shifts of 0.1 to 0.5": lambda seed: weak(2000, 200, (0.1, 0.5), seed),
         "epsilon-like": partial(
-            made, datasets.epsilon_like, n_rows=1000, n_features=500, n_informative=20, n_redundant=20
+            made, problems.epsilon_like, n_rows=1000, n_features=500, n_informative=20, n_redundant=20
         ),
     },
     "noise": {
@@ -142,7 +143,7 @@ MADE: dict[str, dict[str, Make]] = {
     "nominal": {
         "letters": nominal,
         "Corral-100": partial(made, datasets.corral100, n_rows=100),
-        "ECBDL14-like": partial(made, datasets.ecbdl14_like, n_rows=1000),
+        "ECBDL14-like": partial(made, problems.ecbdl14_like, n_rows=1000),
     },
     "missing": {
         "shifts, holes": partial(holes, "shifts", 0.5),

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import problems
 from common import table
 from large_tasks import SEED
 from numpy.typing import NDArray
 
 import belief
-from belief import datasets
 from belief.baselines import MRMR
 
 COPIES, ASKED, K = 49, 50, (10, 100)
@@ -30,10 +30,10 @@ def relevant_found(n_rows: int) -> dict[str, Any]:
     return found
 
 
-def tables(n_rows: int) -> Iterator[tuple[Array, Array, datasets.DenseProblem]]:
+def tables(n_rows: int) -> Iterator[tuple[Array, Array, problems.DenseProblem]]:
     """Half of the rows are of the rare class, all different or copies of a few; then those few without the copies."""
     for copies in (1, COPIES):
-        problem = datasets.ecbdl14_like(n_rows, repeats=copies, seed=SEED)
+        problem = problems.ecbdl14_like(n_rows, repeats=copies, seed=SEED)
         X, y = np.concatenate(problem.X), problem.y
         yield X, y, problem
     first = np.sort(np.unique(X, axis=0, return_index=True)[1])

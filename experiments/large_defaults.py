@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import problems
 from common import HOME, Answers, data_home, paper, publish, table
 from large import published
 from large_judges import marks_of
@@ -24,7 +25,6 @@ from large_ways import Way
 from scipy.sparse import vstack
 
 import belief
-from belief import datasets
 
 ANSWERS = Path(__file__).with_suffix(".json")
 FOLDER = HOME / "docs" / "experiments"
@@ -75,13 +75,13 @@ def marks(data: Data, selected: Array) -> list[float]:
 def look_alike(name: str) -> tuple[Any, Array, Array, Array]:
     """The rows, their classes, which features are nominal, and which matter."""
     if name.startswith(("url", "kddb")):
-        sparse = getattr(datasets, f"{name[:-5]}_like")(ROWS, COLUMNS, seed=SEED)
+        sparse = getattr(problems, f"{name[:-5]}_like")(ROWS, COLUMNS, seed=SEED)
         return vstack(sparse.X, format="csr"), sparse.y, np.zeros(COLUMNS, bool), sparse.informative
     problem = {
-        "epsilon-like": partial(datasets.epsilon_like, ROWS),
-        "ECBDL14-like": partial(datasets.ecbdl14_like, ROWS),
-        "ECBDL14-like, the rare class 49 times": partial(datasets.ecbdl14_like, ROWS, repeats=49),
-        "ECBDL14-like, 2 % positive": partial(datasets.ecbdl14_like, ROWS, positive=0.02),
+        "epsilon-like": partial(problems.epsilon_like, ROWS),
+        "ECBDL14-like": partial(problems.ecbdl14_like, ROWS),
+        "ECBDL14-like, the rare class 49 times": partial(problems.ecbdl14_like, ROWS, repeats=49),
+        "ECBDL14-like, 2 % positive": partial(problems.ecbdl14_like, ROWS, positive=0.02),
     }[name](seed=SEED)
     return np.concatenate(problem.X), problem.y, problem.discrete, np.concatenate(problem.relevant)
 

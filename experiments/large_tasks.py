@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import problems
 from common import data_home
 from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
@@ -111,22 +112,22 @@ def last_rows(X: Rows, y: Array, discrete: Array) -> Data:
 
 def epsilon_like(n_rows: int, fold: int, **options: Any) -> Data:
     """Dense, a weak signal in many features."""
-    p = datasets.epsilon_like(n_rows, **options, seed=SEED)
+    p = problems.epsilon_like(n_rows, **options, seed=SEED)
     return last_rows(np.concatenate(p.X), p.y, p.discrete)
 
 
 def ecbdl14_like(n_rows: int, repeats: int, fold: int, **options: Any) -> Data:
     """Oversampled to half of the rows to learn from; two in a hundred of those to judge by, as it was published."""
     n_test = int(TEST * n_rows)
-    learn = datasets.ecbdl14_like(n_rows - n_test, repeats=repeats, **options, seed=SEED)
-    judge = datasets.ecbdl14_like(FAR + n_test, positive=0.02, **options, seed=SEED)
+    learn = problems.ecbdl14_like(n_rows - n_test, repeats=repeats, **options, seed=SEED)
+    judge = problems.ecbdl14_like(FAR + n_test, positive=0.02, **options, seed=SEED)
     Z, truth = judge.make(FAR, FAR + n_test)
     return Data(np.concatenate(learn.X), learn.y.astype(int), Z, truth.astype(int), learn.discrete)
 
 
 def sparse_like(maker: str, n_rows: int, n_features: int, fold: int) -> Data:
     """Sparse, like url or kddb."""
-    p = getattr(datasets, maker)(n_rows, n_features, seed=SEED)
+    p = getattr(problems, maker)(n_rows, n_features, seed=SEED)
     X = vstack(p.X, format="csr")
     return last_rows(X, p.y, np.zeros(n_features, bool))
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import problems
 from checking import FRESH, MORE_SEEDS, SEEDS, Check, Found, Verdict, chosen, spread
 from made import IMBALANCED, RARE, Made, imbalanced
 from redundancy import REPEATS, SELECT, planted
@@ -73,7 +74,7 @@ def enough_relevant(found: Found) -> Verdict:
 
 def ecbdl14(n_rows: int, seed: int) -> dict[str, Any]:
     """Of fifty features selected of ECBDL14-like data with 2 % positive rows: how many matter, of how many groups."""
-    problem = datasets.ecbdl14_like(n_rows, positive=0.02, seed=seed)
+    problem = problems.ecbdl14_like(n_rows, positive=0.02, seed=seed)
     data = Made(np.concatenate(problem.X), problem.y, problem.discrete, np.concatenate(problem.relevant))
     result = chosen(data, 50, seed)
     ways = {

@@ -7,12 +7,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import problems
 from checking import FRESH, MORE_SEEDS, SEEDS, Check, Found, Verdict, chosen, spread
 from made import LARGE, NOISE, graded, noise
 from second_found import by_r, planted_cells
 
 import belief
-from belief import datasets
 
 # --- p-values ---
 
@@ -112,7 +112,7 @@ def stop_of(result: belief.Result) -> dict[str, Any]:
 
 def epsilon(seed: int) -> dict[str, Any]:
     """How many of fifty features of epsilon-like data matter."""
-    problem = datasets.epsilon_like(40_000, 2_000, seed=seed)
+    problem = problems.epsilon_like(40_000, 2_000, seed=seed)
     result = belief.select(problem.X, problem.y, 50, random_state=seed)
     return stop_of(result) | {"relevant": int(np.isin(result.selected, np.concatenate(problem.relevant)).sum())}
 

@@ -19,7 +19,7 @@ from belief.cli import commands as cli
 from belief.comparison import contest, judging, rows
 from belief.comparison.comparison import Comparison, Standing
 from belief.comparison.encoding import Encoding
-from belief.comparison.entrants import ENTRANTS, USUAL, Entrant, Part
+from belief.comparison.entrants import ENTRANTS, Entrant, Part
 from belief.comparison.judging import judged, judges_of
 from belief.datasets import CHURN
 
@@ -229,7 +229,7 @@ def test_every_selector_finds_names_among_gaps(name):
     assert ENTRANTS[name].choose(part(X, y, np.arange(5) == 2), 2).tolist()[0] == 2
 
 
-@pytest.mark.parametrize("name", [name for name in USUAL if name != "mRMR"])
+@pytest.mark.parametrize("name", [name for name in ENTRANTS if name != "mRMR"])
 def test_every_selector_for_numbers_finds_what_they_are_made_of(name):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(120, 5))

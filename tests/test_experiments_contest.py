@@ -9,8 +9,6 @@ from types import MappingProxyType, SimpleNamespace
 import numpy as np
 import pytest
 
-from belief import baselines
-
 HOME = Path(__file__).parents[1] / "experiments"
 MODULES = ("choices", "common", "contest", "contest_marks", "contest_page", "contest_selectors", "contest_tasks",
            "contest_worker", "registry", "steps", "tried")  # fmt: skip
@@ -204,12 +202,6 @@ def test_fewer_features_are_the_first_of_more(it, name):
     assert selector.once
     more, fewer = (np.asarray(selector.select(table(it, 60, 45), n)) for n in (8, 3))
     assert np.array_equal(more[:3], fewer)
-
-
-def test_a_baseline_that_is_not_there_takes_no_part(it, monkeypatch):
-    monkeypatch.delattr(baselines, "Simba")
-    assert "SIMBA" not in it["contest_selectors"].installed()
-    assert "mRMR (ours)" in it["contest_selectors"].installed()
 
 
 def test_who_takes_too_long_is_stopped_and_the_next_is_heard(it):

@@ -4,9 +4,10 @@ import bz2
 
 import numpy as np
 import pytest
+from problems import ecbdl14_like
 
 import belief
-from belief.datasets import ecbdl14_like, load, names
+from belief.datasets import load, names
 
 SHAPES = {
     "Corral100": (32, 99), "Parity3+3": (64, 12), "SD3": (75, 4060), "Led25n10": (50, 24), "Monk3": (122, 6),

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from problems import kddb_like, url_like
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
@@ -14,7 +15,6 @@ from test_oracle import is_close_call, run
 import belief
 from belief import BeliefSelector
 from belief.data.libsvm import load_libsvm
-from belief.datasets import kddb_like, url_like
 from belief.engines.local import local_engine
 from belief.engines.resources import Resources
 

@@ -47,14 +47,6 @@ def values_of(source: Source, ids: Array | None = None) -> Array:
     return np.array(X[at, a : a + source.n_features], np.float64)
 
 
-def centred(source: Source) -> Array:
-    """The same less the mean of each column, which is what a missing value counts as."""
-    X = values_of(source)
-    there = ~np.isnan(X)
-    mean = np.sum(X, axis=0, where=there) / np.maximum(there.sum(axis=0), 1)
-    return np.where(there, X - mean, 0.0)
-
-
 class Baseline(ColumnSelector):
     """A selector whose constant features come after all others."""
 

@@ -17,9 +17,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import ClassifierTags, Tags
 
-from belief.baselines.base import Baseline, checks, dense_source
+from belief.baselines.base import Baseline, checks
 from belief.data.labels import encode_labels
-from belief.data.source import Source
 from belief.data.table import Table, open_table
 from belief.engines.block.threads import spans
 from belief.engines.checks import check_resources
@@ -256,22 +255,6 @@ class ReliefF(_Neighbourhood):
         self
         """
         return self._fit(X, y, self.n_neighbors)
-
-
-class DenseReliefF(ReliefF):
-    """ReliefF for those that look at the values again, for which rows must be dense."""
-
-    def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
-        self._rows_of(table)
-        return super()._weights(table, labels, settings)
-
-    def _rows_of(self, table: Table) -> Source:
-        return dense_source(table, type(self).__name__)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
 
 
 class Relief(_Neighbourhood):

@@ -21,7 +21,7 @@ from belief._utils.validation import did_you_mean, is_real
 from belief.api import is_spark
 from belief.cli.streams import complain
 from belief.comparison.comparison import OURS, Comparison, Standing
-from belief.comparison.entrants import ENTRANTS, USUAL, Entrant, Part
+from belief.comparison.entrants import ENTRANTS, Entrant, Part
 from belief.comparison.judging import judged
 from belief.comparison.rows import Rows, rows_of
 from belief.data.columns import Chosen, take_columns, y_or_label
@@ -84,8 +84,7 @@ def compare(
     selectors : list of str, default=None
         Which to compare. None: "BELIEF", "BELIEF (paper)" (with `belief.PAPER`), "ReliefF" (RReliefF of numbers),
         "mRMR" (of classes), "F test", "mutual information", "random forest" and "L1 model" (a linear SVM, or the
-        lasso). There are also "K-means ReliefF", "Gram-Schmidt ReliefF", "cleaned ReliefF" and "Simba", of
-        classes.
+        lasso).
     seconds : float, default=60.0
         How long it may take, roughly.
     n_jobs : int, default=None
@@ -146,7 +145,7 @@ def compare(
 
 def entrants_of(selectors: Sequence[str] | None) -> dict[str, Entrant]:
     """The selectors of these names, or the usual ones."""
-    names = USUAL if selectors is None else [selectors] if isinstance(selectors, str) else list(selectors)
+    names = list(ENTRANTS) if selectors is None else [selectors] if isinstance(selectors, str) else list(selectors)
     for name in names:
         if name not in ENTRANTS:
             near = did_you_mean(name, list(ENTRANTS)) or f": there are {', '.join(map(repr, ENTRANTS))}"

@@ -15,15 +15,7 @@ import numpy as np
 
 from belief._utils.lazy import importing
 from belief.api import select
-from belief.baselines import (
-    MRMR,
-    CleanedRelief,
-    GramSchmidtRelief,
-    KMeansRelief,
-    ReliefF,
-    RReliefF,
-    Simba,
-)
+from belief.baselines import MRMR, ReliefF, RReliefF
 from belief.comparison.comparison import OURS
 from belief.comparison.encoding import Encoding, without_gaps
 from belief.method.arrays import Array
@@ -156,7 +148,6 @@ def best_of(encoding: Encoding, scores: Array, n: int, merge: np.ufunc = np.maxi
     return np.argsort(-per_feature(encoding, scores, merge), kind="stable")[:n]
 
 
-_ONLY_CLASSES: dict[str, Any] = {"by_rows": 2.0, "tasks": (CLASSIFICATION,)}
 ENTRANTS = {
     OURS: Entrant(_belief, 1.6),
     "BELIEF (paper)": Entrant(partial(_belief, **PAPER), 1.6),
@@ -166,9 +157,4 @@ ENTRANTS = {
     "mutual information": Entrant(_information),
     "random forest": Entrant(_forest, 1.2, 0.6),
     "L1 model": Entrant(_sparse_model, 1.3, 1.2),
-    "K-means ReliefF": Entrant(partial(_baseline, KMeansRelief), **_ONLY_CLASSES),
-    "Gram-Schmidt ReliefF": Entrant(partial(_baseline, GramSchmidtRelief), **_ONLY_CLASSES),
-    "cleaned ReliefF": Entrant(partial(_baseline, CleanedRelief), **_ONLY_CLASSES),
-    "Simba": Entrant(partial(_baseline, Simba), 1.0, tasks=(CLASSIFICATION,)),
 }
-USUAL = tuple(ENTRANTS)[:8]

@@ -6,10 +6,9 @@ from hashlib import blake2b
 
 import numpy as np
 import pytest
+from problems import SparseProblem, kddb_like, url_like
 from scipy.sparse import vstack
 from scipy.stats import spearmanr
-
-from belief.datasets import SparseProblem, kddb_like, url_like
 
 MAKERS = {"url-like": (url_like, 115, 1 / 3, 40), "kddb-like": (kddb_like, 29, 0.86, 40)}
 N_ROWS, N_FEATURES = 40_000, 200_003

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from belief._utils.validation import is_real
-from belief.datasets.dense import DenseProblem, normals, uniforms
-from belief.datasets.sparse import check_counts
 from belief.method.arrays import Array
+from problems.dense import DenseProblem, normals, uniforms
+from problems.sparse import check_counts
 
 # What is measured on 1,000 rows of the published, oversampled training set.
 _LETTERS = (0.47, 0.25)  # shares of the letters C and E; the rest is H
@@ -71,8 +71,8 @@ def ecbdl14_like(
 
     Examples
     --------
-    >>> import belief
-    >>> problem = belief.datasets.ecbdl14_like(500)
+    >>> from problems import ecbdl14_like
+    >>> problem = ecbdl14_like(500)
     >>> problem.X[0].shape, int(problem.discrete.sum()), len(problem.relevant)
     ((500, 631), 92, 20)
     """

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from belief._utils.validation import is_real
-from belief.baselines.base import centred
-from belief.baselines.relief import DenseReliefF
 from belief.data.table import Table
 from belief.method.arrays import Array
 from belief.method.relevance import by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
+from rivals.base import DenseReliefF, centred
 
 ROUNDS = 100  # of K-means, at the most
 
@@ -55,7 +54,7 @@ class KMeansRelief(DenseReliefF):
 
     Examples
     --------
-    >>> from belief.baselines import KMeansRelief
+    >>> from rivals import KMeansRelief
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> selector = KMeansRelief(2, random_state=0).fit(X, y)  # the petals' length repeats their width

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from rivals import CleanedRelief, GramSchmidtRelief, KMeansRelief, Simba
 from scipy.sparse import csr_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from belief.baselines import CleanedRelief, GramSchmidtRelief, KMeansRelief, ReliefF, Simba
+from belief.baselines import ReliefF
 
 SCHEMES = [KMeansRelief, GramSchmidtRelief, CleanedRelief, Simba]
 

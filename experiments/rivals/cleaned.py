@@ -14,7 +14,7 @@ import numpy as np
 
 from belief._utils.validation import is_count
 from belief.baselines.base import checks, values_of
-from belief.baselines.relief import DenseReliefF, by_range
+from belief.baselines.relief import by_range
 from belief.data.source import ArraySource
 from belief.data.table import Table
 from belief.engines.local import local_engine
@@ -22,6 +22,7 @@ from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.protocols import Search
 from belief.method.settings import Settings
+from rivals.base import DenseReliefF
 
 
 class CleanedRelief(DenseReliefF):
@@ -52,7 +53,7 @@ class CleanedRelief(DenseReliefF):
 
     Examples
     --------
-    >>> from belief.baselines import CleanedRelief
+    >>> from rivals import CleanedRelief
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> list(CleanedRelief(2, random_state=0).fit(X, y).get_feature_names_out())

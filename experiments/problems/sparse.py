@@ -51,8 +51,8 @@ class SparseProblem:
 
     Examples
     --------
-    >>> import belief
-    >>> problem = belief.datasets.kddb_like(1_000, 5_000)
+    >>> from problems import kddb_like
+    >>> problem = kddb_like(1_000, 5_000)
     >>> problem.X[0].shape, problem.informative[:3]
     ((1000, 5000), array([1539, 4312, 2085]))
     """
@@ -104,7 +104,8 @@ def url_like(
     Examples
     --------
     >>> import belief
-    >>> problem = belief.datasets.url_like(2_000, 10_000, n_informative=5)
+    >>> from problems import url_like
+    >>> problem = url_like(2_000, 10_000, n_informative=5)
     >>> found = belief.select(problem.X, problem.y, 3, random_state=0).selected
     >>> set(found) <= set(problem.informative)
     True
@@ -131,8 +132,8 @@ def kddb_like(
 
     Examples
     --------
-    >>> import belief
-    >>> problem = belief.datasets.kddb_like(2_000, 10_000, n_informative=5)
+    >>> from problems import kddb_like
+    >>> problem = kddb_like(2_000, 10_000, n_informative=5)
     >>> sum(block.nnz for block in problem.X)
     57818
     """

@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from belief.datasets.sparse import GOLDEN, check_counts, mixed, uniform
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
+from problems.sparse import GOLDEN, check_counts, mixed, uniform
 
 _APART = 2.56  # standard deviations between the class means of epsilon_like: a linear rule is right in 9 of 10 rows
 _COPY = 0.9  # the correlation of a redundant feature of epsilon_like with the one it repeats
@@ -46,8 +46,8 @@ class DenseProblem:
 
     Examples
     --------
-    >>> import belief
-    >>> problem = belief.datasets.epsilon_like(1_000, 50, n_informative=5, n_redundant=2, block_rows=400)
+    >>> from problems import epsilon_like
+    >>> problem = epsilon_like(1_000, 50, n_informative=5, n_redundant=2, block_rows=400)
     >>> [len(block) for block in problem.X], problem.relevant
     ([400, 400, 200], ((18, 3), (23, 34), (36,), (4,), (2,)))
     """
@@ -115,7 +115,8 @@ def epsilon_like(
     Examples
     --------
     >>> import belief
-    >>> problem = belief.datasets.epsilon_like(1_000, 50, n_informative=5, n_redundant=2)
+    >>> from problems import epsilon_like
+    >>> problem = epsilon_like(1_000, 50, n_informative=5, n_redundant=2)
     >>> belief.select(problem.X, problem.y, 3, random_state=0).selected
     array([18, 23, 36])
     """

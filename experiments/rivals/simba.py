@@ -79,7 +79,7 @@ class Simba(Baseline):
 
     Examples
     --------
-    >>> from belief.baselines import Simba
+    >>> from rivals import Simba
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> list(Simba(2, random_state=0).fit(X, y).get_feature_names_out())

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belief.baselines.base import centred
-from belief.baselines.relief import DenseReliefF, relieff
+from belief.baselines.relief import relieff
 from belief.data.source import ArraySource
 from belief.data.table import Table
 from belief.engines.local import local_engine
@@ -19,6 +18,7 @@ from belief.method.arrays import Array
 from belief.method.relevance import by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
+from rivals.base import DenseReliefF, centred
 
 NOTHING = 1e-9  # of a column's length; what is left of it then is rounding
 
@@ -47,7 +47,7 @@ class GramSchmidtRelief(DenseReliefF):
 
     Examples
     --------
-    >>> from belief.baselines import GramSchmidtRelief
+    >>> from rivals import GramSchmidtRelief
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> X["twice"] = 2 * X["petal length (cm)"]
