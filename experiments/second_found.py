@@ -85,7 +85,7 @@ def ecbdl14(n_rows: int, seed: int) -> dict[str, Any]:
     group = {j: g for g, columns in enumerate(problem.relevant) for j in columns}
     shown = {way: [group[j] for j in x.tolist() if j in group] for way, x in ways.items()}
     counts = {way: [len(x), len(set(x))] for way, x in shown.items()}
-    return counts | {"sample": result.sample_size, "stopped": result.stopped}
+    return counts | {"sample": result.sample_size, "stopped": result.stop_reason}
 
 
 def fifty(found: Found) -> Verdict:

@@ -107,7 +107,7 @@ def hardly_worse(found: Found) -> Verdict:
 
 def stop_of(result: belief.Result) -> dict[str, Any]:
     """Where the sample stopped, and why."""
-    return {"sample": result.sample_size, "stopped": result.stopped}
+    return {"sample": result.sample_size, "stopped": result.stop_reason}
 
 
 def epsilon(seed: int) -> dict[str, Any]:
@@ -148,9 +148,9 @@ def eightfold(kind: str, n: int, seed: int) -> dict[str, Any]:
 
 def settled(found: Found) -> Verdict:
     """Of the runs that say so, 9 in 10 are to select the same."""
-    same = [x["changed"] == 0 for x in found.values() if x["stopped"] == "settled"]
+    same = [x["changed"] == 0 for x in found.values() if x["stopped"] == "converged"]
     every = [x["changed"] == 0 for x in found.values()]
-    text = f'{sum(same)} of {len(same)} that said "settled"; {sum(every)} of {len(every)} whatever they said'
+    text = f'{sum(same)} of {len(same)} that said "converged"; {sum(every)} of {len(every)} whatever they said'
     return text, sum(same) >= 0.9 * len(same)
 
 

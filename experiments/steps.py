@@ -45,7 +45,7 @@ STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
     "a sample that grows: the defaults": {"sample_size": "auto"},
 }
 LAST = list(STEPS)[-1]
-NO_DOUBT = partial(patch.object, confidence, "luck", lambda alone_p: np.ones(len(alone_p)))
+NO_DOUBT = partial(patch.object, confidence, "luck", lambda p_univariate: np.ones(len(p_univariate)))
 WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {  # what no setting takes away
     RAW: partial(patch.object, Share, "above_noise", False), ABOVE: NO_DOUBT,
 }  # fmt: skip

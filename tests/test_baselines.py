@@ -51,12 +51,16 @@ def test_the_attributes_are_those_of_belief(iris, selector):
     X, y = iris
     selector.fit(X, y)
     kept = {name for name in vars(BeliefSelector(2, random_state=0).fit(X, y)) if name.endswith("_")}
-    assert {name for name in vars(selector) if name.endswith("_")} == kept - {"result_"}
+    assert {name for name in vars(selector) if name.endswith("_")} == (kept | {"selection_scores_"}) - {
+        "result_",
+        "pvalues_",
+        "feature_importances_",
+    }
     assert selector.support_.nonzero()[0].tolist() == sorted(selector.selected_)
-    assert selector.ranking_[selector.selected_].tolist() == [1, 2]
-    assert sorted(selector.ranking_) == [1, 2, 3, 4]
+    assert selector.ranking_[selector.selected_].tolist() == [1, 1]
+    assert sorted(selector.ranking_) == [1, 1, 2, 3]
     left = np.flatnonzero(~selector.support_)
-    assert left[np.argmin(selector.ranking_[left])] == left[np.argmax(selector.weights_[left])]
+    assert left[np.argmin(selector.ranking_[left])] == left[np.argmax(selector.scores_[left])]
     assert selector.feature_names_in_.tolist() == X.columns.tolist()
     assert (
         selector.set_output(transform="pandas").transform(X).columns.tolist() == X.columns[selector.support_].tolist()
@@ -69,7 +73,7 @@ def test_constant_features_come_last_and_strings_are_discrete(selector):
     table = pd.DataFrame({"one": 1.0, "colour": ["red", "blue"] * 6, "noise": np.tile([0.1, 0.4, 0.9], 4)})
     selector.fit(table, y)
     assert selector.selected_.tolist() == [1, 2, 0]
-    assert selector.weights_[0] == 0
+    assert selector.scores_[0] == 0
 
 
 # --- Relief and ReliefF ---
@@ -104,7 +108,7 @@ def test_relieff_by_the_book():
     X = rng.normal(size=(60, 6)) * [1, 2, 3, 4, 5, 6] + y[:, None] * [1, 0, 0, 2, 0, 0]
     X[:, 5] = rng.integers(0, 3, 60)
     discrete = np.arange(6) == 5
-    W = ReliefF(2, n_neighbors=4, discrete_features=discrete).fit(X, y).weights_
+    W = ReliefF(2, n_neighbors=4, discrete_features=discrete).fit(X, y).scores_
     np.testing.assert_allclose(W, naive_relieff(X, y, 4, discrete), atol=1e-12)
 
 
@@ -137,11 +141,11 @@ def test_relief_by_the_book(mixed):
         discrete[[2, 4]] = True
     expected = naive_relief(X, y, discrete)
     relief = Relief(2, discrete_features=discrete)
-    np.testing.assert_allclose(relief.fit(X, y).weights_, expected, atol=1e-12)
+    np.testing.assert_allclose(relief.fit(X, y).scores_, expected, atol=1e-12)
     np.testing.assert_allclose(expected, naive_relieff(X, y, 1, discrete, squared=True), atol=1e-12)
-    np.testing.assert_allclose(relief.fit(csr_array(X), y).weights_, expected, atol=1e-12)
+    np.testing.assert_allclose(relief.fit(csr_array(X), y).scores_, expected, atol=1e-12)
     # the differences themselves are ReliefF's, and others; on the discrete features alone they are the same
-    plain = ReliefF(2, n_neighbors=1, discrete_features=discrete).fit(X, y).weights_
+    plain = ReliefF(2, n_neighbors=1, discrete_features=discrete).fit(X, y).scores_
     np.testing.assert_allclose(plain[discrete], expected[discrete], atol=1e-12)
     assert np.all(np.abs(plain - expected)[~discrete] > 1e-6)
 
@@ -151,8 +155,8 @@ def test_relief_takes_few_pairs_at_a_time_where_there_is_little_memory():
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 5000))
     X[rng.random(X.shape) < 0.01] = np.nan
-    few = Relief(2, working_memory=16).fit(X, y).weights_  # 34 of 60 pairs at a time
-    np.testing.assert_allclose(few, Relief(2).fit(X, y).weights_, atol=1e-12)
+    few = Relief(2, working_memory=16).fit(X, y).scores_  # 34 of 60 pairs at a time
+    np.testing.assert_allclose(few, Relief(2).fit(X, y).scores_, atol=1e-12)
 
 
 def apart():
@@ -166,7 +170,7 @@ def apart():
 def test_relieff_is_scikit_rebates_on_discrete_features_without_ties(n_classes, k):
     X, y = apart(), np.random.default_rng(n_classes).permutation(np.arange(12) % n_classes)
     theirs = Skrebate(n_neighbors=k).fit(X, y).feature_importances_
-    ours = ReliefF(5, n_neighbors=k, discrete_features=np.ones(85, bool)).fit(X, y).weights_
+    ours = ReliefF(5, n_neighbors=k, discrete_features=np.ones(85, bool)).fit(X, y).scores_
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
@@ -174,14 +178,14 @@ def test_relieff_is_scikit_rebates_on_one_continuous_feature_and_its_copies():
     x = np.random.default_rng(0).normal(size=60)
     X, y = np.column_stack([x, -2 * x, x + 5]), np.arange(60) % 3
     theirs = Skrebate(n_neighbors=7).fit(X, y).feature_importances_
-    np.testing.assert_allclose(ReliefF(3, n_neighbors=7).fit(X, y).weights_, theirs, atol=1e-12)
+    np.testing.assert_allclose(ReliefF(3, n_neighbors=7).fit(X, y).scores_, theirs, atol=1e-12)
 
 
 @pytest.mark.parametrize(("sizes", "same"), [((40, 20), True), ((30, 20, 10), False)], ids=["two", "three"])
 def test_unbalanced_classes_part_it_from_scikit_rebate_where_there_are_three(sizes, same):
     x, y = np.random.default_rng(0).normal(size=(60, 1)), np.repeat(np.arange(len(sizes)), sizes)
     theirs = Skrebate(n_neighbors=7).fit(x, y).feature_importances_
-    ours = ReliefF(1, n_neighbors=7).fit(x, y).weights_
+    ours = ReliefF(1, n_neighbors=7).fit(x, y).scores_
     assert np.allclose(ours, theirs, atol=1e-12) == same
     np.testing.assert_allclose(ours, naive_relieff(x, y, 7, np.zeros(1, bool)), atol=1e-12)
 
@@ -196,15 +200,15 @@ def test_a_sample_is_a_mean_over_its_rows_and_threads_or_sparsity_change_nothing
     few = kind(1, **settings).fit(X, y)
     rows = sorted(range(120), key=lambda i: naive.key(0, 0, i))[:30]  # as docs/method.md section 2 has it
     expected = naive_relieff(X, y, k, np.zeros(8, bool), squared=kind is Relief, rows=rows)
-    np.testing.assert_allclose(few.weights_, expected, atol=1e-12)
+    np.testing.assert_allclose(few.scores_, expected, atol=1e-12)
     for other in (kind(1, **settings, n_jobs=1).fit(X, y), kind(1, **settings).fit(csr_array(X), y)):
-        np.testing.assert_allclose(other.weights_, few.weights_, atol=1e-12)
+        np.testing.assert_allclose(other.scores_, few.scores_, atol=1e-12)
 
 
 def test_a_pair_with_a_missing_value_is_left_out_of_the_means():
     X = np.array([[0.0, 0], [0.1, 1], [0.9, 2], [1.0, np.nan], [0.5, 3]])
     y = [0, 0, 1, 1, 1]
-    W = ReliefF(1, n_neighbors=1).fit(X[:, [0, 0, 1]], y).weights_  # twice: the first feature decides who is near
+    W = ReliefF(1, n_neighbors=1).fit(X[:, [0, 0, 1]], y).scores_  # twice: the first feature decides who is near
     hits = [1, 1, np.nan, np.nan, 1]  # rows 0-1, 1-0, 2-3, 3-2, 4-2, over a range of 3
     misses = [3, 2, 1, np.nan, 2]  # rows 0-4, 1-4, 2-1, 3-1, 4-1
     share = [2 / 5, 3 / 5]
@@ -241,12 +245,12 @@ def test_rrelieff_by_the_book():
     y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=70)
     discrete = np.arange(6) == 5
     found = RReliefF(2, n_neighbors=7, discrete_features=discrete).fit(X, y)
-    np.testing.assert_allclose(found.weights_, naive_rrelieff(X, y, 7, discrete), atol=1e-12)
+    np.testing.assert_allclose(found.scores_, naive_rrelieff(X, y, 7, discrete), atol=1e-12)
     few = RReliefF(2, n_neighbors=7, sample_size=30, random_state=0, discrete_features=discrete).fit(X, y)
     rows = sorted(range(70), key=lambda i: naive.key(0, 0, i))[:30]
-    np.testing.assert_allclose(few.weights_, naive_rrelieff(X, y, 7, discrete, rows), atol=1e-12)
+    np.testing.assert_allclose(few.scores_, naive_rrelieff(X, y, 7, discrete, rows), atol=1e-12)
     sparse = RReliefF(2, n_neighbors=7, discrete_features=discrete).fit(csr_array(X), y)
-    np.testing.assert_allclose(sparse.weights_, found.weights_, atol=1e-12)
+    np.testing.assert_allclose(sparse.scores_, found.scores_, atol=1e-12)
     assert not hasattr(found, "classes_")
 
 
@@ -255,7 +259,7 @@ def test_rrelieff_is_scikit_rebates_where_the_target_has_two_values_and_a_row_ha
     angle = 0.1 + 2 * np.pi * np.arange(40) / 40
     X, y = np.column_stack([np.cos(angle), np.sin(angle)]), np.tile([0.0, 10.0], 20)
     theirs = Skrebate(n_neighbors=2, label_type="continuous", categorical_threshold=1).fit(X, y).feature_importances_
-    ours = RReliefF(2, n_neighbors=4).fit(X, y).weights_
+    ours = RReliefF(2, n_neighbors=4).fit(X, y).scores_
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
     assert np.all(ours < -0.04)
 
@@ -265,7 +269,7 @@ def test_rrelieff_and_scikit_rebate_part_where_the_target_has_many_values():
     X = rng.normal(size=(60, 3))
     y = X[:, 0] + 0.1 * rng.normal(size=60)
     theirs = Skrebate(n_neighbors=29).fit(X, y).feature_importances_
-    ours = RReliefF(2, n_neighbors=59).fit(X, y).weights_
+    ours = RReliefF(2, n_neighbors=59).fit(X, y).scores_
     assert np.argmax(ours) == np.argmax(theirs) == 0
     assert np.abs(ours - theirs).max() > 0.01
 
@@ -313,7 +317,7 @@ def test_mrmr_is_that_of_naive_loops(form, n_classes):
     found = MRMR(6, bins=None, form=form).fit(X, y)
     assert found.selected_.tolist() == naive_mrmr(X.T.tolist(), y.tolist(), 6, form)
     expected = [naive_information(x, y.tolist()) for x in X.T.tolist()]
-    np.testing.assert_allclose(found.weights_, expected, atol=1e-12)
+    np.testing.assert_allclose(found.scores_, expected, atol=1e-12)
 
 
 def repeating_table(seed, n_classes=3):
@@ -342,7 +346,7 @@ def test_mrmr_begins_as_scikit_features_search(seed):
 
     X, y = repeating_table(seed)
     found = MRMR(2, bins=None).fit(X, y)
-    np.testing.assert_allclose(found.weights_ / math.log(2), [midd(x, y) for x in X.T.tolist()], atol=1e-12)
+    np.testing.assert_allclose(found.scores_ / math.log(2), [midd(x, y) for x in X.T.tolist()], atol=1e-12)
     assert found.selected_.tolist() == lcsi(X, y, mode="index", beta=1, gamma=0, n_selected_features=2).tolist()
 
 
@@ -381,9 +385,9 @@ def test_information_of_many_levels_is_scikit_learns():
     X = rng.integers(0, [2, 300, 1000, 3000], (4000, 4))
     y = rng.integers(0, 100, 4000)  # tables of 200 to 300,000 cells
     found = MRMR(4, bins=None, n_jobs=1).fit(X, y)
-    np.testing.assert_allclose(found.weights_, [mutual_info_score(y, x) for x in X.T], atol=1e-10)
+    np.testing.assert_allclose(found.scores_, [mutual_info_score(y, x) for x in X.T], atol=1e-10)
     again = MRMR(4, bins=None, n_jobs=2).fit(X, y)
-    assert np.array_equal(again.weights_, found.weights_)
+    assert np.array_equal(again.scores_, found.scores_)
     assert np.array_equal(again.selected_, found.selected_)
 
 

@@ -42,8 +42,8 @@ def test_the_selection_is_that_of_one_machine(spark, form, bins):
         frame(spark, X, y), features="features", label="label", n=8, form=form, bins=bins, discrete_features=[6]
     )
     assert found.selected.tolist() == local.selected_.tolist()
-    assert found.scores == pytest.approx(local.scores_, abs=1e-9)
-    assert found.weights == pytest.approx(local.weights_, abs=1e-9)
+    assert found.scores == pytest.approx(local.selection_scores_, abs=1e-9)
+    assert found.weights == pytest.approx(local.scores_, abs=1e-9)
     assert found.selected[-1] == 5  # the constant one
 
 
@@ -56,7 +56,7 @@ def test_plain_columns_strings_among_them_and_persisted_blocks(spark):
     local = MRMR(3, discrete_features=[4]).fit(X[:, [0, 1, 2, 3, 6]], y)
     assert found.selected.tolist() == local.selected_.tolist()
     assert found.selected_names == [["a", "b", "c", "d", "town"][j] for j in local.selected_]
-    assert found.weights == pytest.approx(local.weights_, abs=1e-9)
+    assert found.weights == pytest.approx(local.scores_, abs=1e-9)
 
 
 def test_sparse_vectors_are_zero_or_not(spark):
@@ -75,7 +75,7 @@ def test_sparse_vectors_are_zero_or_not(spark):
     found = mrmr_frame(spark.createDataFrame(rows, ["v", "y"]), features="v", label="y", n=6)
     local = MRMR(6, bins=None).fit((X != 0).astype(float), y)
     assert found.selected.tolist() == local.selected_.tolist()
-    assert found.weights == pytest.approx(local.weights_, abs=1e-9)
+    assert found.weights == pytest.approx(local.scores_, abs=1e-9)
 
 
 def test_cuts_of_a_sample_cut_all_rows(spark, monkeypatch):
@@ -89,7 +89,7 @@ def test_cuts_of_a_sample_cut_all_rows(spark, monkeypatch):
     assert [rows for rows, _ in at] == [100] * 4
     codes = [np.searchsorted(upto, x) for x, (_, upto) in zip(X.T, at, strict=True)]  # a value on a cut is below it
     assert found.weights == pytest.approx([mutual_info_score(y, x) for x in codes], abs=1e-9)
-    assert found.weights != pytest.approx(MRMR(4, bins=4).fit(X, y).weights_, abs=1e-6)
+    assert found.weights != pytest.approx(MRMR(4, bins=4).fit(X, y).scores_, abs=1e-6)
 
 
 def test_a_value_on_a_cut_belongs_below_it():
@@ -118,8 +118,8 @@ def test_relieff_is_that_of_one_machine(spark, staging, sample_size):
     local = ReliefF(8, **asked).fit(X, y)
     found = relieff_frame(df, features="features", label="label", n=8, staging=staging, **asked)
     assert found.selected.tolist() == local.selected_.tolist()
-    assert found.scores == pytest.approx(local.scores_, abs=1e-9)
-    assert found.weights == pytest.approx(local.weights_, abs=1e-9)
+    assert found.scores == pytest.approx(local.selection_scores_, abs=1e-9)
+    assert found.weights == pytest.approx(local.scores_, abs=1e-9)
     assert found.selected[-1] == 5  # the constant one
     assert found.selected_names[-1] == "x5"
 

@@ -74,7 +74,7 @@ def test_the_engine_and_every_face_count_alike():
     X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
     want = belief.select(X, y, 2, n_jobs=1, random_state=0)
     np.testing.assert_array_equal(belief.select(X, y, 2, n_jobs=-2, random_state=0).weights, want.weights)
-    np.testing.assert_array_equal(belief.BeliefSelector(2, n_jobs=-2, random_state=0).fit(X, y).weights_, want.weights)
+    np.testing.assert_array_equal(belief.BeliefSelector(2, n_jobs=-2, random_state=0).fit(X, y).scores_, want.weights)
 
 
 def test_nothing_private_of_scikit_learn_or_joblib_is_imported():

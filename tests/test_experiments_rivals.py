@@ -108,7 +108,7 @@ def test_kmeans_relief_is_that_of_loops(seed, n, candidates):
     discrete = np.arange(X.shape[1]) == 7
     found = KMeansRelief(n, candidates=candidates, n_neighbors=4, discrete_features=discrete).fit(X, y)
     W = relieff_loops(X.tolist(), y.tolist(), 4, discrete)
-    np.testing.assert_allclose(found.weights_, W, atol=1e-12)
+    np.testing.assert_allclose(found.scores_, W, atol=1e-12)
     assert found.selected_.tolist() == kmeans_loops(X.tolist(), W, n, candidates)
 
 
@@ -156,8 +156,8 @@ def test_gram_schmidt_relief_is_that_of_loops(seed):
     found = GramSchmidtRelief(4, n_neighbors=3, discrete_features=discrete).fit(X, y)
     selected, scores = gram_schmidt_loops(X.tolist(), y.tolist(), 4, 3, discrete)
     assert found.selected_.tolist() == selected
-    np.testing.assert_allclose(found.scores_, scores, atol=1e-12)
-    assert found.ranking_[selected].tolist() == [1, 2, 3, 4]
+    np.testing.assert_allclose(found.selection_scores_, scores, atol=1e-12)
+    assert found.ranking_[selected].tolist() == [1, 1, 1, 1]
 
 
 def test_of_copies_and_sums_nothing_is_left_and_they_come_last():
@@ -166,10 +166,10 @@ def test_of_copies_and_sums_nothing_is_left_and_they_come_last():
     # -3a repeats a; of a, b and a + b two suffice
     assert len({0, 1} & set(found.selected_[:3])) <= 1
     assert len({0, 2, 3} & set(found.selected_[:3])) == 2
-    assert found.scores_[3:].tolist() == [0.0, 0.0]
+    assert found.selection_scores_[3:].tolist() == [0.0, 0.0]
     few = GramSchmidtRelief(2, n_neighbors=4).fit(np.column_stack([X[:, 0], X[:, 0], np.ones(60)]), y)
     assert few.selected_.tolist() == [0, 1]
-    assert few.scores_[1] == 0
+    assert few.selection_scores_[1] == 0
 
 
 # --- cleaning ---
@@ -197,7 +197,7 @@ def test_cleaned_relief_is_that_of_loops(k, n_classes):
     assert len(stay) < len(y)
     found = CleanedRelief(2, clean_neighbors=k, n_neighbors=3, discrete_features=discrete).fit(X, y)
     expected = relieff_loops(X[stay].tolist(), y[stay].tolist(), 3, discrete)
-    np.testing.assert_allclose(found.weights_, expected, atol=1e-12)
+    np.testing.assert_allclose(found.scores_, expected, atol=1e-12)
 
 
 def test_a_wrong_label_is_cleaned_away_and_a_class_of_strays_stays():
@@ -206,7 +206,7 @@ def test_a_wrong_label_is_cleaned_away_and_a_class_of_strays_stays():
     X, y = np.vstack([X, [[51.5, 1]]]), [*y, "c"]
     found = CleanedRelief(1, n_neighbors=1).fit(X, y)  # the ninth row is no b; both rows of c are strays
     stays = [i for i in range(11) if i != 8]
-    np.testing.assert_allclose(found.weights_, ReliefF(1, n_neighbors=1).fit(X[stays], [y[i] for i in stays]).weights_)
+    np.testing.assert_allclose(found.scores_, ReliefF(1, n_neighbors=1).fit(X[stays], [y[i] for i in stays]).scores_)
 
 
 # --- Simba ---
@@ -239,14 +239,14 @@ def test_simba_is_that_of_loops(n_classes):
     rng = np.random.default_rng(3)
     order = [*rng.permutation(60), *rng.permutation(60)][:100]
     expected = simba_loops(X.tolist(), y.tolist(), discrete, order)
-    np.testing.assert_allclose(found.weights_, expected, rtol=1e-9)
+    np.testing.assert_allclose(found.scores_, expected, rtol=1e-9)
     assert found.selected_.tolist() == sorted(range(8), key=lambda j: -expected[j])[:3]
-    assert found.weights_.max() == 1
+    assert found.scores_.max() == 1
 
 
 def test_simba_passes_by_copies_of_rows_and_classes_of_one_row():
     X = np.array([[0.0, 1], [0, 1], [0, 2], [5, 1], [5, 3], [9, 2]])
-    w = Simba(1, n_steps=12, random_state=0).fit(X, ["a", "a", "a", "b", "b", "c"]).weights_
+    w = Simba(1, n_steps=12, random_state=0).fit(X, ["a", "a", "a", "b", "b", "c"]).scores_
     assert np.isfinite(w).all()
     assert w[0] == 1
 
@@ -263,11 +263,11 @@ def test_names_missing_values_and_constants(kind):
     table.loc[::11, "colour"] = None
     found = kind(3, random_state=0).fit(table, y)
     assert found.selected_.tolist() == [1, 2, 0]
-    assert found.weights_[0] == 0
+    assert found.scores_[0] == 0
     assert found.classes_.tolist() == ["no", "yes"]
     again = kind(1, random_state=0).fit(table, y)
     assert again.get_feature_names_out().tolist() == ["colour"]
-    np.testing.assert_array_equal(again.weights_, found.weights_)
+    np.testing.assert_array_equal(again.scores_, found.scores_)
 
 
 @pytest.mark.parametrize("kind", SCHEMES)

@@ -155,7 +155,7 @@ def test_what_the_page_says_is_not_met(it):
     unmet = [c.wanted for c in second.CHECKS if not c.judge(second.found(answers, c))[1]]
     assert unmet == ["nothing is lost that the paper's settings find"]
     runs = second.found(answers, second.CHECKS[-1])
-    settled, level = ({k: x for k, x in runs.items() if x["stopped"] == y} for y in ("settled", "level"))
+    settled, level = ({k: x for k, x in runs.items() if x["stopped"] == y} for y in ("converged", "equivalent"))
     changed = [k.startswith("XOR and shifts") for k, x in level.items() if x["changed"]]  # of which five matter
     smaller = [x for x in settled.values() if x["larger"] < 8 * x["sample"]]
     assert (len(settled), len(runs), len(level), len(changed), sum(changed), len(smaller)) == (28, 48, 20, 13, 6, 7)

@@ -22,7 +22,7 @@ from belief.data.source import ArraySource
 from belief.engines.block import block_engine, dense
 from belief.engines.device import WORTH, devices_for
 from belief.engines.resources import Resources
-from belief.method.alone import alone_p
+from belief.method.alone import p_univariate
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs
 from belief.method.protocols import Search, Visit
@@ -275,7 +275,7 @@ def test_rows_that_are_on_the_device_already_are_described_there(device):
     np.testing.assert_array_equal(mine.levels.count, cpu.levels.count)
     np.testing.assert_array_equal(mine.levels.groups, cpu.levels.groups)
     np.testing.assert_array_equal(mine.group_count, cpu.group_count)
-    np.testing.assert_allclose(alone_p(mine), alone_p(cpu), rtol=1e-9)
+    np.testing.assert_allclose(p_univariate(mine), p_univariate(cpu), rtol=1e-9)
     np.testing.assert_array_equal(found_near.row, near.row)
     np.testing.assert_array_equal(found_some, some)
 

@@ -19,7 +19,7 @@ CLOSE = rng.standard_normal((M, 12)) + np.linspace(0.5, 0.3, 12) * Y[:, None]  #
 
 def test_a_clear_selection_settles_at_once():
     result = belief.select(CLEAR, Y, 4, random_state=0)
-    assert result.stopped == "settled"
+    assert result.stop_reason == "converged"
     assert result.sample_size == 2000
     assert sorted(result.selected) == [0, 1, 2, 3]
 
@@ -27,19 +27,19 @@ def test_a_clear_selection_settles_at_once():
 def test_a_close_one_grows():
     result = belief.select(CLOSE, Y, 3, random_state=0)
     assert result.sample_size > 2000
-    assert result.stopped in ("settled", "level", "all rows")
+    assert result.stop_reason in ("converged", "equivalent", "all rows")
 
 
 @pytest.mark.parametrize(("size", "queries"), [(500, 500), (0.1, 900), ("fixed", 2000)])
 def test_a_size_that_is_given_is_taken_as_it_is(size, queries):
     result = belief.select(CLOSE, Y, 3, random_state=0, sample_size=size)
-    assert result.stopped == "as asked for"
+    assert result.stop_reason == "fixed"
     assert result.sample_size == queries
 
 
 def test_all_rows_of_a_small_table():
     result = belief.select(CLOSE[:700], Y[:700], 3, random_state=0)
-    assert (result.stopped, result.sample_size) == ("all rows", 700)
+    assert (result.stop_reason, result.sample_size) == ("all rows", 700)
 
 
 def test_growing_gives_what_a_sample_of_that_size_gives():
@@ -109,7 +109,7 @@ def test_the_two_of_an_exclusive_or_are_partners():
     result = belief.select(X, (X[:, 4] > 0) ^ (X[:, 9] > 0), 4, random_state=0)
     lines = {line["index"]: line for line in result.explain()}
     assert (lines[4]["partner"], lines[9]["partner"]) == ("x9", "x4")
-    assert "matters with 'x9'" in lines[4]["why"]
+    assert "matters with 'x9'" in lines[4]["reason"]
     assert all(line["partner"] is None for j, line in lines.items() if j not in (4, 9))
 
 
@@ -159,9 +159,9 @@ def test_what_copies_say_alone_is_what_the_rows_say_that_they_are_copies_of():
     X, y = oversampled(20)
     X[:, 20:] = (X[:, 20:] > 0).astype(float)
     marks = np.arange(X.shape[1]) >= 20
-    merged = belief.select(X, y, 5, random_state=0, copies="merge", discrete_features=marks).alone_p
+    merged = belief.select(X, y, 5, random_state=0, copies="merge", discrete_features=marks).p_univariate
     _, once = np.unique(np.column_stack([X, y]), axis=0, return_index=True)
-    alone = belief.select(X[once], y[once], 5, random_state=0, discrete_features=marks).alone_p
+    alone = belief.select(X[once], y[once], 5, random_state=0, discrete_features=marks).p_univariate
     assert np.mean(merged[5:] < 0.05) < 0.15  # with every copy counted, nearly half of the noise is
     np.testing.assert_allclose(np.log10(merged), np.log10(alone), rtol=0.2, atol=0.05)
 

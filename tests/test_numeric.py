@@ -309,7 +309,7 @@ def test_the_sample_grows_until_it_has_settled():
     X = make.standard_normal((20_000, 10))
     found = belief.select(X, 2 * X[:, 0] + X[:, 1] + make.standard_normal(20_000), 2, random_state=0)
     assert set(found.selected) == {0, 1}
-    assert found.stopped == "settled"
+    assert found.stop_reason == "converged"
 
 
 # --- which task it is ---
@@ -499,5 +499,5 @@ def test_the_command_line(tmp_path, capsys):
 
 def test_explain_says_why(reference):
     lines = reference.explain()
-    assert lines[0]["why"].startswith("taken")
+    assert lines[0]["reason"].startswith("taken")
     assert {line["feature"] for line in lines} >= set(reference.selected_names)

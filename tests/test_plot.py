@@ -132,12 +132,14 @@ def test_the_scatter_tells_the_selected_from_those_left():
     lines = result.explain()
     left, taken = ax.collections
     for points, rows in ((taken, lines[:2]), (left, lines[2:])):
-        known = [r for r in rows if r["keeps"] is not None]
+        known = [r for r in rows if r["unique_share"] is not None]
         offsets = np.asarray(points.get_offsets())
         np.testing.assert_allclose(
-            offsets[np.isfinite(offsets).all(axis=1)], [[100 * r["keeps"], r["relevance"]] for r in known]
+            offsets[np.isfinite(offsets).all(axis=1)], [[100 * r["unique_share"], r["relevance"]] for r in known]
         )
-    assert sorted(text.get_text() for text in ax.texts) == [str(r["rank"]) for r in lines[:2] if r["keeps"] is not None]
+    assert sorted(text.get_text() for text in ax.texts) == [
+        str(r["rank"]) for r in lines[:2] if r["unique_share"] is not None
+    ]
 
 
 def test_the_line_of_the_last_score_parts_the_selected_from_those_left():

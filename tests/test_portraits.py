@@ -39,7 +39,7 @@ def result():
 
 
 def by_name(result):
-    return {result.feature_names[each.feature]: each for each in result.portraits}
+    return {result.feature_names[each.feature]: each for each in result.distributions}
 
 
 # --- the numbers ---
@@ -119,7 +119,7 @@ def test_sparse_rows_have_portraits_too():
 
     y = np.random.default_rng(0).integers(0, 2, 200)
     X = csr_array(np.stack([y * 2.0, np.zeros(200)], axis=1))
-    drawn = belief.select(X, y, 1, random_state=0).portraits[0]
+    drawn = belief.select(X, y, 1, random_state=0).distributions[0]
     assert [quantiles[2] for quantiles in drawn.quantiles] == [0, 2]
 
 
@@ -127,14 +127,14 @@ def test_no_more_than_a_hundred_features_are_portrayed():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 40)
     found = belief.select(rng.normal(size=(40, 120)), y, 110, random_state=0)
-    assert [each.feature for each in found.portraits] == found.selected[:FEATURES].tolist()
+    assert [each.feature for each in found.distributions] == found.selected[:FEATURES].tolist()
 
 
 def test_they_are_kept_in_json_and_older_results_do_without(result):
     saved = json.loads(json.dumps(result.to_dict()))
-    assert belief.Result.from_dict(saved).portraits == result.portraits
+    assert belief.Result.from_dict(saved).distributions == result.distributions
     older = belief.Result.from_dict(json.loads(OLD.read_text()))
-    assert older.portraits == []
+    assert older.distributions == []
     assert "This result has no distributions" in render(older)
 
 

@@ -106,8 +106,8 @@ def test_the_groups_and_what_was_kept_out_are_named():
     (group,) = content_of(select(12, names=(NASTY, "twin")))["groups"]
     assert set(group) == {NASTY, "twin"}
     (kept,) = content_of(result)["kept_out"]
-    assert {kept["feature"], kept["repeats"]} == {NASTY, "twin"}
-    assert f"for {kept['repeats']} : {kept['feature']}" in Reader(render(result)).text
+    assert {kept["feature"], kept["redundant_with"]} == {NASTY, "twin"}
+    assert f"for {kept['redundant_with']} : {kept['feature']}" in Reader(render(result)).text
 
 
 def test_features_that_may_be_noise_are_counted(result):
@@ -124,7 +124,7 @@ def test_features_that_may_be_noise_are_counted(result):
 
 @pytest.mark.parametrize("stopped", STOPPED)
 def test_it_says_why_the_sample_grew_no_more(result, stopped):
-    seen = Reader(render(dataclasses.replace(result, stopped=stopped, sample_size=150))).text
+    seen = Reader(render(dataclasses.replace(result, stop_reason=stopped, sample_size=150))).text
     assert f"150 of 200 rows were sampled: {STOPPED[stopped]}." in seen
     assert f"Why no larger sample {stopped} {STOPPED[stopped]}" in seen
 
@@ -192,10 +192,10 @@ def headings(page):
 
 
 def test_the_columns_are_those_that_mean_something(result):
-    assert headings(render(result)) == ["rank", "feature", "relevance", "q-value", "keeps", "score"]
+    assert headings(render(result)) == ["rank", "feature", "relevance", "q-value", "unique share", "score"]
     by_mcr = render(select(**belief.PAPER))
     assert headings(by_mcr) == ["rank", "feature", "relevance", "q-value", "score"]
-    assert "<th>q-value</th><th>keeps</th><th>score</th>" in result._repr_html_()
+    assert "<th>q-value</th><th>unique share</th><th>score</th>" in result._repr_html_()
 
 
 def test_a_result_of_mcr_shows_no_groups():

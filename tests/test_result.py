@@ -36,15 +36,15 @@ def test_explain_says_why_each_feature_was_taken_or_left(result):
     lines = {line["feature"]: line for line in result.explain()}
     first, second = result.selected_names[:2]
     twin = "age in days" if first == "age" else "age"
-    assert lines[first]["why"] == "taken: the most relevant"
+    assert lines[first]["reason"] == "taken: the most relevant"
     assert second == "height"  # not the twin, although it is more relevant
     assert lines[twin]["relevance"] > lines[second]["relevance"]
-    assert lines[twin]["repeats"] == first
+    assert lines[twin]["redundant_with"] == first
     assert lines[twin]["agreement"] > 0.9
     assert lines[twin]["rank"] is None
-    assert lines[twin]["keeps"] < 0.01
+    assert lines[twin]["unique_share"] < 0.01
     kept = "keeps under 1 % of its relevance"
-    assert lines[twin]["why"] == f"left: repeats {first!r} at {lines[twin]['agreement']:.2f}: {kept}"
+    assert lines[twin]["reason"] == f"left: repeats {first!r} at {lines[twin]['agreement']:.2f}: {kept}"
     assert {line["feature"] for line in result.explain()} >= set(result.selected_names)
     assert len(result.explain()) == 6  # the watched ones are explained too
 
@@ -54,16 +54,16 @@ def test_noise_is_not_called_relevant(result):
     assert {line["feature"] for line in doubtful} == {"b", "c", "d"}
     for line in doubtful:
         said = "taken for want of better, but" if line["rank"] else "left:"
-        assert line["why"] == f"{said} not distinguishable from noise (p = {line['p_value']:.2g})"
+        assert line["reason"] == f"{said} not distinguishable from noise (p = {line['p_value']:.2g})"
 
 
 def test_score_is_relevance_times_what_is_kept(result):
     for line in result.explain():
         if line["relevance"] > 0:
-            assert line["relevance"] * line["keeps"] == pytest.approx(line["score"])
+            assert line["relevance"] * line["unique_share"] == pytest.approx(line["score"])
     taken = [line for line in result.explain() if line["rank"]]
     for t, line in enumerate(taken):
-        assert line["keeps"] == pytest.approx(1 - result.redundancy[:t, t].max(initial=0.0))
+        assert line["unique_share"] == pytest.approx(1 - result.redundancy[:t, t].max(initial=0.0))
         assert line["error"] == result.error_of_relevance[line["index"]]
         assert line["q_value"] == result.q_value[line["index"]]
 
@@ -73,8 +73,8 @@ def test_any_feature_can_be_asked_for(result):
     assert result.explain(2) == result.explain("height")
     unwatched = next(j for j in range(8) if j not in result.watched and j not in result.selected)
     (line,) = result.explain(unwatched)
-    assert (line["keeps"], line["score"], line["repeats"], line["agreement"]) == (None, None, None, None)
-    assert line["why"].startswith("left: ")
+    assert (line["unique_share"], line["score"], line["redundant_with"], line["agreement"]) == (None, None, None, None)
+    assert line["reason"].startswith("left: ")
 
 
 def test_of_mcr_it_says_what_is_subtracted():
@@ -83,32 +83,33 @@ def test_of_mcr_it_says_what_is_subtracted():
     for t, line in enumerate(taken[1:], 1):
         lost = paper.redundancy[:t, t].mean()
         assert line["relevance"] - line["score"] == pytest.approx(lost)
-        assert line["keeps"] is None
+        assert line["unique_share"] is None
         if line["p_value"] <= 0.05:
             most = paper.selected_names[int(paper.redundancy[:t, t].argmax())]
-            assert line["why"] == f"taken: the best left, though it loses {lost:.2f} by mCR, most of all to {most!r}"
+            assert line["reason"] == f"taken: the best left, though it loses {lost:.2f} by mCR, most of all to {most!r}"
     assert str(paper.explain()).split()[:5] == ["rank", "feature", "relevance", "q_value", "score"]
 
 
 def test_without_redundancy_the_score_is_the_relevance():
     lines = belief.select(X, Y, 3, random_state=0, redundancy=None).explain()
     assert len(lines) == 6
-    assert all(line["score"] == line["relevance"] and line["keeps"] is None for line in lines)
+    assert all(line["score"] == line["relevance"] and line["unique_share"] is None for line in lines)
 
 
 def test_where_the_number_was_found_those_left_say_why_they_do_not_stand():
     auto = belief.select(X, Y, "auto", random_state=0)
     lines = {line["index"]: line for line in (auto.explain(j)[0] for j in range(8))}
     twin = 1 if 0 in auto.selected else 0
-    assert lines[twin]["why"].startswith("left: repeats")
+    assert lines[twin]["reason"].startswith("left: repeats")
     for line in lines.values():
         if line["rank"] is None and line["q_value"] > 0.01:
-            assert "noise" in line["why"]
+            assert "noise" in line["reason"]
 
 
 def test_the_table_prints(result):
     text = str(result.explain())
-    assert text.splitlines()[0].split() == ["rank", "feature", "relevance", "q_value", "keeps", "score", "why"]
+    head = ["rank", "feature", "relevance", "q_value", "unique_share", "score", "reason"]
+    assert text.splitlines()[0].split() == head
     assert "taken: the most relevant" in text
     assert "1.000 ± 0." in text
 
@@ -160,10 +161,10 @@ def test_a_result_of_version_0_1_0_is_read():
     assert again.watched_redundancy.shape == (4, 8)
     assert again.settings["theta"] == "mean"
     assert (again.settings["sampling"], again.settings["class_weight"]) == ("proportional", "prior")
-    assert (again.n_neighbors, again.stopped) == (10, "all rows")
+    assert (again.n_neighbors, again.stop_reason) == (10, "all rows")
     assert np.isnan([again.se, again.p_value, again.q_value]).all()
     assert len(again.explain()) == 8
-    assert all(line[key] is None for line in again.explain() for key in ("error", "p_value", "q_value", "keeps"))
+    assert all(line[key] is None for line in again.explain() for key in ("error", "p_value", "q_value", "unique_share"))
     for name in ("weights", "scores", "history", "classes", "n_pairs", "seed"):
         assert again.to_dict()[name] == old[name]
 
@@ -234,7 +235,7 @@ def test_what_the_result_knows(result):
     assert result.sample_size == 200
     assert result.n_pairs == 200 * 40
     assert result.n_neighbors == 20
-    assert result.stopped == "all rows"
+    assert result.stop_reason == "all rows"
     assert result.seed == 0
     assert result.priors.sum() == pytest.approx(1)
     assert result.relevance.max() == 1.0

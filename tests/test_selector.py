@@ -34,15 +34,17 @@ def test_attributes_are_those_of_the_result(iris):
     X, y = iris
     selector = BeliefSelector(2, random_state=0).fit(X, y)
     result = belief.select(X, y, 2, random_state=0)
-    np.testing.assert_array_equal(selector.weights_, result.weights)
+    np.testing.assert_array_equal(selector.scores_, result.weights)
     np.testing.assert_array_equal(selector.selected_, result.selected)
-    np.testing.assert_array_equal(selector.scores_, result.scores)
+    np.testing.assert_array_equal(selector.pvalues_, result.p_value)
+    assert selector.feature_importances_.sum() == pytest.approx(1)
+    assert selector.n_features_ == 2
     np.testing.assert_array_equal(selector.get_support(indices=True), np.sort(result.selected))
     np.testing.assert_array_equal(selector.classes_, [0, 1, 2])
     assert selector.n_features_in_ == 4
     assert selector.feature_names_in_.tolist() == X.columns.tolist()
-    assert sorted(selector.ranking_) == [1, 2, 3, 4]
-    assert selector.ranking_[selector.selected_].tolist() == [1, 2]
+    assert sorted(selector.ranking_) == [1, 1, 2, 3]
+    assert selector.ranking_[selector.selected_].tolist() == [1, 1]
     assert set(selector.get_feature_names_out()) == set(result.selected_names)
 
 

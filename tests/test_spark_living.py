@@ -57,7 +57,7 @@ def test_a_default_fit_takes_few_jobs(spark):
     X, y = settled()
     df, found = in_partitions(spark, X, y, 3), []
     n = jobs_of(spark, lambda: found.append(belief.select(df, label="label", n_features_to_select=3, random_state=0)))
-    assert found[0].stopped == "settled"
+    assert found[0].stop_reason == "converged"
     assert 4 <= n <= 6
     same(found[0], belief.select(X, y, n_features_to_select=3, random_state=0))
 

@@ -390,7 +390,7 @@ BY_HAND = {
     "feature_names": [["a"], [1] * F, "abcde"],
     "timings": [{"a": "b"}, 3, {"a": float("nan")}],
     "task": ["regression", "guess", 3, []],
-    "stopped": ["never", []],
+    "stop_reason": ["never", []],
     "priors": [[1.0]],
     "classes": [[None, 1], [[0, 1]], "ab", [0]],
 }

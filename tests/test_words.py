@@ -45,10 +45,10 @@ def test_every_feature_is_explained(result, tmp_path, capsys):
         (line,) = result.explain(name)
         assert line == result.explain(j)[0] == saved.explain(name)[0]
         assert line["feature"] == name
-        assert line["why"].startswith("taken" if j in result.selected else "left")
+        assert line["reason"].startswith("taken" if j in result.selected else "left")
         if (kind := kind_of(result, j)) not in kinds:
             assert cli.main(["explain", str(file), name]) == 0
-            assert f"why        {shown(line['why'])}\n" in capsys.readouterr().out
+            assert f"reason     {shown(line['reason'])}\n" in capsys.readouterr().out
         kinds.add(kind)
     assert kinds >= {"selected", "neither", "constant"}
     assert "watched" in kinds or result.settings["n_features_to_select"] == "auto"

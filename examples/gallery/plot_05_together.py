@@ -7,8 +7,8 @@ neighbours can.
 """
 
 # %%
-# The textbook case: the class is x0 xor x1, beside 97 columns of noise. By themselves (``alone_p``, a χ² test) the two
-# say nothing.
+# The textbook case: the class is x0 xor x1, beside 97 columns of noise. By themselves (``p_univariate``, a χ² test)
+# the two say nothing.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

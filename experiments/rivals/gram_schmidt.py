@@ -31,8 +31,8 @@ class GramSchmidtRelief(DenseReliefF):
     the second to be relevant. Then the largest of these weights is next, and so on; for n features there are n searches
     for neighbours.
 
-    The parameters and attributes are those of :class:`ReliefF`; `scores_` are the weights that the features had when
-    they were selected, `weights_` those of the whole features.
+    The parameters and attributes are those of :class:`ReliefF`; `selection_scores_` are the weights that the features
+    had when they were selected, `scores_` those of the whole features.
 
     Notes
     -----
@@ -52,7 +52,7 @@ class GramSchmidtRelief(DenseReliefF):
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> X["twice"] = 2 * X["petal length (cm)"]
     >>> selector = GramSchmidtRelief(5, random_state=0).fit(X, y)
-    >>> X.columns[selector.selected_].tolist()[-1], float(selector.scores_[-1])
+    >>> X.columns[selector.selected_].tolist()[-1], float(selector.selection_scores_[-1])
     ('twice', 0.0)
     """
 

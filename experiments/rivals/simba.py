@@ -50,16 +50,18 @@ class Simba(Baseline):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_features,)
+    scores_ : ndarray of shape (n_features,)
         w²/max w² of each feature, from 0 to 1; 0 of constant ones.
     selected_ : ndarray of int
         The selected features, the largest weight first.
-    scores_ : ndarray
+    selection_scores_ : ndarray
         Their weights.
+    n_features_ : int
+        The number of selected features.
     support_ : ndarray of bool of shape (n_features,)
         Which features were selected.
     ranking_ : ndarray of int of shape (n_features,)
-        The rank of every feature from 1, by falling weight; constant features come last.
+        1 for every selected feature, then 2, 3, ... by falling score, as in `RFE`.
     classes_ : ndarray
         The classes, sorted.
     n_features_in_ : int

@@ -302,7 +302,7 @@ def _relevance_bars(ax: Axes, lines: Sequence[Line], place: Array, w: Array) -> 
 
 def _across_keeps(ax: Axes, result: Result, lines: Sequence[Line]) -> Array:
     """The share of its relevance that each keeps, in per cent, and where the score is that of the last selected."""
-    keeps, last = 100 * _column(lines, "keeps"), float(result.scores[-1])
+    keeps, last = 100 * _column(lines, "unique_share"), float(result.scores[-1])
     if last > 0:
         y = np.linspace(last, 1.08, 200)
         ax.plot(100 * last / y, y, color=LEFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)

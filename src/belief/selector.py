@@ -50,12 +50,13 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def _container(self) -> str:
         return getattr(self, "_output", get_config()["transform_output"])
 
-    def _keep(self, X: Any, y: Any, weights: Array, selected: Array, scores: Array, ranking: Array) -> None:
-        """Set what ends in an underscore."""
-        # sets n_features_in_ and feature_names_in_, by the first block; reads no value
+    def _set_fitted(self, X: Any, y: Any, scores: Array, selected: Array, order: Array) -> None:
+        """Set the fitted attributes; `order` ranks all features from 1, the selected ones first."""
+        # sets n_features_in_ and feature_names_in_ from the first block, without reading values
         validate_data(self, blocks_of(X)[0], y, skip_check_array=True)
-        self.weights_, self.selected_, self.scores_, self.ranking_ = weights, selected, scores, ranking
-        self.support_ = np.zeros(len(weights), bool)
+        self.scores_, self.selected_, self.n_features_ = scores, selected, len(selected)
+        self.ranking_ = np.maximum(order - len(selected) + 1, 1)
+        self.support_ = np.zeros(len(scores), bool)
         self.support_[selected] = True
 
     def _get_support_mask(self) -> Array:
@@ -129,16 +130,20 @@ class BeliefSelector(ColumnSelector):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_features,)
-        w, the relevance of each feature.
+    scores_ : ndarray of shape (n_features,)
+        The relevance weight w of each feature.
+    pvalues_ : ndarray of shape (n_features,)
+        The p-value of each weight; NaN for constant features.
+    feature_importances_ : ndarray of shape (n_features,)
+        The relevance of each feature, scaled to sum to 1; never negative.
     selected_ : ndarray of int
-        The selected features, in order of selection.
-    scores_ : ndarray
-        J of each of them when it was selected.
+        The indices of the selected features, in order of selection.
+    n_features_ : int
+        The number of selected features.
     support_ : ndarray of bool of shape (n_features,)
-        Which features were selected.
+        The mask of the selected features.
     ranking_ : ndarray of int of shape (n_features,)
-        The rank of every feature from 1: the selected in their order, then the others by falling weight.
+        1 for every selected feature, then 2, 3, ... by falling weight, as in `RFE`.
     classes_ : ndarray
         The classes, sorted; none where y holds numbers.
     result_ : Result
@@ -221,7 +226,10 @@ class BeliefSelector(ColumnSelector):
         others = ("task", "discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback")
         self.result_ = select(X, y, **given, **{name: getattr(self, name) for name in others})
         found = self.result_
-        self._keep(X, y, found.weights, found.selected, found.scores, found.ranking)
+        self._set_fitted(X, y, found.weights, found.selected, found.ranking)
+        self.pvalues_ = found.p_value
+        total = found.relevance.sum()
+        self.feature_importances_ = found.relevance / total if total > 0 else np.zeros_like(found.relevance)
         if found.task == CLASSIFICATION:
             self.classes_ = found.classes
         return self

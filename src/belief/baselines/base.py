@@ -56,4 +56,5 @@ class Baseline(ColumnSelector):
         order = [found.selected, by_weight(weights, left[~constant[left]]), left[constant[left]]]
         ranking = np.empty(len(weights), np.int64)
         ranking[np.concatenate(order)] = np.arange(1, len(weights) + 1)
-        self._keep(X, y, weights, found.selected, found.scores, ranking)
+        self._set_fitted(X, y, weights, found.selected, ranking)
+        self.selection_scores_ = found.scores

@@ -112,16 +112,18 @@ class MRMR(Baseline):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_features,)
+    scores_ : ndarray of shape (n_features,)
         The relevance of each feature: its mutual information with the class, in nats.
     selected_ : ndarray of int
         The selected features, in order of selection.
-    scores_ : ndarray
+    selection_scores_ : ndarray
         Relevance less, or over, mean redundancy of each of them when it was selected; of the first, its relevance.
+    n_features_ : int
+        The number of selected features.
     support_ : ndarray of bool of shape (n_features,)
         Which features were selected.
     ranking_ : ndarray of int of shape (n_features,)
-        The rank of every feature from 1: the selected in their order, then the others by falling relevance.
+        1 for every selected feature, then 2, 3, ... by falling score, as in `RFE`.
     classes_ : ndarray
         The classes, sorted.
     n_features_in_ : int

@@ -185,16 +185,18 @@ class ReliefF(_Neighbourhood):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_features,)
+    scores_ : ndarray of shape (n_features,)
         W of each feature, from -1 to 1.
     selected_ : ndarray of int
         The selected features, the largest weight first.
-    scores_ : ndarray
+    selection_scores_ : ndarray
         Their weights.
+    n_features_ : int
+        The number of selected features.
     support_ : ndarray of bool of shape (n_features,)
         Which features were selected.
     ranking_ : ndarray of int of shape (n_features,)
-        The rank of every feature from 1, by falling weight; constant features come last.
+        1 for every selected feature, then 2, 3, ... by falling score, as in `RFE`.
     classes_ : ndarray
         The classes, sorted.
     n_features_in_ : int
@@ -277,7 +279,7 @@ class Relief(_Neighbourhood):
     >>> import numpy as np
     >>> from belief.baselines import Relief
     >>> X = np.array([[0, 5], [1, 5.5], [6, 5.2], [10, 5.6]])
-    >>> Relief(1).fit(X, ["a", "a", "b", "b"]).weights_.round(2)
+    >>> Relief(1).fit(X, ["a", "a", "b", "b"]).scores_.round(2)
     array([ 0.36, -0.44])
     """
 

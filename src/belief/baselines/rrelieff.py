@@ -52,16 +52,18 @@ class RReliefF(Baseline):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_features,)
+    scores_ : ndarray of shape (n_features,)
         W of each feature, from -1 to 1.
     selected_ : ndarray of int
         The selected features, the largest weight first.
-    scores_ : ndarray
+    selection_scores_ : ndarray
         Their weights.
+    n_features_ : int
+        The number of selected features.
     support_ : ndarray of bool of shape (n_features,)
         Which features were selected.
     ranking_ : ndarray of int of shape (n_features,)
-        The rank of every feature from 1, by falling weight; constant features come last.
+        1 for every selected feature, then 2, 3, ... by falling score, as in `RFE`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only where X had column names, all of them strings.

@@ -143,7 +143,9 @@ def run_select(options: argparse.Namespace) -> None:
         if options.write_data:
             write_data(X, result, options.write_data)
     finally:  # and if the disk is full, the answer is not lost
-        print(f"{_first_line(result)}; {result.sample_size:,} rows sampled ({result.stopped}); seed {result.seed}\n")
+        print(
+            f"{_first_line(result)}; {result.sample_size:,} rows sampled ({result.stop_reason}); seed {result.seed}\n"
+        )
         print(result.explain())
 
 

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from belief._utils.warnings import warn
-from belief.method.alone import alone_p
+from belief.method.alone import p_univariate
 from belief.method.arrays import Array
 from belief.method.confidence import Null, Stands, p_values, q_values, threshold
 from belief.method.copies import COPIED, LOOKED_AT, TOO_FEW, copied_hits, is_by_chance, log_equal
@@ -68,7 +68,7 @@ def belief(
         outcome = run.select()
         step = run.next_step(outcome)
     run.warn_of_copies()
-    return replace(outcome, stopped=step.reason, partners=run.partners(outcome), portraits=run.portraits(outcome))
+    return replace(outcome, stop_reason=step.reason, partners=run.partners(outcome), portraits=run.portraits(outcome))
 
 
 class _Run:
@@ -93,7 +93,7 @@ class _Run:
         self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
         self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)
         self.target = engine.merge_copies(self.seed) if settings.copies == "merge" else engine.target
-        self.alone_p = alone_p(self.summary, self.target.counts / engine.target.counts)
+        self.p_univariate = p_univariate(self.summary, self.target.counts / engine.target.counts)
         self.asked = search_of(settings, self.target, self.summary.m, self.seed)
         self.n_watch = settings.watch_of(settings.select_of(engine.n_features))
 
@@ -114,7 +114,7 @@ class _Run:
         """Stop, and say why, or go on with more queries."""
         s, m = len(self.found.row), self.target.m
         if s >= m or not self.settings.grows:
-            return Step(s, "all rows" if s >= m else "as asked for")
+            return Step(s, "all rows" if s >= m else "fixed")
         with self.clock("redundancy", "has it settled?"):
             w = outcome.null.left_of(outcome.w)
             live = outcome.selection.selected[~self.difference.constant[outcome.selection.selected]]
@@ -191,7 +191,7 @@ class _Run:
             normal, selection = selected_by(measured, settings, w, null, constant, order, n_select, stands)
         return Outcome(
             self.difference, engine.target, self.summary.m, len(self.found.row), self.asked.size, self.seed, tally, w,
-            se, null, p, q, self.alone_p, normal, selection, self._watched(w, len(selection.selected)),
+            se, null, p, q, self.p_univariate, normal, selection, self._watched(w, len(selection.selected)),
             self.watch_lists, measured, self.timings,
         )  # fmt: skip
 
@@ -208,7 +208,7 @@ class _Run:
         lifted = np.zeros_like(w) if grows is None else bias(grows, per_class, found.slope) * size
         # where all queries say the same, one more might have said the opposite
         se = np.where((se == 0) & (w > 0), 2.0 * w / (len(self.found.row) + 1), se)
-        return Null.of(w, lifted, scale(se, shared, found.single, lifted), self.alone_p)
+        return Null.of(w, lifted, scale(se, shared, found.single, lifted), self.p_univariate)
 
     def _rates(self, size: float) -> Array | None:
         """How fast the neighbours of either kind grow in number, with d² in units of size².

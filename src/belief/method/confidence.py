@@ -40,11 +40,11 @@ class Null:
     luck: Array
 
     @classmethod
-    def of(cls, w: Array, bias: Array, spread: Array, alone_p: Array) -> Self:
+    def of(cls, w: Array, bias: Array, spread: Array, p_univariate: Array) -> Self:
         """From the computed bias and spread, and what the weights that look irrelevant say of both."""
         known = spread > 0
         shift, width = recentre(ratio(w - bias, spread)[known])
-        return cls(np.where(known, bias + shift * spread, 0.0), spread * width, luck(alone_p))
+        return cls(np.where(known, bias + shift * spread, 0.0), spread * width, luck(p_univariate))
 
     def left_of(self, w: Array) -> Array:
         """By how much w is above what noise may well have; 0 where that is but rounding."""
@@ -57,14 +57,14 @@ class Null:
         return np.where(self.spread > 0, ratio(w - self.mean, self.spread), -np.inf)
 
 
-def luck(alone_p: Array) -> Array:
+def luck(p_univariate: Array) -> Array:
     """How many standard deviations of a weight are put down to luck: 1 - min(-log10(q), 2), q of the features alone.
 
     One, where a feature says nothing by itself or that is not known. One that does is less likely to be noise, and the
     neighbours, which are of all columns' making, hide part of what it says: it is given the benefit of the doubt.
     """
-    q, known = np.ones_like(alone_p), ~np.isnan(alone_p)
-    q[known] = np.maximum(q_values(alone_p[known]), 0.0)  # a file may say anything
+    q, known = np.ones_like(p_univariate), ~np.isnan(p_univariate)
+    q[known] = np.maximum(q_values(p_univariate[known]), 0.0)  # a file may say anything
     with np.errstate(divide="ignore"):  # q may be too small for a number
         return 1.0 - np.minimum(-np.log10(q), DOUBT)
 

@@ -179,14 +179,14 @@ def next_step(
     if s >= n_rows:
         return Step(s, "all rows", now)
     if now.chance >= SURE:
-        return Step(s, "settled", now)
+        return Step(s, "converged", now)
 
     def foreseen(size: int) -> Outlook:
         return outlook(w, se * np.sqrt(s / size), R, selected, seed=seed)
 
     target = _first(_sizes(s, reach.same), lambda size: size >= n_rows or foreseen(size).chance >= SURE)
     if target is None and now.loss <= SMALL_LOSS:
-        return Step(s, "level", now)
+        return Step(s, "equivalent", now)
     if target is None:
         sizes = _sizes(s, reach.worth)
         target = _first(sizes, lambda size: foreseen(size).loss <= SMALL_LOSS) or (sizes[-1] if sizes else None)

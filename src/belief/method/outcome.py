@@ -34,7 +34,7 @@ class Outcome:
     null: Null  # the weights that noise would have
     p: Array
     q: Array
-    alone_p: Array  # of each feature by itself
+    p_univariate: Array  # of each feature by itself
     relevance: Array  # the weights as scores
     selection: Selection
     watched: Array  # the features that came near
@@ -43,7 +43,7 @@ class Outcome:
     timings: dict[str, float] = field(default_factory=dict)
     partners: Partners = field(default_factory=Partners.none)
     portraits: list[Portrait] = field(default_factory=list)  # of the selected features
-    stopped: str = "as asked for"  # why the sample grew no more
+    stop_reason: str = "fixed"  # why the sample grew no more
 
     def repeated(self, features: Array) -> Array:
         """What some features repeat of each of the selected ones (lines); 0 where nothing was measured."""

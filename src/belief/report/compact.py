@@ -27,19 +27,21 @@ def compact(result: Result) -> str | None:
         "run": run_of(result),
         "n_taken": n,
         "columns": columns_of(result, lines),
-        "portraits": {each.feature: shown(result, each) for each in result.portraits[:ROWS]},
+        "portraits": {each.feature: shown(result, each) for each in result.distributions[:ROWS]},
     }
     return _filled(lines[: min(ROWS, n)], about)
 
 
 def small_table(lines: Sequence[Line]) -> str | None:
     """What is said of some features, with a bar for each; None without Jinja2."""
-    known = [key for key in ("relevance", "q_value", "keeps", "score") if any(line[key] is not None for line in lines)]
+    known = [
+        key for key in ("relevance", "q_value", "unique_share", "score") if any(line[key] is not None for line in lines)
+    ]
     return _filled(lines, {"run": None, "n_taken": len(lines), "columns": known, "portraits": {}})
 
 
 def _filled(lines: Sequence[Line], about: dict[str, Any]) -> str | None:
     if find_spec("jinja2") is None:
         return None
-    said = [{**line, "feature": harmless(line["feature"]), "why": harmless(line["why"])} for line in lines]
+    said = [{**line, "feature": harmless(line["feature"]), "reason": harmless(line["reason"])} for line in lines]
     return fill("compact.html", {**about, "taken": [line_of(line) for line in said], "LINES": LINES})

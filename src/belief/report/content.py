@@ -63,7 +63,11 @@ def content_of(result: Result, title: str | None = None) -> dict[str, Any]:
 def columns_of(result: Result, lines: list[Line]) -> list[str]:
     """The numbers of each feature that mean something in this result."""
     score = [] if result.settings["redundancy"] is None else ["score"]
-    return ["relevance", *(key for key in ("q_value", "keeps") if any(line[key] is not None for line in lines)), *score]
+    return [
+        "relevance",
+        *(key for key in ("q_value", "unique_share") if any(line[key] is not None for line in lines)),
+        *score,
+    ]
 
 
 def _kept_out(result: Result, line: Line) -> bool:
@@ -82,7 +86,7 @@ def _kept_for(lines: list[Line]) -> list[tuple[str, list[str]]]:
     """The features left, by the selected feature they repeat most; the longest list first."""
     sakes: dict[str, list[str]] = {}
     for line in lines:
-        sakes.setdefault(line["repeats"], []).append(line["feature"])
+        sakes.setdefault(line["redundant_with"], []).append(line["feature"])
     return sorted(sakes.items(), key=lambda item: -len(item[1]))
 
 
@@ -114,7 +118,7 @@ def run_of(result: Result) -> dict[str, Any]:
         "told": told_from(result),
         "sample": result.sample_size,
         "sampling": result.settings["sampling"],
-        "stopped": result.stopped,
+        "stopped": result.stop_reason,
         "neighbours": result.n_neighbors,
         "per_class": result.settings["neighborhood"] == "per_class",
         "batches": len(result.history),

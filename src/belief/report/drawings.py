@@ -113,7 +113,9 @@ def how_many(result: Result, ax: Axes | None = None, *, top: int = TOP) -> Axes:
     with drawing(ax, 3.6) as ax:
         drawn: list[Any] = []
         if result.settings["redundancy"] == "agreement":
-            drawn += ax.plot(number, keeps, "o", color=LEFT, markersize=3.5, markerfacecolor="none", label="keeps")
+            drawn += ax.plot(
+                number, keeps, "o", color=LEFT, markersize=3.5, markerfacecolor="none", label="unique share"
+            )
         drawn += ax.plot(number, score, "o-", color=SCORE, markersize=4, linewidth=1.4, label="score")
         if np.isfinite(error).any():
             drawn.append(ax.errorbar(number, score, yerr=2 * error, fmt="none", ecolor=RELEVANCE, zorder=0.9,

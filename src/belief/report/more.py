@@ -20,7 +20,7 @@ def more_of(result: Result, taken: list[Line]) -> dict[str, Any]:
     """All of it."""
     names = [str(name) for name in result.selected_names]
     return {
-        "portraits": [shown(result, each) for each in result.portraits],
+        "portraits": [shown(result, each) for each in result.distributions],
         "everything": everything(result),
         "enough": enough(result, taken),
         "names_python": repr(names),

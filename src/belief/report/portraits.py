@@ -16,7 +16,7 @@ FIFTHS = ("lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highe
 
 def portrait_of(result: Result, feature: int) -> Portrait | None:
     """What is known of the distribution of a feature."""
-    return next((each for each in result.portraits if each.feature == feature), None)
+    return next((each for each in result.distributions if each.feature == feature), None)
 
 
 def shown(result: Result, portrait: Portrait) -> dict[str, Any]:

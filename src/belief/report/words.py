@@ -14,12 +14,12 @@ NO_TIMINGS = "This result has no timings."
 NO_PORTRAITS = "This result has no distributions: it is of an older version."
 ONE_FEATURE_ENOUGH = "Only one feature was selected."
 NO_PORTRAIT = "Of this feature no distribution was kept: it was not selected, or by an older version of belief."
-STOPPED = {  # by Result.stopped
-    "settled": "a larger sample would most likely select the same features",
-    "level": "a larger sample would find little more",
+STOPPED = {  # by Result.stop_reason
+    "converged": "a larger sample would most likely select the same features",
+    "equivalent": "a larger sample would find little more",
     "limit": "a larger sample would take too long",
     "all rows": "there are no more rows",
-    "as asked for": "as many as were asked for",
+    "fixed": "as many as were asked for",
 }
 
 

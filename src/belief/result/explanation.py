@@ -19,7 +19,7 @@ LEVEL = 0.05  # a feature with a larger q-value may be noise, as far as the samp
 MUCH = 0.05  # of its relevance a feature must lose before it is said that it repeats another
 SMALLEST = 1e-16  # a smaller probability is a figure of speech
 Line = dict[str, Any]  # what is said of one feature
-COLUMNS = ("rank", "feature", "relevance", "q_value", "keeps", "score", "why")
+COLUMNS = ("rank", "feature", "relevance", "q_value", "unique_share", "score", "reason")
 
 
 class Explanation(list[Line]):
@@ -64,7 +64,7 @@ def _cell(line: Line, name: str) -> str:
         return f"{value:.3f} ± {line['error']:.3f}"
     if name == "q_value":
         return p_text(value)
-    return percent(value) if name == "keeps" else f"{value:.3f}" if isinstance(value, float) else str(value)
+    return percent(value) if name == "unique_share" else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def p_text(p: float) -> str:
@@ -101,14 +101,14 @@ def _line(result: Result, j: int) -> Line:
         "error": _finite(result.error_of_relevance[j]),
         "p_value": _finite(result.p_value[j]),
         "q_value": _finite(result.q_value[j]),
-        "keeps": _keeps(result, relevance, score),
+        "unique_share": _keeps(result, relevance, score),
         "score": score,
-        "repeats": None if most is None else result.feature_names[result.selected[most]],
+        "redundant_with": None if most is None else result.feature_names[result.selected[most]],
         "agreement": None if repeated is None else float(repeated[most]) if most is not None else 0.0,
-        "alone_p": _finite(result.alone_p[j]),
+        "p_univariate": _finite(result.p_univariate[j]),
         "partner": _partner(result, rank),
     }
-    return {**line, "why": _why(result, j, line)}
+    return {**line, "reason": _why(result, j, line)}
 
 
 def _partner(result: Result, rank: int | None) -> str | None:
@@ -158,11 +158,11 @@ def _why(result: Result, j: int, line: Line) -> str:
 
 def _together(line: Line) -> str:
     """That a feature matters with another, or says nothing alone, where it does."""
-    silent = line["alone_p"] is not None and line["alone_p"] > LEVEL
+    silent = line["p_univariate"] is not None and line["p_univariate"] > LEVEL
     if line["partner"]:
-        says = f"says nothing alone (p = {line['alone_p']:.2g}) but " if silent else ""
+        says = f"says nothing alone (p = {line['p_univariate']:.2g}) but " if silent else ""
         return f"; {says}matters with {line['partner']!r}"
-    return f"; says nothing alone (p = {line['alone_p']:.2g}) but matters with others" if silent else ""
+    return f"; says nothing alone (p = {line['p_univariate']:.2g}) but matters with others" if silent else ""
 
 
 def is_doubtful(line: Line) -> bool:
@@ -186,13 +186,15 @@ def _doubt(line: Line) -> str | None:
 
 def _repeats(line: Line) -> str | None:
     """That a feature repeats one selected before, where it loses by it."""
-    if line["repeats"] is None:
+    if line["redundant_with"] is None:
         return None
-    if line["keeps"] is None:  # mCR: its numbers are relative, and only what it subtracts can be compared
+    if line["unique_share"] is None:  # mCR: its numbers are relative, and only what it subtracts can be compared
         lost = line["relevance"] - line["score"]
-        return f"loses {lost:.2f} by mCR, most of all to {line['repeats']!r}" if lost > 0 else None
-    told = f"repeats {line['repeats']!r} at {line['agreement']:.2f}"
-    return f"{told}: keeps {percent(line['keeps'])} of its relevance" if line["keeps"] < 1 - MUCH else None
+        return f"loses {lost:.2f} by mCR, most of all to {line['redundant_with']!r}" if lost > 0 else None
+    told = f"repeats {line['redundant_with']!r} at {line['agreement']:.2f}"
+    return (
+        f"{told}: keeps {percent(line['unique_share'])} of its relevance" if line["unique_share"] < 1 - MUCH else None
+    )
 
 
 def _why_taken(line: Line, doubt: str | None) -> str:

@@ -98,4 +98,4 @@ def neighbours(values: Mapping[str, Any]) -> int:
 
 def stopped(values: Mapping[str, Any]) -> str:
     """Older versions never let the sample grow."""
-    return "all rows" if values["sample_size"] == values["n_rows"] else "as asked for"
+    return "all rows" if values["sample_size"] == values["n_rows"] else "fixed"

@@ -23,7 +23,7 @@ from belief.result import fields as saved
 from belief.result.explanation import Explanation, explained
 from belief.result.serialization import array, from_plain, kept, seconds, to_plain, whole, word
 
-STOPPED = ("settled", "level", "limit", "all rows", "as asked for")  # why a sample grew no more
+STOPPED = ("converged", "equivalent", "limit", "all rows", "fixed")  # why a sample grew no more
 EACH, TAKEN = ("weights",), ("selected",)  # as long as these
 
 
@@ -42,7 +42,7 @@ class Result:
     p_value, q_value : ndarray of shape (n_features,)
         The chance that noise has such a weight; and, of the features with no larger p-value, the share that is noise
         (Benjamini and Hochberg).
-    alone_p : ndarray of shape (n_features,)
+    p_univariate : ndarray of shape (n_features,)
         The p-value of each feature by itself: of a one-way F test, or a χ² test of levels by classes where it is
         discrete. NaN for constant features, and where there are too many classes.
     selected : ndarray of int
@@ -79,10 +79,11 @@ class Result:
     partner, partner_share : ndarray of shape (n_selected,)
         The selected feature without which (and without what repeats it) each selected one would lose at least half of
         its weight, -1 for none; and the share it would lose.
-    stopped : str
-        Why the sample grew no more: "settled", a larger one would select the same; "level", it would find little more;
-        "limit", it would take too long; "all rows", there are no more; "as asked for".
-    portraits : list
+    stop_reason : str
+        Why the sample stopped growing: "converged", a larger sample would select the same features; "equivalent", it
+        would find features of about the same value; "limit", it would take too long; "all rows", every row is in the
+        sample; "fixed", `sample_size` was given.
+    distributions : list
         How the selected features, the first 100 of them, are distributed in the sampled rows of each class, or of each
         fifth of a numeric target: for `belief.plot.distribution` and the report. Empty in results of older versions.
     settings : dict
@@ -99,7 +100,7 @@ class Result:
     >>> result = belief.select(table, label="left", n_features_to_select=4, random_state=0)
     >>> result
     <belief.Result: 4 of 12 features selected: support_calls, contract, monthly_fee, tenure_days>
-    >>> print(result.explain("tenure_months")[0]["why"])
+    >>> print(result.explain("tenure_months")[0]["reason"])
     left: repeats 'tenure_days' at 0.98: keeps 2 % of its relevance
     >>> belief.Result.from_dict(result.to_dict()).selected_names == result.selected_names
     True
@@ -111,7 +112,7 @@ class Result:
     noise_spread: Array = array(float, EACH, since=2, older=lambda values: np.zeros(len(values["weights"])))
     p_value: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
     q_value: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
-    alone_p: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
+    p_univariate: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
     selected: Array = array(np.int64, of="weights")
     scores: Array = array(float, TAKEN)
     relevance: Array = array(float, EACH)
@@ -133,9 +134,9 @@ class Result:
         np.int64, TAKEN, of="weights", least=-1, since=2, older=lambda values: np.full(len(values["selected"]), -1)
     )
     partner_share: Array = array(float, TAKEN, since=2, older=lambda values: np.zeros(len(values["selected"])))
-    stopped: str = word(STOPPED, since=2, older=saved.stopped)
+    stop_reason: str = word(STOPPED, since=2, older=saved.stopped)
     seed: int = whole()
-    portraits: list[Portrait] = kept(
+    distributions: list[Portrait] = kept(
         read=saved.portraits_in, write=saved.plain_portraits, since=2, older=lambda values: []
     )
     settings: dict[str, Any] = kept(read=saved.settings_in)
@@ -176,7 +177,7 @@ class Result:
             A list of dictionaries, one a feature, that prints as a table. `feature`, `index`, `rank` (None: left);
             `relevance` and its standard `error`; `p_value` and `q_value`, how likely noise is to do as well; `keeps`,
             the share of its relevance that nothing selected before repeats; `score`, what it was selected by, or would
-            be next; `repeats`, the selected feature it repeats most, and their `agreement`; `alone_p`, its p-value
+            be next; `repeats`, the selected feature it repeats most, and their `agreement`; `p_univariate`, its p-value
             by itself; `partner`, the selected feature without which it would lose most of its weight; and `why`. What
             was not measured is None. Give it to pandas.DataFrame or polars.DataFrame for one of those.
         """
@@ -203,7 +204,7 @@ class Result:
     @property
     def _null(self) -> Null:
         """The weights of noise."""
-        return Null(self.noise, self.noise_spread, luck(self.alone_p))
+        return Null(self.noise, self.noise_spread, luck(self.p_univariate))
 
     @property
     def unit_of_relevance(self) -> float:
@@ -268,7 +269,7 @@ def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) 
         noise_spread=outcome.null.spread,
         p_value=outcome.p,
         q_value=outcome.q,
-        alone_p=outcome.alone_p,
+        p_univariate=outcome.p_univariate,
         selected=selected,
         scores=outcome.selection.scores,
         relevance=outcome.relevance,
@@ -288,10 +289,10 @@ def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) 
         n_neighbors=outcome.n_neighbors,
         partner=partner,
         partner_share=share,
-        stopped=outcome.stopped,
+        stop_reason=outcome.stop_reason,
         seed=outcome.seed,
         settings=settings,
         feature_names=names,
         timings=outcome.timings,
-        portraits=outcome.portraits,
+        distributions=outcome.portraits,
     )

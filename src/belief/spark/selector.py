@@ -22,7 +22,8 @@ from belief.spark.saving import ModelReader, ModelWriter, ParamsReader, ParamsWr
 
 EXPLANATION = (
     "feature string, index long, rank int, relevance double, error double, p_value double, q_value double,"
-    " keeps double, score double, repeats string, agreement double, alone_p double, partner string, why string"
+    " unique_share double, score double, redundant_with string, agreement double, p_univariate double,"
+    " partner string, reason string"
 )
 
 
