@@ -31,9 +31,9 @@ from belief.engines.block.stored import TensorSource
 from belief.engines.resources import Resources
 from belief.method.difference import Difference
 from belief.method.protocols import Search
-from belief.method.sampling import quota_of
+from belief.method.sampling import sample_quota
 from belief.method.settings import Settings
-from belief.method.targets import classes_of
+from belief.method.targets import make_class_target
 from belief.progress import Reporter
 
 FEATURES, PADDED, INFORMATIVE = 631, 640, 10
@@ -73,7 +73,7 @@ def made(m: int, device: str) -> tuple[torch.Tensor, np.ndarray]:
 def engine_of(X: torch.Tensor, labels: np.ndarray) -> GpuEngine:
     source, discrete = TensorSource(X), np.zeros(X.shape[1], bool)
     engine = GpuEngine(source, labels, discrete, Resources(), device=str(X.device))
-    engine.target = classes_of(np.arange(2), labels)
+    engine.target = make_class_target(np.arange(2), labels)
     return engine
 
 
@@ -95,8 +95,8 @@ def product(share: float, device: str) -> list[dict[str, Any]]:
     s, m = int(65_536 * share), int(4_194_304 * share)
     X, labels = made(m, device)
     with engine_of(X, labels) as engine:
-        difference = Difference.of(engine.describe(), np.zeros(FEATURES, bool), "standard")
-        sample = engine.sample(quota_of("balanced", s, engine.target.counts), 0).in_order("balanced", s)
+        difference = Difference.from_summary(engine.describe(), np.zeros(FEATURES, bool), "standard")
+        sample = engine.sample(sample_quota("balanced", s, engine.target.counts), 0).in_order("balanced", s)
         asked = Search(10, 2, 0)
         engine.nearest(sample.part(slice(0, 1000)), difference, asked)  # compiles
         search, found = fastest(lambda: engine.nearest(sample, difference, asked))

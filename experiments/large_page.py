@@ -35,7 +35,7 @@ def shapes(study: Study) -> str:
     for name, task in study.tasks.items():
         shape = study.shape(name)
         always = f"{shape['always']['f1']:.3f} ({shape['share']:.1%} of the rows)"
-        sampled = Settings(**PAPERS_OWN).sample_of(shape["rows"])
+        sampled = Settings(**PAPERS_OWN).resolve_sample_size(shape["rows"])
         counts = (shape["rows"], shape["test"], task.folds, shape["features"], sampled)
         lines.append([name, *(f"{x:,}" for x in counts), always])
     return table(head, lines)

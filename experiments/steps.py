@@ -47,7 +47,7 @@ STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
 LAST = list(STEPS)[-1]
 NO_DOUBT = partial(patch.object, confidence, "luck", lambda p_univariate: np.ones(len(p_univariate)))
 WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {  # what no setting takes away
-    RAW: partial(patch.object, Share, "above_noise", False), ABOVE: NO_DOUBT,
+    RAW: partial(patch.object, Share, "above_null", False), ABOVE: NO_DOUBT,
 }  # fmt: skip
 
 

@@ -67,7 +67,7 @@ VARIANTS = {
     "every agreement counts": Variant({}, EVERY),
     "what a feature says alone does not": Variant({}, NO_DOUBT),
     "both, as it was": Variant({}, as_before),
-    "relevance of noise counts, too": Variant({}, lambda: patch.object(Share, "above_noise", False)),
+    "relevance of noise counts, too": Variant({}, lambda: patch.object(Share, "above_null", False)),
     "classes weigh by their share": Variant({"class_weight": "prior"}),
     "10 neighbours": Variant({"n_neighbors": 10}),
     "40 neighbours": Variant({"n_neighbors": 40}),

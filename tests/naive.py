@@ -169,7 +169,7 @@ def class_weights(classes, priors, class_weight):
     return given / given.sum()
 
 
-def classes_of(y, class_weight):
+def make_class_target(y, class_weight):
     classes, label = np.unique(y, return_inverse=True)
     priors = np.array([np.mean(label == c) for c in range(len(classes))])
     v = class_weights(classes, priors, class_weight)
@@ -192,7 +192,7 @@ def mid_ranks(y):
     return np.array(smaller) / max(len(y) - 1, 1)
 
 
-def numbers_of(y):
+def make_numeric_target(y):
     one, label = np.ones(1), np.zeros(len(y), dtype=int)
     t = mid_ranks(np.asarray(y, dtype=float))
     return SimpleNamespace(
@@ -454,7 +454,7 @@ def belief(
     m, F = X.shape
     discrete = np.zeros(F, dtype=bool) if discrete is None else np.asarray(discrete, dtype=bool)
     s = m if s is None else min(s, m)
-    aim = numbers_of(y) if target == "numeric" else classes_of(y, class_weight)
+    aim = make_numeric_target(y) if target == "numeric" else make_class_target(y, class_weight)
     k = k if k != "auto" else auto_k_of_numbers(m) if aim.numeric else auto_k(aim.smallest)
     f = summary(X, discrete, scale)
 

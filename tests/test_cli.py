@@ -178,7 +178,7 @@ def test_help_of_every_command_says_all_and_fits(capsys, monkeypatch):
     for name, command in commands.items():
         assert all(action.help for action in command._actions), name
     options = commands["select"].format_help()
-    for f in Settings.each():
+    for f in Settings.definitions():
         assert f.metadata["doc"].split()[0] in options
     assert "--redundancy agreement|mcr|None" in options
 

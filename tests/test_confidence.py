@@ -55,7 +55,7 @@ def test_rates_of_neighbours_that_are_all_as_far_correct_nothing():
 
 def difference_of(X, discrete, scale):
     with local_engine(X, np.arange(2), np.arange(len(X)) % 2, discrete) as engine:
-        return Difference.of(engine.describe(), engine.discrete, scale)
+        return Difference.from_summary(engine.describe(), engine.discrete, scale)
 
 
 def naive_pull(x, lags, nominal, unit, typical, rate):

@@ -35,7 +35,7 @@ def test_the_links_to_the_code_lead_to_the_right_line():
 
 def test_the_readme_lists_every_setting_with_its_default():
     text = (HOME / "README.md").read_text()
-    for f in Settings.each():
+    for f in Settings.definitions():
         shown = f'"{f.default}"' if isinstance(f.default, str) else str(f.default)
         assert re.search(rf"^\| `{f.name}` \| {re.escape(shown)} \|", text, re.M), f.name
 

@@ -106,7 +106,7 @@ def case(request, _stopped_at_the_end):
 
 @pytest.fixture
 def difference(case):
-    return Difference.of(case[2].describe(), DISCRETE, "standard")
+    return Difference.from_summary(case[2].describe(), DISCRETE, "standard")
 
 
 def comparable(record):
@@ -193,7 +193,7 @@ def tallies_are_right(case, batches, difference, rates):
 def test_sums_asked_twice_in_another_order_and_of_pairs_never_announced(case, difference, weights):
     _, engine, _ = case
     first, second, unannounced = (pairs(seed, weights) for seed in (1, 2, 3))
-    engine.expect([first, second])
+    engine.prefetch([first, second])
     for batches in ([first, second], [first, second], [second, first], [unannounced, first], [second]):
         tallies_are_right(case, batches, difference, RATES)
 
@@ -209,9 +209,9 @@ def test_sums_of_queries_that_come_again_with_other_neighbours(case, difference)
 def test_a_sample_that_grows(case, difference):
     whole = pairs(9, n_queries=60)
     few, more = whole.take(slice(0, 140)), whole.take(slice(140, None))
-    case[1].expect([few])
+    case[1].prefetch([few])
     tallies_are_right(case, [few], difference, RATES)
-    case[1].expect([more])
+    case[1].prefetch([more])
     tallies_are_right(case, [few, more], difference, RATES)
     tallies_are_right(case, [whole], difference, RATES)  # in which the two are one batch
 

@@ -22,12 +22,12 @@ from belief.data.source import ArraySource
 from belief.engines.block import block_engine, dense
 from belief.engines.device import WORTH, devices_for
 from belief.engines.resources import Resources
-from belief.method.alone import p_univariate
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs
 from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions
 from belief.method.sampling import Sample
+from belief.method.univariate import univariate_p_values
 
 torch = pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
 from belief.engines.block import gpu, stored  # noqa: E402
@@ -79,7 +79,7 @@ def test_the_neighbours_are_those_of_the_cpu(seed, device, dtype):
     found = []
     for name in ("cpu", device):
         with engine_of(X, labels, discrete, name) as engine:
-            difference = Difference.of(engine.describe(), discrete, "standard")
+            difference = Difference.from_summary(engine.describe(), discrete, "standard")
             found.append(engine.nearest(sample, difference, asked))
     cpu, mine = found
     for name in ("row", "target", "key", "d2"):
@@ -92,7 +92,7 @@ def test_blocks_that_are_visited_make_the_whole(device):
     rows = np.arange(0, len(X), 3)
     sample, asked = Sample(rows.astype(np.uint64), rows, labels[rows]), Search(6, 3, 1)
     with engine_of(X, labels, discrete, "cpu") as engine:
-        difference = Difference.of(engine.describe(), discrete, "standard")
+        difference = Difference.from_summary(engine.describe(), discrete, "standard")
         whole = engine.nearest(sample, difference, asked)
     found, ready = Neighbours.zero(len(rows), 3, 6), {}
     for part in np.array_split(np.arange(len(X)), 4):
@@ -128,7 +128,7 @@ def test_the_sums_are_those_of_the_cpu(seed, device, kind, monkeypatch):
     found = []
     for name in ("cpu", device):
         with engine_of(X, labels, discrete, name) as engine:
-            d = Difference.of(engine.describe(), discrete, "standard")
+            d = Difference.from_summary(engine.describe(), discrete, "standard")
             tallies = [*engine.tally(pairs, d, Collisions(0.8, "hit")), *engine.tally(pairs[:1], d, None)]
             asked = [(pairs[0], some[:2]), (pairs[1], some[-1:]), (pairs[0], some[:0])]
             joints = [x for by in ("hit", "rate") for x in engine.joint(d, Collisions(0.8, by), asked, some)]
@@ -151,7 +151,7 @@ def test_many_features_are_measured_as_they_are_asked_for(monkeypatch):
 
 
 def space_of(X, device, **more):
-    difference = Difference.of(summary_of(X), np.zeros(X.shape[1], bool), more.pop("scale", "standard"))
+    difference = Difference.from_summary(summary_of(X), np.zeros(X.shape[1], bool), more.pop("scale", "standard"))
     return points.Space.of(difference, torch.device("cpu" if device == "torch-cpu" else device))
 
 
@@ -201,7 +201,9 @@ def test_copies_of_rows_fill_no_list_for_long(device, monkeypatch):
     found = []
     for name in ("cpu", device):
         with engine_of(X, labels, np.zeros(6, bool), name) as engine:
-            found.append(engine.nearest(sample, Difference.of(engine.describe(), np.zeros(6, bool), "none"), asked))
+            found.append(
+                engine.nearest(sample, Difference.from_summary(engine.describe(), np.zeros(6, bool), "none"), asked)
+            )
     np.testing.assert_array_equal(found[1].row, found[0].row)
     assert rooms[0] == 32
     assert max(rooms) < 350  # a list of a class would have needed room for all copies in it
@@ -266,7 +268,7 @@ def test_rows_that_are_on_the_device_already_are_described_there(device):
             summary = engine.describe()
             rows = np.arange(0, len(X), 5)
             sample = Sample(rows.astype(np.uint64), rows, labels[rows])
-            d = Difference.of(summary, discrete, "standard")
+            d = Difference.from_summary(summary, discrete, "standard")
             found.append((summary, engine.nearest(sample, d, Search(4, 3, 0)), engine.rows(rows, np.array([0, 1]))))
     (cpu, near, some), (mine, found_near, found_some) = found
     for name in ("count", "mean", "m2", "minimum", "maximum", "nonzero", "between"):
@@ -275,7 +277,7 @@ def test_rows_that_are_on_the_device_already_are_described_there(device):
     np.testing.assert_array_equal(mine.levels.count, cpu.levels.count)
     np.testing.assert_array_equal(mine.levels.groups, cpu.levels.groups)
     np.testing.assert_array_equal(mine.group_count, cpu.group_count)
-    np.testing.assert_allclose(p_univariate(mine), p_univariate(cpu), rtol=1e-9)
+    np.testing.assert_allclose(univariate_p_values(mine), p_univariate(cpu), rtol=1e-9)
     np.testing.assert_array_equal(found_near.row, near.row)
     np.testing.assert_array_equal(found_some, some)
 

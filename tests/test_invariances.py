@@ -111,7 +111,7 @@ def test_ties_in_data_sorted_by_class_do_not_all_go_to_one_class():
 
     with local_engine(grid, np.arange(3), y.astype(np.int32), np.zeros(3, bool)) as engine:
         sample = engine.sample(np.array([100]), 0)
-        difference = Difference.of(engine.describe(), engine.discrete, "standard")
+        difference = Difference.from_summary(engine.describe(), engine.discrete, "standard")
         found = engine.nearest(sample, difference, Search(30, 1, 0))
     share = np.bincount(found.target.ravel(), minlength=3) / found.target.size
     assert found.d2.max() == 0.0

@@ -33,8 +33,8 @@ from belief.engines.local import table_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 from belief.method import ranks
-from belief.method.ranks import Ranks, Spread, number, pattern
-from belief.method.targets import Numeric, numbers_of
+from belief.method.ranks import Ranks, ValueCounts, number, pattern
+from belief.method.targets import Numeric, make_numeric_target
 
 # --- ranks ---
 
@@ -47,7 +47,7 @@ def mid_ranks(y):
 @given(y=st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 3).map(float), min_size=2))
 def test_ranks_are_mid_ranks_and_patterns_sort_as_numbers(y):
     y = np.array(y)
-    np.testing.assert_allclose(Ranks.of(lambda: [y]).t(y), mid_ranks(y), rtol=1e-12)
+    np.testing.assert_allclose(Ranks.from_blocks(lambda: [y]).t(y), mid_ranks(y), rtol=1e-12)
     np.testing.assert_array_equal(np.sort(y), number(np.sort(pattern(y))))
 
 
@@ -64,13 +64,13 @@ def test_ranks_are_the_same_for_any_partitioning_and_within_the_stated_error(mon
     y = clumped(rng)
     order = np.sort(y)
     exact = (np.searchsorted(order, y) + np.searchsorted(order, y, "right") - 1) / 2 / (len(y) - 1)
-    found = Ranks.of(lambda: [y])
+    found = Ranks.from_blocks(lambda: [y])
     error = np.abs(found.t(y) - exact).max()
     assert error <= ranks.ERROR
     assert (error < 1e-12) == (most == 10**6)
     for n in (2, 30):
         parts = np.array_split(rng.permutation(y), n)
-        other = Ranks.of(lambda parts=parts: parts)
+        other = Ranks.from_blocks(lambda parts=parts: parts)
         np.testing.assert_array_equal(other.start, found.start)
         np.testing.assert_array_equal(other.count, found.count)
 
@@ -78,10 +78,10 @@ def test_ranks_are_the_same_for_any_partitioning_and_within_the_stated_error(mon
 def test_summaries_merge_in_any_order(monkeypatch):
     monkeypatch.setattr(ranks, "MOST", 500)
     rng = np.random.default_rng(1)
-    parts = [Spread.of(rng.standard_normal(300) * 10.0**e) for e in range(-3, 4)]
-    one = reduce(Spread.merge, parts)
+    parts = [ValueCounts.from_values(rng.standard_normal(300) * 10.0**e) for e in range(-3, 4)]
+    one = reduce(ValueCounts.merge, parts)
     for _ in range(5):
-        other = reduce(Spread.merge, [parts[i] for i in rng.permutation(len(parts))])
+        other = reduce(ValueCounts.merge, [parts[i] for i in rng.permutation(len(parts))])
         assert other.bits == one.bits < ranks.ALL
         np.testing.assert_array_equal(other.start, one.start)
         np.testing.assert_array_equal(other.count, one.count)
@@ -103,7 +103,7 @@ def make_engine(request, monkeypatch):
     source, options = ENGINES[request.param]
 
     def make(X, y, discrete):
-        return table_engine(source(X), *numbers_of(y), discrete, Resources(**options))
+        return table_engine(source(X), *make_numeric_target(y), discrete, Resources(**options))
 
     return make
 
@@ -185,7 +185,7 @@ def test_sparse_rows_agree_with_the_oracle(blocks, dtype, made):
     )
     assume(not is_close_call(ref))
     rows = [sp.csr_array(part) for part in np.array_split(X.astype(dtype), blocks) if len(part)]
-    agree(run(table_engine(rows, *numbers_of(y), case.discrete, Resources()), how), ref)
+    agree(run(table_engine(rows, *make_numeric_target(y), case.discrete, Resources()), how), ref)
 
 
 # --- what must change nothing ---

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tables import Case, cases
 
-from belief.method.algorithm import belief, search_of
+from belief.method.algorithm import belief, make_search
 from belief.method.difference import Difference
-from belief.method.sampling import quota_of
+from belief.method.sampling import sample_quota
 from belief.method.settings import PAPER, Settings
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
@@ -115,10 +115,10 @@ def test_the_neighbours_are_those_of_the_oracle_in_order(make_engine, case, wait
         warnings.simplefilter("ignore", UserWarning)
         summary = engine.describe()
         s = case.settings["sample_size"]
-        quota = quota_of(chosen.sampling, s, engine.target.counts)
+        quota = sample_quota(chosen.sampling, s, engine.target.counts)
         sample = engine.sample(quota, chosen.random_state).in_order(chosen.sampling, s)
-        difference = Difference.of(summary, case.discrete, chosen.scale)
-        found = engine.nearest(sample, difference, search_of(chosen, engine.target, summary.m, chosen.random_state))
+        difference = Difference.from_summary(summary, case.discrete, chosen.scale)
+        found = engine.nearest(sample, difference, make_search(chosen, engine.target, summary.m, chosen.random_state))
     for q, rows in zip(sample.row.tolist(), found.row, strict=True):
         assert rows[rows >= 0].tolist() == ref.neighbours[q]
     np.testing.assert_array_equal(sample.row, ref.sample)

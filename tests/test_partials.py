@@ -1,4 +1,4 @@
-"""The partials merge in any order and grouping; the keys and quotas are as the method says."""
+"""The partials merge in any order and grouping; the keys and proportional_quota are as the method says."""
 
 from functools import reduce
 
@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belief.engines.local import local_engine
-from belief.method.arrays import lexical
+from belief.method.arrays import lexsort_pairs
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.redundancy.agreement import counted
-from belief.method.redundancy.collisions import Collisions, no_joint
-from belief.method.sampling import Sample, batches, key, quotas
+from belief.method.redundancy.collisions import Collisions, empty_joint
+from belief.method.sampling import Sample, batches, proportional_quota, row_keys
 from belief.method.summary import Levels, Summary
 
 
@@ -71,7 +71,7 @@ def zero_of(kind):
     if kind is Neighbours:
         return Neighbours.zero(3, 2, 4)
     if kind is Joint:
-        return no_joint(Collisions(0.8, by="rate"), 2, 3)
+        return empty_joint(Collisions(0.8, by="rate"), 2, 3)
     none = np.zeros(0, np.int64)
     return Tally.zero(Pairs(none, none, none, 4, coupled=True), 3, True)
 
@@ -96,13 +96,13 @@ def test_pairs_are_counted_by_kind_and_by_weight():
 
 @given(seed=st.integers(0, 2**64 - 1), stream=st.sampled_from([0, 1]), row=st.integers(0, 2**40))
 def test_keys_are_those_of_the_oracle(seed, stream, row):
-    assert int(key(seed, stream, np.array([row]))[0]) == naive.key(seed, stream, row)
+    assert int(row_keys(seed, stream, np.array([row]))[0]) == naive.key(seed, stream, row)
 
 
 @given(sizes=st.lists(st.integers(1, 50), min_size=2, max_size=6), share=st.floats(0.01, 1))
 def test_quotas_add_up_and_give_every_class_a_row(sizes, share):
     s = max(len(sizes), int(share * sum(sizes)))
-    got = quotas(s, np.array(sizes))
+    got = proportional_quota(s, np.array(sizes))
     assert got.sum() == s
     assert np.all(got >= 1)
     assert np.all(got <= sizes)
@@ -112,8 +112,8 @@ def test_quotas_add_up_and_give_every_class_a_row(sizes, share):
 def test_a_sample_merged_from_parts_is_the_sample_of_the_whole():
     rows, labels = np.arange(1000), np.random.default_rng(0).integers(0, 2, 1000)
     for quota in (np.array([50]), np.array([20, 5])):
-        whole = Sample.of(rows, labels, quota, 7)
-        parts = [Sample.of(rows[a : a + 130], labels[a : a + 130], quota, 7) for a in range(0, 1000, 130)]
+        whole = Sample.draw(rows, labels, quota, 7)
+        parts = [Sample.draw(rows[a : a + 130], labels[a : a + 130], quota, 7) for a in range(0, 1000, 130)]
         merged = reduce(lambda a, b: a.merge(b, quota), parts[::-1], Sample.zero())
         np.testing.assert_array_equal(merged.row, whole.row)
         assert len(whole.row) == quota.sum()
@@ -151,4 +151,4 @@ def test_numbers_are_put_in_order_by_the_first_and_then_by_the_second(n):
     rng = np.random.default_rng(0)
     first, second = np.r_[rng.integers(0, min(n, 9), 500), n - 1], np.r_[n - 1 - rng.integers(0, 3, 500), 0]
     pairs = list(zip(first.tolist(), second.tolist(), range(501), strict=True))
-    assert lexical(first, second, n).tolist() == [i for _, _, i in sorted(pairs)]
+    assert lexsort_pairs(first, second, n).tolist() == [i for _, _, i in sorted(pairs)]

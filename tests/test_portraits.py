@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import belief
-from belief.method.portraits import FEATURES, SHARES, mean_ranks, portraits_of
+from belief.method.distributions import FEATURES, SHARES, describe_distributions, mean_ranks
 from belief.method.sampling import Sample
 from belief.method.targets import Classes, Numeric
 from belief.report import render
@@ -70,7 +70,9 @@ def test_mean_ranks_share_ties_and_leave_missing_values_out():
 def portrayed(x, targets, target):
     sample = Sample(np.zeros(len(x), np.uint64), np.arange(len(x)), targets)
     summary = SimpleNamespace(m=len(x), missing=np.array([0.0]))
-    return portraits_of(np.array([0]), lambda rows, _: x[rows, None], sample, target, summary, np.array([False]))[0]
+    return describe_distributions(
+        np.array([0]), lambda rows, _: x[rows, None], sample, target, summary, np.array([False])
+    )[0]
 
 
 def test_a_numeric_target_is_cut_into_fifths():

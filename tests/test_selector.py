@@ -104,7 +104,7 @@ def test_every_setting_of_the_method_is_a_parameter_with_the_same_default():
     from belief.method.settings import Settings
 
     parameters = BeliefSelector().get_params()
-    for f in Settings.each():
+    for f in Settings.definitions():
         assert parameters[f.name] == f.default, f.name
 
 

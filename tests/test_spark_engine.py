@@ -212,7 +212,7 @@ def test_a_block_that_comes_back_different_is_an_error(spark, fixed):
 def test_gathered_rows_that_are_lost_are_gathered_again(spark):
     X, y = table()
     with engine_on(in_partitions(spark, X, y.astype(np.int32), 3), "memory") as engine:
-        difference = Difference.of(engine.describe(), engine.discrete, "standard")
+        difference = Difference.from_summary(engine.describe(), engine.discrete, "standard")
         query, neighbour = np.repeat(np.arange(20), 3), np.arange(60)
         pairs = Pairs(query, neighbour, query % 2, 2)
         (before,) = engine.tally([pairs], difference, None)

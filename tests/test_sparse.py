@@ -163,7 +163,7 @@ def test_a_row_that_shares_no_feature_is_a_neighbour_when_it_is_short():
 
     with local_engine(sp.csr_array(X), np.arange(2), y.astype(np.int32), np.zeros(6, bool)) as engine:
         sample = engine.sample(np.array([6]), 0)
-        difference = Difference.of(engine.describe(), engine.discrete, "none")
+        difference = Difference.from_summary(engine.describe(), engine.discrete, "none")
         found = engine.nearest(sample, difference, Search(2, 2, 0))
     rows = found.row[np.flatnonzero(sample.row == 0)[0], 1]
     assert rows.tolist() == [5, 1]  # the empty row, then the one of length 0.1

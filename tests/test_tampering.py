@@ -16,10 +16,10 @@ from belief.data.table import open_table
 from belief.engines.checkpoint import PAGE, SEAL, Checkpoint
 from belief.engines.local import table_engine
 from belief.engines.resources import Resources
-from belief.method.algorithm import pairs_of, search_of
+from belief.method.algorithm import make_pairs, make_search
 from belief.method.sampling import batches
 from belief.method.settings import Settings
-from belief.method.targets import classes_of
+from belief.method.targets import make_class_target
 from belief.result.serialization import checksum
 
 EDITS = 10_000
@@ -87,14 +87,16 @@ class Asked:
         self.settings = Settings(n_features_to_select=2, random_state=0, n_neighbors=3)
         opened = open_table(X)
         classes, labels = encode_labels(y, M)
-        with table_engine(opened.source, classes_of(classes, labels), labels, opened.discrete, Resources()) as engine:
+        with table_engine(
+            opened.source, make_class_target(classes, labels), labels, opened.discrete, Resources()
+        ) as engine:
             self.summary, self.target = engine.describe(), engine.target
             self.fingerprint = engine.fingerprint()
             sample = engine.sample(self.target.counts, 0).in_order("balanced", M)
-        self.search = search_of(self.settings, self.target, M, 0)
+        self.search = make_search(self.settings, self.target, M, 0)
         found = self._begun(folder)[0].neighbours(self.search, M)
         cut = batches(M, self.settings.batch_size)
-        self.pairs = [pairs_of(sample, found, part, self.target) for part in cut]
+        self.pairs = [make_pairs(sample, found, part, self.target) for part in cut]
 
     def _begun(self, folder):
         notes = Checkpoint(folder)

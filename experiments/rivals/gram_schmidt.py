@@ -15,7 +15,7 @@ from belief.data.table import Table
 from belief.engines.local import local_engine
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
-from belief.method.relevance import by_weight
+from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from rivals.base import DenseReliefF, centred
@@ -57,7 +57,7 @@ class GramSchmidtRelief(DenseReliefF):
     """
 
     def _choose(self, table: Table, labels: Array, settings: Settings, W: Array, constant: Array) -> Selection:
-        X, n = centred(self._rows_of(table)), settings.select_of(len(W))
+        X, n = centred(self._rows_of(table)), settings.resolve_n_features(len(W))
         length, width = np.linalg.norm(X, axis=0), np.ptp(X, axis=0)
         left, w = ~constant, W
         selected: list[int] = []
@@ -70,11 +70,11 @@ class GramSchmidtRelief(DenseReliefF):
                 if not left.any():
                     break
                 w = self._weigh(X, labels, settings, width)
-            best = int(by_weight(w, np.flatnonzero(left))[0])
+            best = int(sort_by_weight(w, np.flatnonzero(left))[0])
             selected.append(best)
             scores.append(float(w[best]))
             left[best] = False
-        rest = by_weight(W, np.setdiff1d(np.flatnonzero(~constant), selected))[: n - len(selected)]
+        rest = sort_by_weight(W, np.setdiff1d(np.flatnonzero(~constant), selected))[: n - len(selected)]
         return Selection(np.array([*selected, *rest], np.int64), np.array([*scores, *np.zeros(len(rest))]))
 
     def _weigh(self, X: Array, labels: Array, settings: Settings, width: Array) -> Array:

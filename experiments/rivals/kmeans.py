@@ -15,7 +15,7 @@ import numpy as np
 from belief._utils.validation import is_real
 from belief.data.table import Table
 from belief.method.arrays import Array
-from belief.method.relevance import by_weight
+from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from rivals.base import DenseReliefF, centred
@@ -86,12 +86,12 @@ class KMeansRelief(DenseReliefF):
         return super()._weights(table, labels, settings)
 
     def _choose(self, table: Table, labels: Array, settings: Settings, W: Array, constant: Array) -> Selection:
-        n, order = settings.select_of(len(W)), by_weight(W, np.flatnonzero(~constant))
+        n, order = settings.resolve_n_features(len(W)), sort_by_weight(W, np.flatnonzero(~constant))
         few = order[: self._count(n, W)]
         points = centred(self._rows_of(table))[:, few]
         groups = clusters(points / np.linalg.norm(points, axis=0), min(n, len(few)))
         best = few[np.unique(groups, return_index=True)[1]]  # the first of each group has its largest weight
-        chosen = by_weight(W, np.sort(best))
+        chosen = sort_by_weight(W, np.sort(best))
         chosen = np.concatenate([chosen, order[~np.isin(order, best)]])[:n]
         return Selection(chosen, W[chosen])
 

@@ -19,11 +19,11 @@ from belief.engines.block.dense import DenseEngine
 from belief.engines.resources import Resources
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
-from belief.method.relevance import by_weight
+from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
-from belief.method.targets import classes_of
+from belief.method.targets import make_class_target
 
 
 class Simba(Baseline):
@@ -124,14 +124,14 @@ class Simba(Baseline):
         self.classes_, labels = encode_labels(y, source.n_rows)
         with DenseEngine(source, labels, table.discrete, Resources()) as engine:
             summary = engine.describe()
-            checks(settings, table.names)(summary, classes_of(self.classes_, labels))
+            checks(settings, table.names)(summary, make_class_target(self.classes_, labels))
         constant = ~(summary.maximum > summary.minimum)  # NaN where a column has no value
         w = np.where(constant, 0.0, 1.0)
         Z = shares(values_of(source), summary, table.discrete)
         climb(Z, table.discrete, labels, self._order(settings, len(labels)), w)
         w = w**2 / (np.max(w**2) or 1.0)
-        n = settings.select_of(len(w))
-        best = by_weight(w, np.flatnonzero(~constant))[:n]
+        n = settings.resolve_n_features(len(w))
+        best = sort_by_weight(w, np.flatnonzero(~constant))[:n]
         self._rank(X, y, w, Selection(best, w[best]), constant, n)
         return self
 

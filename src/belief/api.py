@@ -146,7 +146,7 @@ def select(
         raise ValueError("restart=True is for a checkpoint, and there is none: name its folder, or leave it out.")
     notes = None if checkpoint is None else Checkpoint(checkpoint, restart)
     reporter = Reporter(callback, bar=verbose > 0)
-    resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, chosen.sample_of)
+    resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, chosen.resolve_sample_size)
     X, y, numbered = take_columns(X, y, columns, discrete_features, task)
     engine, names, levels = open_engine(X, y, discrete_features, resources, notes, task)
     names = names or numbered

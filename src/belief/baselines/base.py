@@ -12,7 +12,7 @@ from belief.data.table import Table
 from belief.engines.checks import check_sizes, check_values
 from belief.method.algorithm import constants_last
 from belief.method.arrays import Array
-from belief.method.relevance import by_weight
+from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
@@ -53,7 +53,7 @@ class Baseline(ColumnSelector):
     def _rank(self, X: Any, y: Any, weights: Array, found: Selection, constant: Array, n: int) -> None:
         found = constants_last(found, constant, n)
         left = np.setdiff1d(np.arange(len(weights)), found.selected)
-        order = [found.selected, by_weight(weights, left[~constant[left]]), left[constant[left]]]
+        order = [found.selected, sort_by_weight(weights, left[~constant[left]]), left[constant[left]]]
         ranking = np.empty(len(weights), np.int64)
         ranking[np.concatenate(order)] = np.arange(1, len(weights) + 1)
         self._set_fitted(X, y, weights, found.selected, ranking)

@@ -24,7 +24,7 @@ from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.selection import Selection
 from belief.method.settings import Settings
-from belief.method.targets import classes_of
+from belief.method.targets import make_class_target
 
 CHUNK = 64  # columns read, or measured, at a time
 
@@ -187,11 +187,11 @@ class MRMR(Baseline):
         self.classes_, labels = encode_labels(y, source.n_rows)
         resources = Resources(self.n_jobs)
         with DenseEngine(source, labels, table.discrete, resources) as engine:
-            checks(settings, table.names)(engine.describe(), classes_of(self.classes_, labels))
+            checks(settings, table.names)(engine.describe(), make_class_target(self.classes_, labels))
             columns = _Codes(engine, self.bins, self.strategy)
             relevance = columns.information_with(labels, len(self.classes_))
             constant = columns.levels < 2
-            n = settings.select_of(len(relevance))
+            n = settings.resolve_n_features(len(relevance))
             contest = np.where(constant, -np.inf, relevance)
             found = mrmr(contest, columns.redundancy_of, n, self.form)
         self._rank(X, y, relevance, found, constant, n)

@@ -24,12 +24,12 @@ from belief.engines.block.threads import spans
 from belief.engines.checks import check_resources
 from belief.engines.local import local_engine
 from belief.engines.resources import Resources
-from belief.method.algorithm import pairs_of, search_of
+from belief.method.algorithm import make_pairs, make_search
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.protocols import Engine
-from belief.method.relevance import by_weight, less, mean
+from belief.method.relevance import less, mean, sort_by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
@@ -56,7 +56,7 @@ class BothClasses(Classes):
 
 def by_range(summary: Summary, discrete: Array, width: Array | None = None) -> Difference:
     """Differences as shares of a feature's range, or of another width of it."""
-    plain = Difference.of(summary, discrete, "none")
+    plain = Difference.from_summary(summary, discrete, "none")
     width = summary.maximum - summary.minimum if width is None else width
     unit = np.where(discrete | plain.constant, 1.0, width)
     spread = np.where(discrete, plain.spread, plain.spread / unit**2)
@@ -87,10 +87,10 @@ def relieff(
     difference = by_range(summary, engine.discrete, width)
     target = BothClasses(engine.target.names, engine.target.counts)
     seed = settings.draw_seed()
-    sample = engine.sample(np.array([settings.sample_of(summary.m)]), seed)
-    found = engine.nearest(sample, difference, search_of(settings, target, summary.m, seed))
-    pairs = pairs_of(sample, found, slice(None), target)
-    engine.expect([pairs])
+    sample = engine.sample(np.array([settings.resolve_sample_size(summary.m)]), seed)
+    found = engine.nearest(sample, difference, make_search(settings, target, summary.m, seed))
+    pairs = make_pairs(sample, found, slice(None), target)
+    engine.prefetch([pairs])
     total, count = (squares if squared else sums)(engine, pairs, difference)
     n, P = len(target.counts), target.P
     queries = np.bincount(sample.target, minlength=n) / len(sample.row)
@@ -134,12 +134,12 @@ class _Neighbourhood(Baseline):
         self._check_classes()
         W, constant = self._weights(table, labels, settings)
         found = self._choose(table, labels, settings, W, constant)
-        self._rank(X, y, W, found, constant, settings.select_of(len(W)))
+        self._rank(X, y, W, found, constant, settings.resolve_n_features(len(W)))
         return self
 
     def _choose(self, table: Table, labels: Array, settings: Settings, W: Array, constant: Array) -> Selection:
         """The largest weights."""
-        best = by_weight(W, np.flatnonzero(~constant))[: settings.select_of(len(W))]
+        best = sort_by_weight(W, np.flatnonzero(~constant))[: settings.resolve_n_features(len(W))]
         return Selection(best, W[best])
 
     def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:

@@ -14,10 +14,10 @@ from belief.data.table import Table, open_table
 from belief.engines.checks import check_resources
 from belief.engines.local import table_engine
 from belief.engines.resources import Resources
-from belief.method.algorithm import pairs_of
+from belief.method.algorithm import make_pairs
 from belief.method.arrays import Array
 from belief.method.protocols import Search
-from belief.method.relevance import by_weight, relevance
+from belief.method.relevance import relevance, sort_by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.targets import Numeric
@@ -126,8 +126,8 @@ class RReliefF(Baseline):
         )  # fmt: skip
         table = open_table(X, self.discrete_features)
         W, constant = self._weights(table, read_numbers(y, table.source.n_rows), settings)
-        n = settings.select_of(len(W))
-        best = by_weight(W, np.flatnonzero(~constant))[:n]
+        n = settings.resolve_n_features(len(W))
+        best = sort_by_weight(W, np.flatnonzero(~constant))[:n]
         self._rank(X, y, W, Selection(best, W[best]), constant, n)
         return self
 
@@ -139,10 +139,10 @@ class RReliefF(Baseline):
             summary = engine.describe()
             checks(settings, table.names)(summary, target)
             difference, seed = by_range(summary, engine.discrete), settings.draw_seed()
-            sample = engine.sample(np.array([settings.sample_of(summary.m)]), seed)
-            k = min(settings.neighbours_of(summary.m), max(summary.m - 1, 1))
+            sample = engine.sample(np.array([settings.resolve_sample_size(summary.m)]), seed)
+            k = min(settings.resolve_n_neighbors(summary.m), max(summary.m - 1, 1))
             found = engine.nearest(sample, difference, Search(k, 1, seed))
-            pairs = pairs_of(sample, found, slice(None), target)
+            pairs = make_pairs(sample, found, slice(None), target)
             tally = next(engine.tally([pairs], difference, None))
         return relevance(tally, np.ones(1)), difference.constant
 

@@ -30,7 +30,7 @@ from belief.engines.spark.frame import open_frame
 from belief.engines.spark.store import TableBlocks
 from belief.method.algorithm import constants_last
 from belief.method.arrays import Array
-from belief.method.relevance import by_weight
+from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
@@ -117,7 +117,7 @@ def mrmr_frame(
         names = given.names or Numbered(columns.engine.n_features)
         columns.encode(summary, bins, names)
         relevance, constant = columns.relevance()
-        count = settings.select_of(len(relevance))
+        count = settings.resolve_n_features(len(relevance))
         found = mrmr(np.where(constant, -np.inf, relevance), columns.redundancy_of, count, form)
     found = constants_last(found, constant, count)
     return FrameSelection(found.selected, found.scores, relevance, names)
@@ -183,8 +183,8 @@ def relieff_frame(
     given = open_frame(df, features, label, discrete_features)
     with frame_engine(given, staging) as engine:
         W, constant = relieff(engine, settings, checks(settings, given.names))
-    count = settings.select_of(len(W))
-    best = by_weight(W, np.flatnonzero(~constant))[:count]
+    count = settings.resolve_n_features(len(W))
+    best = sort_by_weight(W, np.flatnonzero(~constant))[:count]
     found = constants_last(Selection(best, W[best]), constant, count)
     return FrameSelection(found.selected, found.scores, W, given.names or Numbered(len(W)))
 

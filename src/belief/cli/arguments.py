@@ -9,11 +9,11 @@ import re
 import shlex
 from ast import literal_eval
 
-from belief.method.settings import CALLED, Settings
+from belief.method.settings import CLI_NAMES, Settings
 
-OTHER_NAMES = {"header": "no_header"} | {parameter: name for name, parameter in CALLED.items()}
+OTHER_NAMES = {"header": "no_header"} | {parameter: name for name, parameter in CLI_NAMES.items()}
 PARAMETERS = (
-    *(f.name for f in Settings.each()),
+    *(f.name for f in Settings.definitions()),
     *(
         "task",
         "label",

@@ -102,7 +102,7 @@ def _select_options(command: argparse.ArgumentParser) -> None:
     running.add_argument("--quiet", action="store_true", help="no progress on stderr")
     method = command.add_argument_group("the method")
     method.add_argument("--paper", action="store_true", help="the settings of the paper, but for those that are given")
-    for f in Settings.each():
+    for f in Settings.definitions():
         said = f"{f.metadata['doc']} ({f.default})".replace("%", "%%")
         choices = _choices(f.metadata["allowed"])
         unless = argparse.SUPPRESS  # given
@@ -183,7 +183,7 @@ def _select_on_spark(options: argparse.Namespace, wanted: Any, settings: dict[st
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """The settings; a wrong one is an error of usage, before anything is read."""
-    given = {f.name: getattr(options, f.name) for f in Settings.each() if hasattr(options, f.name)}
+    given = {f.name: getattr(options, f.name) for f in Settings.definitions() if hasattr(options, f.name)}
     settings = {**(PAPER if options.paper else {}), **given}
     try:
         Settings(**settings)

@@ -160,7 +160,7 @@ def _how_many(settings: Settings, whole: Part) -> int:
     if settings.n_features_to_select == "auto":
         found = ENTRANTS[OURS].choose(whole, "auto")
         return max(1, min(F - 1, len(found)))
-    n = settings.select_of(F)
+    n = settings.resolve_n_features(F)
     if n >= F:
         raise ValueError(
             f"n_features_to_select={settings.n_features_to_select} leaves nothing to choose among {F} features: ask for"

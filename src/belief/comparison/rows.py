@@ -21,9 +21,9 @@ from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
-from belief.method.sampling import SAMPLE, key
+from belief.method.sampling import SAMPLE, row_keys
 from belief.method.settings import Settings
-from belief.method.targets import REGRESSION, Target, classes_of
+from belief.method.targets import REGRESSION, Target, make_class_target
 from belief.result.fields import Numbered
 
 MOST_ROWS, MOST_CELLS = 3_000, 1_500_000  # that are compared on; more would take longer than a minute
@@ -77,7 +77,7 @@ def chosen(ids: Array, most: int, seed: int) -> Array:
     """Those of the rows with the smallest keys, in their order."""
     if len(ids) <= most:
         return ids
-    keys = key(seed, SAMPLE, ids)
+    keys = row_keys(seed, SAMPLE, ids)
     return np.sort(ids[np.argpartition(keys, most)[:most]])
 
 
@@ -124,7 +124,7 @@ def _present(y: Array, task: str) -> Array:
 def _check(rows: Rows) -> None:
     """Refuse what no selector can use, and what cannot be cut into folds."""
     y = rows.y if rows.task != REGRESSION else np.arange(len(rows.y)) % 2
-    target = classes_of(np.arange(y.max() + 1), y)
+    target = make_class_target(np.arange(y.max() + 1), y)
     if np.sum(target.counts >= LEAST) < 2:
         what = "rows of at least two classes" if rows.task != REGRESSION else "rows of either half"
         raise ValueError(f"compare needs {LEAST} {what}, one for each fold: there are too few.")

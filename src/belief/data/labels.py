@@ -15,8 +15,8 @@ from belief._utils.warnings import warn
 from belief.data.objects import is_missing
 from belief.data.source import is_sparse
 from belief.data.suspects import are_numbers
-from belief.method.arrays import Array, numbered
-from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, classes_of, numbers_of
+from belief.method.arrays import Array, unique_ids
+from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, make_class_target, make_numeric_target
 
 FEW = 20  # different whole numbers that are surely classes
 MANY = 50  # and so many are not, if most of them occur once or twice
@@ -86,9 +86,9 @@ class Labels:
         """Return what is to be explained, and each row's number in it; of no use, it raises a ValueError."""
         task = self.looks_like() if self.task == "auto" else self.task
         if task == REGRESSION:
-            return numbers_of(self.numbers())
+            return make_numeric_target(self.numbers())
         classes, labels = self.finish()
-        return classes_of(classes, labels), labels
+        return make_class_target(classes, labels), labels
 
     def looks_like(self) -> str:
         """The task that the values speak for; where that is in doubt, what scikit-learn's type_of_target says."""
@@ -134,7 +134,7 @@ def _distinct(y: Array) -> tuple[Array, Array]:
     if y.dtype.kind not in "iu" or not len(y) or int(y.max()) - int(y.min()) > len(y):
         return np.unique(y, return_inverse=True)
     low, wide = y.min(), y.astype(np.int64) if y.dtype.kind == "i" else y  # so that no difference overflows
-    values, codes = numbered((wide - low).astype(np.int64))  # without sorting
+    values, codes = unique_ids((wide - low).astype(np.int64))  # without sorting
     return values.astype(y.dtype) + low, codes
 
 

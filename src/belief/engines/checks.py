@@ -30,24 +30,25 @@ def check_sizes(settings: Settings, summary: Summary, target: Target, working_me
     """Refuse, or warn of, settings that do not go with the size of the data."""
     settings = target.adapt(settings)
     m, F, n_classes = summary.m, len(summary.mean), len(target.counts)
-    if settings.select_of(F) > F:
+    if settings.resolve_n_features(F) > F:
         warn(
             f"n_features_to_select={settings.n_features_to_select} is more than the {F} features there are: all are"
             " selected, in order."
         )
     if settings.redundancy == "mcr":
         _check_joint(settings, F, working_memory)
-    if settings.sampling == "proportional" and settings.sample_of(m) < n_classes:
+    if settings.sampling == "proportional" and settings.resolve_sample_size(m) < n_classes:
         raise ValueError(
-            f"sample_size={settings.sample_size!r} comes to {settings.sample_of(m)} of {m} rows, fewer than the"
-            f" {n_classes} classes: with sampling='proportional' at least one row of each is sampled; ask for more."
+            f"sample_size={settings.sample_size!r} comes to {settings.resolve_sample_size(m)} of {m} rows, fewer"
+            f" than the {n_classes} classes: with sampling='proportional' at least one row of each is sampled; ask"
+            " for more."
         )
 
 
 def _check_joint(settings: Settings, F: int, working_memory: int) -> None:
     """The joint collisions of the watched features are held all at once: two numbers for each pair of them."""
-    n = min(F, settings.select_of(F))
-    watched = min(F, settings.watch_of(n))
+    n = min(F, settings.resolve_n_features(F))
+    watched = min(F, settings.watch_list_length(n))
     need = 16 * watched * max(watched, min(F, 2 * n)) / 2**20
     if need > working_memory:
         raise ValueError(

@@ -8,7 +8,7 @@ from belief.engines.block import block_engine
 from belief.engines.block.dense import DenseEngine
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
-from belief.method.targets import Target, classes_of
+from belief.method.targets import Target, make_class_target
 
 if TYPE_CHECKING:
     from belief.engines.block.sparse import SparseEngine
@@ -34,4 +34,4 @@ def local_engine(
     rows: Any, classes: Array, labels: Array, discrete: Array, resources: Resources | None = None
 ) -> DenseEngine | SparseEngine:
     """The engine for all rows of a table with classes, by what they are called, and the number of each row's class."""
-    return table_engine(rows, classes_of(classes, labels), labels, discrete, resources)
+    return table_engine(rows, make_class_target(classes, labels), labels, discrete, resources)

@@ -47,7 +47,7 @@ SAVE_EVERY = 30.0  # seconds of search between two notes of what has been found
 class StreamEngine(ThreadedEngine):
     """The Engine protocol over a Stream, whose targets it reads too."""
 
-    reads_again = True
+    rereads_data = True
 
     def __init__(
         self, stream: Stream, label: str, resources: Resources, notes: Notes | None = None, task: str = "auto"
@@ -170,7 +170,7 @@ class StreamEngine(ThreadedEngine):
 
         def read(noted: dict[str, Any]) -> tuple[int, Neighbours]:
             start, mine = int(noted.pop("start")), np.array_equal(noted.pop("queries"), queries)
-            found = Neighbours.checked(search.n_groups, search.size, self.m, noted)
+            found = Neighbours.validated(search.n_groups, search.size, self.m, noted)
             if not 0 <= start <= self.m or (mine and len(found.row) != len(queries)):
                 raise ValueError("a search of other rows")
             return (start, found) if mine else anew
@@ -179,7 +179,7 @@ class StreamEngine(ThreadedEngine):
 
     # --- 4. and 5. the sums, of rows that have been fetched ---
 
-    def expect(self, batches: Sequence[Pairs]) -> None:
+    def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Fetch the rows of these pairs, but for those that are there."""
         if self._whole is not None or not batches:
             return
@@ -200,7 +200,7 @@ class StreamEngine(ThreadedEngine):
         """The engine that holds the rows of some pairs, and the pairs by where it holds them."""
         if self._whole is not None:
             return self._whole, list(batches)
-        self.expect(batches)
+        self.prefetch(batches)
         assert self._fetched is not None
         return self._fetched.engine, [self._fetched.located(pairs) for pairs in batches]
 

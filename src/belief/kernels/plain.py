@@ -13,7 +13,7 @@ import numpy as np
 from belief.kernels.shapes import TIE_MARGIN, Reach, Sums
 from belief.method.arrays import Array
 from belief.method.difference import Difference
-from belief.method.sampling import mix
+from belief.method.sampling import splitmix64
 
 
 def _power_of_ten(n: int) -> float:
@@ -55,7 +55,7 @@ def of_dense(X: Array, rows: Array, a: int, keys: Array, out: Array) -> None:
     """Add the features from column `a` on, of which these are the keys, to the numbers of the rows."""
     x = X[rows, a : a + len(keys)].astype(np.float64)
     bits = np.where(x == x, x, np.nan).view(np.uint64)  # all missing values are alike
-    out += np.where(x != 0.0, mix(bits ^ keys), np.uint64(0)).sum(axis=1)
+    out += np.where(x != 0.0, splitmix64(bits ^ keys), np.uint64(0)).sum(axis=1)
 
 
 # --- 3. neighbours ---

@@ -19,26 +19,26 @@ from functools import partial
 import numpy as np
 
 from belief._utils.warnings import warn
-from belief.method.alone import p_univariate
 from belief.method.arrays import Array
-from belief.method.confidence import Null, Stands, p_values, q_values, threshold
-from belief.method.copies import COPIED, LOOKED_AT, TOO_FEW, copied_hits, is_by_chance, log_equal
+from belief.method.confidence import Eligibility, Null, p_values, q_values, threshold
+from belief.method.copies import COPIED, LOOKED_AT, TOO_FEW, is_by_chance, log_equal, share_of_copied_hits
 from belief.method.difference import Difference
+from belief.method.distributions import FeatureDistribution, describe_distributions
 from belief.method.growing import Reach, Step, next_step, rivals
 from belief.method.null import CHUNK, bias, looked_at, pair_weights, pull, rates, rates_by_degree, scale, sharing
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import ENOUGH, Partners, partners_of
-from belief.method.portraits import Portrait, portraits_of
 from belief.method.protocols import Engine, Notes, Search
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Evidence, Measure
-from belief.method.relevance import by_weight, contenders, normalise, relevance
-from belief.method.sampling import Sample, batches, quota_of
+from belief.method.relevance import candidate_features, normalise, relevance, sort_by_weight
+from belief.method.sampling import Sample, batches, sample_quota
 from belief.method.selection import Selection, first_pool, forward_selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
+from belief.method.univariate import univariate_p_values
 
 EXPECTED = 32  # features to make ready for, where their number is to be found
 Phase = Callable[[str, str], None]  # told the name of each phase as it begins, and a detail ("batch 2 of 4")
@@ -90,23 +90,23 @@ class _Run:
             self.summary = engine.describe()
         settings = self.settings = engine.target.adapt(self.settings)
         check(self.summary, engine.target)
-        self.difference = Difference.of(self.summary, engine.discrete, settings.scale)
+        self.difference = Difference.from_summary(self.summary, engine.discrete, settings.scale)
         self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)
         self.target = engine.merge_copies(self.seed) if settings.copies == "merge" else engine.target
-        self.p_univariate = p_univariate(self.summary, self.target.counts / engine.target.counts)
-        self.asked = search_of(settings, self.target, self.summary.m, self.seed)
-        self.n_watch = settings.watch_of(settings.select_of(engine.n_features))
+        self.p_univariate = univariate_p_values(self.summary, self.target.counts / engine.target.counts)
+        self.asked = make_search(settings, self.target, self.summary.m, self.seed)
+        self.n_watch = settings.watch_list_length(settings.resolve_n_features(engine.n_features))
 
     # --- the sample, and how it grows ---
 
     def first_step(self) -> Step:
         """Draw the largest sample that may be wanted; the queries are the first of it."""
         m, sampling = self.target.m, self.settings.sampling
-        s = self.settings.sample_of(m)
+        s = self.settings.resolve_sample_size(m)
         self.reach = Reach.of(m, self.engine.n_features) if self.settings.grows else Reach(s, s)
         most = max(s, self.reach.same, self.reach.worth)
         with self.clock("sample"):
-            quota = quota_of(sampling, most, self.target.counts)
+            quota = sample_quota(sampling, most, self.target.counts)
             self.sample = self.engine.sample(quota, self.seed).in_order(sampling, most)
         return Step(s, None)
 
@@ -122,7 +122,7 @@ class _Run:
             race = rivals(np.where(self.difference.constant, -np.inf, w), outcome.se, live, lowest)
             R = outcome.redundancy.between(race) if outcome.redundancy is not None else np.eye(len(race))
             here = np.arange(len(live))
-            jump = self.engine.reads_again
+            jump = self.engine.rereads_data
             return next_step(w[race], outcome.se[race], R, here, s, m, self.reach, jump=jump, seed=self.seed)
 
     def search(self, size: int) -> None:
@@ -135,11 +135,11 @@ class _Run:
             if len(self.found.row) < size:
                 new = self.sample.part(slice(len(self.found.row), size))
                 more = engine.nearest(new, self.difference, self.asked)
-                self.found = self.found.followed_by(more) if len(self.found.row) else more
-                self.notes.keep_neighbours(self.found)
+                self.found = self.found.append(more) if len(self.found.row) else more
+                self.notes.save_neighbours(self.found)
             cut = [slice(known + x.start, known + x.stop) for x in batches(size - known, self.settings.batch_size)]
-            new_pairs = [pairs_of(self.sample, self.found, part, engine.target) for part in cut]
-            engine.expect(new_pairs)
+            new_pairs = [make_pairs(self.sample, self.found, part, engine.target) for part in cut]
+            engine.prefetch(new_pairs)
         self.pairs += new_pairs
         self.together = Pairs.concat(self.pairs)
 
@@ -153,15 +153,19 @@ class _Run:
         if len(self.watch_lists) == len(self.pairs):
             return
         measure = self.measure
-        rates = measure.collisions(self.settings.kappa) if measure is not None and measure.sums_rates else None
+        rates = (
+            measure.collisions(self.settings.kappa) if measure is not None and measure.needs_collision_rates else None
+        )
         tallies = self.engine.tally(self.pairs[len(self.watch_lists) :], self.difference, rates)
         for t in range(len(self.watch_lists), len(self.pairs)):
             with self.clock("tally", f"batch {t + 1} of {len(self.pairs)}"):
                 more = next(tallies)
                 self.tally = more if self.tally is None else self.tally.merge(more)
-            order = by_weight(self._weights()[0], contenders(self.tally, self.difference.constant, self.n_watch))
+            order = sort_by_weight(
+                self._weights()[0], candidate_features(self.tally, self.difference.constant, self.n_watch)
+            )
             self.watch_lists.append(order[: self.n_watch])
-            self.notes.keep_sums(self.tally, self.watch_lists)
+            self.notes.save_sums(self.tally, self.watch_lists)
 
     def _weights(self) -> tuple[Array, Array]:
         """W, and v, what each class counts in it."""
@@ -181,9 +185,9 @@ class _Run:
             p[~constant] = p_values(z[~constant])
             q[~constant] = q_values(p[~constant])
         with self.clock("redundancy"):
-            n_select = settings.select_of(engine.n_features)
-            order = by_weight(w, contenders(tally, constant, n_select + self.n_watch))
-            stands = Stands(z, threshold(p[~constant])) if settings.n_features_to_select == "auto" else None
+            n_select = settings.resolve_n_features(engine.n_features)
+            order = sort_by_weight(w, candidate_features(tally, constant, n_select + self.n_watch))
+            stands = Eligibility(z, threshold(p[~constant])) if settings.n_features_to_select == "auto" else None
             if stands is not None:
                 order = stands.first(order)
                 n_select = len(order)
@@ -224,11 +228,11 @@ class _Run:
 
     def _watched(self, w: Array, n_selected: int) -> Array:
         """The last watch list used, where the measure uses them; else the features of the largest w."""
-        if self.measure is not None and self.measure.sums_rates:
+        if self.measure is not None and self.measure.needs_collision_rates:
             return self.watch_lists[-2] if len(self.pairs) > 1 else self.watch_lists[-1]
-        n = self.settings.watch_of(n_selected)
+        n = self.settings.watch_list_length(n_selected)
         assert self.tally is not None
-        return by_weight(w, contenders(self.tally, self.difference.constant, n))[:n]
+        return sort_by_weight(w, candidate_features(self.tally, self.difference.constant, n))[:n]
 
     def partners(self, outcome: Outcome) -> Partners:
         """Which of the selected features matter with which; known only where neighbours were searched by class."""
@@ -243,19 +247,19 @@ class _Run:
             about = (self.engine.rows, self.difference, self.sample.part(few), found, outcome.tally, v, outcome.w)
             return partners_of(selected, *about)
 
-    def portraits(self, outcome: Outcome) -> list[Portrait]:
+    def portraits(self, outcome: Outcome) -> list[FeatureDistribution]:
         """How the selected features are distributed among the queries."""
         queries = self.sample.part(slice(0, len(self.found.row)))
         with self.clock("explain", "how they are distributed"):
             about = queries, self.target, self.summary, self.engine.discrete
-            return portraits_of(outcome.selection.selected, self.engine.rows, *about)
+            return describe_distributions(outcome.selection.selected, self.engine.rows, *about)
 
     def warn_of_copies(self) -> None:
         """Say so where the nearest rows of a class are mostly copies of the row itself."""
         if self.asked.n_groups == 1 or self.settings.copies == "merge" or len(self.found.row) < 2:
             return
         classes = self.sample.target[: len(self.found.row)]
-        copied = copied_hits(self.found.d2, classes)
+        copied = share_of_copied_hits(self.found.d2, classes)
         for c in np.flatnonzero(copied >= COPIED)[:1]:
             rows = self.sample.row[: len(classes)][classes == c][:LOOKED_AT]
             if len(rows) < TOO_FEW or is_by_chance(self._log_equal(rows), int(self.target.counts[c])):
@@ -286,7 +290,7 @@ class _Run:
 
 def selected_by(
     measured: Measure | None, settings: Settings, w: Array, null: Null, constant: Array, order: Array, n_select: int,
-    stands: Stands | None,
+    stands: Eligibility | None,
 ) -> tuple[Array, Selection]:  # fmt: skip
     """The weights as scores, and the selection; constant features come last."""
     if measured is None:
@@ -294,15 +298,15 @@ def selected_by(
         found = Selection(order[:n_select], normal[order[:n_select]])
     else:
         rule = measured.rule(settings.theta)
-        normal = rule.normalise(null.left_of(w) if rule.above_noise else w, constant)
-        found = forward_selection(normal, order, n_select, measured, rule, w, stands if rule.above_noise else None)
+        normal = rule.normalise(null.left_of(w) if rule.above_null else w, constant)
+        found = forward_selection(normal, order, n_select, measured, rule, w, stands if rule.above_null else None)
     return normal, found if stands is not None else constants_last(found, constant, n_select)
 
 
-def search_of(settings: Settings, target: Target, m: int, seed: int) -> Search:
+def make_search(settings: Settings, target: Target, m: int, seed: int) -> Search:
     """K of every class, or K = k·|C| in all; a warning where there are fewer rows than that."""
     counts = target.counts
-    k = settings.neighbours_of(int(counts.min()))
+    k = settings.resolve_n_neighbors(int(counts.min()))
     per_class = settings.neighborhood == "per_class"
     fewest = int(counts.min()) if per_class else m - 1
     size = k if per_class else k * len(counts)
@@ -315,7 +319,7 @@ def search_of(settings: Settings, target: Target, m: int, seed: int) -> Search:
     return Search(min(size, most), len(counts) if per_class else 1, seed)
 
 
-def pairs_of(sample: Sample, found: Neighbours, part: slice, target: Target) -> Pairs:
+def make_pairs(sample: Sample, found: Neighbours, part: slice, target: Target) -> Pairs:
     """The pairs (q, r) of one batch, in the order of the sample."""
     row, of_row = found.row[part], found.target[part]
     there = row >= 0

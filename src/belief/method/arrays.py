@@ -13,7 +13,7 @@ FeatureArray = Annotated[Array, FEATURES]  # the last axis runs over the feature
 FEW_OF = 16  # ids are sorted where there are so many times as many rows, and ticked off where there are fewer
 
 
-def coded(ids: Array) -> tuple[Array, int]:
+def compact_ids(ids: Array) -> tuple[Array, int]:
     """The ids as numbers below n: themselves, unless they are few of very many."""
     n = int(ids.max(initial=-1)) + 1
     if n <= FEW_OF * len(ids):
@@ -22,7 +22,7 @@ def coded(ids: Array) -> tuple[Array, int]:
     return place, len(known)
 
 
-def numbered(ids: Array) -> tuple[Array, Array]:
+def unique_ids(ids: Array) -> tuple[Array, Array]:
     """The ids that there are, by rising number, and the place of each of the given ones among them."""
     n = int(ids.max(initial=-1)) + 1
     if n > FEW_OF * len(ids):
@@ -32,7 +32,7 @@ def numbered(ids: Array) -> tuple[Array, Array]:
     return np.flatnonzero(there), (np.cumsum(there) - 1)[ids]
 
 
-def lexical(first: Array, second: Array, n: int) -> Array:
+def lexsort_pairs(first: Array, second: Array, n: int) -> Array:
     """The order by the first numbers, and where those are the same by the second, all of them below n; stable."""
     if n <= 2**16:  # numpy sorts these digit by digit, in a fraction of the time
         return np.lexsort((second.astype(np.uint16), first.astype(np.uint16)))

@@ -121,7 +121,7 @@ def threshold(p: Array, level: float = LEVEL) -> float:
 
 
 @dataclass(frozen=True)
-class Stands:
+class Eligibility:
     """Which features may be selected, where their number is to be found: those that can be told from noise.
 
     `largest_p` is the p-value up to which a feature is a find.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from belief.method.arrays import Array
-from belief.method.sampling import TIES, key
+from belief.method.sampling import TIES, row_keys
 
 COPIED = 0.1  # the share of the hits of a class that are copies from which on it is told
 CHANCE = 0.5  # copies a row may be expected to have by chance before they are taken as natural
@@ -22,12 +22,12 @@ TOO_FEW = 50  # queries of a class say nothing of its copies
 
 def column_keys(columns: Array) -> Array:
     """A key for each column, for the identity of rows."""
-    return key(0, COLUMNS, columns)
+    return row_keys(0, COLUMNS, columns)
 
 
-def representatives(identity: Array, targets: Array, seed: int) -> Array:
+def select_representatives(identity: Array, targets: Array, seed: int) -> Array:
     """Which rows stand for all identical ones with the same target: a mask of those with the smallest tie keys."""
-    tie = key(seed, TIES, np.arange(len(identity)))
+    tie = row_keys(seed, TIES, np.arange(len(identity)))
     order = np.lexsort((tie, targets, identity))
     new = np.ones(len(order), bool)
     new[1:] = (np.diff(identity[order]) != 0) | (np.diff(targets[order]) != 0)
@@ -36,7 +36,7 @@ def representatives(identity: Array, targets: Array, seed: int) -> Array:
     return mask
 
 
-def copied_hits(d2: Array, classes: Array) -> Array:
+def share_of_copied_hits(d2: Array, classes: Array) -> Array:
     """Of each class, the share of the hits of its queries that are copies of the query.
 
     Parameters

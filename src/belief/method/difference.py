@@ -31,7 +31,7 @@ class Difference:
     missing: bool  # whether any value is
 
     @classmethod
-    def of(cls, summary: Summary, discrete: Array, scale: str) -> Self:
+    def from_summary(cls, summary: Summary, discrete: Array, scale: str) -> Self:
         constant = ~(summary.maximum > summary.minimum)
         sigma = np.sqrt(np.divide(summary.m2, summary.count, out=np.zeros_like(summary.m2), where=summary.count > 0))
         sigma[constant] = 0.0

@@ -10,9 +10,9 @@ import numpy as np
 from belief.method.arrays import Array
 from belief.method.confidence import Null
 from belief.method.difference import Difference
+from belief.method.distributions import FeatureDistribution
 from belief.method.partials import Tally
 from belief.method.partners import Partners
-from belief.method.portraits import Portrait
 from belief.method.redundancy.base import Measure
 from belief.method.selection import Selection
 from belief.method.targets import Target
@@ -42,7 +42,7 @@ class Outcome:
     redundancy: Measure | None
     timings: dict[str, float] = field(default_factory=dict)
     partners: Partners = field(default_factory=Partners.none)
-    portraits: list[Portrait] = field(default_factory=list)  # of the selected features
+    portraits: list[FeatureDistribution] = field(default_factory=list)  # of the selected features
     stop_reason: str = "fixed"  # why the sample grew no more
 
     def repeated(self, features: Array) -> Array:

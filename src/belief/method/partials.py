@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief.method.arrays import Array, FeatureArray, coded, lexical
+from belief.method.arrays import Array, FeatureArray, compact_ids, lexsort_pairs
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Neighbours:
         )
 
     @classmethod
-    def checked(cls, n_groups: int, size: int, m: int, arrays: Mapping[str, Array]) -> Self:
+    def validated(cls, n_groups: int, size: int, m: int, arrays: Mapping[str, Array]) -> Self:
         """Of arrays that others may have changed: those of such a search among m rows, or a ValueError."""
         found = cls(**arrays)
         shape = (len(found.row), n_groups, size)
@@ -56,7 +56,7 @@ class Neighbours:
     def copy(self) -> Self:
         return type(self)(*(getattr(self, f.name).copy() for f in fields(self)))
 
-    def followed_by(self, other: Self) -> Self:
+    def append(self, other: Self) -> Self:
         """These queries, and after them those."""
         return type(self)(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
@@ -121,7 +121,7 @@ class Pairs:
     @cached_property
     def coded(self) -> tuple[Array, Array, int]:
         """Queries and neighbours as numbers below n, and n."""
-        ids, n = coded(np.concatenate([self.query, self.neighbour]))
+        ids, n = compact_ids(np.concatenate([self.query, self.neighbour]))
         return ids[: len(self)], ids[len(self) :], n
 
     @cached_property
@@ -135,7 +135,7 @@ class Pairs:
         asked[query[self.starts]] = True
         may = np.flatnonzero(asked[neighbour])
         low, high = np.minimum(query, neighbour)[may], np.maximum(query, neighbour)[may]
-        order = lexical(low, high, n)
+        order = lexsort_pairs(low, high, n)
         low, high = low[order], high[order]
         twice = np.flatnonzero((low[1:] == low[:-1]) & (high[1:] == high[:-1]))
         first, other = may[order[twice]], may[order[twice + 1]]
@@ -191,7 +191,7 @@ class Tally:
     n_pairs: int
 
     @classmethod
-    def of(
+    def from_sums(
         cls, pairs: Pairs, total: Array, rates: Array, spread: Array, absent: Array | None = None,
         queries: Array | None = None,
     ) -> Self:  # fmt: skip
@@ -212,7 +212,7 @@ class Tally:
         )  # fmt: skip
 
     @classmethod
-    def checked(cls, pairs: Pairs, n_features: int, values: Mapping[str, Any]) -> Self:
+    def validated(cls, pairs: Pairs, n_features: int, values: Mapping[str, Any]) -> Self:
         """Of values that others may have changed: the sums of such pairs, or a ValueError."""
         found = cls(**values)
         like = cls.zero(pairs, n_features, rates=found.rates.size > 0)

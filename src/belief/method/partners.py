@@ -26,7 +26,7 @@ from typing import Self
 
 import numpy as np
 
-from belief.method.arrays import Array, numbered
+from belief.method.arrays import Array, unique_ids
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Tally
 from belief.method.relevance import mean
@@ -171,7 +171,7 @@ def partners_of(
     """
     features, v = features[:MOST], v if v.ndim == 1 else v.mean(axis=1)
     known = np.where(found.row >= 0, found.row, sample.row[0])  # any row in the place of none
-    ids, at = numbered(np.concatenate([sample.row, known.ravel()]))
+    ids, at = unique_ids(np.concatenate([sample.row, known.ravel()]))
     place, places = at[: len(sample.row)], at[len(sample.row) :].reshape(known.shape)
     X = values(ids, features)
     size = difference.typical  # in units of which differences are neither too large to square nor too small

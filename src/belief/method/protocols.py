@@ -91,7 +91,7 @@ class Engine(_Answers, Protocol):
     n_features: int
     discrete: Array
     target: Target
-    reads_again: bool  # whether a search reads all data anew, so that few of them are better than small ones
+    rereads_data: bool  # whether a search reads all data anew, so that few of them are better than small ones
     columns_at_once: int  # features whose joint sums are measured for little more than the asking
 
     def fingerprint(self) -> bytes:
@@ -106,7 +106,7 @@ class Engine(_Answers, Protocol):
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
         """The nearest rows of each sampled row, exact, ties by key."""
 
-    def expect(self, batches: Sequence[Pairs]) -> None:
+    def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Be told of pairs that will be asked about, so that their rows can be fetched at once."""
 
 
@@ -127,14 +127,14 @@ class Notes:
         """
         return None
 
-    def keep_neighbours(self, found: Neighbours) -> None:
+    def save_neighbours(self, found: Neighbours) -> None:
         self.note("neighbours", **vars(found))
 
     def neighbours(self, search: Search, m: int) -> Neighbours | None:
         """The neighbours kept, of m rows."""
-        return self.recall("neighbours", partial(Neighbours.checked, search.n_groups, search.size, m))
+        return self.recall("neighbours", partial(Neighbours.validated, search.n_groups, search.size, m))
 
-    def keep_sums(self, tally: Tally, watch_lists: Sequence[Array]) -> None:
+    def save_sums(self, tally: Tally, watch_lists: Sequence[Array]) -> None:
         """Keep the sums so far, and the watch list made after each batch."""
         lists = {f"watched_{t}": watched for t, watched in enumerate(watch_lists)}
         self.note("sums", **vars(tally), **lists, batches=len(watch_lists))
@@ -145,7 +145,7 @@ class Notes:
         def read(noted: dict[str, Any]) -> tuple[Tally, list[Array]]:
             watch_lists = [noted.pop(f"watched_{t}") for t in range(int(noted.pop("batches")))]
             check_features(watch_lists, n_features)
-            tally = Tally.checked(batches[0], n_features, {**noted, "n_pairs": int(noted["n_pairs"])})
+            tally = Tally.validated(batches[0], n_features, {**noted, "n_pairs": int(noted["n_pairs"])})
             of = sum(map(len, batches[: len(watch_lists)]))
             if len(watch_lists) <= len(batches) and tally.n_pairs != of:
                 raise ValueError("sums of other pairs")

@@ -1,13 +1,13 @@
 """Ranks of a numeric target (section 10 of the method), from a summary of all rows that merges.
 
-A `Spread` counts the distinct values of some rows. Up to MOST of them it is exact. Beyond, it counts cells: values
+A `ValueCounts` counts the distinct values of some rows. Up to MOST of them it is exact. Beyond, it counts cells: values
 whose float64 patterns, made to sort as they do, agree in their first `bits`. `bits` is the largest number at which the
 values fill no more than MOST cells, and that depends on the values alone: so blocks may come in any number and order.
 All values of a cell get the mid-rank of the cell, so the error of t is below half of the cell's share of the rows. A
 cell of more than 2·ERROR of them is counted again, by itself; it takes a target with a huge clump of nearly
 equal values beside a wide range to need that.
 
-    blocks ─► Spread.of ─► merge ─► heavy? ─► blocks again, of the heavy cells only ─► Ranks ─► t of each row
+    blocks ─► ValueCounts ─► merge ─► heavy? ─► blocks again, of the heavy cells only ─► Ranks ─► t of each row
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def number(p: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Spread:
+class ValueCounts:
     """How many rows there are of each value, or of each cell of values: `start` is the least pattern of it, sorted."""
 
     start: Array
@@ -47,7 +47,7 @@ class Spread:
     bits: int
 
     @classmethod
-    def of(cls, y: Array) -> Self:
+    def from_values(cls, y: Array) -> Self:
         """Of some rows."""
         return cls._counted(np.sort(pattern(y)), None, ALL)._fitting()
 
@@ -111,18 +111,22 @@ class Ranks:
     count: Array
 
     @classmethod
-    def of(cls, blocks: Callable[[], Iterable[Array]]) -> Self:
+    def from_blocks(cls, blocks: Callable[[], Iterable[Array]]) -> Self:
         """Of all rows, whose targets come in blocks, again where it is needed."""
-        whole = reduce(Spread.merge, map(Spread.of, blocks()), Spread.zero())
+        whole = reduce(ValueCounts.merge, map(ValueCounts.from_values, blocks()), ValueCounts.zero())
         most = 2 * ERROR * int(whole.count.sum())
         parts, heavy = [whole], whole.heavy(most)
         while len(heavy.start):
-            parts.append(reduce(Spread.merge, (Spread.of(heavy.within(y)) for y in blocks()), Spread.zero()))
+            parts.append(
+                reduce(
+                    ValueCounts.merge, (ValueCounts.from_values(heavy.within(y)) for y in blocks()), ValueCounts.zero()
+                )
+            )
             heavy = parts[-1].heavy(most)
         return cls._nested(parts, most)
 
     @classmethod
-    def _nested(cls, parts: list[Spread], most: float) -> Self:
+    def _nested(cls, parts: list[ValueCounts], most: float) -> Self:
         """Each part in the place of the heavy cells of the one before."""
         light = [(x.count <= most) | (x.bits == ALL) for x in parts]
         start = np.concatenate([x.start[keep] for x, keep in zip(parts, light, strict=True)])

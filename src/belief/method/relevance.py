@@ -84,7 +84,7 @@ def normalise(w: Array, constant: Array) -> Array:
     return out
 
 
-def contenders(tally: Tally, constant: Array, n: int) -> Array:
+def candidate_features(tally: Tally, constant: Array, n: int) -> Array:
     """The features that can be among the first n: the non-constant ones, without those that n others stand before.
 
     Features in which no pair of neighbours differs are alike in everything, so of them the first n are enough. On
@@ -102,6 +102,6 @@ def comparable(w: Array) -> Array:
     return np.round(w / (np.abs(w).max(initial=0.0) or 1.0), 10)
 
 
-def by_weight(w: Array, features: Array) -> Array:
+def sort_by_weight(w: Array, features: Array) -> Array:
     """These features, the largest w first, ties (to ten digits) to the smaller index."""
     return features[np.argsort(-comparable(w[features]), kind="stable")]

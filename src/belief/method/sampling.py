@@ -16,7 +16,7 @@ from belief.method.arrays import Array
 SAMPLE, TIES = 0, 1  # the streams
 
 
-def mix(z: Array) -> Array:
+def splitmix64(z: Array) -> Array:
     """The finaliser of splitmix64, modulo 2^64."""
     with np.errstate(over="ignore"):
         z = z + np.uint64(0x9E3779B97F4A7C15)
@@ -25,13 +25,13 @@ def mix(z: Array) -> Array:
         return z ^ (z >> np.uint64(31))
 
 
-def key(seed: int, stream: int, rows: Array) -> Array:
+def row_keys(seed: int, stream: int, rows: Array) -> Array:
     """The key of each row id in a stream."""
-    start = mix(mix(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))
-    return mix(start ^ np.asarray(rows).astype(np.uint64))
+    start = splitmix64(splitmix64(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))
+    return splitmix64(start ^ np.asarray(rows).astype(np.uint64))
 
 
-def quotas(s: int, class_counts: Array) -> Array:
+def proportional_quota(s: int, class_counts: Array) -> Array:
     """Share s rows out over the classes: largest remainder, and at least one row of every class."""
     m = int(class_counts.sum())
     shares = [divmod(s * int(n), m) for n in class_counts]
@@ -46,12 +46,12 @@ def quotas(s: int, class_counts: Array) -> Array:
     return got
 
 
-def quota_of(sampling: str, s: int, class_counts: Array) -> Array:
+def sample_quota(sampling: str, s: int, class_counts: Array) -> Array:
     """How many rows of each class are needed for a sample of s, or in all where classes play no part."""
     if sampling == "random":
         return np.array([s])
     if sampling == "proportional":
-        return quotas(s, class_counts)
+        return proportional_quota(s, class_counts)
     rounds, before = 0, 0  # one row of each class, then the second of each, ...
     for n in np.unique(class_counts):
         at_hand = int((class_counts >= n).sum())
@@ -71,8 +71,8 @@ class Sample:
     target: Array
 
     @classmethod
-    def of(cls, rows: Array, targets: Array, quota: Array, seed: int) -> Self:
-        return cls(key(seed, SAMPLE, rows), rows, targets)._cut(quota)
+    def draw(cls, rows: Array, targets: Array, quota: Array, seed: int) -> Self:
+        return cls(row_keys(seed, SAMPLE, rows), rows, targets)._cut(quota)
 
     @classmethod
     def zero(cls) -> Self:

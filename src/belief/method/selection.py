@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from belief.method.arrays import Array
-from belief.method.confidence import Stands
+from belief.method.confidence import Eligibility
 from belief.method.redundancy.base import Measure, Rule
 from belief.method.relevance import comparable
 
@@ -36,7 +36,7 @@ def first_pool(order: Array, n_select: int, columns_at_once: int) -> Array:
 
 def forward_selection(
     w: Array, order: Array, n_select: int, measure: Measure, rule: Rule, weights: Array | None = None,
-    stands: Stands | None = None,
+    stands: Eligibility | None = None,
 ) -> Selection:  # fmt: skip
     """Select n_select of the features in `order` (by falling w): each time the largest J, by the rule.
 
@@ -59,7 +59,7 @@ class _Race:
     """The features that may still win: those of the pool, exactly known, and those outside, bounded."""
 
     def __init__(
-        self, w: Array, order: Array, measure: Measure, rule: Rule, weights: Array | None, stands: Stands | None
+        self, w: Array, order: Array, measure: Measure, rule: Rule, weights: Array | None, stands: Eligibility | None
     ) -> None:
         self.w, self.measure, self.rule, self.stands = w, measure, rule, stands
         self.most = np.zeros(len(w) if stands else 0)  # the largest redundancy with a selected feature

@@ -28,7 +28,7 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 
 
 # the words of the command line, and what is meant by them
-CALLED = {"top": "n_features_to_select", "seed": "random_state", "discrete": "discrete_features"}
+CLI_NAMES = {"top": "n_features_to_select", "seed": "random_state", "discrete": "discrete_features"}
 
 
 def setting(default: Any, ok: Callable[[Any], bool], allowed: str, doc: str) -> Any:
@@ -119,8 +119,8 @@ class Settings:
         """Settings by name; an unknown name is refused, with the nearest one there is, here or in `also`."""
         known = [f.name for f in fields(cls)]
         for name in given:
-            if name in CALLED:
-                raise TypeError(f"There is no setting {name!r}: it is called {CALLED[name]} here.")
+            if name in CLI_NAMES:
+                raise TypeError(f"There is no setting {name!r}: it is called {CLI_NAMES[name]} here.")
             if name not in known:
                 raise TypeError(f"There is no setting {name!r}{did_you_mean(name, [*known, *also])}.")
         return cls(**given)
@@ -131,31 +131,31 @@ class Settings:
         return {name: v.item() if isinstance(v, np.generic) else v for name, v in values.items()}
 
     @classmethod
-    def each(cls) -> tuple[Field[Any], ...]:
+    def definitions(cls) -> tuple[Field[Any], ...]:
         return fields(cls)
 
     # --- what the settings come to on m rows and F features ---
 
-    def select_of(self, n_features: int) -> int:
+    def resolve_n_features(self, n_features: int) -> int:
         """|S|: how many features are asked for, of so many; all where the number is to be found."""
         n = self.n_features_to_select
         if n == "auto":
             return n_features
         return max(1, int(float(n) * n_features + 1e-9)) if is_share(n) else int(n)
 
-    def neighbours_of(self, smallest: int) -> int:
+    def resolve_n_neighbors(self, smallest: int) -> int:
         """k, where the smallest class has so many rows."""
         if self.n_neighbors == "auto":
             return min(MOST_NEIGHBOURS, max(FEWEST_NEIGHBOURS, smallest // 3))
         return int(self.n_neighbors)
 
-    def neighbours_of_numbers(self, m: int) -> int:
+    def resolve_n_neighbors_numeric(self, m: int) -> int:
         """k, where m rows have a numeric target: a small table has few pairs that are far, so it gets more of them."""
         if self.n_neighbors == "auto":
             return max(FEWEST_NEIGHBOURS, min(m // 3, max(MOST_NEIGHBOURS, ENOUGH_PAIRS // m)))
         return int(self.n_neighbors)
 
-    def sample_of(self, m: int) -> int:
+    def resolve_sample_size(self, m: int) -> int:
         """s: how many of m rows are sampled, to begin with where the sample grows."""
         if self.sample_size == "auto":
             return min(m, AUTO_SAMPLE)
@@ -170,7 +170,7 @@ class Settings:
         """Whether the sample grows until the selection has settled; a proportional one is not the beginning of more."""
         return self.sample_size == "auto" and self.sampling != "proportional"
 
-    def watch_of(self, n_select: int) -> int:
+    def watch_list_length(self, n_select: int) -> int:
         """The length of the watch list, ⌈|S|·η⌉."""
         return math.ceil(min(n_select * self.eta, 2.0**53) - 1e-9)
 

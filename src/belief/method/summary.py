@@ -14,12 +14,12 @@ GROUP_BYTES = 2**28  # what is kept of each group of rows takes no more, or noth
 MOST_GROUPS = 256  # whose levels are counted; for more, the tables would be larger than what they are made from
 
 
-def groups_fit(n_groups: int, n_features: int) -> bool:
+def can_count_groups(n_groups: int, n_features: int) -> bool:
     """Whether a count and a sum can be kept for each group and feature."""
     return 16 * n_groups * n_features <= GROUP_BYTES
 
 
-def padded(x: Array, n: int, axis: int) -> Array:
+def pad_groups(x: Array, n: int, axis: int) -> Array:
     """The same for n groups in all: zeros for those it has not seen."""
     room = [(0, n - x.shape[i] if i == axis else 0) for i in range(x.ndim)]
     return x if x.shape[axis] == n else np.pad(x, room)
@@ -50,7 +50,7 @@ class Levels:
     def concat(cls, parts: Sequence[Self]) -> Self:
         """The lines of tables of different features, one table after the other."""
         n = max(x.groups.shape[1] for x in parts)
-        columns = [(x.feature, x.value, x.count, padded(x.groups, n, axis=1)) for x in parts]
+        columns = [(x.feature, x.value, x.count, pad_groups(x.groups, n, axis=1)) for x in parts]
         return cls(*(np.concatenate(x) for x in zip(*columns, strict=True)))
 
     @classmethod
@@ -145,12 +145,12 @@ class Summary:
             return self.group_count, self.group_sum, origin
         n = max(len(self.group_count), len(other.group_count))
         moved = other.group_sum + other.group_count * np.nan_to_num(other.origin - origin, nan=0.0)
-        count = padded(self.group_count, n, axis=0) + padded(other.group_count, n, axis=0)
-        return count, padded(self.group_sum, n, axis=0) + padded(moved, n, axis=0), origin
+        count = pad_groups(self.group_count, n, axis=0) + pad_groups(other.group_count, n, axis=0)
+        return count, pad_groups(self.group_sum, n, axis=0) + pad_groups(moved, n, axis=0), origin
 
     def regrouped(self, order: Array, n: int) -> Self:
         """The same, what was group g as order[g] of n: for groups that got their numbers as they came."""
-        lines = n if len(self.group_count) and groups_fit(n, len(self.count)) else 0
+        lines = n if len(self.group_count) and can_count_groups(n, len(self.count)) else 0
         return replace(
             self,
             group_count=_regrouped(self.group_count, order, lines),

@@ -111,13 +111,15 @@ class Classes:
         return settings
 
     def counted(self, targets: Array) -> Classes:
-        return classes_of(self.names, targets)
+        return make_class_target(self.names, targets)
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
         """P(c) for "prior"; else 1/|C| or the mapping's, of the classes that have both hits and misses."""
         if class_weight == "prior":
             return self.P
-        given = np.ones(len(self.counts)) if class_weight == "balanced" else mapped(class_weight, self.names)
+        given = (
+            np.ones(len(self.counts)) if class_weight == "balanced" else parse_class_weights(class_weight, self.names)
+        )
         both = (tally.DC > 0) & (tally.EC > 0)
         v = np.where(both, given[:, None], 0.0)
         v = np.divide(v, v.sum(axis=0), out=np.zeros_like(v), where=v.sum(axis=0) > 0)
@@ -155,7 +157,7 @@ class Numeric:
 
     def adapt(self, settings: Settings) -> Settings:
         """There are no classes to sample or to search by, nor to weigh."""
-        k = settings.neighbours_of_numbers(self.m)
+        k = settings.resolve_n_neighbors_numeric(self.m)
         return replace(settings, n_neighbors=k, sampling="random", neighborhood="pooled", class_weight="balanced")
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
@@ -168,7 +170,7 @@ class Numeric:
         return np.zeros(len(query), np.int64), np.abs(query - neighbour)
 
 
-def mapped(class_weight: Mapping[Any, float], names: Array) -> Array:
+def parse_class_weights(class_weight: Mapping[Any, float], names: Array) -> Array:
     """The weights of the classes, from a mapping that names every one of them."""
     known = {str(name): float(weight) for name, weight in class_weight.items()}
     missing = [name for name in names.tolist() if str(name) not in known]
@@ -180,18 +182,18 @@ def mapped(class_weight: Mapping[Any, float], names: Array) -> Array:
     return weights
 
 
-def classes_of(names: Array, labels: Array) -> Classes:
+def make_class_target(names: Array, labels: Array) -> Classes:
     """The classes of rows whose class is given by its number."""
     return Classes(names, np.bincount(labels, minlength=len(names)))
 
 
-def ranked(values: Array, counts: Array) -> tuple[Numeric, Array]:
+def rank_value_counts(values: Array, counts: Array) -> tuple[Numeric, Array]:
     """The target of rows of which `counts` have each of these numbers, and the ranks of the numbers."""
-    ranks = Ranks.of(lambda: [np.repeat(values, counts)])
+    ranks = Ranks.from_blocks(lambda: [np.repeat(values, counts)])
     return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(values)
 
 
-def numbers_of(y: Array) -> tuple[Numeric, Array]:
+def make_numeric_target(y: Array) -> tuple[Numeric, Array]:
     """The target of rows that have a number each, and the rank of each."""
-    ranks = Ranks.of(lambda: [y])
+    ranks = Ranks.from_blocks(lambda: [y])
     return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(y)

@@ -135,7 +135,7 @@ def _classes(result: Result) -> list[dict[str, Any]]:
 
 
 def _settings(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    known = {f.name: f for f in Settings.each()}
+    known = {f.name: f for f in Settings.definitions()}
     return [
         {
             "name": name,

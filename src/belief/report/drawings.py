@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belief.method.arrays import Array
-from belief.method.portraits import Portrait
+from belief.method.distributions import FeatureDistribution
 from belief.report.canvas import LEFT, LINES, MARK, RELEVANCE, SCORE, drawing, height, left_off, legend, quiet, say
 from belief.report.portraits import direction, group_names, portrait_of
 from belief.report.words import NO_PORTRAIT, percent_of, short
@@ -63,14 +63,14 @@ def distribution(result: Result, feature: str | int, ax: Axes | None = None, *, 
     return ax
 
 
-def _draw_numbers(ax: Axes, portrait: Portrait, letters: int) -> None:
+def _draw_numbers(ax: Axes, portrait: FeatureDistribution, letters: int) -> None:
     for place, (low, left, middle, right, high) in enumerate(portrait.quantiles):
         ax.plot([low, high], [place, place], color=LEFT, linewidth=1.2, solid_capstyle="butt")
         ax.barh(place, right - left, left=left, height=0.5, color=RELEVANCE)
         ax.plot([middle, middle], [place - 0.25, place + 0.25], color=MARK, linewidth=2, solid_capstyle="butt")
 
 
-def _draw_names(ax: Axes, portrait: Portrait, letters: int) -> None:
+def _draw_names(ax: Axes, portrait: FeatureDistribution, letters: int) -> None:
     start, drawn = np.zeros(len(portrait.shares)), []
     for i, level in enumerate(portrait.levels):
         share = np.array([shares[i] for shares in portrait.shares])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from belief.method.portraits import Portrait
+from belief.method.distributions import FeatureDistribution
 from belief.method.targets import CLASSIFICATION
 from belief.report.words import clean, figure, percent_of
 from belief.result.result import Result
@@ -14,12 +14,12 @@ WIDTH = 200  # of a strip, in its own units
 FIFTHS = ("lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth")
 
 
-def portrait_of(result: Result, feature: int) -> Portrait | None:
+def portrait_of(result: Result, feature: int) -> FeatureDistribution | None:
     """What is known of the distribution of a feature."""
     return next((each for each in result.distributions if each.feature == feature), None)
 
 
-def shown(result: Result, portrait: Portrait) -> dict[str, Any]:
+def shown(result: Result, portrait: FeatureDistribution) -> dict[str, Any]:
     """One feature: its type, what is missing, in which direction it goes, and a strip for each group."""
     return {
         "feature": clean(result.feature_names[portrait.feature]),
@@ -33,13 +33,13 @@ def shown(result: Result, portrait: Portrait) -> dict[str, Any]:
     }
 
 
-def group_names(result: Result, portrait: Portrait) -> list[str]:
+def group_names(result: Result, portrait: FeatureDistribution) -> list[str]:
     """What the groups are called: classes, or fifths of the numbers to predict."""
     names = [clean(c) for c in result.classes] if result.task == CLASSIFICATION else FIFTHS
     return [names[g] for g in portrait.groups]
 
 
-def ends(portrait: Portrait) -> tuple[float, float]:
+def ends(portrait: FeatureDistribution) -> tuple[float, float]:
     """The smallest and the largest number of the strips."""
     if not portrait.quantiles:
         return 0.0, 1.0
@@ -47,7 +47,7 @@ def ends(portrait: Portrait) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
-def _boxes(result: Result, portrait: Portrait) -> list[dict[str, Any]]:
+def _boxes(result: Result, portrait: FeatureDistribution) -> list[dict[str, Any]]:
     """The middle half of each group as a box, its middle 90 % as a line, its median as a mark."""
     low, high = ends(portrait)
     return [
@@ -60,7 +60,7 @@ def _boxes(result: Result, portrait: Portrait) -> list[dict[str, Any]]:
     ]
 
 
-def _bars(result: Result, portrait: Portrait) -> list[dict[str, Any]]:
+def _bars(result: Result, portrait: FeatureDistribution) -> list[dict[str, Any]]:
     """The shares of the names in each group, side by side."""
     strips = []
     for name, shares in zip(group_names(result, portrait), portrait.shares, strict=True):
@@ -76,7 +76,7 @@ def _bars(result: Result, portrait: Portrait) -> list[dict[str, Any]]:
 # --- the direction ---
 
 
-def direction(result: Result, portrait: Portrait) -> str:
+def direction(result: Result, portrait: FeatureDistribution) -> str:
     """In which direction a feature goes by itself, in words."""
     if portrait.discrete:
         return _more_frequent(result, portrait)
@@ -104,7 +104,7 @@ def _along(ranks: list[float]) -> str:
     return "rises with the target" if last > first else "falls as the target rises"
 
 
-def _more_frequent(result: Result, portrait: Portrait) -> str:
+def _more_frequent(result: Result, portrait: FeatureDistribution) -> str:
     """The name whose shares differ most between two groups."""
     if len(portrait.shares) < 2 or not portrait.levels:
         return ""

@@ -137,7 +137,7 @@ def _score_left(result: Result, j: int, repeated: Array | None) -> float | None:
         return None
     if result.settings["redundancy"] is None:
         return float(result.relevance[j])
-    return float(result.rule.score_after(result.relevance[j], repeated))
+    return float(result.rule.score_next(result.relevance[j], repeated))
 
 
 def _keeps(result: Result, relevance: float, score: float | None) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from belief.method.arrays import Array
-from belief.method.portraits import PARTS, Portrait
+from belief.method.distributions import PARTS, FeatureDistribution
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
 from belief.result.older import filled, modern
@@ -74,13 +74,13 @@ def task_in(task: Any, values: Mapping[str, Any]) -> str:
     return str(task)
 
 
-def portraits_in(saved: list[dict[str, Any]], values: Mapping[str, Any]) -> list[Portrait]:
+def portraits_in(saved: list[dict[str, Any]], values: Mapping[str, Any]) -> list[FeatureDistribution]:
     """Portraits of features that there are, by groups that there are."""
     groups = len(values["classes"]) if values.get("task") != REGRESSION else PARTS
-    return [Portrait.read(each, len(values["weights"]), groups) for each in saved]
+    return [FeatureDistribution.read(each, len(values["weights"]), groups) for each in saved]
 
 
-def plain_portraits(portraits: list[Portrait]) -> list[dict[str, Any]]:
+def plain_portraits(portraits: list[FeatureDistribution]) -> list[dict[str, Any]]:
     """Portraits as JSON has them."""
     return [dict(vars(each)) for each in portraits]
 

@@ -13,8 +13,8 @@ from belief._utils.terminal import shown
 from belief._utils.validation import did_you_mean, is_integer
 from belief.method.arrays import Array
 from belief.method.confidence import Null, luck
+from belief.method.distributions import FeatureDistribution
 from belief.method.outcome import Outcome
-from belief.method.portraits import Portrait
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
@@ -136,7 +136,7 @@ class Result:
     partner_share: Array = array(float, TAKEN, since=2, older=lambda values: np.zeros(len(values["selected"])))
     stop_reason: str = word(STOPPED, since=2, older=saved.stopped)
     seed: int = whole()
-    distributions: list[Portrait] = kept(
+    distributions: list[FeatureDistribution] = kept(
         read=saved.portraits_in, write=saved.plain_portraits, since=2, older=lambda values: []
     )
     settings: dict[str, Any] = kept(read=saved.settings_in)

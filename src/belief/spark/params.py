@@ -85,7 +85,7 @@ TABLE: dict[Param[Any], Any] = {  # each Param and its default
         "where the rows are held during the fit: 'memory', 'disk', a folder that all executors reach, or 'auto', a"
         " temporary folder where Spark runs on one machine and memory elsewhere",
     ): "auto",
-    **{param_of(f): f.default for f in Settings.each()},
+    **{param_of(f): f.default for f in Settings.definitions()},
 }
 
 
@@ -107,7 +107,7 @@ class BeliefParams(Params):
 
     def _settings(self) -> Settings:
         """The settings of the method, checked."""
-        values = {f.name: self._checked(SETTINGS.get(f.name, f.name)) for f in Settings.each()}
+        values = {f.name: self._checked(SETTINGS.get(f.name, f.name)) for f in Settings.definitions()}
         return Settings(**values)
 
     def _checked(self, name: str) -> Any:

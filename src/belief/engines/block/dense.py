@@ -29,7 +29,7 @@ from belief.method.copies import column_keys
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
-from belief.method.redundancy.collisions import Collisions, Rated, Watch, joint_floor, joint_sums, sums_of
+from belief.method.redundancy.collisions import CollisionRates, Collisions, Watch, joint_floor, joint_sums, sum_powers
 from belief.method.relevance import scale_spread
 from belief.method.sampling import Sample
 from belief.method.summary import MOST_GROUPS, Levels, Summary
@@ -180,7 +180,7 @@ class DenseEngine(ThreadedEngine):
         per_unit = difference.per_unit
         total *= per_unit
         scale_spread(spread, pairs, per_unit)
-        return Tally.of(pairs, total, rate, spread, absent if missing else None, queries)
+        return Tally.from_sums(pairs, total, rate, spread, absent if missing else None, queries)
 
     def _parts(self, pairs: Pairs) -> list[slice]:
         """Cut the pairs between queries, so that the rows gathered for a part stay within the working memory."""
@@ -210,7 +210,9 @@ class DenseEngine(ThreadedEngine):
         def anew(cut: slice) -> Joint:
             Q, N = self.source.columns(pairs.query[cut], every), self.source.columns(pairs.neighbour[cut], every)
             R, P = self._collisions(Q, N, reach, difference.missing)
-            return joint_sums(rates, Rated.of(R[:, at], P[:, at]), Rated.of(R[:, to], P[:, to]))
+            return joint_sums(
+                rates, CollisionRates.from_rates(R[:, at], P[:, at]), CollisionRates.from_rates(R[:, to], P[:, to])
+            )
 
         return reduce(Joint.merge, self.map(task, list(enumerate(parts_of(len(pairs))))))
 
@@ -237,7 +239,7 @@ class DenseEngine(ThreadedEngine):
             for cut in _pieces(part[1], len(features)):
                 Q, N = (X, at[held.query[cut]], a), (X, at[held.neighbour[cut]], a)
                 found = self._collisions(Q, N, reach, held.difference.missing)
-                sums[part[0]] += sums_of(found[0])
+                sums[part[0]] += sum_powers(found[0])
                 for x, values in zip(out, found, strict=False):
                     x[:, cut] = values.T
 

@@ -36,7 +36,7 @@ from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions
 from belief.method.relevance import scale_spread
-from belief.method.sampling import SAMPLE, TIES, Sample, mix
+from belief.method.sampling import SAMPLE, TIES, Sample, splitmix64
 from belief.method.summary import Summary
 
 START, MOST, LEAST = 2**14, 2**20, 64  # rows of the first chunk, of the largest, and of the smallest worth trying
@@ -105,7 +105,7 @@ class GpuEngine(DenseEngine):
         groups = zip(self._groups(0, self.m, len(quota)), quota.tolist(), strict=True)
         ids = [rows[torch.topk(keys[rows], min(n, len(rows)), largest=False)[1]] for rows, n in groups]
         chosen = np.sort(torch.cat(ids).cpu().numpy())
-        return Sample.of(chosen, self.targets[chosen], quota, seed)
+        return Sample.draw(chosen, self.targets[chosen], quota, seed)
 
     # --- 3. neighbours ---
 
@@ -187,7 +187,7 @@ class GpuEngine(DenseEngine):
         total = found["total"] * difference.per_unit
         spread = scale_spread(found["spread"], pairs, difference.per_unit)
         absent = found["absent"] if difference.missing else None
-        return Tally.of(pairs, total, found["rates"], spread, absent, found["queries"])
+        return Tally.from_sums(pairs, total, found["rates"], spread, absent, found["queries"])
 
     def _located(self, pairs: Pairs) -> sums.Located:
         """The pairs and their rows on the device, fetched where not all rows are there."""
@@ -221,7 +221,7 @@ class GpuEngine(DenseEngine):
 
 def start_key(seed: int, stream: int) -> int:
     """What the keys of all rows in a stream begin with."""
-    return int(mix(mix(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))[0])
+    return int(splitmix64(splitmix64(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))[0])
 
 
 def _growing(done: int, n: int, most: int, known: bool) -> Iterator[tuple[int, int]]:

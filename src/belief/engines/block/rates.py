@@ -7,10 +7,10 @@ from weakref import ref
 import numpy as np
 
 from belief.engines.block.threads import spans
-from belief.method.arrays import Array, numbered
+from belief.method.arrays import Array, unique_ids
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
-from belief.method.redundancy.collisions import Rated
+from belief.method.redundancy.collisions import CollisionRates
 
 AT_ONCE, PARTS = 2048, 16  # pairs of a part, at the least, and parts, at the most: whatever the number of threads
 
@@ -31,7 +31,7 @@ class Rates:
 
     def __init__(self, pairs: Pairs, difference: Difference, kappa: float) -> None:
         self._pairs, self.difference, self.kappa = ref(pairs), difference, kappa
-        self.rows, at = numbered(np.concatenate([pairs.query, pairs.neighbour]))
+        self.rows, at = unique_ids(np.concatenate([pairs.query, pairs.neighbour]))
         self.query, self.neighbour = at.reshape(2, -1)  # places in `rows`
         self._blocks: list[tuple[Array, Array]] = []  # (1 or 2, features, pairs): rates, presence; (parts, 2, features)
         self._block, self._line = np.full((2, difference.n_features), -1)  # of each feature
@@ -64,7 +64,7 @@ class Rates:
         self._blocks.append((np.empty(self.shape_of(features)), np.zeros((PARTS, 2, len(features)))))
         return self._blocks[-1]
 
-    def of(self, features: Array, number: int, part: slice) -> Rated:
+    def of(self, features: Array, number: int, part: slice) -> CollisionRates:
         """The rates of features that are held, in a part of the pairs."""
         block, line = self._block[features], self._line[features]
         if len(features) and (block == block[0]).all() and (np.diff(line) == 1).all():  # as they lie
@@ -79,5 +79,5 @@ class Rates:
         return _rated(found, of_part)
 
 
-def _rated(values: Array, sums: Array) -> Rated:
-    return Rated(values[0].T, values[1].T if len(values) > 1 else np.zeros((0, 0)), sums)
+def _rated(values: Array, sums: Array) -> CollisionRates:
+    return CollisionRates(values[0].T, values[1].T if len(values) > 1 else np.zeros((0, 0)), sums)

@@ -17,7 +17,7 @@ from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours
 from belief.method.protocols import Search, Visit
-from belief.method.sampling import TIES, Sample, key
+from belief.method.sampling import TIES, Sample, row_keys
 
 T = TypeVar("T")
 MOST = 2**24  # differences between values of rows, all with all
@@ -50,7 +50,9 @@ class SmallEngine(DenseEngine):
         if visit is not None:
             queries, place, first = visit.queries, np.arange(len(sample.row)), visit.first
         rows = np.arange(self.m) if self.counted is None else np.flatnonzero(self.counted)
-        rows = rows[np.argsort(key(search.seed, TIES, rows + first))]  # of rows as near, the one with the smaller key
+        rows = rows[
+            np.argsort(row_keys(search.seed, TIES, rows + first))
+        ]  # of rows as near, the one with the smaller key
         Q, R = _values(queries, place), _values(self.source, rows)
         found = Neighbours.zero(len(Q), search.n_groups, search.size)
         found = Neighbours(found.d2, found.key, found.row, found.target.astype(self.targets.dtype))
@@ -67,7 +69,7 @@ class SmallEngine(DenseEngine):
             mine = np.flatnonzero(self.targets[rows] == g) if search.n_groups > 1 else np.arange(len(rows))
             query, rank, column, d = plain.smallest(d2[:, mine], search.size)
             row, at = rows[mine[column]], (query + a, g, rank)
-            found.d2[at], found.key[at] = d, key(search.seed, TIES, row + first)
+            found.d2[at], found.key[at] = d, row_keys(search.seed, TIES, row + first)
             found.row[at], found.target[at] = row + first, self.targets[row]
 
 

@@ -25,8 +25,8 @@ from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch, joint_from_complement, without_noise
 from belief.method.relevance import scale_spread
-from belief.method.sampling import TIES, Sample, key
-from belief.method.summary import MOST_GROUPS, Levels, Summary, groups_fit, padded
+from belief.method.sampling import TIES, Sample, row_keys
+from belief.method.summary import MOST_GROUPS, Levels, Summary, can_count_groups, pad_groups
 
 ROWS = 8192  # rows a thread takes at a time
 VECTOR_SHARE = 0.125  # a feature that more of the queries have is kept as a vector
@@ -73,10 +73,10 @@ class NonZeros:
     def _grouped(self, m: int, groups: Array | None) -> Array:
         """The group of each of m rows, counted, and room for their sums; nothing where they are not kept."""
         n = 0 if groups is None else max(int(groups.max(initial=-1)) + 1, len(self.total))
-        if groups is None or not n or not groups_fit(n, len(self.mean)):
+        if groups is None or not n or not can_count_groups(n, len(self.mean)):
             return np.zeros(0, np.int32)
-        self.group_rows = np.bincount(groups, minlength=n) + padded(self.group_rows, n, axis=0)
-        self.total = padded(self.total, n, axis=0)
+        self.group_rows = np.bincount(groups, minlength=n) + pad_groups(self.group_rows, n, axis=0)
+        self.total = pad_groups(self.total, n, axis=0)
         return groups.astype(np.int32)
 
     def _levels(self, rows: sparse.Csr, group: Array) -> Levels:
@@ -174,7 +174,8 @@ class SparseEngine(ThreadedEngine):
             best = (own.found.d2, own.found.key, own.found.row)
             sparse.nearest(
                 self.csr[block], (a, b), first + start, group,
-                key(search.seed, TIES, np.arange(a, b) + first + start), queries, norm, sample.row, by, scale, best,
+                row_keys(search.seed, TIES, np.arange(a, b) + first + start), queries, norm, sample.row, by, scale,
+                best,
             )  # fmt: skip
 
         work = [(i, a, b) for i, Y in enumerate(self.blocks) for a, b in spans(Y.shape[0], ROWS)]
@@ -207,7 +208,7 @@ class SparseEngine(ThreadedEngine):
         per_unit = difference.per_unit
         total *= per_unit
         scale_spread(spread, pairs, per_unit)
-        return Tally.of(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
+        return Tally.from_sums(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
 
     def _rows_of(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
         """The queries and where each pair has its own, and the same of the neighbours."""

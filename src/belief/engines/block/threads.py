@@ -14,10 +14,10 @@ import numpy as np
 from belief.engines.block.blas import one_thread, one_thread_here
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
-from belief.method.copies import representatives
+from belief.method.copies import select_representatives
 from belief.method.partials import Pairs
 from belief.method.sampling import Sample
-from belief.method.summary import groups_fit
+from belief.method.summary import can_count_groups
 from belief.method.targets import Target
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class ThreadedEngine:
     """
 
     target: Target  # of all rows; set by whoever knows, where the engine is asked for a sample
-    reads_again = False
+    rereads_data = False
     columns_at_once = 0
 
     def __init__(
@@ -127,19 +127,19 @@ class ThreadedEngine:
         raise AssertionError  # every engine has its own
 
     def merge_copies(self, seed: int) -> Target:
-        self.counted = representatives(self.identities(), self.targets, seed)
+        self.counted = select_representatives(self.identities(), self.targets, seed)
         return self.target.counted(self.targets[self.counted])
 
     def _groups_kept(self) -> int:
         """The groups of rows by their targets, which are numbered from 0; none where no target is known (-1)."""
         n = int(self.targets.max(initial=-1)) + 1 if self.targets.dtype.kind in "iu" else 0
-        return n if groups_fit(n, self.n_features) else 0
+        return n if can_count_groups(n, self.n_features) else 0
 
-    def expect(self, batches: Sequence[Pairs]) -> None:
+    def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Be told of pairs to come: their rows are at hand already."""
 
     def sample(self, quota: Array, seed: int) -> Sample:
         """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
         ids = np.arange(self.m) if self.counted is None else np.flatnonzero(self.counted)
-        parts = (Sample.of(ids[a:b], self.targets[ids[a:b]], quota, seed) for a, b in spans(len(ids), 2**20))
+        parts = (Sample.draw(ids[a:b], self.targets[ids[a:b]], quota, seed) for a, b in spans(len(ids), 2**20))
         return reduce(lambda x, y: x.merge(y, quota), parts, Sample.zero())

@@ -18,7 +18,7 @@ from belief.kernels import dense
 from belief.kernels.embedding import Slice
 from belief.method.arrays import Array
 from belief.method.protocols import Search
-from belief.method.sampling import TIES, key
+from belief.method.sampling import TIES, row_keys
 
 if TYPE_CHECKING:
     from belief.engines.block.dense import DenseEngine
@@ -51,7 +51,7 @@ class Tiles:
         ids = self._drop_copies(ids[np.argsort(self._group(ids), kind="stable")])
         group, whole = self._group(ids), ids + self.first
         start = np.searchsorted(group, np.arange(self.search.n_groups + 1))
-        return Tile(ids, start, whole, key(self.search.seed, TIES, whole), group)
+        return Tile(ids, start, whole, row_keys(self.search.seed, TIES, whole), group)
 
     def _group(self, ids: Array) -> Array:
         return self.engine.targets[ids] if self.search.n_groups > 1 else np.zeros(len(ids), np.int32)
@@ -64,7 +64,7 @@ class Tiles:
         if not len(many):
             return ids
         group = self._group(many)
-        keys = key(self.search.seed, TIES, many + self.first)
+        keys = row_keys(self.search.seed, TIES, many + self.first)
         order = np.lexsort((keys, h, group))
         new = np.r_[True, (h[order][1:] != h[order][:-1]) | (group[order][1:] != group[order][:-1])]
         start = np.maximum.accumulate(np.where(new, np.arange(len(many)), 0))
@@ -78,7 +78,7 @@ class Tiles:
         more = self.search.size + 1
         for a, b in self._cuts():
             X, rows, at = self.engine.source.rows(ids, a, b)
-            dense.hashes(_bits(X), rows, at, key(0, 2, np.arange(a, b)).view(np.int64) | 1, h)
+            dense.hashes(_bits(X), rows, at, row_keys(0, 2, np.arange(a, b)).view(np.int64) | 1, h)
             ordered = np.sort(h)
             alike = np.isin(h, ordered[more:][ordered[more:] == ordered[:-more]])
             ids, h = ids[alike], h[alike]

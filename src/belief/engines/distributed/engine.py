@@ -25,11 +25,11 @@ from belief.engines.distributed.records import flat, n_bytes, restored, side_by_
 from belief.engines.distributed.sums import JointFloors, JointSums, TallyPairs
 from belief.engines.distributed.tasks import Choose, Describe, FindNeighbours, Identify, Values
 from belief.method.arrays import Array
-from belief.method.copies import representatives
+from belief.method.copies import select_representatives
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search
-from belief.method.redundancy.collisions import Collisions, Watch, no_joint
+from belief.method.redundancy.collisions import Collisions, Watch, empty_joint
 from belief.method.sampling import Sample
 from belief.method.summary import Summary
 from belief.method.targets import Target
@@ -49,7 +49,7 @@ class DistributedEngine:
     n_features: int
     discrete: Array
     target: Target
-    reads_again = False
+    rereads_data = False
     columns_at_once = 2048  # a job costs more
 
     def __init__(self, cluster: Cluster, given: Given) -> None:
@@ -100,19 +100,19 @@ class DistributedEngine:
     def sample(self, quota: Array, seed: int) -> Sample:
         """The rows with the smallest keys; of how many in all, the driver can say from the ids alone."""
         if len(quota) > 1 or len(self._counted) or quota[0] > FETCHED_AT_ONCE:
-            each = n_bytes(Sample.of(np.zeros(1, np.int64), np.zeros(1, np.int32), np.array([1]), 0))
+            each = n_bytes(Sample.draw(np.zeros(1, np.int64), np.zeros(1, np.int32), np.array([1]), 0))
             found = self.staged.run(Choose(quota, seed, self._counted), each * int(quota.sum()), "sampling")
             return restored(Sample, found[0])
         sample = Sample.zero()
         for a, b in spans(self.layout.m, 2**20):
-            sample = sample.merge(Sample.of(np.arange(a, b), np.zeros(b - a, np.int32), quota, seed), quota)
+            sample = sample.merge(Sample.draw(np.arange(a, b), np.zeros(b - a, np.int32), quota, seed), quota)
         return replace(sample, target=self.queries.targets(sample.row))
 
     def merge_copies(self, seed: int) -> Target:
         """Find identical rows by a number for each, and count one of them."""
         found = self.staged.run(Identify(), 12 * self.layout.m // self.staged.tasks, "looking for copies")
         whole = {name: np.concatenate([found[i][name] for i in sorted(found)]) for name in ("identity", "targets")}
-        counted = representatives(whole["identity"], whole["targets"], seed)
+        counted = select_representatives(whole["identity"], whole["targets"], seed)
         self._counted = np.packbits(counted)
         return self.target.counted(whole["targets"][counted])
 
@@ -146,13 +146,13 @@ class DistributedEngine:
 
     # --- 4. and 5. sums over pairs ---
 
-    def expect(self, batches: Sequence[Pairs]) -> None:
+    def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Bring the rows of these pairs together."""
-        self.gathered.expect(batches)
+        self.gathered.prefetch(batches)
 
     def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
         """The sums of each batch; of all batches in one pass where they are small, since a pass costs more."""
-        self.expect(batches)
+        self.prefetch(batches)
         each = max((n_bytes(Tally.zero(x, 1, rates is not None)) for x in batches), default=0)
         small = each * self.n_features * len(batches) <= BATCH_BYTES
         for together in [batches] if small else [[pairs] for pairs in batches]:
@@ -177,7 +177,7 @@ class DistributedEngine:
         """Of each watch: the joint sums of the watched features with the features `columns` over the pairs."""
         found = self._compared(JointSums, difference, rates, watches, columns)
         return [
-            sum_of([restored(Joint, x[t]) for x in found if t in x], no_joint(rates, len(watched), len(columns)))
+            sum_of([restored(Joint, x[t]) for x in found if t in x], empty_joint(rates, len(watched), len(columns)))
             for t, (_, watched) in enumerate(watches)
         ]
 

@@ -31,7 +31,7 @@ class GatheredRows:
         self._staged, self._m, self._row_bytes = staged, m, row_bytes
         self._gathered: list[_Gathering] = []
 
-    def expect(self, batches: Sequence[Pairs]) -> None:
+    def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Gather the rows of these pairs, but for those of queries whose rows have been."""
         self._homes(batches)
 

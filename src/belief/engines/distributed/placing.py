@@ -15,7 +15,7 @@ from belief.engines.distributed.records import restored
 from belief.engines.distributed.wire import unpack
 from belief.method.arrays import Array
 from belief.method.summary import Summary
-from belief.method.targets import REGRESSION, Classes, Target, ranked
+from belief.method.targets import REGRESSION, Classes, Target, rank_value_counts
 
 KEPT_SPARSE_BELOW = 0.25  # rows of which some came sparse are kept sparse if fewer of their values are not 0
 
@@ -92,7 +92,7 @@ def _target(blocks: Sequence[Staged], given: Given, m: int) -> tuple[Target, Arr
     labels.n_rows = m
     counts = np.concatenate([x.about["counts"] for x in blocks])
     if (labels.looks_like() if given.task == "auto" else given.task) == REGRESSION:
-        return ranked(labels.numbers(), counts)
+        return rank_value_counts(labels.numbers(), counts)
     names, codes = labels.finish()
     return Classes(names, np.bincount(codes, counts, len(names)).astype(np.int64)), codes.astype(np.int32)
 

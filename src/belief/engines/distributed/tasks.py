@@ -89,7 +89,7 @@ class Choose:
         for block in blocks:
             mine = counted_in(block, self.counted)
             at = np.arange(len(block.targets)) if mine is None else np.flatnonzero(mine)
-            more = Sample.of(block.first + at, block.targets[at], self.quota, self.seed)
+            more = Sample.draw(block.first + at, block.targets[at], self.quota, self.seed)
             sample = sample.merge(more, self.quota)
         yield 0, flat(sample) | {"quota": self.quota}
 

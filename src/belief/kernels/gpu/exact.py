@@ -43,7 +43,7 @@ def round9(x: Tensor) -> Tensor:
 
 
 def keys(seed_key: int, rows: Tensor) -> Tensor:
-    """The tie keys of row ids as int64 in the order of the unsigned keys; seed_key = mix(mix(seed) ^ stream)."""
+    """Tie keys of row ids, as int64 that sort as the unsigned keys do; seed_key comes from the seed and the stream."""
     return _mix(rows ^ _signed(seed_key)) ^ _signed(2**63)
 
 

@@ -29,7 +29,7 @@ class Share:
 
     theta: float
     start: ClassVar[float] = 1.0
-    above_noise: ClassVar[bool] = True
+    above_null: ClassVar[bool] = True
     ties_by_weight: ClassVar[bool] = True
 
     def normalise(self, w: Array, constant: Array) -> Array:
@@ -43,14 +43,14 @@ class Share:
     def score(self, w: Array, gathered: Array, n_selected: int) -> Array:
         return w * gathered
 
-    def score_after(self, w: float, repeated: Array) -> float:
+    def score_next(self, w: float, repeated: Array) -> float:
         return float(w * (1.0 - self.theta * repeated.max(initial=0.0)))
 
 
 class Agreement:
     """R between features, measured when asked for: a line for each feature that is or may soon be selected."""
 
-    sums_rates: ClassVar[bool] = False
+    needs_collision_rates: ClassVar[bool] = False
 
     @staticmethod
     def rule(theta: float | str) -> Share:

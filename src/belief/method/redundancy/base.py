@@ -32,7 +32,7 @@ class Rule(Protocol):
     """What redundancy leaves of a score: it may not rise when more is repeated."""
 
     start: ClassVar[float]  # the redundancy a feature has gathered before anything is selected
-    above_noise: ClassVar[bool]  # whether a weight counts from that of noise on
+    above_null: ClassVar[bool]  # whether a weight counts from that of noise on
     ties_by_weight: ClassVar[bool]  # whether a tie goes to the larger w; else it goes to the smaller index
 
     def normalise(self, w: Array, constant: Array) -> Array:
@@ -44,14 +44,14 @@ class Rule(Protocol):
     def score(self, w: Array, gathered: Array, n_selected: int) -> Array:
         """J."""
 
-    def score_after(self, w: float, repeated: Array) -> float:
+    def score_next(self, w: float, repeated: Array) -> float:
         """J of a feature that repeats the selected ones so much."""
 
 
 class Measure(Protocol):
     """How much features repeat each other, measured when asked for, of those in a pool that can be extended."""
 
-    sums_rates: ClassVar[bool]  # whether it needs Σ cr of every feature over all pairs
+    needs_collision_rates: ClassVar[bool]  # whether it needs Σ cr of every feature over all pairs
     pool: Array
     place: Array  # feature -> its column in the pool, -1 where it is not there
 

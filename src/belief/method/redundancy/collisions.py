@@ -42,7 +42,7 @@ def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
     return np.where(plain, farthest, 0.0), slope
 
 
-class Rated(NamedTuple):
+class CollisionRates(NamedTuple):
     """Of some pairs (lines) and features (columns): cr, presence where values are missing, and Σcr and Σcr²."""
 
     R: Array
@@ -50,16 +50,16 @@ class Rated(NamedTuple):
     sums: Array  # (2, features)
 
     @classmethod
-    def of(cls, R: Array, P: Array) -> Self:
-        return cls(R, P, sums_of(R))
+    def from_rates(cls, R: Array, P: Array) -> Self:
+        return cls(R, P, sum_powers(R))
 
 
-def sums_of(R: Array) -> Array:
+def sum_powers(R: Array) -> Array:
     """Σcr and Σcr² of each feature."""
     return np.stack([R.sum(axis=0), np.einsum("pf,pf->f", R, R)])
 
 
-def joint_sums(rates: Collisions, i: Rated, j: Rated) -> Joint:
+def joint_sums(rates: Collisions, i: CollisionRates, j: CollisionRates) -> Joint:
     """The joint sums of features i, the lines of the result, with features j, its columns, over the same pairs."""
     missing = len(i.P) > 0
     if rates.by == "hit":
@@ -73,9 +73,11 @@ def joint_sums(rates: Collisions, i: Rated, j: Rated) -> Joint:
     return Joint(joint, i.P.T @ j.P if missing else np.full(joint.shape, float(len(i.R))), lines, columns)
 
 
-def no_joint(rates: Collisions, n_lines: int, n_columns: int) -> Joint:
+def empty_joint(rates: Collisions, n_lines: int, n_columns: int) -> Joint:
     """The joint sums over no pairs."""
-    return joint_sums(rates, *(Rated.of(np.zeros((0, n)), np.zeros((0, n))) for n in (n_lines, n_columns)))
+    return joint_sums(
+        rates, *(CollisionRates.from_rates(np.zeros((0, n)), np.zeros((0, n))) for n in (n_lines, n_columns))
+    )
 
 
 def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, cross: Array) -> Joint:

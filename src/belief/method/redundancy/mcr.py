@@ -22,7 +22,7 @@ class Payment:
 
     theta: float | str
     start: ClassVar[float] = 0.0
-    above_noise: ClassVar[bool] = False
+    above_null: ClassVar[bool] = False
     ties_by_weight: ClassVar[bool] = False
 
     def normalise(self, w: Array, constant: Array) -> Array:
@@ -35,7 +35,7 @@ class Payment:
         weight = 1.0 / max(n_selected, 1) if self.theta in ("auto", "mean") else float(self.theta)
         return w - weight * gathered
 
-    def score_after(self, w: float, repeated: Array) -> float:
+    def score_next(self, w: float, repeated: Array) -> float:
         return float(self.score(np.array(w), repeated.sum(), len(repeated)))
 
 
@@ -47,7 +47,7 @@ class MCR:
     watched, and a column for each of the pool, which holds the watched ones first.
     """
 
-    sums_rates: ClassVar[bool] = True
+    needs_collision_rates: ClassVar[bool] = True
 
     @staticmethod
     def rule(theta: float | str) -> Payment:

@@ -16,9 +16,9 @@ from belief.engines.local import local_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 from belief.method import summary as summary_module
-from belief.method.alone import p_univariate
 from belief.method.summary import Summary
 from belief.method.tails import chi2_tail, f_tail
+from belief.method.univariate import univariate_p_values
 
 
 def describe(X, labels, discrete):
@@ -50,7 +50,7 @@ def expected(X, labels, discrete):
 def test_the_p_values_are_scipys(seed, missing, m):
     X, labels, discrete = table(np.random.default_rng(seed), m, missing)
     np.testing.assert_allclose(
-        p_univariate(describe(X, labels, discrete)), expected(X, labels, discrete), rtol=1e-8, atol=1e-290
+        univariate_p_values(describe(X, labels, discrete)), expected(X, labels, discrete), rtol=1e-8, atol=1e-290
     )
 
 
@@ -58,7 +58,7 @@ def test_every_engine_says_the_same(make_engine):
     X, labels, discrete = table(np.random.default_rng(0))
     with make_engine(X, labels.astype(np.int32), discrete) as engine:
         found = engine.describe()
-    np.testing.assert_allclose(p_univariate(found), expected(X, labels, discrete), rtol=1e-8)
+    np.testing.assert_allclose(univariate_p_values(found), expected(X, labels, discrete), rtol=1e-8)
     np.testing.assert_array_equal(found.group_count.sum(axis=0), found.count)
     np.testing.assert_array_equal(found.levels.groups.sum(axis=1), found.levels.count)
     assert found.group_count[:, 7].tolist() == [np.sum(~np.isnan(X[labels == c, 7])) for c in range(3)]
@@ -70,7 +70,7 @@ def test_classes_of_one_mean_have_p_1_though_their_squares_are_below_0_by_roundi
     x[[20, 22, 24, 26, 31, 36]] = 1, -2, -2, 2, 2, 3
     labels = (np.arange(42) >= 18).astype(int)
     np.testing.assert_allclose(naive.alone(x, labels, discrete=False), 1.0)  # where scipy's own may be NaN
-    np.testing.assert_allclose(p_univariate(describe(x[:, None], labels, np.zeros(1, bool))), [1.0])
+    np.testing.assert_allclose(univariate_p_values(describe(x[:, None], labels, np.zeros(1, bool))), [1.0])
 
 
 def test_a_large_offset_costs_few_digits():
@@ -78,14 +78,16 @@ def test_a_large_offset_costs_few_digits():
     noise, labels = np.round(rng.standard_normal((5000, 3)) * 2**10) / 2**10, np.arange(5000) % 4
     noise[:, 1] += labels / 16
     X = noise + 2.0**30  # exact
-    found = p_univariate(reduce(Summary.merge, (describe(x, y, np.zeros(3, bool)) for x, y in pieces(X, labels, 700))))
+    found = univariate_p_values(
+        reduce(Summary.merge, (describe(x, y, np.zeros(3, bool)) for x, y in pieces(X, labels, 700)))
+    )
     np.testing.assert_allclose(found, [naive.alone(x, labels, False) for x in noise.T], rtol=1e-6)
 
 
 def test_a_feature_that_is_the_class_has_p_0_and_one_that_is_constant_or_has_no_rows_to_spare_none():
     labels = np.repeat([0, 1], 3)
     X = np.column_stack([labels * 0.1, np.full(6, 0.1), np.full(6, np.nan), [1, np.nan, np.nan, 2, np.nan, np.nan]])
-    found = p_univariate(describe(X, labels, np.zeros(4, bool)))
+    found = univariate_p_values(describe(X, labels, np.zeros(4, bool)))
     assert found.tolist() == pytest.approx([0, *[np.nan] * 3], nan_ok=True)
 
 
@@ -94,8 +96,8 @@ def test_xor_says_nothing_alone():
     X = rng.integers(0, 2, (4000, 3)).astype(float)
     labels = (X[:, 0] != X[:, 1]).astype(np.int32)
     for discrete in (np.ones(3, bool), np.zeros(3, bool)):
-        assert p_univariate(describe(X, labels, discrete)).min() > 0.01
-        assert p_univariate(describe(X, (X[:, 0] + (labels & 1) > 0).astype(np.int32), discrete))[0] < 1e-200
+        assert univariate_p_values(describe(X, labels, discrete)).min() > 0.01
+        assert univariate_p_values(describe(X, (X[:, 0] + (labels & 1) > 0).astype(np.int32), discrete))[0] < 1e-200
 
 
 # --- in blocks ---
@@ -116,7 +118,7 @@ def test_blocks_in_any_order_merge_to_the_whole(seed, height, sort):
     merged, whole = reduce(Summary.merge, parts), describe(X, labels, discrete)
     np.testing.assert_array_equal(merged.group_count, whole.group_count)
     np.testing.assert_array_equal(merged.levels.groups, whole.levels.groups)
-    np.testing.assert_allclose(p_univariate(merged), p_univariate(whole), rtol=1e-8, atol=1e-290)
+    np.testing.assert_allclose(univariate_p_values(merged), p_univariate(whole), rtol=1e-8, atol=1e-290)
 
 
 def as_strings(labels):
@@ -155,7 +157,7 @@ def test_a_stream_says_what_the_same_rows_say_in_memory(sparse, sort):
     np.testing.assert_array_equal(found.group_count, whole.group_count)  # by sorted classes, whichever came first
     np.testing.assert_allclose(means(found), means(whole), rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(found.levels.groups, whole.levels.groups)
-    np.testing.assert_allclose(p_univariate(found), p_univariate(whole), rtol=1e-9)
+    np.testing.assert_allclose(univariate_p_values(found), p_univariate(whole), rtol=1e-9)
 
 
 def means(summary):
@@ -170,7 +172,7 @@ def test_sparse_rows_say_what_dense_ones_do(discrete):
     kinds = np.full(20, discrete)
     dense, sparse = (describe(x, labels, kinds) for x in (X.astype(float), csr_array(X.astype(float))))
     np.testing.assert_allclose(means(sparse), means(dense), rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(p_univariate(sparse), p_univariate(dense), rtol=1e-9)
+    np.testing.assert_allclose(univariate_p_values(sparse), p_univariate(dense), rtol=1e-9)
     for mine, theirs in zip(vars(sparse.levels).values(), vars(dense.levels).values(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -185,18 +187,18 @@ def test_too_many_groups_or_unknown_ones_give_nan(monkeypatch, sparse):
     found = Describer(Resources())
     found.add(rows[:100], discrete, groups=labels[:100].astype(np.int32))
     found.add(rows[100:], discrete)  # nobody knows
-    assert np.isnan(p_univariate(found.summary())).all()
+    assert np.isnan(univariate_p_values(found.summary())).all()
     monkeypatch.setattr(summary_module, "GROUP_BYTES", 3 * 16 * X.shape[1] - 1)
     few = describe(rows, labels, discrete)
     assert few.group_count.shape == (0, X.shape[1])
-    assert np.isnan(p_univariate(few)).all()
+    assert np.isnan(univariate_p_values(few)).all()
     np.testing.assert_array_equal(few.m2, describe(rows, labels, discrete).m2)
 
 
 def test_levels_of_very_many_classes_are_not_counted_and_the_f_test_is():
     rng = np.random.default_rng(0)
     X, labels = rng.integers(0, 3, (3000, 2)).astype(float), np.arange(3000) % (summary_module.MOST_GROUPS + 1)
-    p = p_univariate(describe(X, labels, np.array([True, False])))
+    p = univariate_p_values(describe(X, labels, np.array([True, False])))
     assert np.isnan(p[0])
     assert p[1] == pytest.approx(naive.alone(X[:, 1], labels, False), rel=1e-9)
 
@@ -211,7 +213,7 @@ def test_groups_get_the_numbers_of_the_classes():
         np.testing.assert_array_equal(after.group_sum[order[c]], before.group_sum[c])
         np.testing.assert_array_equal(after.levels.groups[:, order[c]], before.levels.groups[:, c])
     assert not after.group_count[3].any()
-    np.testing.assert_allclose(p_univariate(after), p_univariate(before), rtol=1e-12)
+    np.testing.assert_allclose(univariate_p_values(after), p_univariate(before), rtol=1e-12)
     one = before.regrouped(np.zeros(3, int), 1)  # 1 and "1" are one class
     np.testing.assert_array_equal(one.group_count[0], before.count)
 

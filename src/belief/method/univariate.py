@@ -15,7 +15,7 @@ from belief.method.tails import chi2_tail, f_tail
 ROUNDING = 1e-13  # what is left within the classes of Σ(x - mean)², if it is less than this share, is none
 
 
-def p_univariate(summary: Summary, counted: Array | None = None) -> Array:
+def univariate_p_values(summary: Summary, counted: Array | None = None) -> Array:
     """The p-value of each feature by itself, from the rows that have it.
 
     NaN for a constant feature, one that has no more values than there are classes, and where the classes were not known

@@ -23,7 +23,7 @@ PARTS = 5  # of a numeric target, from its lowest fifth to its highest
 
 
 @dataclass(frozen=True)
-class Portrait:
+class FeatureDistribution:
     """One feature in the sampled rows of each group: a class, or a fifth of the numbers to predict."""
 
     feature: int
@@ -61,16 +61,16 @@ class Portrait:
         drawn = len(self.quantiles) == len(self.ranks) == len(self.groups) and not self.levels and not self.shares
         return drawn and all(len(line) == len(SHARES) for line in self.quantiles)
 
-    def named(self, names: Mapping[float, str] | None) -> Portrait:
+    def named(self, names: Mapping[float, str] | None) -> FeatureDistribution:
         """The same with what its levels are called, by their codes; None: nobody knows."""
         told = [f"level {i}" if names is None else names.get(float(x), x) for i, x in enumerate(self.levels, 1)]
         return replace(self, levels=told)
 
 
-def portraits_of(
+def describe_distributions(
     features: Array, values: Callable[[Array, Array], Array], sample: Sample, target: Target, summary: Summary,
     discrete: Array,
-) -> list[Portrait]:  # fmt: skip
+) -> list[FeatureDistribution]:  # fmt: skip
     """Portray some features, the first 100 of them, by the first sampled rows; `values` gives them by their ids."""
     features, sample = features[:FEATURES], sample.part(slice(0, ROWS))
     if not len(features):
@@ -82,7 +82,9 @@ def portraits_of(
     drawn = dict(zip(np.flatnonzero(whole).tolist(), _whole_columns(X[:, whole], group, chosen), strict=True))
     for t in np.flatnonzero(~whole).tolist():
         drawn[t] = (_of_names if discrete[features[t]] else _of_numbers)(X[:, t], group, chosen)
-    return [Portrait(j, bool(discrete[j]), float(missing[j]), *drawn[t]) for t, j in enumerate(features.tolist())]
+    return [
+        FeatureDistribution(j, bool(discrete[j]), float(missing[j]), *drawn[t]) for t, j in enumerate(features.tolist())
+    ]
 
 
 def groups_of(targets: Array, target: Target) -> tuple[Array, list[int]]:
