@@ -20,7 +20,7 @@ from belief.cli.outputs import REPORT_ENDINGS, check_output
 from belief.report import render
 from belief.report.content import content_of
 from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, STOPPED, clean
-from belief.result.explanation import p_text
+from belief._utils.text import format_probability
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.image import imread  # noqa: E402
@@ -89,7 +89,7 @@ def test_it_says_what_was_run_on_what_and_what_came_out(result):
     for line in result.explain():
         assert f"{line['relevance']:.3f} ± {line['error']:.3f}" in seen
         assert f"{line['score']:.3f}" in seen
-        assert p_text(line["q_value"]) in seen
+        assert format_probability(line["q_value"]) in seen
     assert "200 of 200 rows were sampled: there are no more rows." in seen
     assert "Why no larger sample all rows" in seen
     assert "Sampling balanced as many of every class" in seen

@@ -20,7 +20,6 @@ from belief.spark import BeliefSelector, BeliefSelectorModel
 from belief.spark.frames import select_frame
 from belief.spark.saving import modern_params
 
-OLD_MODEL = str(Path(__file__).with_name("data") / "spark-model-0.1.0")
 
 NAMES = ["noise", "signal", "copy", "weak", "flat"]
 
@@ -166,7 +165,7 @@ def test_the_model_tells_what_was_selected(df, selector):
     assert model.toLocal().seed == model.getSeed() == 7
     assert model.getNumTopFeatures() == 2
     lines = [row.asDict() for row in model.explain().collect()]
-    assert lines == list(model.toLocal().explain())
+    assert lines == [row.as_dict() for row in model.toLocal().explain()]
 
 
 def test_vectors_keep_order_sparsity_and_names(df, selector):
@@ -318,53 +317,6 @@ def test_a_saved_model_is_the_same(df, selector, tmp_path, monkeypatch):
     assert again.toLocal().to_dict() == model.toLocal().to_dict()
     assert (again.uid, again.explainParams()) == (model.uid, model.explainParams())
     assert again.transform(df).select("other").collect() == model.transform(df).select("other").collect()
-
-
-def test_a_model_saved_by_version_0_1_0_is_read(spark):
-    model = BeliefSelectorModel.load(OLD_MODEL)
-    assert model.selectedNames == ["contract", "support_calls", "tenure_days"]
-    assert model.getNumTopFeatures() == 3
-    assert len(model.toLocal().explain()) == 5
-    rows = spark.createDataFrame([(1.0, 2.0, 3.0, 4.0, "a")], model.getInputCols())
-    assert model.transform(rows).columns == ["support_calls", "tenure_days", "contract"]
-
-
-def metadata_of(selector):
-    given = {p.name: value for p, value in selector.extractParamMap().items()}
-    return {"class": "a", "paramMap": {}, "defaultParamMap": given}
-
-
-def test_params_of_another_version_are_mapped_or_left_out_with_a_warning(selector):
-    known = [p.name for p in selector.params]
-    saved = metadata_of(selector)
-    for later in ("sampling", "classWeight"):
-        del saved["defaultParamMap"][later]
-    saved["paramMap"] = {"stratify": True, "numTopFeatures": 3, "numTrees": 7}
-    saved["defaultParamMap"] |= {"stratify": False, "numTrees": 5, "depth": 2}
-    with pytest.warns(UserWarning, match="^model was saved by another version .* this one lacks: depth, numTrees.$"):
-        read = modern_params(saved, "model", known)
-    assert read["paramMap"] == {"sampling": "proportional", "numTopFeatures": 3}
-    assert read["defaultParamMap"]["sampling"] == "random"
-    assert read["defaultParamMap"]["classWeight"] == "prior"  # what versions without it did
-    assert set(read["defaultParamMap"]) == set(known)
-
-
-def test_params_of_this_version_are_read_as_they_are(selector):
-    saved = metadata_of(selector)
-    assert modern_params(saved, "model", [p.name for p in selector.params]) == saved
-
-
-def test_a_saved_selector_of_another_version_is_read(selector, spark, tmp_path):
-    path = str(tmp_path / "selector")
-    selector.save(path)
-    (file,) = Path(path, "metadata").glob("part-*")
-    text = file.read_text().replace('"eta":2.0,', '"numTrees":5,')
-    (tmp_path / "older" / "metadata").mkdir(parents=True)
-    (tmp_path / "older" / "metadata" / "part-0.txt").write_text(text)
-    with pytest.warns(UserWarning, match="numTrees"):
-        again = BeliefSelector.load(str(tmp_path / "older"))
-    assert again.getEta() == 2.0
-    assert again.getNumNeighbors() == 3
 
 
 def test_a_selector_is_not_loaded_as_a_model(selector, spark, tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import belief
-from belief._utils.terminal import shown
+from belief._utils.text import escape_controls
 from belief.cli import commands as cli
 from belief.data.hints import layout_hint
 from belief.datasets import CHURN
@@ -48,7 +48,7 @@ def test_every_feature_is_explained(result, tmp_path, capsys):
         assert line["reason"].startswith("taken" if j in result.selected else "left")
         if (kind := kind_of(result, j)) not in kinds:
             assert cli.main(["explain", str(file), name]) == 0
-            assert f"reason     {shown(line['reason'])}\n" in capsys.readouterr().out
+            assert f"reason     {escape_controls(line['reason'])}\n" in capsys.readouterr().out
         kinds.add(kind)
     assert kinds >= {"selected", "neither", "constant"}
     assert "watched" in kinds or result.settings["n_features_to_select"] == "auto"
@@ -70,13 +70,13 @@ def test_a_terminal_is_sent_nothing_that_it_would_obey(result, tmp_path, capsys)
     printed = capsys.readouterr()
     for text in (str(result.explain(NASTY)), printed.out, printed.err):
         assert not set(text) & set("\x1b\x07\u202e")
-    assert shown(NASTY) in printed.out
+    assert escape_controls(NASTY) in printed.out
     assert "\x1b" not in repr(result)
 
 
 def test_what_is_shown_of_a_name():
-    assert shown(NASTY) == "<b>\\x1b[31mred\\x07 \\u202eevil\\nline"
-    assert shown("größe 北 🙂") == "größe 北 🙂"
+    assert escape_controls(NASTY) == "<b>\\x1b[31mred\\x07 \\u202eevil\\nline"
+    assert escape_controls("größe 北 🙂") == "größe 北 🙂"
 
 
 def test_a_table_from_a_file_with_such_names(tmp_path, capsys):

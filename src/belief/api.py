@@ -23,8 +23,8 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
 from belief.progress import Callback, Reporter
-from belief.result.fields import Numbered
-from belief.result.result import Result, result_of
+from belief._utils.names import DefaultNames
+from belief.result.result import Result, build_result
 
 WORKING_MEMORY = 1024  # MiB beside the data
 Levels = Callable[[int], Mapping[float, str] | None]  # of a feature, what its codes stand for; None: nobody knows
@@ -174,11 +174,11 @@ def run(
 
     def check(summary: Summary, target: Target) -> None:
         check_sizes(settings, summary, target, working_memory)
-        check_values(summary, names or Numbered(engine.n_features))
+        check_values(summary, names or DefaultNames(engine.n_features))
 
     outcome = belief(engine, settings, check, reporter.phase, notes)
     outcome = replace(outcome, portraits=[each.named(levels(each.feature)) for each in outcome.portraits])
-    return result_of(outcome, outcome.target.adapt(settings).as_dict(), names or Numbered(engine.n_features))
+    return build_result(outcome, outcome.target.adapt(settings).as_dict(), names or DefaultNames(engine.n_features))
 
 
 def is_spark(X: Any) -> bool:

@@ -34,7 +34,7 @@ from belief.report.drawings import distribution, how_many
 from belief.report.groups import LEVEL, groups_of
 from belief.report.standings import comparison
 from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, seconds, told_apart
-from belief.result.explanation import Line, is_doubtful
+from belief.result.explanation import FeatureExplanation
 from belief.result.result import Result
 
 if TYPE_CHECKING:
@@ -287,20 +287,20 @@ def _ranked(features: Sequence[tuple[int, str]], letters: int) -> list[str]:
     return [f"{name}\u2002{rank}" for name, (rank, _) in zip(names, features, strict=True)]
 
 
-def _column(lines: Sequence[Line], key: str) -> Array:
+def _column(lines: Sequence[FeatureExplanation], key: str) -> Array:
     """One number of each line; NaN where it is not known."""
     return np.array([np.nan if line[key] is None else line[key] for line in lines], float)
 
 
-def _relevance_bars(ax: Axes, lines: Sequence[Line], place: Array, w: Array) -> list[Any]:
+def _relevance_bars(ax: Axes, lines: Sequence[FeatureExplanation], place: Array, w: Array) -> list[Any]:
     """Full bars of the features that can be told from noise, hollow ones of the others."""
-    noise = np.array([is_doubtful(line) for line in lines])
+    noise = np.array([not line.is_significant for line in lines])
     hollow = {"facecolor": "none", "edgecolor": LEFT, "linestyle": (0, (3, 2)), "label": "may be noise"}
     kinds: list[tuple[Array, dict[str, Any]]] = [(~noise, {"color": RELEVANCE, "label": "relevance"}), (noise, hollow)]
     return [ax.barh(place[which], w[which], height=0.72, **style) for which, style in kinds if which.any()]
 
 
-def _across_keeps(ax: Axes, result: Result, lines: Sequence[Line]) -> Array:
+def _across_keeps(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
     """The share of its relevance that each keeps, in per cent, and where the score is that of the last selected."""
     keeps, last = 100 * _column(lines, "unique_share"), float(result.scores[-1])
     if last > 0:
@@ -310,7 +310,7 @@ def _across_keeps(ax: Axes, result: Result, lines: Sequence[Line]) -> Array:
     return keeps
 
 
-def _across_subtracted(ax: Axes, result: Result, lines: Sequence[Line]) -> Array:
+def _across_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
     """What mCR subtracts from each, and where nothing is left."""
     subtracted = _column(lines, "relevance") - _column(lines, "score")
     ax.axline((0, 0), slope=1, color=LEFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)

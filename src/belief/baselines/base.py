@@ -17,7 +17,7 @@ from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
-from belief.result.fields import Numbered
+from belief._utils.names import DefaultNames
 from belief.selector import ColumnSelector
 
 
@@ -26,7 +26,7 @@ def checks(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary
 
     def check(summary: Summary, target: Target) -> None:
         check_sizes(settings, summary, target, working_memory=0)  # asked of redundancy=None only, which needs none
-        check_values(summary, names or Numbered(len(summary.mean)))
+        check_values(summary, names or DefaultNames(len(summary.mean)))
 
     return check
 

@@ -34,7 +34,7 @@ from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
-from belief.result.fields import Numbered
+from belief._utils.names import DefaultNames
 
 CUT_ROWS, CUT_BYTES = 10_000, 2**28  # of the sample whose quantiles are the cuts
 TABLE_BYTES = 2**30  # of all contingency tables with one feature
@@ -114,7 +114,7 @@ def mrmr_frame(
     with CodedColumns(frame_engine(given, staging)) as columns:
         summary = columns.engine.describe()
         checks(settings, given.names)(summary, columns.engine.target)
-        names = given.names or Numbered(columns.engine.n_features)
+        names = given.names or DefaultNames(columns.engine.n_features)
         columns.encode(summary, bins, names)
         relevance, constant = columns.relevance()
         count = settings.resolve_n_features(len(relevance))
@@ -186,7 +186,7 @@ def relieff_frame(
     count = settings.resolve_n_features(len(W))
     best = sort_by_weight(W, np.flatnonzero(~constant))[:count]
     found = constants_last(Selection(best, W[best]), constant, count)
-    return FrameSelection(found.selected, found.scores, W, given.names or Numbered(len(W)))
+    return FrameSelection(found.selected, found.scores, W, given.names or DefaultNames(len(W)))
 
 
 class CodedColumns:

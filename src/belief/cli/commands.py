@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import belief
-from belief._utils.terminal import shown
+from belief._utils.text import escape_controls
 from belief.cli.arguments import in_options, option
 from belief.cli.compare import COMPARE_EXAMPLES, COMPARE_USAGE, compare_options, run_compare
 from belief.cli.errors import Parser, UsageError, check_running, given
@@ -228,12 +228,12 @@ def run_explain(options: argparse.Namespace) -> None:
     if options.feature is None:
         print(result.explain())
         return
-    from belief.result.explanation import p_text
+    from belief._utils.text import format_probability
 
     for name, value in result.explain(options.feature)[0].items():
-        number = p_text(value) if name in ("p_value", "q_value") and value is not None else value
+        number = format_probability(value) if name in ("p_value", "q_value") and value is not None else value
         text = "-" if number is None else f"{number:.3g}" if isinstance(number, float) else number
-        print(f"{name:10} {shown(text)}")
+        print(f"{name:10} {escape_controls(text)}")
 
 
 def run_report(options: argparse.Namespace) -> None:
@@ -246,7 +246,7 @@ def run_report(options: argparse.Namespace) -> None:
     if same_file(out, [options.result]) is not None:
         raise UsageError(f"--out and the result to be read are both {out}: give them two names.")
     write_report(_result_in(options.result), out, options.result.stem)
-    print(shown(out))
+    print(escape_controls(out))
 
 
 def _result_in(path: Path) -> belief.Result:

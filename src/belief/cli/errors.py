@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, NoReturn
 
-from belief._utils.terminal import shown
+from belief._utils.text import escape_controls
 from belief.cli.arguments import option
 
 GREEDY = ("drop", "keep", "discrete")  # options that take all names that follow
@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
         """Say it, and exit with 2."""
         if message.endswith("required: FILE"):
             message += f"; after {', '.join(map(option, GREEDY))} all that follows is a column: {FILES_FIRST}"
-        super().error(shown(message))  # which has words of the command in it, as they came
+        super().error(escape_controls(message))  # which has words of the command in it, as they came
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:

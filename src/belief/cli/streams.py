@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TextIO
 
-from belief._utils.terminal import shown
+from belief._utils.text import escape_controls
 
 
 def make_ready() -> None:
@@ -25,7 +25,7 @@ def make_ready() -> None:
 def complain(what: str) -> None:
     """Say something on stderr, if it listens."""
     with contextlib.suppress(OSError):
-        print(f"belief: {shown(what)}", file=sys.stderr, flush=True)
+        print(f"belief: {escape_controls(what)}", file=sys.stderr, flush=True)
 
 
 def leave(stream: TextIO) -> None:

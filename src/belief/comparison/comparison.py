@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from belief._utils.terminal import shown
+from belief._utils.text import escape_controls
 from belief.method.arrays import Array
 from belief.method.targets import CLASSIFICATION
 from belief.progress import duration
-from belief.result.explanation import aligned, html_table
+from belief._utils.text import format_html_table, format_table
 
 OURS = "BELIEF"
 NAMES = 6  # of features in a line of text
@@ -142,7 +142,7 @@ class Comparison:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
     def __str__(self) -> str:
-        parts = [self._about(), aligned(self._lines()), self._in_common(), *self._notes()]
+        parts = [self._about(), format_table(self._lines()), self._in_common(), *self._notes()]
         return "\n\n".join(part for part in parts if part)
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
-        return f"<p>{escape(self._about())}</p>{html_table(self._lines())}{notes}"
+        return f"<p>{escape(self._about())}</p>{format_html_table(self._lines())}{notes}"
 
     # --- in words ---
 
@@ -186,7 +186,7 @@ class Comparison:
         head = ["features in common", *(str(i) for i in range(1, len(self.standings) + 1))]
         numbered = enumerate(zip(self.standings, self.common, strict=True), 1)
         lines = [[f"{i} {s.selector}", *map(str, c)] for i, (s, c) in numbered]
-        return aligned([head, *lines])
+        return format_table([head, *lines])
 
     def _notes(self) -> list[str]:
         level, best = self.level, self.standings[0]
@@ -201,4 +201,4 @@ class Comparison:
 def named(standing: Standing) -> str:
     """The first of the features that were selected, as a terminal may have them."""
     more = ", ..." if len(standing.selected) > NAMES else ""
-    return ", ".join(map(shown, standing.selected[:NAMES])) + more
+    return ", ".join(map(escape_controls, standing.selected[:NAMES])) + more

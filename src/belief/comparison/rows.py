@@ -17,6 +17,7 @@ from belief.data.columns import Taken
 from belief.data.labels import Labels, read_numbers, read_target
 from belief.data.source import ArraySource, SparseSource, is_sparse
 from belief.data.stream import LibsvmStream, Stream, TableStream
+from belief._utils.names import DefaultNames
 from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
 from belief.engines.resources import Resources
@@ -24,7 +25,6 @@ from belief.method.arrays import Array
 from belief.method.sampling import SAMPLE, row_keys
 from belief.method.settings import Settings
 from belief.method.targets import REGRESSION, Target, make_class_target
-from belief.result.fields import Numbered
 
 MOST_ROWS, MOST_CELLS = 3_000, 1_500_000  # that are compared on; more would take longer than a minute
 FEWEST_ROWS = 300  # of a wide table, however wide
@@ -57,7 +57,7 @@ def rows_of(taken: Taken, discrete_features: Any, task: str, seed: int) -> Rows:
         ids = chosen(np.arange(n_rows), most_rows(F), seed)
         y = (read_numbers(y, n_rows) if target.task == REGRESSION else codes)[ids]
         values, discrete, names = _values(table.source, ids), table.discrete, table.names
-    names = list(names or numbered or Numbered(values.shape[1]))
+    names = list(names or numbered or DefaultNames(values.shape[1]))
     found = Rows(values, _present(y, target.task), discrete, names, target.task, n_rows)
     _check(found)
     return found

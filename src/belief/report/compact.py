@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from belief._utils.terminal import shown as harmless
+from belief._utils.text import escape_controls
 from belief.report.canvas import LINES
 from belief.report.content import columns_of, line_of, run_of
 from belief.report.page import fill
 from belief.report.portraits import shown
-from belief.result.explanation import Line
+from belief.result.explanation import FeatureExplanation
 from belief.result.result import Result
 
 ROWS = 20
@@ -32,7 +33,7 @@ def compact(result: Result) -> str | None:
     return _filled(lines[: min(ROWS, n)], about)
 
 
-def small_table(lines: Sequence[Line]) -> str | None:
+def small_table(lines: Sequence[FeatureExplanation]) -> str | None:
     """What is said of some features, with a bar for each; None without Jinja2."""
     known = [
         key for key in ("relevance", "q_value", "unique_share", "score") if any(line[key] is not None for line in lines)
@@ -40,8 +41,8 @@ def small_table(lines: Sequence[Line]) -> str | None:
     return _filled(lines, {"run": None, "n_taken": len(lines), "columns": known, "portraits": {}})
 
 
-def _filled(lines: Sequence[Line], about: dict[str, Any]) -> str | None:
+def _filled(lines: Sequence[FeatureExplanation], about: dict[str, Any]) -> str | None:
     if find_spec("jinja2") is None:
         return None
-    said = [{**line, "feature": harmless(line["feature"]), "reason": harmless(line["reason"])} for line in lines]
+    said = [replace(line, feature=escape_controls(line.feature), reason=escape_controls(line.reason)) for line in lines]
     return fill("compact.html", {**about, "taken": [line_of(line) for line in said], "LINES": LINES})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import belief
@@ -11,8 +12,7 @@ from belief.progress import LABELS
 from belief.report.groups import LEVEL, groups_of
 from belief.report.more import more_of, told_from
 from belief.report.words import clean
-from belief.result.explanation import LEVEL as NOISE
-from belief.result.explanation import Line, is_doubtful, is_worth_more
+from belief.result.explanation import SIGNIFICANCE_LEVEL, FeatureExplanation, is_worth_more
 from belief.result.result import Result
 
 ROWS = 1_000  # of a table; a page with more is no page
@@ -46,11 +46,11 @@ def content_of(result: Result, title: str | None = None) -> dict[str, Any]:
         "columns": columns_of(result, lines),
         "taken": taken[:ROWS],
         "n_taken": len(taken),
-        "n_doubtful": sum(map(is_doubtful, taken)),
+        "n_doubtful": sum(not line.is_significant for line in taken),
         "left": left[:ROWS],
         "n_left": len(left),
         "kept_out": [line for line in left if _kept_out(result, line)],
-        "noise_level": NOISE,
+        "noise_level": SIGNIFICANCE_LEVEL,
         "level": LEVEL,
         "groups": _groups(result),
         "settled": _settled(result),
@@ -60,7 +60,7 @@ def content_of(result: Result, title: str | None = None) -> dict[str, Any]:
     return {**said, "kept_for": _kept_for(said["kept_out"]), "pictures": _pictures(said), "sections": _sections(said)}
 
 
-def columns_of(result: Result, lines: list[Line]) -> list[str]:
+def columns_of(result: Result, lines: Sequence[FeatureExplanation]) -> list[str]:
     """The numbers of each feature that mean something in this result."""
     score = [] if result.settings["redundancy"] is None else ["score"]
     return [
@@ -70,9 +70,9 @@ def columns_of(result: Result, lines: list[Line]) -> list[str]:
     ]
 
 
-def _kept_out(result: Result, line: Line) -> bool:
+def _kept_out(result: Result, line: FeatureExplanation) -> bool:
     """Whether a feature was left only for what it repeats."""
-    return is_worth_more(result, line) and not is_doubtful(line) and line["score"] < line["relevance"]
+    return is_worth_more(result, line) and line.is_significant and line.score < line.relevance
 
 
 def _sections(said: dict[str, Any]) -> dict[str, str]:
@@ -82,11 +82,11 @@ def _sections(said: dict[str, Any]) -> dict[str, str]:
     return {name: title for name, title in titles.items() if name not in empty}
 
 
-def _kept_for(lines: list[Line]) -> list[tuple[str, list[str]]]:
+def _kept_for(lines: Sequence[FeatureExplanation]) -> list[tuple[str, list[str]]]:
     """The features left, by the selected feature they repeat most; the longest list first."""
     sakes: dict[str, list[str]] = {}
     for line in lines:
-        sakes.setdefault(line["redundant_with"], []).append(line["feature"])
+        sakes.setdefault(str(line.redundant_with), []).append(line.feature)
     return sorted(sakes.items(), key=lambda item: -len(item[1]))
 
 
@@ -103,9 +103,9 @@ def _pictures(said: dict[str, Any]) -> list[str]:
     return [name for name, yes in there.items() if yes]
 
 
-def line_of(line: Line) -> Line:
+def line_of(line: FeatureExplanation) -> FeatureExplanation:
     """A line of explain() with clean words."""
-    return {key: clean(value) if isinstance(value, str) else value for key, value in line.items()}
+    return replace(line, **{name: clean(value) for name, value in vars(line).items() if isinstance(value, str)})
 
 
 def run_of(result: Result) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def distribution(result: Result, feature: str | int, ax: Axes | None = None, *, 
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=4, random_state=0)
     >>> ax = belief.plot.distribution(result, "support_calls")
     """
-    line = result.explain(feature)[0]
-    portrait = portrait_of(result, line["index"])
+    line = result.explain(feature)
+    portrait = portrait_of(result, line.index)
     with drawing(ax, height(len(portrait.groups) if portrait else 2, 0.34)) as ax:
         if portrait is None:
             return say(ax, NO_PORTRAIT)
@@ -58,7 +58,7 @@ def distribution(result: Result, feature: str | int, ax: Axes | None = None, *, 
         ax.set_ylim(len(place) - 0.4, -0.6)
         missing = f", {percent_of(portrait.missing)} missing" if portrait.missing else ""
         says = direction(result, portrait)
-        ax.set_xlabel(f"{short(line['feature'], letters)}{missing}" + (f"\n{says}" if says else ""))
+        ax.set_xlabel(f"{short(line.feature, letters)}{missing}" + (f"\n{says}" if says else ""))
         quiet(ax, grid="x")
     return ax
 

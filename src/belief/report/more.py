@@ -8,7 +8,7 @@ import numpy as np
 
 from belief.report.portraits import WIDTH, shown
 from belief.report.words import clean, count, figure
-from belief.result.explanation import Line, is_doubtful
+from belief.result.explanation import FeatureExplanation
 from belief.result.result import Result
 
 ROWS = 1_000  # of the table of all features
@@ -16,7 +16,7 @@ QUANTILES = {0: "0 %", 1: "5 %", 5: "25 %", 10: "50 %", 15: "75 %", 19: "95 %", 
 BOX = (1, 5, 10, 15, 19)
 
 
-def more_of(result: Result, taken: list[Line]) -> dict[str, Any]:
+def more_of(result: Result, taken: list[FeatureExplanation]) -> dict[str, Any]:
     """All of it."""
     names = [str(name) for name in result.selected_names]
     return {
@@ -38,7 +38,7 @@ def told_from(result: Result) -> str:
     return f"{rows}, to predict a number from {ends[0]} to {ends[1]}"
 
 
-def everything(result: Result) -> list[Line]:
+def everything(result: Result) -> list[dict[str, Any]]:
     """A few numbers of every feature, also of those that were never watched; the most relevant first."""
     rank = {int(j): i for i, j in enumerate(result.selected, 1)}
     error = result.error_of_relevance
@@ -55,11 +55,11 @@ def everything(result: Result) -> list[Line]:
     ]
 
 
-def enough(result: Result, taken: list[Line]) -> str:
+def enough(result: Result, taken: list[FeatureExplanation]) -> str:
     """How many of the selected can be told from noise, in a sentence."""
-    if taken and taken[0]["q_value"] is None:
+    if taken and taken[0].q_value is None:
         return "An older version did not find out how sure each of them is."
-    told = sum(not is_doubtful(line) for line in taken)
+    told = sum(line.is_significant for line in taken)
     if told == len(taken):
         asked = result.settings["n_features_to_select"] != "auto" and told < len(result.weights)
         return f"All {told} can be told from noise{': more might be, if more were asked for' if asked else ''}."

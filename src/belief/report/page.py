@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from belief._utils.optional import import_optional
 from belief.report import words
-from belief.result.explanation import p_text, percent
+from belief._utils.text import format_percent, format_probability
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,5 +37,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"words": words, "p_text": p_text, "percent": percent}
+    environment.globals |= {"words": words, "format_probability": format_probability, "format_percent": format_percent}
     return environment

@@ -1,3 +1,3 @@
-"""What a run returns: the result, its explanation, and reading and writing both."""
+"""The result of a run, its explanation in words, and conversion to and from JSON. Imports `method` and `_utils`."""
 
 from belief.result.result import Result as Result

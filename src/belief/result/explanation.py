@@ -1,128 +1,159 @@
-"""Why each feature was taken or left, in words."""
+"""Explain in words why each feature was selected or not."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belief._utils.terminal import shown
+from belief._utils.text import escape_controls, format_html_table, format_percent, format_probability, format_table
 from belief.method.arrays import Array
-from belief.method.confidence import LEVEL as FOUND
+from belief.method.confidence import LEVEL as FDR_LEVEL
 
 if TYPE_CHECKING:
     from belief.result.result import Result
 
-LEVEL = 0.05  # a feature with a larger q-value may be noise, as far as the sample tells
-MUCH = 0.05  # of its relevance a feature must lose before it is said that it repeats another
-SMALLEST = 1e-16  # a smaller probability is a figure of speech
-Line = dict[str, Any]  # what is said of one feature
-COLUMNS = ("rank", "feature", "relevance", "q_value", "unique_share", "score", "reason")
+SIGNIFICANCE_LEVEL = 0.05  # features with a larger q-value are called not significant
+REDUNDANT_SHARE = 0.05  # features that lose less of their relevance are not called redundant
+LARGELY_REDUNDANT = 0.5  # features with a smaller agreement are called partly redundant
+TABLE_COLUMNS = ("rank", "feature", "relevance", "q_value", "unique_share", "score", "reason")
 
 
-class Explanation(list[Line]):
-    """A table of a few lines, as a list of dictionaries that prints well."""
+@dataclass(frozen=True)
+class FeatureExplanation:
+    """Why one feature was selected or not; fields that were not measured are None.
 
-    def __str__(self) -> str:
-        return aligned(self._table())
+    Attributes
+    ----------
+    feature, index
+        The name of the feature, and its position among the columns.
+    rank
+        The order of selection from 1; None if the feature was not selected.
+    relevance, error
+        The relevance as a share of the largest, and its standard error.
+    p_value, q_value
+        The p-value of the relevance, and the same after correction for multiple testing.
+    unique_share
+        The share of the relevance that is not redundant with features selected before.
+    score
+        The score at selection; for other features, the score they would have next.
+    redundant_with, agreement
+        The selected feature with which this one is most redundant, and their agreement.
+    p_univariate
+        The p-value of the feature alone: an F test, or a χ² test for discrete features.
+    partner
+        The selected feature that this one interacts with.
+    reason
+        The explanation in words.
+    """
+
+    feature: str
+    index: int
+    rank: int | None
+    relevance: float
+    error: float | None
+    p_value: float | None
+    q_value: float | None
+    unique_share: float | None
+    score: float | None
+    redundant_with: str | None
+    agreement: float | None
+    p_univariate: float | None
+    partner: str | None
+    reason: str = ""
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the q-value is at most 0.05, or unknown."""
+        return self.q_value is None or self.q_value <= SIGNIFICANCE_LEVEL
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all fields as a dictionary."""
+        return asdict(self)
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def __repr__(self) -> str:
+        return format_table([[f.name, escape_controls(self._format(f.name))] for f in fields(self)])
 
     def _repr_html_(self) -> str:
-        """For notebooks: with bars where Jinja2 is installed."""
+        return Explanation([self])._repr_html_()
+
+    def _format(self, name: str) -> str:
+        value = getattr(self, name)
+        if value is None:
+            return "-"
+        if name == "relevance" and self.error is not None:
+            return f"{value:.3f} ± {self.error:.3f}"
+        if name in ("p_value", "q_value", "p_univariate"):
+            return format_probability(value)
+        if name == "unique_share":
+            return format_percent(value)
+        return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+class Explanation(list[FeatureExplanation]):
+    """The explanations of several features, displayed as a table.
+
+    Pass it to `pandas.DataFrame` or `polars.DataFrame` for a data frame with all columns.
+    """
+
+    def __repr__(self) -> str:
+        return format_table(self._table())
+
+    def _repr_html_(self) -> str:
         from belief.report.compact import small_table
 
-        return small_table(self) or html_table(self._table())
+        return small_table(self) or format_html_table(self._table())
 
     def _table(self) -> list[list[str]]:
-        """The headings, and the cells of each line."""
-        known = [name for name in COLUMNS if any(line[name] is not None for line in self)]
-        return [known] + [[shown(_cell(line, name)) for name in known] for line in self]
+        known = [name for name in TABLE_COLUMNS if any(row[name] is not None for row in self)]
+        return [known] + [[escape_controls(row._format(name)) for name in known] for row in self]
 
 
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Cells in columns, for a terminal."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines)
-
-
-def html_table(lines: Sequence[Sequence[str]]) -> str:
-    """The same for a notebook; the first line holds the headings."""
-    head, *rest = [_html("th" if i == 0 else "td", line) for i, line in enumerate(lines)]
-    return f"<table><thead>{head}</thead><tbody>{''.join(rest)}</tbody></table>"
-
-
-def _html(tag: str, cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag} style='text-align: left'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
-def _cell(line: Line, name: str) -> str:
-    value = line[name]
-    if value is None:
-        return "-"
-    if name == "relevance" and line["error"] is not None:
-        return f"{value:.3f} ± {line['error']:.3f}"
-    if name == "q_value":
-        return p_text(value)
-    return percent(value) if name == "unique_share" else f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def p_text(p: float) -> str:
-    """A probability, to as many digits as matter."""
-    if p < SMALLEST:
-        return f"< {SMALLEST:.0e}"
-    return f"{p:.1e}" if p < 0.001 else f"{p:.2g}"
-
-
-def percent(share: float) -> str:
-    """A share, to as many digits as matter."""
-    return f"{100 * share:.0f} %" if share >= 0.01 or share == 0 else "under 1 %"
-
-
-def explained(result: Result, features: Array | None = None) -> Explanation:
-    """Say of features why they were taken or left: of all selected and watched ones, or of those named."""
+def explain_features(result: Result, features: Sequence[int] | None = None) -> Explanation:
+    """Explain the given features; by default all selected and watched ones."""
     if features is None:
-        features = np.concatenate([result.selected, result.watched[~np.isin(result.watched, result.selected)]])
-    return Explanation([_line(result, int(j)) for j in features])
+        features = [*result.selected, *result.watched[~np.isin(result.watched, result.selected)]]
+    return Explanation([explain_feature(result, int(j)) for j in features])
 
 
-def _line(result: Result, j: int) -> Line:
+def explain_feature(result: Result, j: int) -> FeatureExplanation:
+    """Explain one feature, by its index."""
     place = np.flatnonzero(result.selected == j)
     rank = int(place[0]) + 1 if len(place) else None
-    repeated = _repeated(result, j, rank)
-    score = float(result.scores[rank - 1]) if rank else _score_left(result, j, repeated)
-    most = int(np.argmax(repeated)) if repeated is not None and repeated.max(initial=0.0) > 0 else None
+    redundancy = _redundancy_with_selected(result, j, rank)
+    score = float(result.scores[rank - 1]) if rank else _next_score(result, j, redundancy)
+    most = int(np.argmax(redundancy)) if redundancy is not None and redundancy.max(initial=0.0) > 0 else None
     relevance = float(result.relevance[j])
-    line = {
+    partner = int(result.partner[rank - 1]) if rank else -1
+    values: dict[str, Any] = {
         "feature": result.feature_names[j],
         "index": j,
         "rank": rank,
         "relevance": relevance,
-        "error": _finite(result.error_of_relevance[j]),
-        "p_value": _finite(result.p_value[j]),
-        "q_value": _finite(result.q_value[j]),
-        "unique_share": _keeps(result, relevance, score),
+        "error": _none_if_nan(result.error_of_relevance[j]),
+        "p_value": _none_if_nan(result.p_value[j]),
+        "q_value": _none_if_nan(result.q_value[j]),
+        "unique_share": _unique_share(result, relevance, score),
         "score": score,
         "redundant_with": None if most is None else result.feature_names[result.selected[most]],
-        "agreement": None if repeated is None else float(repeated[most]) if most is not None else 0.0,
-        "p_univariate": _finite(result.p_univariate[j]),
-        "partner": _partner(result, rank),
+        "agreement": None if redundancy is None else float(redundancy[most]) if most is not None else 0.0,
+        "p_univariate": _none_if_nan(result.p_univariate[j]),
+        "partner": result.feature_names[partner] if partner >= 0 else None,
     }
-    return {**line, "reason": _why(result, j, line)}
+    return FeatureExplanation(**values, reason=_reason(result, FeatureExplanation(**values)))
 
 
-def _partner(result: Result, rank: int | None) -> str | None:
-    """The selected feature it matters with."""
-    partner = int(result.partner[rank - 1]) if rank else -1
-    return result.feature_names[partner] if partner >= 0 else None
-
-
-def _finite(x: float) -> float | None:
+def _none_if_nan(x: float) -> float | None:
     return float(x) if np.isfinite(x) else None
 
 
-def _repeated(result: Result, j: int, rank: int | None) -> Array | None:
-    """What the feature repeats of each of the selected ones before it; None where that was not measured."""
+def _redundancy_with_selected(result: Result, j: int, rank: int | None) -> Array | None:
+    """Return the redundancy with each feature selected before; None if it was not measured."""
     if result.settings["redundancy"] is None:
         return np.zeros(0)
     if rank is not None:
@@ -131,95 +162,83 @@ def _repeated(result: Result, j: int, rank: int | None) -> Array | None:
     return result.watched_redundancy[:, int(column[0])] if len(column) else None
 
 
-def _score_left(result: Result, j: int, repeated: Array | None) -> float | None:
-    """J as it would be next."""
-    if repeated is None:
+def _next_score(result: Result, j: int, redundancy: Array | None) -> float | None:
+    """Return the score that a feature would have if one more were selected."""
+    if redundancy is None:
         return None
     if result.settings["redundancy"] is None:
         return float(result.relevance[j])
-    return float(result.rule.score_next(result.relevance[j], repeated))
+    return float(result.rule.score_next(result.relevance[j], redundancy))
 
 
-def _keeps(result: Result, relevance: float, score: float | None) -> float | None:
-    """The share of its relevance that nothing selected before repeats."""
+def _unique_share(result: Result, relevance: float, score: float | None) -> float | None:
     if result.settings["redundancy"] != "agreement" or score is None or relevance <= 0:
         return None
     return score / relevance
 
 
-def _why(result: Result, j: int, line: Line) -> str:
-    if j in result.constant:
-        return "taken: constant, and nothing else was left" if line["rank"] else "left: constant"
-    doubt = _doubt(line)
-    if line["rank"]:
-        return _why_taken(line, doubt) + ("" if doubt else _together(line))
-    return _why_left(result, line, doubt)
+def is_worth_more(result: Result, row: FeatureExplanation) -> bool:
+    """Whether a feature is more relevant than the score of the last selected one."""
+    return bool(row.relevance > result.scores.min(initial=np.inf))
 
 
-def _together(line: Line) -> str:
-    """That a feature matters with another, or says nothing alone, where it does."""
-    silent = line["p_univariate"] is not None and line["p_univariate"] > LEVEL
-    if line["partner"]:
-        says = f"says nothing alone (p = {line['p_univariate']:.2g}) but " if silent else ""
-        return f"; {says}matters with {line['partner']!r}"
-    return f"; says nothing alone (p = {line['p_univariate']:.2g}) but matters with others" if silent else ""
+def _reason(result: Result, row: FeatureExplanation) -> str:
+    if row.index in result.constant:
+        return "selected only to reach the requested number; constant" if row.rank else "not selected: constant"
+    return _why_selected(row) if row.rank else f"not selected: {_why_not_selected(result, row)}"
 
 
-def is_doubtful(line: Line) -> bool:
-    """Whether noise is likely to do as well, as far as the sample tells."""
-    return line["q_value"] is not None and line["q_value"] > LEVEL
+def _why_selected(row: FeatureExplanation) -> str:
+    if not row.is_significant:
+        return f"selected only to reach the requested number; {_not_significant(row)}"
+    if row.rank == 1 and row.relevance <= 0:
+        return "selected only to reach the requested number; no feature is relevant" + _interaction(row)
+    reason = "selected: the most relevant feature" if row.rank == 1 else "selected: highest remaining relevance"
+    redundant = _redundant(row) if row.rank != 1 else None
+    return reason + (f", although {redundant}" if redundant else "") + _interaction(row)
 
 
-def is_worth_more(result: Result, line: Line) -> bool:
-    """Whether a feature is worth more than the last one taken, but for what it repeats."""
-    return bool(line["relevance"] > result.scores.min(initial=np.inf))
-
-
-def _doubt(line: Line) -> str | None:
-    """That a feature may be noise, where it may."""
-    if not is_doubtful(line) or line["p_value"] is None:
-        return None
-    p, q = line["p_value"], line["q_value"]
-    told = f"p = {p:.2g}" if p > LEVEL else f"p = {p:.2g}, but of so many features q = {q:.2g}"
-    return f"not distinguishable from noise ({told})"
-
-
-def _repeats(line: Line) -> str | None:
-    """That a feature repeats one selected before, where it loses by it."""
-    if line["redundant_with"] is None:
-        return None
-    if line["unique_share"] is None:  # mCR: its numbers are relative, and only what it subtracts can be compared
-        lost = line["relevance"] - line["score"]
-        return f"loses {lost:.2f} by mCR, most of all to {line['redundant_with']!r}" if lost > 0 else None
-    told = f"repeats {line['redundant_with']!r} at {line['agreement']:.2f}"
-    return (
-        f"{told}: keeps {percent(line['unique_share'])} of its relevance" if line["unique_share"] < 1 - MUCH else None
-    )
-
-
-def _why_taken(line: Line, doubt: str | None) -> str:
-    if doubt is not None:
-        return f"taken for want of better, but {doubt}"
-    if line["rank"] == 1:
-        alike = line["relevance"] <= 0
-        return "taken for want of better: no feature is more relevant" if alike else "taken: the most relevant"
-    repeats = _repeats(line)
-    return f"taken: the best left, though it {repeats}" if repeats else "taken: the best left"
-
-
-def _why_left(result: Result, line: Line, doubt: str | None) -> str:
-    if doubt is not None:
-        return f"left: {doubt}"
-    repeats = _repeats(line)
+def _why_not_selected(result: Result, row: FeatureExplanation) -> str:
+    if not row.is_significant:
+        return _not_significant(row)
+    redundant = _redundant(row)
     if result.settings["n_features_to_select"] == "auto":
-        return _why_not_found(line, repeats)
-    if is_worth_more(result, line):
-        return f"left: {repeats or 'repeats those taken (how much was not kept)'}"
-    return f"left: less relevant than those taken, and {repeats}" if repeats else "left: less relevant than those taken"
+        if row.q_value is not None and row.q_value > FDR_LEVEL:
+            return f"not significant at a false discovery rate of {FDR_LEVEL:.0%} (q = {format_probability(row.q_value)})"
+        return redundant or "not significant beyond the selected features"
+    if is_worth_more(result, row):
+        return redundant or "redundant with the selected features (agreement not stored)"
+    return "less relevant than the selected features" + (f", and {redundant}" if redundant else "")
 
 
-def _why_not_found(line: Line, repeats: str | None) -> str:
-    """Why a feature is none of those that stand, where their number was to be found."""
-    if line["q_value"] is not None and line["q_value"] > FOUND:
-        return f"left: too likely to be noise (q = {p_text(line['q_value'])})"
-    return f"left: {repeats or 'what others leave of it cannot be told from noise'}"
+def _not_significant(row: FeatureExplanation) -> str:
+    if row.p_value is None or row.q_value is None:
+        return "not significant"
+    p = f"p = {format_probability(row.p_value)}"
+    if row.p_value <= SIGNIFICANCE_LEVEL:
+        p += f", q = {format_probability(row.q_value)} after correction for multiple testing"
+    return f"not significant ({p})"
+
+
+
+def _redundant(row: FeatureExplanation) -> str | None:
+    """Name the feature that this one is redundant with, if that lowers its score noticeably."""
+    if row.redundant_with is None or row.score is None or row.agreement is None:
+        return None
+    if row.unique_share is None:  # mCR is relative, so only the amount that it subtracts is meaningful
+        lost = row.relevance - row.score
+        return f"redundant with {row.redundant_with!r} (mCR subtracts {lost:.2f} in all)" if lost > 0 else None
+    if row.unique_share >= 1 - REDUNDANT_SHARE:
+        return None
+    partly = "" if row.agreement >= LARGELY_REDUNDANT else "partly "
+    return f"{partly}redundant with {row.redundant_with!r} ({row.agreement:.2f})"
+
+
+def _interaction(row: FeatureExplanation) -> str:
+    """Name the interaction partner, and the univariate p-value of features that are not significant alone."""
+    weak = row.p_univariate is not None and row.p_univariate > SIGNIFICANCE_LEVEL
+    if row.partner is None and not weak:
+        return ""
+    partner = "other features" if row.partner is None else repr(row.partner)
+    alone = f" (univariate p = {format_probability(row.p_univariate)})" if weak and row.p_univariate is not None else ""
+    return f"; interacts with {partner}{alone}"

@@ -1,97 +1,149 @@
-"""What a run found, as plain arrays and numbers, and in words."""
+"""The result of a run: arrays, numbers and explanations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import zip_longest
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 
-from belief._utils.terminal import shown
+from belief._utils.names import DefaultNames
+from belief._utils.text import escape_controls
 from belief._utils.validation import did_you_mean, is_integer
 from belief.method.arrays import Array
 from belief.method.confidence import Null, luck
-from belief.method.distributions import FeatureDistribution
 from belief.method.outcome import Outcome
+from belief.method.distributions import PARTS, FeatureDistribution
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
-from belief.method.targets import CLASSIFICATION
-from belief.result import fields as saved
-from belief.result.explanation import Explanation, explained
-from belief.result.serialization import array, from_plain, kept, seconds, to_plain, whole, word
+from belief.method.settings import Settings
+from belief.method.targets import CLASSIFICATION, REGRESSION
+from belief.result.explanation import Explanation, FeatureExplanation, explain_feature, explain_features
+from belief.result.serialization import (
+    PlainValues,
+    array_field,
+    choice_field,
+    from_plain,
+    integer_field,
+    plain_field,
+    read_seconds,
+    to_plain,
+)
 
-STOPPED = ("converged", "equivalent", "limit", "all rows", "fixed")  # why a sample grew no more
-EACH, TAKEN = ("weights",), ("selected",)  # as long as these
+STOP_REASONS = ("converged", "equivalent", "limit", "all rows", "fixed")
+PER_FEATURE, PER_SELECTED = ("weights",), ("selected",)  # fields of these lengths
+
+
+def _read_task(task: Any, values: PlainValues) -> str:
+    known = {CLASSIFICATION: values["classes"], REGRESSION: values["quantiles"]}
+    if not known[task]:
+        raise ValueError(task)
+    return str(task)
+
+
+def _write_classes(classes: Array) -> list[Any]:
+    return [c if isinstance(c, str | int | float) else str(c) for c in classes.tolist()]
+
+
+def _read_distributions(value: list[dict[str, Any]], values: PlainValues) -> list[FeatureDistribution]:
+    n_groups = len(values["classes"]) if values["task"] != REGRESSION else PARTS
+    return [FeatureDistribution.read(each, len(values["weights"]), n_groups) for each in value]
+
+
+def _write_distributions(distributions: list[FeatureDistribution]) -> list[dict[str, Any]]:
+    return [dict(vars(each)) for each in distributions]
+
+
+def _read_settings(value: dict[str, Any], values: PlainValues) -> dict[str, Any]:
+    if set(value) != set(Settings().as_dict()):
+        raise ValueError("unknown or missing settings")
+    Settings(**value)
+    return dict(value)
+
+
+def _read_names(names: Any, values: PlainValues) -> Sequence[str]:
+    n_features = len(values["weights"])
+    if names is None:
+        return DefaultNames(n_features)
+    if not isinstance(names, list | tuple) or len(names) != n_features or not all(isinstance(n, str) for n in names):
+        raise ValueError(f"expected {n_features} names")
+    return names
+
+
+def _write_names(names: Sequence[str]) -> Sequence[str] | None:
+    return None if isinstance(names, DefaultNames) else names
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
-    """The outcome of one run of BELIEF.
+    """The result of a feature selection with BELIEF.
 
     Attributes
     ----------
     weights : ndarray of shape (n_features,)
-        w, the relevance of each feature as the method sums it.
+        The relevance weight w of each feature.
     se : ndarray of shape (n_features,)
         The standard error of each weight.
     noise, noise_spread : ndarray of shape (n_features,)
-        The weight that noise would have in each feature's place, in the mean, and its standard deviation.
+        The mean and the standard deviation of each weight under the null.
     p_value, q_value : ndarray of shape (n_features,)
-        The chance that noise has such a weight; and, of the features with no larger p-value, the share that is noise
-        (Benjamini and Hochberg).
+        The p-value of each weight, and the false discovery rate at which it is significant (Benjamini-Hochberg).
     p_univariate : ndarray of shape (n_features,)
-        The p-value of each feature by itself: of a one-way F test, or a χ² test of levels by classes where it is
-        discrete. NaN for constant features, and where there are too many classes.
+        The p-value of each feature alone: a one-way F test, or a χ² test for discrete features. NaN for constant
+        features, and if there are too many classes.
     selected : ndarray of int
-        The selected features, in order of selection.
-    scores : ndarray
-        J of each of them when it was selected: what redundancy leaves of its relevance.
+        The indices of the selected features, in order of selection.
+    scores : ndarray of shape (n_selected,)
+        The score J of each selected feature: its relevance after the redundancy penalty.
     relevance : ndarray of shape (n_features,)
-        w, above what noise may well have, as a share of the largest, 0 below; without agreement, from 0 for the least
-        relevant feature to 1 for the most.
+        The weight in excess of the null as a share of the largest, and 0 below. Without agreement, weights are scaled
+        from 0 for the least relevant feature to 1 for the most relevant one.
     marginal : ndarray of shape (n_features,) or (0,)
-        Σ cr: how much the feature collides over all pairs of neighbours, where mCR asked for it.
+        Σ cr, the sum of collision rates of each feature over all pairs of neighbours; empty except for mCR.
     n_pairs : int
-        The pairs of neighbours looked at.
+        The number of pairs of neighbours.
     redundancy : ndarray of shape (n_selected, n_selected)
-        [a, b] is what the b-th selected feature repeats of the a-th: their agreement, or I_α normalised; zeros where
-        nothing was measured.
+        The redundancy of the b-th selected feature with the a-th, at [a, b]: agreement or normalised I_α; 0 if it was
+        not measured.
     watched : ndarray of int
         The features with the largest weights, η times as many as were selected.
     watched_redundancy : ndarray of shape (n_selected, n_watched)
-        The same between the selected and the watched features.
+        The redundancy of the watched features with the selected ones.
     history : ndarray of int of shape (n_batches, n_watched)
-        The features of the largest weights after each batch, best first: how the ranking settled. -1: no more.
+        The features with the largest weights after each batch, best first, padded with -1.
     constant : ndarray of int
-        The constant features, which come last.
+        The constant features.
     task : str
-        "classification" or "regression": what the target was taken for.
+        "classification" or "regression".
     classes, priors : ndarray
-        The classes in order, and their shares of the rows; empty where the target is a number.
+        The sorted classes and their shares of the rows; empty for regression.
     quantiles : ndarray
-        Of a numeric target, the values that 0, 5, 10, ..., 100 % of the rows do not exceed; else empty.
-    n_rows, sample_size, n_neighbors, seed : int
-        The rows of the data, how many of them were sampled, the neighbours looked for of each class (or in all), and
-        the seed: the same seed gives the same result.
+        The 0, 5, 10, ..., 100 % quantiles of a numeric target; empty for classification.
+    n_rows, sample_size : int
+        The number of rows in the data and in the sample.
+    n_neighbors : int
+        The number of neighbours per class, or in all for `neighborhood="pooled"` and regression.
     partner, partner_share : ndarray of shape (n_selected,)
-        The selected feature without which (and without what repeats it) each selected one would lose at least half of
-        its weight, -1 for none; and the share it would lose.
+        The interaction partner of each selected feature, -1 for none: the selected feature without which it would lose
+        at least half of its weight; and the share it would lose.
     stop_reason : str
         Why the sample stopped growing: "converged", a larger sample would select the same features; "equivalent", it
         would find features of about the same value; "limit", it would take too long; "all rows", every row is in the
         sample; "fixed", `sample_size` was given.
+    seed : int
+        The seed of the run; the same seed gives the same result.
     distributions : list
-        How the selected features, the first 100 of them, are distributed in the sampled rows of each class, or of each
-        fifth of a numeric target: for `belief.plot.distribution` and the report. Empty in results of older versions.
+        The distributions of the first 100 selected features within each class, or each fifth of a numeric target, in
+        the sampled rows. `belief.plot.distribution` and the report draw them.
     settings : dict
         The settings of the run.
     feature_names : sequence of str
-        x0, x1, ... where the table had none.
+        The feature names; x0, x1, ... if the data had none.
     timings : dict
-        Seconds by phase.
+        The seconds spent in each phase.
 
     Examples
     --------
@@ -100,48 +152,44 @@ class Result:
     >>> result = belief.select(table, label="left", n_features_to_select=4, random_state=0)
     >>> result
     <belief.Result: 4 of 12 features selected: support_calls, contract, monthly_fee, tenure_days>
-    >>> print(result.explain("tenure_months")[0]["reason"])
-    left: repeats 'tenure_days' at 0.98: keeps 2 % of its relevance
+    >>> result.explain("tenure_months").reason
+    "not selected: redundant with 'tenure_days' (0.98)"
     >>> belief.Result.from_dict(result.to_dict()).selected_names == result.selected_names
     True
     """
 
-    weights: Array = array(float)
-    se: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
-    noise: Array = array(float, EACH, since=2, older=lambda values: np.zeros(len(values["weights"])))
-    noise_spread: Array = array(float, EACH, since=2, older=lambda values: np.zeros(len(values["weights"])))
-    p_value: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
-    q_value: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
-    p_univariate: Array = array(float, EACH, gaps=True, since=2, older=saved.unknown)
-    selected: Array = array(np.int64, of="weights")
-    scores: Array = array(float, TAKEN)
-    relevance: Array = array(float, EACH)
-    marginal: Array = array(float, EACH, optional=True)
-    n_pairs: int = whole(0)
-    redundancy: Array = array(float, ("selected", "selected"))
-    watched: Array = array(np.int64, of="weights")
-    watched_redundancy: Array = array(float, ("selected", "watched"))
-    history: Array = array(np.int64, (None, None), of="weights", least=-1)
-    constant: Array = array(np.int64, of="weights")
-    task: str = kept(read=saved.task_in, since=2, older=lambda values: CLASSIFICATION)
-    classes: Array = array(write=saved.plain_classes)
-    priors: Array = array(float, ("classes",))
-    quantiles: Array = array(float, since=2, older=lambda values: np.zeros(0))
-    n_rows: int = whole(1)
-    sample_size: int = whole(1)
-    n_neighbors: int = whole(0, since=2, older=saved.neighbours)
-    partner: Array = array(
-        np.int64, TAKEN, of="weights", least=-1, since=2, older=lambda values: np.full(len(values["selected"]), -1)
-    )
-    partner_share: Array = array(float, TAKEN, since=2, older=lambda values: np.zeros(len(values["selected"])))
-    stop_reason: str = word(STOPPED, since=2, older=saved.stopped)
-    seed: int = whole()
-    distributions: list[FeatureDistribution] = kept(
-        read=saved.portraits_in, write=saved.plain_portraits, since=2, older=lambda values: []
-    )
-    settings: dict[str, Any] = kept(read=saved.settings_in)
-    feature_names: Sequence[str] = kept(read=saved.names_in, write=saved.plain_names)
-    timings: dict[str, float] = kept(read=seconds, default_factory=dict)
+    weights: Array = array_field(float)
+    se: Array = array_field(float, PER_FEATURE, allow_nan=True)
+    noise: Array = array_field(float, PER_FEATURE)
+    noise_spread: Array = array_field(float, PER_FEATURE)
+    p_value: Array = array_field(float, PER_FEATURE, allow_nan=True)
+    q_value: Array = array_field(float, PER_FEATURE, allow_nan=True)
+    p_univariate: Array = array_field(float, PER_FEATURE, allow_nan=True)
+    selected: Array = array_field(np.int64, index_into="weights")
+    scores: Array = array_field(float, PER_SELECTED)
+    relevance: Array = array_field(float, PER_FEATURE)
+    marginal: Array = array_field(float, PER_FEATURE, allow_empty=True)
+    n_pairs: int = integer_field(0)
+    redundancy: Array = array_field(float, ("selected", "selected"))
+    watched: Array = array_field(np.int64, index_into="weights")
+    watched_redundancy: Array = array_field(float, ("selected", "watched"))
+    history: Array = array_field(np.int64, (None, None), index_into="weights", minimum=-1)
+    constant: Array = array_field(np.int64, index_into="weights")
+    task: str = plain_field(read=_read_task)
+    classes: Array = array_field(write=_write_classes)
+    priors: Array = array_field(float, ("classes",))
+    quantiles: Array = array_field(float)
+    n_rows: int = integer_field(1)
+    sample_size: int = integer_field(1)
+    n_neighbors: int = integer_field(0)
+    partner: Array = array_field(np.int64, PER_SELECTED, index_into="weights", minimum=-1)
+    partner_share: Array = array_field(float, PER_SELECTED)
+    stop_reason: str = choice_field(STOP_REASONS)
+    seed: int = integer_field()
+    distributions: list[FeatureDistribution] = plain_field(read=_read_distributions, write=_write_distributions)
+    settings: dict[str, Any] = plain_field(read=_read_settings)
+    feature_names: Sequence[str] = plain_field(read=_read_names, write=_write_names)
+    timings: dict[str, float] = plain_field(read=read_seconds, default_factory=dict)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -156,44 +204,45 @@ class Result:
 
     @property
     def ranking(self) -> Array:
-        """The rank of every feature from 1: the selected in their order, then the others by falling weight."""
+        """The rank of every feature from 1: selected features in order of selection, then the others by weight."""
         rest = np.setdiff1d(np.arange(len(self.weights)), self.selected)
         rest = rest[np.lexsort((rest, -self.weights[rest], np.isin(rest, self.constant)))]
         rank = np.empty(len(self.weights), np.int64)
         rank[np.concatenate([self.selected, rest])] = np.arange(1, len(rank) + 1)
         return rank
 
-    def explain(self, feature: str | int | None = None) -> Explanation:
-        """Say why features were taken or left.
+    @overload
+    def explain(self, feature: None = None) -> Explanation: ...
+    @overload
+    def explain(self, feature: str | int) -> FeatureExplanation: ...
+    def explain(self, feature: str | int | None = None) -> Explanation | FeatureExplanation:
+        """Explain why features were selected or not.
 
         Parameters
         ----------
         feature : str or int, default=None
-            The name or the index of one feature; None: all that were selected, and those that came near.
+            The name or the index of one feature; None explains the selected features and the runners-up.
 
         Returns
         -------
-        Explanation
-            A list of dictionaries, one a feature, that prints as a table. `feature`, `index`, `rank` (None: left);
-            `relevance` and its standard `error`; `p_value` and `q_value`, how likely noise is to do as well; `keeps`,
-            the share of its relevance that nothing selected before repeats; `score`, what it was selected by, or would
-            be next; `repeats`, the selected feature it repeats most, and their `agreement`; `p_univariate`, its p-value
-            by itself; `partner`, the selected feature without which it would lose most of its weight; and `why`. What
-            was not measured is None. Give it to pandas.DataFrame or polars.DataFrame for one of those.
+        Explanation or FeatureExplanation
+            For one feature, an object with the attributes `feature`, `index`, `rank`, `relevance`, `error`, `p_value`,
+            `q_value`, `unique_share`, `score`, `redundant_with`, `agreement`, `p_univariate`, `partner` and `reason`.
+            Otherwise a list of those that is displayed as a table; pass it to `pandas.DataFrame` or
+            `polars.DataFrame` for a data frame.
         """
-        return explained(self, None if feature is None else np.array([self._index(feature)]))
+        return explain_features(self) if feature is None else explain_feature(self, self._find_index(feature))
 
-    def _index(self, feature: str | int) -> int:
-        """Where a feature is, by its name or its index."""
+    def _find_index(self, feature: str | int) -> int:
         n = len(self.weights)
         if isinstance(feature, str):
             if feature not in self.feature_names:
                 raise ValueError(f"There is no feature {feature!r}{did_you_mean(feature, list(self.feature_names))}.")
             return list(self.feature_names).index(feature)
         if not is_integer(feature):
-            raise ValueError(f"feature must be the name or the index of one feature; got {feature!r:.60}.")
+            raise ValueError(f"feature must be the name or the index of a feature; got {feature!r:.60}.")
         if not -n <= feature < n:
-            raise ValueError(f"There is no feature {feature}: there are {n}, from 0 on.")
+            raise ValueError(f"There is no feature {feature}: the data has {n} features, numbered from 0.")
         return int(feature) % n
 
     @property
@@ -203,19 +252,18 @@ class Result:
 
     @property
     def _null(self) -> Null:
-        """The weights of noise."""
         return Null(self.noise, self.noise_spread, luck(self.p_univariate))
 
     @property
     def unit_of_relevance(self) -> float:
-        """What a relevance of 1 is in weights; 0 where no feature is relevant."""
+        """The weight that corresponds to a relevance of 1; 0 if no feature is relevant."""
         live = np.setdiff1d(np.arange(len(self.weights)), self.constant)
         if self.settings["redundancy"] == "agreement":
             return float(self._null.left_of(self.weights)[live].max(initial=0.0))
         return float(np.ptp(self.weights[live])) if len(live) else 0.0
 
     def relevance_of(self, weights: Array) -> Array:
-        """The relevance that other weights in the features' places would have; NaN where no feature is relevant."""
+        """Convert weights, one per feature, to relevance; NaN if no feature is relevant."""
         unit = self.unit_of_relevance or np.nan
         if self.settings["redundancy"] == "agreement":
             return np.asarray(self._null.left_of(weights) / unit)
@@ -229,25 +277,24 @@ class Result:
 
     @property
     def rule(self) -> Rule:
-        """What redundancy leaves of a score."""
+        """The rule that lowers the score of redundant features."""
         return MEASURES[self.settings["redundancy"]].rule(self.settings["theta"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain JSON values."""
+        """Convert the result to plain JSON values."""
         return to_plain(self)
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Make a result of what `to_dict` gave, here or in an older version.
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Create a result from the output of `to_dict`.
 
-        What an older version did not know is filled in, and its settings get the names they have now. What cannot be
-        read, a result of a newer version for one, raises a ValueError.
+        Raises a ValueError if the values were changed, or have the format of another version.
         """
-        return from_plain(cls, given)
+        return from_plain(cls, plain)
 
     def __repr__(self) -> str:
-        first = ", ".join(map(shown, self.selected_names[:5])) + (", ..." if len(self.selected) > 5 else "")
-        return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {first}>"
+        names = ", ".join(map(escape_controls, self.selected_names[:5])) + (", ..." if len(self.selected) > 5 else "")
+        return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {names}>"
 
     def _repr_html_(self) -> str | None:
         from belief.report.compact import compact
@@ -255,8 +302,8 @@ class Result:
         return compact(self)
 
 
-def result_of(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) -> Result:
-    """Turn what the method found into a Result."""
+def build_result(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) -> Result:
+    """Convert the outcome of the method to a Result."""
     selected, watched = outcome.selection.selected, outcome.watched
     partner, share = np.full(len(selected), -1), np.zeros(len(selected))
     at = np.searchsorted(selected, outcome.partners.features, sorter=np.argsort(selected))

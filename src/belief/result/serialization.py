@@ -1,8 +1,6 @@
-"""Dataclasses that are written as plain JSON values, and read again by later versions.
+"""Write a dataclass as plain JSON values, and read and validate it again.
 
-All that is to be known of a field stands where the field is declared: how it is written and read, what it must look
-like, the format it came with, and what stands for it in results that are older. The number of the format is that of the
-newest field. From format 2 on a checksum is written too: a record that was changed by hand is not believed.
+Each field declares how it is written, read and validated. A checksum detects changes made by hand.
 """
 
 from __future__ import annotations
@@ -17,215 +15,184 @@ from typing import Any, TypeVar
 import numpy as np
 
 T = TypeVar("T")
-Values = Mapping[str, Any]
-SEALED_SINCE = 2  # the first format with a checksum
-ODD = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
+PlainValues = Mapping[str, Any]
+FORMAT = 1
+INVALID = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
 
 
-def kept(
+def plain_field(
     *,
-    read: Callable[[Any, Values], Any] = lambda value, values: value,
+    read: Callable[[Any, PlainValues], Any] = lambda value, values: value,
     write: Callable[[Any], Any] = lambda value: value,
-    since: int = 1,
-    older: Callable[[Values], Any] | None = None,
     **options: Any,
 ) -> Any:
-    """Declare a field of a record.
+    """Declare a field that is stored as a plain JSON value.
 
     Parameters
     ----------
-    read : makes the value from the plain one, and from all plain values; it raises where that is not what it should be
-    write : makes the plain value
-    since : the first format that has the field
-    older : what stands for it in formats before, made from the fields that those have; needed where since > 1
-    **options : those of `dataclasses.field`; with a default the field may be left out of any format
+    read : callable
+        Convert the plain value, given all plain values of the record. Raise an error if it is invalid.
+    write : callable
+        Convert the value to a plain one.
+    **options
+        Options of `dataclasses.field`. A field with a default is optional and excluded from the checksum.
     """
-    return field(metadata={"read": read, "write": write, "since": since, "older": older}, **options)
+    return field(metadata={"read": read, "write": write}, **options)
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What an array must look like, and how it is made of a list.
+class ArrayReader:
+    """Convert a list to an array and validate it.
 
     Parameters
     ----------
-    dtype : of its numbers; None: any plain values
-    like : for each dimension the field that is as long, None: any length
-    of : the field that its numbers are indices into, from `least` on; from 0 on they are all different
-    least : the smallest of them
-    gaps : whether a number may be NaN
-    optional : whether it may be empty
+    dtype
+        The dtype of the array; None accepts numbers and strings.
+    shape
+        For each dimension, the name of a field of the same length; None accepts any length.
+    index_into
+        The name of the field that the values index. Indices from 0 on must be unique.
+    minimum
+        The smallest index.
+    allow_nan
+        Whether values may be NaN.
+    allow_empty
+        Whether an empty array is valid whatever `shape` is.
     """
 
     dtype: Any = None
-    like: Sequence[str | None] = (None,)
-    of: str | None = None
-    least: int = 0
-    gaps: bool = False
-    optional: bool = False
+    shape: Sequence[str | None] = (None,)
+    index_into: str | None = None
+    minimum: int = 0
+    allow_nan: bool = False
+    allow_empty: bool = False
 
-    def __call__(self, value: Any, values: Values) -> np.ndarray:
-        found = np.array(value)
-        if found.size and found.dtype.kind not in _kinds(self.dtype):
-            raise ValueError("other values than it may hold")
-        found = found if self.dtype is None else found.astype(self.dtype)
-        if self.optional and not found.size:
-            return found
-        found = self._shaped(found, [None if name is None else len(values[name]) for name in self.like])
-        self._refuse_range(found, values)
-        return found
+    def __call__(self, value: Any, values: PlainValues) -> np.ndarray:
+        array = np.array(value)
+        if array.size and array.dtype.kind not in self._valid_kinds():
+            raise ValueError(f"unexpected dtype {array.dtype}")
+        array = array if self.dtype is None else array.astype(self.dtype)
+        if self.allow_empty and not array.size:
+            return array
+        array = self._check_shape(array, [None if name is None else len(values[name]) for name in self.shape])
+        self._check_values(array, values)
+        return array
 
-    def _shaped(self, found: np.ndarray, want: Sequence[int | None]) -> np.ndarray:
-        if not found.size:
-            return found.reshape([n or 0 for n in want])  # a list does not tell
-        if found.ndim != len(want) or any(n is not None and n != m for n, m in zip(want, found.shape, strict=True)):
-            raise ValueError(f"the shape {found.shape}")
-        return found
+    def _valid_kinds(self) -> str:
+        return "biufU" if self.dtype is None else "i" if np.dtype(self.dtype).kind == "i" else "if"
 
-    def _refuse_range(self, found: np.ndarray, values: Values) -> None:
-        if found.dtype.kind == "f" and not (np.isnan(found) & self.gaps | np.isfinite(found)).all():
-            raise ValueError("numbers that are none")
-        if self.of is None:
+    def _check_shape(self, array: np.ndarray, expected: Sequence[int | None]) -> np.ndarray:
+        if not array.size:
+            return array.reshape([n or 0 for n in expected])  # an empty list has lost its shape
+        if array.ndim != len(expected) or any(
+            n is not None and n != m for n, m in zip(expected, array.shape, strict=True)
+        ):
+            raise ValueError(f"unexpected shape {array.shape}")
+        return array
+
+    def _check_values(self, array: np.ndarray, values: PlainValues) -> None:
+        if array.dtype.kind == "f" and not (np.isnan(array) & self.allow_nan | np.isfinite(array)).all():
+            raise ValueError("non-finite values")
+        if self.index_into is None:
             return
-        if ((found < self.least) | (found >= len(values[self.of]))).any():
-            raise ValueError("indices out of range")
-        if self.least == 0 and len(np.unique(found)) != found.size:
-            raise ValueError("an index twice")
+        if ((array < self.minimum) | (array >= len(values[self.index_into]))).any():
+            raise ValueError("index out of range")
+        if self.minimum == 0 and len(np.unique(array)) != array.size:
+            raise ValueError("duplicate index")
 
 
-def _kinds(dtype: Any) -> str:
-    return "biufU" if dtype is None else "i" if np.dtype(dtype).kind == "i" else "if"
+def array_field(dtype: Any = None, shape: Sequence[str | None] = (None,), **options: Any) -> Any:
+    """Declare an array field; `options` are those of `ArrayReader`."""
+    write = options.pop("write", np.ndarray.tolist)
+    return plain_field(read=ArrayReader(dtype, shape, **options), write=write)
 
 
-def array(
-    dtype: Any = None, like: Sequence[str | None] = (None,), *, of: str | None = None, least: int = 0,
-    gaps: bool = False, optional: bool = False, **options: Any,
-) -> Any:  # fmt: skip
-    """Declare a field that is an array; see `Shape`."""
-    return kept(read=Shape(dtype, like, of, least, gaps, optional), **{"write": np.ndarray.tolist, **options})
+def integer_field(minimum: int | None = None) -> Any:
+    """Declare a field that holds an integer, at least `minimum`."""
 
-
-def whole(least: int | None = None, **options: Any) -> Any:
-    """Declare a field that is a whole number, at least `least`."""
-
-    def read(value: Any, values: Values) -> int:
-        if not isinstance(value, Integral) or isinstance(value, bool) or (least is not None and value < least):
-            raise ValueError(_shown(value))
+    def read(value: Any, values: PlainValues) -> int:
+        if not isinstance(value, Integral) or isinstance(value, bool) or (minimum is not None and value < minimum):
+            raise ValueError(_shorten(value))
         return int(value)
 
-    return kept(read=read, **options)
+    return plain_field(read=read)
 
 
-def word(among: Sequence[str], **options: Any) -> Any:
-    """Declare a field that is one of a few words."""
+def choice_field(choices: Sequence[str]) -> Any:
+    """Declare a field that holds one of the `choices`."""
 
-    def read(value: Any, values: Values) -> str:
-        if not isinstance(value, str) or value not in among:
-            raise ValueError(_shown(value))
+    def read(value: Any, values: PlainValues) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(_shorten(value))
         return value
 
-    return kept(read=read, **options)
+    return plain_field(read=read)
 
 
-def seconds(value: Any, values: Values) -> dict[str, float]:
-    """Read seconds by name."""
+def read_seconds(value: Any, values: PlainValues) -> dict[str, float]:
+    """Read a mapping from names to seconds."""
     if not all(isinstance(x, Real) and not isinstance(x, bool) and 0 <= float(x) < np.inf for x in value.values()):
-        raise ValueError("other values than seconds")
+        raise ValueError("not a number of seconds")
     return {str(name): float(x) for name, x in value.items()}
 
 
-def _shown(value: Any) -> str:
-    """A value, on one line and not too long."""
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 
-def format_of(cls: Any) -> int:
-    """The format that this version writes, and the newest it reads."""
-    return max(f.metadata["since"] for f in fields(cls))
-
-
 def to_plain(record: Any) -> dict[str, Any]:
-    """Everything as plain JSON values."""
+    """Convert a record to plain JSON values."""
     values = {f.name: f.metadata["write"](getattr(record, f.name)) for f in fields(record)}
-    there = format_of(type(record))
-    return {"format": there, **values, "checksum": checksum(type(record), values, there)}
+    return {"format": FORMAT, **values, "checksum": compute_checksum(type(record), values)}
 
 
-def checksum(cls: Any, values: Values, there: int) -> str:
-    """Of the plain values that a format has, but for those that may be left out; the order of a mapping counts not."""
-    found = hashlib.sha256()
+def from_plain(cls: type[T], plain: Any) -> T:
+    """Create a record from plain values, and raise a ValueError if they are invalid."""
+    name = cls.__name__.lower()
+    if not isinstance(plain, Mapping):
+        raise ValueError(f"Not a {name} of belief: expected a mapping, got a {type(plain).__name__}.")
+    declared: dict[str, Field[Any]] = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+    required = ["format", *(n for n, f in declared.items() if not _is_optional(f)), "checksum"]
+    if "format" in plain and plain["format"] != FORMAT:
+        raise ValueError(
+            f"This {name} has format {_shorten(plain['format'])}, but this version of belief reads format {FORMAT}:"
+            " run the selection again, or install the version that wrote it."
+        )
+    missing = [n for n in required if n not in plain]
+    if missing:
+        raise ValueError(f"Not a {name} of belief: {', '.join(missing)} is missing.")
+    values = {n: _read_field(f, plain, name) for n, f in declared.items() if n in plain}
+    if plain["checksum"] != compute_checksum(cls, plain):
+        raise ValueError(f"This {name} was edited or damaged: its checksum does not match. Save it again.")
+    return cls(**values)
+
+
+def _read_field(f: Field[Any], plain: PlainValues, name: str) -> Any:
+    try:
+        return f.metadata["read"](plain[f.name], plain)
+    except INVALID as error:
+        why = " ".join(str(error).split())[:200]
+        raise ValueError(f"This {name} was edited or damaged: {f.name} is invalid ({why}).") from None
+
+
+def _is_optional(f: Field[Any]) -> bool:
+    return f.default is not MISSING or f.default_factory is not MISSING
+
+
+def compute_checksum(cls: Any, values: PlainValues) -> str:
+    """Compute the checksum of the required fields; it does not depend on the order of keys."""
+    checksum = hashlib.sha256()
     for f in fields(cls):
-        if f.metadata["since"] <= there and not _has_default(f):
-            found.update(f.name.encode() + _bytes(f, values[f.name]))
-    return found.hexdigest()
+        if not _is_optional(f):
+            checksum.update(f.name.encode() + _to_bytes(f, values[f.name]))
+    return checksum.hexdigest()
 
 
-def _bytes(f: Field[Any], value: Any) -> bytes:
+def _to_bytes(f: Field[Any], value: Any) -> bytes:
     dtype = getattr(f.metadata["read"], "dtype", None)
     if dtype is None:
         plain = json.loads(json.dumps(value, default=str, skipkeys=True))
         return json.dumps(plain, sort_keys=True).encode()
     numbers = np.array(value, dtype)
     return str(numbers.shape if numbers.size else 0).encode() + np.where(numbers == numbers, numbers, np.nan).tobytes()
-
-
-def from_plain(cls: type[T], given: Any) -> T:
-    """Make a record of plain values, of this format or an older one; what cannot be read is said in one sentence."""
-    name = cls.__name__.lower()
-    if not isinstance(given, Mapping):
-        raise ValueError(f"This is not a {name} of belief, but a {type(given).__name__}.")
-    there = _format_in(cls, given, name)
-    declared: dict[str, Field[Any]] = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
-    absent = [f for f in declared.values() if f.name not in given and not _has_default(f)]
-    lost = [f.name for f in absent if f.metadata["since"] <= there]
-    if not lost and there >= SEALED_SINCE and "checksum" not in given:
-        lost = ["checksum"]
-    if lost:
-        raise ValueError(f"This is not a {name} of belief: it has no {', '.join(lost)}.")
-    values = {n: _read(f, given, name) for n, f in declared.items() if n in given}
-    _refuse_changed(cls, given, there, name)
-    return cls(**values, **{f.name: _older(f, values, name) for f in absent})
-
-
-def _refuse_changed(cls: type, given: Values, there: int, name: str) -> None:
-    if "checksum" not in given and there < SEALED_SINCE:
-        return
-    if given.get("checksum") != checksum(cls, given, there):
-        raise ValueError(f"This {name} was changed by hand: its checksum is another. Make it anew.")
-
-
-def _format_in(cls: type, given: Values, name: str) -> int:
-    there, newest = given.get("format", 1), format_of(cls)
-    if not isinstance(there, int) or there < 1:
-        raise ValueError(f"This is not a {name} of belief: its format is {_shown(there)}, not a number from 1 on.")
-    if there > newest:
-        raise ValueError(
-            f"This {name} has format {_shown(there)}, newer than this version of belief reads ({newest}): upgrade"
-            " belief-fs."
-        )
-    return there
-
-
-def _has_default(f: Field[Any]) -> bool:
-    return f.default is not MISSING or f.default_factory is not MISSING
-
-
-def _read(f: Field[Any], given: Values, name: str) -> Any:
-    try:
-        return f.metadata["read"](given[f.name], given)
-    except ODD as error:
-        raise changed(name, f.name, error) from None
-
-
-def _older(f: Field[Any], values: Values, name: str) -> Any:
-    try:
-        return f.metadata["older"](values)
-    except ODD as error:
-        raise changed(name, f.name, error) from None
-
-
-def changed(name: str, part: str, error: BaseException) -> ValueError:
-    """What to say of a part that is not what it should be."""
-    why = " ".join(str(error).split())[:200]
-    return ValueError(f"This {name} was changed by hand: its {part} is not what it should be ({why}).")

@@ -1,22 +1,17 @@
 """Saving and loading: the Params as every stage of pyspark.ml keeps them, and of a model the Result beside them.
 
-`path/metadata` holds the class, the uid and the Params as JSON; `path/result` the Result as JSON, in pieces. What an
-older version saved is read too: its Params get the names they have now, and new ones what that version did.
+`path/metadata` holds the class, the uid and the Params as JSON; `path/result` the Result as JSON, in pieces.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReader
 from pyspark.sql.utils import is_remote
 
-from belief._utils.warnings import warn
-from belief.result.older import BEFORE, modern
 from belief.result.result import Result
-from belief.spark.params import SETTINGS
 
 if TYPE_CHECKING:
     from belief.spark.selector import BeliefSelectorModel
@@ -62,7 +57,7 @@ class ParamsReader(MLReader[Any]):
         if metadata["class"] != name:
             raise ValueError(f"{path} holds a {metadata['class']}, not a {name}: load it with its own class.")
         loaded = self._made(path)._resetUid(metadata["uid"])
-        DefaultParamsReader.getAndSetParams(loaded, modern_params(metadata, path, [p.name for p in loaded.params]))
+        DefaultParamsReader.getAndSetParams(loaded, metadata)
         return loaded
 
     def _made(self, path: str) -> Any:
@@ -75,24 +70,3 @@ class ModelReader(ParamsReader):
     def _made(self, path: str) -> Any:
         pieces = self.sparkSession.read.parquet(f"{path}/result").orderBy("start").toLocalIterator()
         return self._cls(Result.from_dict(json.loads("".join(row.text for row in pieces))))
-
-
-def modern_params(metadata: dict[str, Any], path: str, known: Collection[str]) -> dict[str, Any]:
-    """The metadata with the Params of this version; warns of those that it does not know, which are left out."""
-    settings = {name: setting for setting, name in SETTINGS.items()}
-    settings_known = [settings.get(name, name) for name in known]
-    given, strange = modern(_renamed(metadata["paramMap"], settings), settings_known)
-    defaults, more = modern(_renamed(metadata["defaultParamMap"], settings), settings_known)
-    before = {name: was for name, was in BEFORE.items() if name in settings_known}
-    unknown = sorted(_renamed(dict.fromkeys([*strange, *more]), SETTINGS))
-    if unknown:
-        warn(f"{path} was saved by another version of belief-fs: it has Params this one lacks: {', '.join(unknown)}.")
-    return {
-        **metadata,
-        "paramMap": _renamed(given, SETTINGS),
-        "defaultParamMap": _renamed({**before, **defaults}, SETTINGS),
-    }
-
-
-def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {names.get(name, name): value for name, value in values.items()}

@@ -158,7 +158,7 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
 
     def explain(self) -> DataFrame:
         """Say of every selected and every watched feature why it was taken or left; see :meth:`Result.explain`."""
-        return SparkSession.active().createDataFrame(list(self._result.explain()), EXPLANATION)
+        return SparkSession.active().createDataFrame([row.as_dict() for row in self._result.explain()], EXPLANATION)
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         features = self._features()

@@ -1,0 +1,48 @@
+"""Format text, tables and numbers for terminals and notebooks."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from html import escape
+
+CONTROL_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")  # control, surrogate, line and paragraph separators
+BIDI_CONTROLS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+SMALLEST_PROBABILITY = 1e-16  # smaller probabilities are displayed as "< 1e-16"
+
+
+def escape_controls(text: object) -> str:
+    """Escape control characters, so that names from files cannot send commands to a terminal."""
+    return "".join(c.encode("unicode_escape").decode() if _is_control(c) else c for c in str(text))
+
+
+def _is_control(c: str) -> bool:
+    return unicodedata.category(c) in CONTROL_CATEGORIES or unicodedata.bidirectional(c) in BIDI_CONTROLS
+
+
+def format_table(rows: Sequence[Sequence[str]]) -> str:
+    """Align cells in columns, for a terminal."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def format_html_table(rows: Sequence[Sequence[str]]) -> str:
+    """Format cells as an HTML table; the first row holds the headings."""
+    head, *body = [_html_row("th" if i == 0 else "td", row) for i, row in enumerate(rows)]
+    return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def _html_row(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag} style='text-align: left'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def format_probability(p: float) -> str:
+    """Format a p-value or q-value with two significant digits."""
+    if p < SMALLEST_PROBABILITY:
+        return f"< {SMALLEST_PROBABILITY:.0e}"
+    return f"{p:.1e}" if p < 0.001 else f"{p:.2g}"
+
+
+def format_percent(share: float) -> str:
+    """Format a share in whole per cent."""
+    return f"{100 * share:.0f} %" if share >= 0.01 or share == 0 else "< 1 %"
