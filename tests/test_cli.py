@@ -123,7 +123,7 @@ def test_explain_all_and_one(tmp_path, expected, capsys):
     file = tmp_path / "r.json"
     file.write_text(json.dumps(expected.to_dict()))
     assert call(capsys, "explain", file)[1].strip() == str(expected.explain())
-    assert "left: repeats 'tenure_days' at 0.98: keeps 2 % of" in call(capsys, "explain", file, "tenure_months")[1]
+    assert "not selected: redundant with 'tenure_days' (0.98)" in call(capsys, "explain", file, "tenure_months")[1]
     other = next(j for j in range(12) if j not in expected.watched and j not in expected.selected)
     assert re.search(r"^unique_share +-$", call(capsys, "explain", file, expected.feature_names[other])[1], re.M)
     code, out, err = call(capsys, "explain", file, "tenure_month")

@@ -193,7 +193,7 @@ def test_of_noise_one_feature_is_selected_with_a_warning():
     with pytest.warns(UserWarning, match="No feature can be told from noise"):
         result = belief.select(X, y, "auto", random_state=0)
     assert len(result.selected) == 1
-    assert "not distinguishable from noise" in result.explain()[0]["reason"]
+    assert "not significant" in result.explain()[0]["reason"]
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -109,7 +109,7 @@ def test_the_two_of_an_exclusive_or_are_partners():
     result = belief.select(X, (X[:, 4] > 0) ^ (X[:, 9] > 0), 4, random_state=0)
     lines = {line["index"]: line for line in result.explain()}
     assert (lines[4]["partner"], lines[9]["partner"]) == ("x9", "x4")
-    assert "matters with 'x9'" in lines[4]["reason"]
+    assert "interacts with 'x9'" in lines[4]["reason"]
     assert all(line["partner"] is None for j, line in lines.items() if j not in (4, 9))
 
 

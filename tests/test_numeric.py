@@ -499,5 +499,5 @@ def test_the_command_line(tmp_path, capsys):
 
 def test_explain_says_why(reference):
     lines = reference.explain()
-    assert lines[0]["reason"].startswith("taken")
+    assert lines[0]["reason"].startswith("selected")
     assert {line["feature"] for line in lines} >= set(reference.selected_names)

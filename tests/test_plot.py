@@ -21,7 +21,6 @@ from belief import plot  # noqa: E402
 from belief.report.words import NO_REDUNDANCY, ONE_BATCH, ONE_FEATURE, told_apart  # noqa: E402
 
 EACH = [plot.ranking, plot.relevance_redundancy, plot.redundancy, plot.settling, plot.timings]
-OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
 NASTY = "cost in $ and $$x^2$"
 LONG = "a_name_that_goes_on_and_on_until_nobody_reads_it_2"
 
@@ -45,13 +44,6 @@ def result():
 @pytest.fixture(scope="module")
 def by_mcr():
     return select(**belief.PAPER)
-
-
-@pytest.fixture(scope="module")
-def old():
-    return belief.Result.from_dict(
-        json.loads(Path(__file__).with_name("data").joinpath("result-0.1.0.json").read_text())
-    )
 
 
 def axes():
@@ -166,13 +158,12 @@ def test_the_heat_map_shows_how_far_they_agree_and_frames_the_twins(result):
     assert {twins.selected_names[i] for i in ranks[first : first + size]} == {NASTY, LONG}
 
 
-@pytest.mark.parametrize("kind", ["by_mcr", "old"])
-def test_of_mcr_nothing_is_shown_as_absolute(kind, request):
-    given = request.getfixturevalue(kind)
+def test_of_mcr_nothing_is_shown_as_absolute(by_mcr):
+    given = by_mcr
     drawn = labelled(plot.ranking(given, axes()))
     assert [bar.get_width() for bar in drawn["score"]] == pytest.approx(given.scores)
-    assert ("± 2 standard errors" in drawn) == (kind == "by_mcr")  # older versions did not know them
-    assert ("may be noise" in drawn) == (kind == "by_mcr")
+    assert "± 2 standard errors" in drawn
+    assert "may be noise" in drawn
     ax = plot.relevance_redundancy(given, axes())
     assert ax.get_xlabel() == "what mCR subtracts from it"
     lines = given.explain()[: len(given.selected)]
@@ -215,13 +206,15 @@ def test_where_there_is_nothing_to_draw_a_sentence_says_so(result):
     assert "score" not in labelled(plot.ranking(alone, axes()))  # relevance only
 
 
-def test_a_notebook_stays_interactive(tmp_path):
+def test_a_notebook_stays_interactive(result, tmp_path):
     """Its backend makes matplotlib interactive when the first figure loads it, which may be ours."""
     (tmp_path / "notebook_backend.py").write_text(
         "import matplotlib\nfrom matplotlib.backends.backend_agg import *\nmatplotlib.interactive(True)\n"
     )
+    saved = tmp_path / "result.json"
+    saved.write_text(json.dumps(result.to_dict()))
     program = (
-        f"import json, belief, matplotlib\nresult = belief.Result.from_dict(json.load(open({str(OLD)!r})))\n"
+        f"import json, belief, matplotlib\nresult = belief.Result.from_dict(json.load(open({str(saved)!r})))\n"
         "before = matplotlib.rcParams['text.parse_math']\nbelief.plot.ranking(result)\n"
         "print(matplotlib.is_interactive(), matplotlib.rcParams['text.parse_math'] == before)"
     )

@@ -1,7 +1,6 @@
 """Distributions of the selected features: right on every engine, kept in the result, and told in words and pictures."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,8 +18,6 @@ from belief.report.portraits import direction, shown
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure  # noqa: E402
-
-OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
 
 
 def table(m=300, seed=3):
@@ -132,12 +129,9 @@ def test_no_more_than_a_hundred_features_are_portrayed():
     assert [each.feature for each in found.distributions] == found.selected[:FEATURES].tolist()
 
 
-def test_they_are_kept_in_json_and_older_results_do_without(result):
+def test_distributions_survive_json(result):
     saved = json.loads(json.dumps(result.to_dict()))
     assert belief.Result.from_dict(saved).distributions == result.distributions
-    older = belief.Result.from_dict(json.loads(OLD.read_text()))
-    assert older.distributions == []
-    assert "This result has no distributions" in render(older)
 
 
 # --- in words ---

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,16 +15,15 @@ import pytest
 
 import belief
 from belief._utils.optional import installs
+from belief._utils.text import format_probability
 from belief.cli.outputs import REPORT_ENDINGS, check_output
 from belief.report import render
 from belief.report.content import content_of
 from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, STOPPED, clean
-from belief._utils.text import format_probability
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.image import imread  # noqa: E402
 
-OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
 NASTY = '</script><b>$x$&"'
 SECTIONS = ["ranking", "how_many", "portraits", "relevance", "redundancy", "left", "all", "settling", "run", "timings"]
 
@@ -204,18 +202,6 @@ def test_a_result_of_mcr_shows_no_groups():
     seen = Reader(page).text
     assert "Its numbers are relative" in seen
     assert "agree" not in seen.partition("Settings")[0]
-
-
-def test_a_result_of_version_0_1_0_has_a_page_without_what_it_did_not_know():
-    old = belief.Result.from_dict(
-        json.loads(Path(__file__).with_name("data").joinpath("result-0.1.0.json").read_text())
-    )
-    page = render(old)
-    assert headings(page) == ["rank", "feature", "relevance", "score"]
-    seen = Reader(page + old._repr_html_()).text
-    assert not re.search(r"\bnan\b|None|±|noise", seen.partition("Settings")[0])
-    assert "600 of 600 rows were sampled: there are no more rows." in seen
-    assert "Neighbours 10 of every class" in seen
 
 
 def test_one_batch_and_one_feature():

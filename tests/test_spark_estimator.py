@@ -18,8 +18,6 @@ from belief.method.settings import Settings
 from belief.result.result import Result
 from belief.spark import BeliefSelector, BeliefSelectorModel
 from belief.spark.frames import select_frame
-from belief.spark.saving import modern_params
-
 
 NAMES = ["noise", "signal", "copy", "weak", "flat"]
 

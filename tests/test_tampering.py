@@ -4,7 +4,6 @@ import hashlib
 import json
 import random
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +19,9 @@ from belief.method.algorithm import make_pairs, make_search
 from belief.method.sampling import batches
 from belief.method.settings import Settings
 from belief.method.targets import make_class_target
-from belief.result.serialization import checksum
+from belief.result.serialization import compute_checksum
 
-EDITS = 10_000
+EDITS = 500
 M, F = 40, 5
 
 
@@ -126,7 +125,7 @@ def copied(folder, tmp_path):
     return tmp_path
 
 
-def test_a_checkpoint_edited_10_000_times_is_refused_or_says_the_same(noted, tmp_path):
+def test_a_checkpoint_edited_many_times_is_refused_or_says_the_same(noted, tmp_path):
     (folder, asked), rng = noted, random.Random(0)
     notes = copied(folder, tmp_path)
     files = {file: file.read_bytes() for file in notes.iterdir()}
@@ -260,7 +259,6 @@ def test_a_sample_that_grows_begins_each_search_anew(tmp_path, monkeypatch):
 
 # --- a result ---
 
-OLD = Path(__file__).with_name("data") / "result-0.1.0.json"
 STRANGE = (
     None,
     True,
@@ -339,7 +337,7 @@ def reshaped(plain, rng):
     return plain
 
 
-def test_a_result_edited_10_000_times_is_refused_or_says_the_same(result):
+def test_a_result_edited_many_times_is_refused_or_says_the_same(result):
     text, rng = json.dumps(result.to_dict()), random.Random(0)
     want, accepted = timeless(result), 0
     for i in range(EDITS):
@@ -353,21 +351,19 @@ def test_a_result_edited_10_000_times_is_refused_or_says_the_same(result):
     assert accepted < EDITS / 5  # what took how long may be changed, and spaces
 
 
-@pytest.mark.parametrize("sealed", [True, False])
-def test_what_no_checksum_tells_is_checked_for_what_it_must_look_like(result, sealed):
-    """Of version 0.1.0, which had none, or with one made anew: refused, or explained without a traceback."""
-    text, rng = json.dumps(result.to_dict()) if sealed else OLD.read_text(), random.Random(1)
+def test_from_dict_validates_values_with_a_valid_checksum(result):
+    """A result with a recomputed checksum is refused, or can be explained."""
+    text, rng = json.dumps(result.to_dict()), random.Random(1)
     accepted = 0
     for i in range(EDITS // 10):
         plain = reshaped(text, rng)
-        if sealed:
-            plain["checksum"] = answer(lambda plain=plain: resealed(plain))
+        plain["checksum"] = answer(lambda plain=plain: resealed(plain))
         got = answer(lambda plain=plain: read(json.dumps(plain).encode()))
         if isinstance(got, str):
             assert said_in_one_line(got), (i, got)
         else:
             accepted += 1
-            assert all(got.explain(j) for j in range(len(got.weights)))
+            assert all(got.explain(j).reason for j in range(len(got.weights)))
             assert len(str(got.explain())) > 0
             assert len(got.ranking) == len(got.weights)
     assert 0 < accepted < EDITS / 20
@@ -375,7 +371,7 @@ def test_what_no_checksum_tells_is_checked_for_what_it_must_look_like(result, se
 
 def resealed(plain):
     try:
-        return checksum(belief.Result, plain, plain["format"])
+        return compute_checksum(belief.Result, plain)
     except (TypeError, KeyError, OverflowError) as error:
         raise ValueError(error) from None
 
@@ -402,7 +398,7 @@ BY_HAND = {
 def test_what_was_changed_by_hand_is_named(result, name):
     for value in BY_HAND[name]:
         refused(
-            f"^This result was changed by hand: its ({name}|se|scores|priors) is not what it should be",
+            f"^This result was edited or damaged: ({name}|se|scores|priors) is invalid",
             lambda value=value: belief.Result.from_dict({**result.to_dict(), name: value}),
         )
 
@@ -412,9 +408,9 @@ def test_a_result_nested_without_end_and_one_without_its_checksum(result, tmp_pa
     for text, said in {
         "[" * 100_000: "was changed by hand: it is nested too deep",
         json.dumps(plain).replace("{}", "{" * 9).replace('"seed": 0', '"seed": ' + "9" * 5000): "limit",
-        json.dumps({**plain, "seed": 1}): "was changed by hand: its checksum is another",
-        json.dumps({k: v for k, v in plain.items() if k != "checksum"}): "it has no checksum",
-        json.dumps({**plain, "format": 0}): "its format is 0, not a number from 1 on",
+        json.dumps({**plain, "seed": 1}): "was edited or damaged: its checksum does not match",
+        json.dumps({k: v for k, v in plain.items() if k != "checksum"}): "checksum is missing",
+        json.dumps({**plain, "format": 0}): "has format 0, but this version",
     }.items():
         file.write_text(text)
         assert cli.main(["explain", str(file)]) == 1

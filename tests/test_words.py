@@ -42,13 +42,13 @@ def test_every_feature_is_explained(result, tmp_path, capsys):
     saved = belief.Result.from_dict(json.loads(file.read_text()))
     kinds = set()
     for j, name in enumerate(result.feature_names):
-        (line,) = result.explain(name)
-        assert line == result.explain(j)[0] == saved.explain(name)[0]
-        assert line["feature"] == name
-        assert line["reason"].startswith("taken" if j in result.selected else "left")
+        row = result.explain(name)
+        assert row == result.explain(j) == saved.explain(name)
+        assert row.feature == name
+        assert row.reason.startswith("selected" if j in result.selected else "not selected: ")
         if (kind := kind_of(result, j)) not in kinds:
             assert cli.main(["explain", str(file), name]) == 0
-            assert f"reason     {escape_controls(line['reason'])}\n" in capsys.readouterr().out
+            assert f"{escape_controls(row.reason)}\n" in capsys.readouterr().out
         kinds.add(kind)
     assert kinds >= {"selected", "neither", "constant"}
     assert "watched" in kinds or result.settings["n_features_to_select"] == "auto"
@@ -68,7 +68,7 @@ def test_a_terminal_is_sent_nothing_that_it_would_obey(result, tmp_path, capsys)
     cli.main(["explain", str(file), NASTY])
     cli.main(["explain", str(file), "\x1b[2J"])
     printed = capsys.readouterr()
-    for text in (str(result.explain(NASTY)), printed.out, printed.err):
+    for text in (repr(result.explain(NASTY)), printed.out, printed.err):
         assert not set(text) & set("\x1b\x07\u202e")
     assert escape_controls(NASTY) in printed.out
     assert "\x1b" not in repr(result)

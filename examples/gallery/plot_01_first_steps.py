@@ -31,4 +31,4 @@ print(belief.select(table, left, "auto", random_state=0).selected_names)
 
 # %%
 # Why not the tenure in months?
-print(result.explain("tenure_months")[0]["reason"])
+print(result.explain("tenure_months").reason)

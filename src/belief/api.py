@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from belief._utils.names import DefaultNames
 from belief.data.columns import Chosen, take_columns, y_or_label
 from belief.data.files import chosen_names
 from belief.data.labels import check_task, read_target
@@ -23,7 +24,6 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
 from belief.progress import Callback, Reporter
-from belief._utils.names import DefaultNames
 from belief.result.result import Result, build_result
 
 WORKING_MEMORY = 1024  # MiB beside the data

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.names import DefaultNames
 from belief.data.source import Source, SparseSource
 from belief.data.table import Table
 from belief.engines.checks import check_sizes, check_values
@@ -17,7 +18,6 @@ from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
-from belief._utils.names import DefaultNames
 from belief.selector import ColumnSelector
 
 

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from belief._utils.names import DefaultNames
 from belief.baselines.base import checks
 from belief.baselines.contingency import Count, Encode
 from belief.baselines.information import information_of
@@ -34,7 +35,6 @@ from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
-from belief._utils.names import DefaultNames
 
 CUT_ROWS, CUT_BYTES = 10_000, 2**28  # of the sample whose quantiles are the cuts
 TABLE_BYTES = 2**30  # of all contingency tables with one feature

@@ -225,15 +225,7 @@ def run_demo(options: argparse.Namespace) -> None:
 def run_explain(options: argparse.Namespace) -> None:
     """Carry out `belief explain`."""
     result = _result_in(options.result)
-    if options.feature is None:
-        print(result.explain())
-        return
-    from belief._utils.text import format_probability
-
-    for name, value in result.explain(options.feature)[0].items():
-        number = format_probability(value) if name in ("p_value", "q_value") and value is not None else value
-        text = "-" if number is None else f"{number:.3g}" if isinstance(number, float) else number
-        print(f"{name:10} {escape_controls(text)}")
+    print(result.explain(options.feature))
 
 
 def run_report(options: argparse.Namespace) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from belief._utils.text import escape_controls
+from belief._utils.text import escape_controls, format_html_table, format_table
 from belief.method.arrays import Array
 from belief.method.targets import CLASSIFICATION
 from belief.progress import duration
-from belief._utils.text import format_html_table, format_table
 
 OURS = "BELIEF"
 NAMES = 6  # of features in a line of text

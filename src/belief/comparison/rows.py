@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.names import DefaultNames
 from belief.baselines.base import checks, values_of
 from belief.data.arrow import Batch
 from belief.data.columns import Taken
 from belief.data.labels import Labels, read_numbers, read_target
 from belief.data.source import ArraySource, SparseSource, is_sparse
 from belief.data.stream import LibsvmStream, Stream, TableStream
-from belief._utils.names import DefaultNames
 from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
 from belief.engines.resources import Resources

@@ -72,7 +72,9 @@ def columns_of(result: Result, lines: Sequence[FeatureExplanation]) -> list[str]
 
 def _kept_out(result: Result, line: FeatureExplanation) -> bool:
     """Whether a feature was left only for what it repeats."""
-    return is_worth_more(result, line) and line.is_significant and line.score < line.relevance
+    if line.score is None or not line.is_significant:
+        return False
+    return is_worth_more(result, line) and line.score < line.relevance
 
 
 def _sections(said: dict[str, Any]) -> dict[str, str]:
@@ -105,7 +107,8 @@ def _pictures(said: dict[str, Any]) -> list[str]:
 
 def line_of(line: FeatureExplanation) -> FeatureExplanation:
     """A line of explain() with clean words."""
-    return replace(line, **{name: clean(value) for name, value in vars(line).items() if isinstance(value, str)})
+    words: dict[str, Any] = {name: clean(value) for name, value in vars(line).items() if isinstance(value, str)}
+    return replace(line, **words)
 
 
 def run_of(result: Result) -> dict[str, Any]:

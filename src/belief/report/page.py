@@ -10,8 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from belief._utils.optional import import_optional
-from belief.report import words
 from belief._utils.text import format_percent, format_probability
+from belief.report import words
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -204,7 +204,9 @@ def _why_not_selected(result: Result, row: FeatureExplanation) -> str:
     redundant = _redundant(row)
     if result.settings["n_features_to_select"] == "auto":
         if row.q_value is not None and row.q_value > FDR_LEVEL:
-            return f"not significant at a false discovery rate of {FDR_LEVEL:.0%} (q = {format_probability(row.q_value)})"
+            return (
+                f"not significant at a false discovery rate of {FDR_LEVEL:.0%} (q = {format_probability(row.q_value)})"
+            )
         return redundant or "not significant beyond the selected features"
     if is_worth_more(result, row):
         return redundant or "redundant with the selected features (agreement not stored)"
@@ -218,7 +220,6 @@ def _not_significant(row: FeatureExplanation) -> str:
     if row.p_value <= SIGNIFICANCE_LEVEL:
         p += f", q = {format_probability(row.q_value)} after correction for multiple testing"
     return f"not significant ({p})"
-
 
 
 def _redundant(row: FeatureExplanation) -> str | None:

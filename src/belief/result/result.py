@@ -14,8 +14,8 @@ from belief._utils.text import escape_controls
 from belief._utils.validation import did_you_mean, is_integer
 from belief.method.arrays import Array
 from belief.method.confidence import Null, luck
-from belief.method.outcome import Outcome
 from belief.method.distributions import PARTS, FeatureDistribution
+from belief.method.outcome import Outcome
 from belief.method.redundancy import MEASURES
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
