@@ -29,7 +29,8 @@ from page import shown
 from pyarrow import csv, dataset, parquet
 
 import belief
-from belief.data.files import Wanted, open_files
+from belief.data.columns import ColumnSelection
+from belief.data.stream import open_files
 
 ROWS, COLUMNS, GROUP = 20_000_000, 128, 100_000
 INFORMATIVE = [12 * j for j in range(10)]
@@ -41,9 +42,9 @@ SCHEMA = pa.schema([*((name, pa.float32()) for name in NAMES), ("y", pa.int8())]
 COMMAND = """
 import json, sys
 from belief import cli
-from belief.data.tabular import DatasetFiles
-opened, batches = [], DatasetFiles.batches
-DatasetFiles.batches = lambda self, columns: (opened.append(1), batches(self, columns))[1]
+from belief.data.readers import ColumnarFiles
+opened, batches = [], ColumnarFiles.batches
+ColumnarFiles.batches = lambda self, columns: (opened.append(1), batches(self, columns))[1]
 code = cli.main(sys.argv[2:])
 said = dict(line.split(":") for line in open("/proc/self/status"))
 read = dict(line.split(":") for line in open("/proc/self/io"))
@@ -90,7 +91,7 @@ def make(folder: Path, share: float) -> list[dict]:
 
 def read(folder: Path, share: float) -> list[dict]:
     file = made(folder, int(ROWS * share) // 10)
-    stream = open_files([file], Wanted("y"))
+    stream = open_files([file], ColumnSelection("y"))
     ours = counted(stream.again)
     bare = counted(lambda: scan(file, batch_size=2**24 // (4 * COLUMNS), batch_readahead=1, fragment_readahead=1))
     fastest = counted(lambda: scan(file))
@@ -101,7 +102,7 @@ def read(folder: Path, share: float) -> list[dict]:
         "polars, streaming": (streamed, ""),
     })  # fmt: skip
     file = made(folder, int(ROWS * share) // 100, "csv")
-    stream = open_files([file], Wanted("y"))
+    stream = open_files([file], ColumnSelection("y"))
     ours = counted(stream.again)
     options = csv.ReadOptions(block_size=2**23), csv.ConvertOptions(include_columns=NAMES)
     bare = counted(lambda: csv.open_csv(file, read_options=options[0], convert_options=options[1]))

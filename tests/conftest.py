@@ -71,13 +71,13 @@ class Blocks:
     def __init__(self, X, labels, discrete, height):
         self.X, self.labels, self.discrete, self.height = X, labels, discrete, height
 
-    def again(self):
+    def later_pass(self):
         for a in range(0, len(self.X), self.height):
             yield frozen(self.X[a : a + self.height].copy())
 
-    def first(self, labels):
+    def first_pass(self, labels):
         labels.add(self.labels)
-        return self.again()
+        return self.later_pass()
 
 
 def streamed(X, labels, discrete, device=None):

@@ -27,10 +27,10 @@ TIMELESS = ("weights", "selected", "scores", "redundancy", "watched", "history",
 DRIVER = """
 import sys
 from belief.cli import commands as cli
-from belief.data import tabular
+from belief.data import readers
 from belief.engines import stream
 from belief.engines.resources import Resources
-tabular.BATCH_BYTES = 4 * 31 * 1000
+readers.BATCH_BYTES = 4 * 31 * 1000
 stream.SAVE_EVERY = 0.0
 begin = stream.StreamEngine.__init__
 def forgetful(self, given, label, resources, *more):
@@ -139,11 +139,11 @@ def test_a_search_or_sums_that_were_not_noted_are_found_again(tmp_path, name):
 
 def test_notes_of_a_search_begin_where_it_stopped(data, tmp_path, monkeypatch):
     """A search stopped halfway meets only the blocks it had not met."""
-    from belief.data import tabular
+    from belief.data import readers
     from belief.engines import stream
     from belief.engines.block.dense import DenseEngine
 
-    monkeypatch.setattr(tabular, "BATCH_BYTES", 4 * 31 * 2000)
+    monkeypatch.setattr(readers, "BATCH_BYTES", 4 * 31 * 2000)
     monkeypatch.setattr(stream, "SAVE_EVERY", 0.0)
     begin, nearest, met = StreamEngine.__init__, DenseEngine.nearest, []
     monkeypatch.setattr(

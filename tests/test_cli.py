@@ -24,7 +24,7 @@ from pyarrow import parquet
 import belief
 from belief._utils.optional import installs
 from belief.cli import commands as cli
-from belief.data import tabular
+from belief.data import readers
 from belief.datasets import CHURN
 from belief.method.settings import Settings
 
@@ -324,7 +324,7 @@ def listing(folder):
 @pytest.mark.parametrize("name", [*BAD, *WRONG])
 def test_bad_input_is_one_line_and_leaves_nothing_behind(bad, name, monkeypatch, capsys):
     arguments, said = {**BAD, **WRONG}[name]
-    monkeypatch.setattr(tabular, "CSV_BYTES", 4096)  # so that what is far down is not in the first block
+    monkeypatch.setattr(readers, "CSV_BYTES", 4096)  # so that what is far down is not in the first block
     monkeypatch.chdir(bad)
     before = listing(bad)
     code, out, err = call(capsys, "select", *arguments, "--quiet")

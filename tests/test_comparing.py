@@ -193,10 +193,8 @@ def test_of_a_large_table_some_rows_are_compared_on_and_of_files_the_same(monkey
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(700, 3)), columns=list("abc")).assign(y=np.arange(700) % 3)
     table.to_parquet(tmp_path / "t.parquet", row_group_size=90)
-    here = rows.rows_of(
-        belief.data.columns.take_columns(table, None, belief.data.columns.Chosen("y"), "auto"), "auto", "auto", 5
-    )
-    given = belief.data.columns.take_columns(tmp_path / "t.parquet", None, belief.data.columns.Chosen("y"), "auto")
+    here = rows.rows_of(belief.data.inputs.open_input(table, None, belief.data.ColumnSelection("y")), "auto", "auto", 5)
+    given = belief.data.inputs.open_input(tmp_path / "t.parquet", None, belief.data.ColumnSelection("y"))
     there = rows.rows_of(given, "auto", "auto", 5)
     assert here.X.shape == (50, 3)
     assert here.n_rows == there.n_rows == 700

@@ -16,7 +16,8 @@ import belief
 from belief._utils import optional as extras
 from belief._utils.optional import MissingExtraError, import_optional, installs
 from belief.cli.arguments import in_options
-from belief.data.files import Wanted, open_files
+from belief.data.columns import ColumnSelection
+from belief.data.stream import open_files
 
 SOURCE = Path(belief.__file__).parent
 OPTIONAL = ("pyarrow", "matplotlib", "pyspark", "pandas", "polars", "jinja2", "torch", "triton")
@@ -168,7 +169,7 @@ def test_the_command_line_calls_parameters_by_its_options(said, shown):
 @pytest.fixture
 def stream(tmp_path):
     pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20) % 2}).to_parquet(tmp_path / "a.parquet")
-    return open_files([tmp_path / "a.parquet"], Wanted("y"))
+    return open_files([tmp_path / "a.parquet"], ColumnSelection("y"))
 
 
 @pytest.mark.parametrize("given", [{"y": np.arange(20) % 2}, {"label": "y"}, {"discrete_features": ["a"]}])
@@ -188,7 +189,7 @@ def test_what_is_for_this_machine_is_refused_on_spark(given):
 def test_files_without_names_have_none_to_drop(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.eye(4), y=[0, 1, 0, 1])
     with pytest.raises(ValueError, match=r"^keep: columns have names in CSV, .* got \['a'\].$"):
-        open_files([tmp_path / "a.npz"], Wanted(keep=["a"]))
+        open_files([tmp_path / "a.npz"], ColumnSelection(keep=["a"]))
 
 
 def test_the_column_of_the_class_is_asked_for_in_python_words(tmp_path):

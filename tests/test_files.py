@@ -17,9 +17,10 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file
 
 import belief
-from belief.data import tabular
-from belief.data.files import Wanted, open_files
+from belief.data import readers
+from belief.data.columns import ColumnSelection
 from belief.data.labels import Labels
+from belief.data.stream import open_files
 from belief.engines.stream import StreamEngine
 
 M = 500
@@ -95,8 +96,8 @@ def written(request, tmp_path):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Nothing is kept, and a file of a few rows has many blocks."""
-    monkeypatch.setattr(tabular, "BATCH_BYTES", 4 * 10 * 64)
-    monkeypatch.setattr(tabular, "CSV_BYTES", 4096)
+    monkeypatch.setattr(readers, "BATCH_BYTES", 4 * 10 * 64)
+    monkeypatch.setattr(readers, "CSV_BYTES", 4096)
     keep = StreamEngine.__init__
 
     def forgetful(self, stream, label, resources, *more):
@@ -129,8 +130,8 @@ def test_every_format_gives_the_answer_of_the_table(written, expected):
 @pytest.mark.filterwarnings("ignore:Column 'nothing'")
 @pytest.mark.parametrize("written", FORMATS, indirect=True)
 def test_every_format_streamed_gives_it_too(written, expected, small_blocks):
-    stream = open_files([written], Wanted("class"))
-    assert len(list(stream.first(Labels()))) > 4
+    stream = open_files([written], ColumnSelection("class"))
+    assert len(list(stream.first_pass(Labels()))) > 4
     same(belief.select(str(written), label="class", **SETTINGS), expected)
 
 
@@ -149,23 +150,23 @@ def test_a_partitioned_folder(tmp_path, small_blocks):
     want = belief.select(order, label="class", **SETTINGS)
     same(belief.select(tmp_path / "days", label="class", **SETTINGS), want)
     want = belief.select(order.drop(["class"]), label="day", **SETTINGS)
-    stream = open_files([tmp_path / "days"], Wanted("day", drop=["class"]))
+    stream = open_files([tmp_path / "days"], ColumnSelection("day", drop=["class"]))
     same(belief.select(stream, **SETTINGS), want)
 
 
 @pytest.mark.parametrize("written", ["a.csv", "a.parquet", "folder", "a.feather"], indirect=True)
 def test_rows_come_in_the_order_of_the_file(written, small_blocks):
-    stream = open_files([written], Wanted("class", keep=["float"]))
-    for blocks in (stream.first(Labels()), stream.again()):
+    stream = open_files([written], ColumnSelection("class", keep=["float"]))
+    for blocks in (stream.first_pass(Labels()), stream.later_pass()):
         np.testing.assert_allclose(np.concatenate([block.whole() for block in blocks])[:, 0], TABLE["float"].to_numpy())
 
 
 def test_files_follow_one_another_as_they_are_named(tmp_path):
     parquet.write_table(TABLE.slice(0, 99), tmp_path / "z.parquet")
     parquet.write_table(TABLE.slice(99), tmp_path / "a.parquet")
-    stream = open_files([tmp_path / "z.parquet", tmp_path / "a.parquet"], Wanted("class", keep=["float"]))
+    stream = open_files([tmp_path / "z.parquet", tmp_path / "a.parquet"], ColumnSelection("class", keep=["float"]))
     np.testing.assert_array_equal(
-        np.concatenate([block.whole() for block in stream.again()])[:, 0], TABLE["float"].to_numpy()
+        np.concatenate([block.whole() for block in stream.later_pass()])[:, 0], TABLE["float"].to_numpy()
     )
 
 
@@ -183,15 +184,15 @@ def test_whole_numbers_in_one_file_and_fractions_in_another_are_fractions(tmp_pa
 def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
     frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "y": [0, 1, 0, 1]}, index=[3, 5, 8, 9])
     frame.to_parquet(tmp_path / "a.parquet")
-    assert open_files([tmp_path / "a.parquet"], Wanted("y")).names == ["a"]
+    assert open_files([tmp_path / "a.parquet"], ColumnSelection("y")).names == ["a"]
 
 
 def test_a_column_that_begins_with_a_long_gap(tmp_path, small_blocks):
     rows = [f"{i % 5},{'' if i < 900 else i % 7},{'' if i < 950 else 'no'},,{i % 2}" for i in range(1000)]
     (tmp_path / "a.csv").write_text("a,late,word,never,y\n" + "\n".join(rows))
-    stream = open_files([tmp_path / "a.csv"], Wanted("y"))
+    stream = open_files([tmp_path / "a.csv"], ColumnSelection("y"))
     assert stream.discrete.tolist() == [False, False, True, False]
-    X = np.concatenate([block.whole() for block in stream.again()])
+    X = np.concatenate([block.whole() for block in stream.later_pass()])
     assert np.isnan(X[:900, 1]).all()
     np.testing.assert_array_equal(X[900:, 1], np.arange(900, 1000) % 7)
 
@@ -216,13 +217,13 @@ def test_libsvm_and_npz(tmp_path, small_blocks):
 @pytest.mark.parametrize("batch_size", [1.0, 0.02])
 def test_a_file_is_read_four_times_whatever_the_number_of_batches(tmp_path, monkeypatch, small_blocks, batch_size):
     parquet.write_table(TABLE, tmp_path / "a.parquet", row_group_size=100)
-    asked, batches = [], tabular.DatasetFiles.batches
+    asked, batches = [], readers.ColumnarFiles.batches
 
     def counted(self, columns):
         asked.append(columns)
         return batches(self, columns)
 
-    monkeypatch.setattr(tabular.DatasetFiles, "batches", counted)
+    monkeypatch.setattr(readers.ColumnarFiles, "batches", counted)
     belief.select(tmp_path / "a.parquet", label="class", batch_size=batch_size, **SETTINGS)
     assert len(asked) == 4
 

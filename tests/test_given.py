@@ -106,7 +106,7 @@ def test_names_where_there_are_none():
 
 
 def test_a_stream_knows_its_own():
-    stream = belief.data.open_files([CHURN], belief.data.Wanted("left"))
+    stream = belief.data.open_files([CHURN], belief.data.ColumnSelection("left"))
     for given in ({"drop": "age"}, {"separator": ";"}, {"label": "left"}, {"y": LEFT}):
         with pytest.raises(ValueError, match=f"^{next(iter(given))} is given beside an opened stream"):
             belief.select(stream, **given)

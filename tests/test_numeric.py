@@ -427,7 +427,7 @@ def test_decimals_and_dictionaries_in_a_file(tmp_path):
 
 
 def test_whole_numbers_of_a_csv_file_that_become_fractions_further_down(tmp_path, monkeypatch):
-    monkeypatch.setattr("belief.data.tabular.CSV_BYTES", 1 << 10)
+    monkeypatch.setattr("belief.data.readers.CSV_BYTES", 1 << 10)
     y = np.arange(M) + np.where(np.arange(M) > 200, 0.5, 0.0)
     lines = [f"{x:.4f},{z:.4f},{t:g}" for x, z, t in zip(X[:, 0], X[:, 1], y, strict=True)]
     (tmp_path / "t.csv").write_text("\n".join(["x,z,y", *lines]))

@@ -18,7 +18,7 @@ PUBLIC = {
     "belief": {"PAPER", "BeliefSelector", "Comparison", "MissingExtraError", "Result", "__version__", "baselines",
                "compare", "data", "datasets", "plot", "progress", "report", "select", "spark"},
     "belief.baselines": {"MRMR", "RReliefF", "Relief", "ReliefF", "mrmr", "mrmr_frame", "relieff_frame"},
-    "belief.data": {"CsvForm", "Wanted", "load_libsvm", "open_files"},
+    "belief.data": {"ColumnSelection", "load_libsvm", "open_files"},
     "belief.datasets": {"CHURN", "Dataset", "Problem", "corral100", "led", "load", "madelon", "names",
                         "parity3plus3", "sd", "xor100"},
     "belief.plot": {"comparison", "distribution", "how_many", "ranking", "redundancy", "relevance_redundancy",

@@ -14,10 +14,10 @@ from pyarrow import csv, parquet
 
 import belief
 from belief.cli import commands as cli
-from belief.data import tabular
-from belief.data.encoding import CsvForm
-from belief.data.files import Wanted, open_files
-from belief.data.finding import stamp
+from belief.data import readers
+from belief.data.columns import ColumnSelection
+from belief.data.files import file_stamp
+from belief.data.stream import open_files
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 
@@ -175,19 +175,19 @@ def streamed(stream):
 )
 def test_a_file_that_changes_between_two_reads_is_an_error(tmp_path, name, write, how):
     file = write(tmp_path / name)
-    with streamed(open_files([file], Wanted(None if name == "a.svm" else "y"))) as engine:
+    with streamed(open_files([file], ColumnSelection(None if name == "a.svm" else "y"))) as engine:
         engine.describe()
         if how == "replaced":
             write(tmp_path / f"new-{name}", seed=1).replace(file)
         else:
             write(file, seed=1)
         with pytest.raises(ValueError, match=f"^{file} was changed or replaced while it was read: run it again when"):
-            list(engine.stream.again())
+            list(engine.stream.later_pass())
 
 
 def test_a_parquet_file_whose_time_was_set_back_is_known_by_its_footer(tmp_path):
     file = write_parquet(tmp_path / "a.parquet")
-    stream = open_files([file], Wanted("y"))
+    stream = open_files([file], ColumnSelection("y"))
     before = file.stat()
     other = parquet.read_table(file)
     other = other.set_column(0, "a", pa.array(np.asarray(other["a"]) * -2))
@@ -197,7 +197,7 @@ def test_a_parquet_file_whose_time_was_set_back_is_known_by_its_footer(tmp_path)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert (file.stat().st_size, file.stat().st_ino) == (before.st_size, before.st_ino)
     with pytest.raises(ValueError, match="was changed or replaced"):
-        list(stream.again())
+        list(stream.later_pass())
 
 
 # --- 4. each file once ---
@@ -229,11 +229,11 @@ def test_a_file_named_twice_is_read_once_and_said_to_be(tmp_path, name, write):
 
 @pytest.mark.parametrize("size", [64, 256, 4096, 2**23])
 def test_quoted_line_breaks_at_any_size(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(tabular, "CSV_BYTES", size)
+    monkeypatch.setattr(readers, "CSV_BYTES", size)
     words = ["one\ntwo", 'say "no"\r\n', "x" * 900 + "\n", "plain"]
     rows = [f'{i % 5},"{words[i % 4].replace(chr(34), 2 * chr(34))}",{i % 2}' for i in range(200)]
     (tmp_path / "a.csv").write_text("\n".join(["n,t,y", *rows]))
-    found = pa.Table.from_batches(open_files([tmp_path / "a.csv"], Wanted("y")).files.batches(["n", "t"]))
+    found = pa.Table.from_batches(open_files([tmp_path / "a.csv"], ColumnSelection("y")).files.batches(["n", "t"]))
     assert found["t"].cast(pa.string()).to_pylist() == [words[i % 4] for i in range(200)]
     assert found["n"].to_pylist() == [i % 5 for i in range(200)]
     assert belief.select(tmp_path / "a.csv", label="y", n_features_to_select=1).n_rows == 200
@@ -256,8 +256,8 @@ def test_encodings_that_tell_are_recognised(tmp_path, encoding, ending):
 @pytest.mark.parametrize("encoding", ["latin1", "cp1252", "utf-16", "mac-roman"])
 def test_other_encodings_are_named(tmp_path, capsys, encoding):
     (tmp_path / "a.csv").write_bytes(words_csv().encode(encoding))
-    form = CsvForm(encoding=encoding)
-    assert belief.select(open_files([tmp_path / "a.csv"], Wanted("y", csv=form)), n_features_to_select=2).n_rows == M
+    stream = open_files([tmp_path / "a.csv"], ColumnSelection("y", encoding=encoding))
+    assert belief.select(stream, n_features_to_select=2).n_rows == M
     out = tmp_path / "w.csv"
     code, shown, err = select(capsys, tmp_path / "a.csv", "--label", "y", "--encoding", encoding, "--write-data", out)
     assert code == 0, err
@@ -346,11 +346,11 @@ def test_nothing_is_written_into_a_folder_that_is_read(tmp_path, capsys, option)
 def test_a_time_that_was_put_back_tells_nothing(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("a,y\n1,0\n")
-    before, was = stamp(file), file.stat()
+    before, was = file_stamp(file), file.stat()
     time.sleep(0.05)
     file.write_text("a,y\n2,1\n")
     os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
-    assert stamp(file) != before
+    assert file_stamp(file) != before
 
 
 def test_a_result_is_a_file(tmp_path, capsys):

@@ -9,7 +9,7 @@ import pytest
 import belief
 from belief._utils.text import escape_controls
 from belief.cli import commands as cli
-from belief.data.hints import layout_hint
+from belief.data.diagnostics import suggest_csv_options
 from belief.datasets import CHURN
 
 NASTY = "<b>\x1b[31mred\x07 \u202eevil\nline"
@@ -106,7 +106,7 @@ def test_a_table_from_a_file_with_such_names(tmp_path, capsys):
     ],
 )
 def test_what_the_names_tell(names, separator, hint):
-    said = layout_hint(names, separator)
+    said = suggest_csv_options(names, separator)
     assert (hint in said) if hint else (said == "")
 
 

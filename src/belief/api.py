@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from belief._utils.names import DefaultNames
-from belief.data.columns import Chosen, take_columns, y_or_label
-from belief.data.files import chosen_names
+from belief.data.columns import ColumnSelection
+from belief.data.inputs import open_input, resolve_label
 from belief.data.labels import check_task, read_target
 from belief.data.stream import LibsvmStream, TableStream
 from belief.data.table import open_table
@@ -126,8 +126,8 @@ def select(
     chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
     check_resources(n_jobs, working_memory, verbose, device)
     check_task(task)
-    y, label = y_or_label(y, label)
-    columns = Chosen(label, drop, keep, separator, header, encoding)
+    y, label = resolve_label(y, label)
+    columns = ColumnSelection(label, drop, keep, discrete_features, task, separator, header, encoding)
     if is_spark(X):
         if checkpoint is not None:
             raise ValueError("checkpoint is for files and tables on one machine; on Spark the staged blocks are kept.")
@@ -147,7 +147,7 @@ def select(
     notes = None if checkpoint is None else Checkpoint(checkpoint, restart)
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, chosen.resolve_sample_size)
-    X, y, numbered = take_columns(X, y, columns, discrete_features, task)
+    X, y, numbered = open_input(X, y, columns)
     engine, names, levels = open_engine(X, y, discrete_features, resources, notes, task)
     names = names or numbered
     with reporter, engine:
@@ -186,19 +186,19 @@ def is_spark(X: Any) -> bool:
     return type(X).__module__.startswith("pyspark.sql.") and hasattr(X, "sparkSession")
 
 
-def _select_spark(df: Any, y: Any, columns: Chosen, settings: Settings, options: dict[str, Any]) -> Result:
+def _select_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settings, options: dict[str, Any]) -> Result:
     """On Spark, a column named features is the vectors; if there is none, all columns but the label are features."""
     from belief.spark.frames import select_frame
 
     if y is not None or columns.label is None:
         raise ValueError("Of a Spark DataFrame, say which column holds the class, with label='name'.")
-    for name in {"separator", "header", "encoding"}.intersection(columns.given()):
+    for name in {"separator", "header", "encoding"}.intersection(columns.changed_options()):
         raise ValueError(f"{name} is for CSV files, but X is a Spark DataFrame: leave it out.")
-    vectors, columns = "features" in df.columns, columns.named(df.columns)
-    for name in {"drop", "keep"}.intersection(columns.given() if vectors else ()):
+    vectors, columns = "features" in df.columns, columns.with_names(df.columns)
+    for name in {"drop", "keep"}.intersection(columns.changed_options() if vectors else ()):
         raise ValueError(f"{name} is for columns with names, but the features of X are vectors: leave it out.")
-    features = "features" if vectors else chosen_names(df.columns, "X", columns)
-    return select_frame(df, features=features, label=columns.label, settings=settings, **options)
+    features = "features" if vectors else columns.feature_names(df.columns, "X")
+    return select_frame(df, features=features, label=str(columns.label), settings=settings, **options)
 
 
 def refuse_on_spark(n_jobs: int | None, working_memory: int, device: str = "auto") -> None:

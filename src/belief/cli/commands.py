@@ -158,7 +158,7 @@ def _first_line(result: belief.Result) -> str:
 
 
 def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, Any]) -> tuple[Any, belief.Result]:
-    from belief.data.files import open_files
+    from belief.data.stream import open_files
 
     opened = open_files(options.files, wanted)
     arrays = isinstance(opened, tuple)  # a stream knows its classes and its discrete columns
@@ -167,7 +167,7 @@ def _select_here(options: argparse.Namespace, wanted: Any, settings: dict[str, A
         raise UsageError("--write-data needs columns with names: CSV, Parquet or Arrow.")
     result = belief.select(
         X, y, task=options.task, **settings, **given(options, "n_jobs", "working_memory", "device", "checkpoint"),
-        verbose=0 if options.quiet else 1, discrete_features=wanted.discrete if arrays else "auto",
+        verbose=0 if options.quiet else 1, discrete_features=wanted.discrete_features if arrays else "auto",
         restart=options.restart,
     )  # fmt: skip
     return X, result
@@ -231,11 +231,11 @@ def run_explain(options: argparse.Namespace) -> None:
 def run_report(options: argparse.Namespace) -> None:
     """Carry out `belief report`."""
     from belief.cli.outputs import REPORT_ENDINGS, check_output, write_report
-    from belief.data.finding import same_file
+    from belief.data.files import find_same_file
 
     out = options.out or options.result.with_suffix(".html")
     check_output(out, REPORT_ENDINGS, options.force)
-    if same_file(out, [options.result]) is not None:
+    if find_same_file(out, [options.result]) is not None:
         raise UsageError(f"--out and the result to be read are both {out}: give them two names.")
     write_report(_result_in(options.result), out, options.result.stem)
     print(escape_controls(out))

@@ -75,14 +75,14 @@ def _check(options: argparse.Namespace) -> None:
 
 def _compared(options: argparse.Namespace, asked: Any) -> Any:
     from belief.comparison.contest import compare
-    from belief.data.files import open_files
+    from belief.data.stream import open_files
 
     opened = open_files(options.files, asked)
     X, y = opened if isinstance(opened, tuple) else (opened, None)
     return compare(
         X, y, options.n_features_to_select, task=options.task, selectors=options.selectors, seconds=options.seconds,
         n_jobs=options.n_jobs, verbose=0 if options.quiet else 1, random_state=options.random_state,
-        discrete_features=asked.discrete if isinstance(opened, tuple) else "auto",
+        discrete_features=asked.discrete_features if isinstance(opened, tuple) else "auto",
     )  # fmt: skip
 
 

@@ -38,24 +38,32 @@ def value_of(text: str) -> Any:
 
 def wanted(options: argparse.Namespace) -> Any:
     """What is to be read; the columns of LIBSVM and NPZ files are called x0, x1, ..."""
-    from belief.data.encoding import CsvForm
-    from belief.data.files import Wanted, kind_of
+    from belief.data.columns import ColumnSelection
+    from belief.data.files import detect_common_format
 
     if options.separator == "\\t":
         options.separator = "\t"  # which is hard to type
     if options.separator is not None and len(options.separator) != 1:
         raise UsageError(f"--separator must be one character; got {options.separator!r}.")
-    kind = kind_of(options.files)
+    kind = detect_common_format(options.files)
     discrete = options.discrete
     if kind in ("libsvm", "npz"):
         discrete = [_number(name) for name in discrete]
     elif options.label is None:
         raise UsageError("Say which column holds the class, or the number to predict, with --label NAME.")
     try:
-        form = CsvForm(not options.no_header, options.separator, options.encoding)
+        return ColumnSelection(
+            label=options.label,
+            drop=tuple(options.drop),
+            keep=tuple(options.keep),
+            discrete_features=discrete or "auto",
+            task=options.task,
+            separator=options.separator,
+            header=not options.no_header,
+            encoding=options.encoding,
+        )
     except ValueError as error:
         raise UsageError(error) from None
-    return Wanted(options.label, options.drop, options.keep, discrete, form, options.task)
 
 
 def _number(name: str) -> int:
@@ -70,19 +78,18 @@ Output = tuple[str, Path | None, Collection[str]]  # an option, the file it name
 def check_outputs(options: argparse.Namespace, outputs: Sequence[Output]) -> None:
     """Refuse files that could not be written in the end, or would be written over one that is read."""
     from belief.cli.outputs import check_output
-    from belief.data.files import all_files
-    from belief.data.finding import same_file
+    from belief.data.files import find_same_file, list_all_files
 
-    read = all_files(options.files)
+    read = list_all_files(options.files)
     taken: dict[Path, str] = {}
     for name, path, endings in outputs:
         if path is None:
             continue
         check_output(path, endings, options.force)
-        if same_file(path, read) is not None:
+        if find_same_file(path, read) is not None:
             raise UsageError(f"{name} and a file to be read are both {path}: give them two names.")
         refuse_inside(name, path, options.files)
-        other = same_file(path, taken) or path.resolve()
+        other = find_same_file(path, taken) or path.resolve()
         if other in taken:
             raise UsageError(f"{name} and {taken[other]} are both {path}: give them two names.")
         taken[path.resolve()] = name

@@ -118,17 +118,17 @@ def write_report(result: Result, path: Path, title: str) -> None:
 
 def write_data(stream: Any, result: Result, path: Path) -> None:
     """Write the selected columns of the input, in the order they had, and the label; read once more, in batches."""
-    from belief.data.tabular import CsvFiles
-    from belief.data.verbatim import text_of, typed
+    from belief.data.export import csv_lines, typed_batches
+    from belief.data.readers import CsvFiles
 
     chosen = set(result.selected_names)
     wanted = [name for name in stream.names if name in chosen] + [stream.label]
     with beside(path) as file:
         if path.suffix == ".csv" and isinstance(stream.files, CsvFiles):
             with file.open("wb") as text:
-                text.writelines(text_of(stream.files, wanted))
+                text.writelines(csv_lines(stream.files, wanted))
         else:
-            _write_batches(*typed(stream.files, wanted), file)
+            _write_batches(*typed_batches(stream.files, wanted), file)
 
 
 def _write_batches(schema: Any, batches: Iterator[Any], path: Path) -> None:

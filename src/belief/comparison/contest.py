@@ -24,7 +24,8 @@ from belief.comparison.comparison import OURS, Comparison, Standing
 from belief.comparison.entrants import ENTRANTS, Entrant, Part
 from belief.comparison.judging import judged
 from belief.comparison.rows import Rows, rows_of
-from belief.data.columns import Chosen, take_columns, y_or_label
+from belief.data.columns import ColumnSelection
+from belief.data.inputs import open_input, resolve_label
 from belief.data.labels import check_task
 from belief.engines.checks import check_resources
 from belief.method.arrays import Array
@@ -127,9 +128,12 @@ def compare(
         raise ValueError(f"seconds must be a number above 0; got {seconds!r}.")
     if is_spark(X):
         raise ValueError("compare is for tables on one machine; of a Spark DataFrame pass X.sample(...).toPandas().")
-    y, label = y_or_label(y, label)
-    columns, seed = Chosen(label, drop, keep, separator, header, encoding), settings.draw_seed()
-    rows = rows_of(take_columns(X, y, columns, discrete_features, task), discrete_features, task, seed)
+    y, label = resolve_label(y, label)
+    columns, seed = (
+        ColumnSelection(label, drop, keep, discrete_features, task, separator, header, encoding),
+        settings.draw_seed(),
+    )
+    rows = rows_of(open_input(X, y, columns), discrete_features, task, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of every fold again
         whole = Part(rows.X, rows.y, rows.discrete, rows.task, seed, n_threads(n_jobs))

@@ -14,7 +14,7 @@ import numpy as np
 from belief._utils.names import DefaultNames
 from belief.baselines.base import checks, values_of
 from belief.data.arrow import Batch
-from belief.data.columns import Taken
+from belief.data.inputs import OpenedInput
 from belief.data.labels import Labels, read_numbers, read_target
 from belief.data.source import ArraySource, SparseSource, is_sparse
 from belief.data.stream import LibsvmStream, Stream, TableStream
@@ -44,7 +44,7 @@ class Rows:
     n_rows: int  # of the whole table
 
 
-def rows_of(taken: Taken, discrete_features: Any, task: str, seed: int) -> Rows:
+def rows_of(taken: OpenedInput, discrete_features: Any, task: str, seed: int) -> Rows:
     """Some rows of a table or of files that were opened, all of them where there are few."""
     X, y, numbered = taken
     if isinstance(X, TableStream | LibsvmStream):
@@ -97,14 +97,14 @@ def _from_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array
     if not labels.n_rows:
         raise ValueError("The files have no rows.")
     target, codes = labels.target()
-    y = labels.numbers() if target.task == REGRESSION else codes
+    y = labels.to_numbers() if target.task == REGRESSION else codes
     return kept, y[ids], stream.discrete, target, labels.n_rows
 
 
 def _few_rows(stream: Stream, labels: Labels, seed: int) -> tuple[Array, Array]:
     """The rows with the smallest keys, and their numbers."""
     kept, ids, first = np.zeros((0, 0)), np.zeros(0, np.int64), 0
-    for block in stream.first(labels):
+    for block in stream.first_pass(labels):
         X = block.whole(map) if isinstance(block, Batch) else block
         here = np.arange(first, first + X.shape[0])
         first += X.shape[0]

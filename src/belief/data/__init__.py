@@ -1,22 +1,25 @@
-"""What a user has becomes rows of numbers by global id; public is what opens files."""
+"""Input data: tables in memory, files and streams become rows of numbers with a target and names.
+
+Modules that read a format, parse the target or choose columns belong here. They may import `method`, `kernels` and
+`_utils`, and nothing that runs the method. Public are the names in `__all__`, which open files.
+"""
 
 from typing import TYPE_CHECKING
 
 from belief._utils.lazy import lazily
 
 if TYPE_CHECKING:
-    from belief.data.encoding import CsvForm
-    from belief.data.files import Wanted, open_files
+    from belief.data.columns import ColumnSelection
     from belief.data.libsvm import load_libsvm
+    from belief.data.stream import open_files
 
-__all__ = ["CsvForm", "Wanted", "load_libsvm", "open_files"]
+__all__ = ["ColumnSelection", "load_libsvm", "open_files"]
 
 __getattr__ = lazily(
     __name__,
     {
-        "CsvForm": "belief.data.encoding",
-        "Wanted": "belief.data.files",
+        "ColumnSelection": "belief.data.columns",
         "load_libsvm": "belief.data.libsvm",
-        "open_files": "belief.data.files",
+        "open_files": "belief.data.stream",
     },
 )

@@ -1,12 +1,9 @@
-"""What `select` is given: a table, files or a stream, which of its columns is the label, and which are features.
-
-A column is called by its name, or by its number, from 0.
-"""
+"""Choose columns by name or by position: the label, the features, and which features are discrete."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,22 +11,52 @@ from typing import Any
 import numpy as np
 
 from belief._utils.validation import did_you_mean, is_integer
-from belief.data.encoding import CsvForm
-from belief.data.files import Wanted, names_in, open_files
-from belief.data.source import is_sparse
-from belief.data.stream import LibsvmStream, TableStream
-from belief.data.table import array_of, blocks_of, frame_of
+from belief.data.encoding import check_encoding
+from belief.method.arrays import Array
 
-Taken = tuple[Any, Any, list[str] | None]  # the features, y, and what features without names are called
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the column in which pandas stores the index of a DataFrame
+CSV_OPTIONS = ("separator", "header", "encoding")
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Which columns are wanted, and how CSV files are laid out."""
+class ColumnSelection:
+    """Which columns of a table or of files to use, and how CSV files are formatted.
 
-    label: Any = None
+    A column is given by its name, or by its position, counted from 0.
+
+    Parameters
+    ----------
+    label : str or int, default=None
+        The target column. LIBSVM files need none. For NPZ files, the name of the array; None: "y".
+    drop : sequence of str or int, default=()
+        Columns to exclude from the features.
+    keep : sequence of str or int, default=()
+        Columns to use as features. By default all columns are used.
+    discrete_features : "auto", mask, indices or names, default="auto"
+        Numeric features to treat as nominal.
+    task : {"auto", "classification", "regression"}, default="auto"
+        With "regression", the label of a CSV file is read as floats even if its first values are whole numbers.
+    separator : str, default=None
+        The character between two columns of a CSV file. None: a tab in .tsv files, else a comma.
+    header : bool, default=True
+        Whether the first line of a CSV file holds the column names. If False, the columns are named c0, c1, ...
+    encoding : str, default=None
+        The encoding of CSV files. None: detected from the first bytes; UTF-8 if they do not tell.
+
+    Examples
+    --------
+    >>> import belief
+    >>> columns = belief.data.ColumnSelection(label="left", drop=["age"])
+    >>> stream = belief.data.open_files([belief.datasets.CHURN], columns)
+    >>> "age" in stream.names
+    False
+    """
+
+    label: str | int | None = None
     drop: Any = ()
     keep: Any = ()
+    discrete_features: Any = "auto"
+    task: str = "auto"
     separator: str | None = None
     header: bool = True
     encoding: str | None = None
@@ -37,135 +64,113 @@ class Chosen:
     def __post_init__(self) -> None:
         for name in ("drop", "keep"):
             value = getattr(self, name)
-            columns = (value,) if _is_column(value) else () if value is None else tuple(value)
+            columns = (value,) if is_column(value) else () if value is None else tuple(value)
             if name == "keep" and not columns and value is not None and not isinstance(value, tuple):
-                raise ValueError("keep names no column to choose from: name some, or leave it out.")
+                raise ValueError("keep is empty. Give at least one column to use, or omit keep.")
             object.__setattr__(self, name, columns)
+        discrete = self.discrete_features
+        if discrete is None or (isinstance(discrete, str) and discrete != "auto"):
+            object.__setattr__(self, "discrete_features", "auto" if discrete is None else [discrete])
         if self.separator is not None and (not isinstance(self.separator, str) or len(self.separator) != 1):
             raise ValueError(f"separator must be one character; got {self.separator!r}.")
+        if self.encoding is not None:
+            check_encoding(self.encoding)
 
-    def given(self) -> list[str]:
-        """What was said, by name."""
-        return [f.name for f in fields(self) if getattr(self, f.name) != f.default]
+    def changed_options(self) -> list[str]:
+        """Return the names of the options that differ from their defaults; `task` is not among them."""
+        options = (f for f in fields(self) if f.name not in ("discrete_features", "task"))
+        changed = [f.name for f in options if getattr(self, f.name) != f.default]
+        return changed + ["discrete_features"] * (not isinstance(self.discrete_features, str))
 
-    def by_number(self) -> bool:
-        """Whether a column is called by its number."""
+    def has_positions(self) -> bool:
+        """Return True if the label or a column of `drop` or `keep` is given by its position."""
         return any(map(is_integer, (self.label, *self.drop, *self.keep)))
 
-    def named(self, names: Sequence[Any]) -> Chosen:
-        """The same, every column by its name."""
-        label = None if self.label is None else names[place(self.label, names, "label")]
-        drop, keep = (tuple(names[place(x, names, of)] for x in getattr(self, of)) for of in ("drop", "keep"))
-        return replace(self, label=label, drop=drop, keep=keep)
+    def with_names(self, names: Sequence[str], source: str = "X") -> ColumnSelection:
+        """Return a copy in which positions are replaced by the names of the columns."""
+
+        def names_of(columns: Iterable[Any], option: str) -> tuple[str, ...]:
+            return tuple(names[j] for j in find_columns(columns, names, option, source))
+
+        label = None if self.label is None else names_of([self.label], "label")[0]
+        return replace(self, label=label, drop=names_of(self.drop, "drop"), keep=names_of(self.keep, "keep"))
+
+    def feature_positions(self, names: Sequence[Any], source: str = "X") -> list[int]:
+        """Return the positions of the features: all columns but the label, restricted by `drop` and `keep`."""
+        label = find_columns([] if self.label is None else [self.label], names, "label", source)
+        drop, keep = (set(find_columns(getattr(self, o), names, o, source)) for o in ("drop", "keep"))
+        excluded = drop.union(label)
+        positions = [j for j in range(len(names)) if j not in excluded and (not keep or j in keep)]
+        if not positions:
+            raise ValueError(f"label, drop and keep leave no feature in {source}. Drop fewer columns or keep more.")
+        return positions
+
+    def feature_names(self, names: Sequence[str], source: str) -> list[str]:
+        """Return the names of the features, without the index column that pandas writes to Parquet files."""
+        names = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
+        return [names[j] for j in self.feature_positions(names, source)]
+
+    def separator_for(self, path: Path) -> str:
+        """Return the separator of a CSV file: the given one, or the usual one for the file's ending."""
+        return self.separator or ("\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes) else ",")
 
 
-def _is_column(x: Any) -> bool:
+def is_column(x: Any) -> bool:
+    """Return True for a column name or position."""
     return isinstance(x, str) or is_integer(x)
 
 
-def place(column: Any, names: Sequence[Any], what: str) -> int:
-    """Where a column is, by its name or else by its number."""
-    if column in names:
-        return list(names).index(column)
-    if is_integer(column) and -len(names) <= column < len(names):
-        return int(column) % len(names)
+def find_columns(columns: Iterable[Any], names: Sequence[Any], option: str, source: str = "X") -> list[int]:
+    """Return the position of each column, which is given by name or by position.
+
+    Parameters
+    ----------
+    columns : names, or positions from 0; negative positions count from the end
+    names : all column names; a `range` if the columns have no names
+    option : the parameter that holds the columns, for error messages
+    source : the table or file, for error messages
+    """
+    known = {name: j for j, name in reversed([*enumerate(names)])}
+    positions = []
+    for column in columns:
+        if column in known:
+            positions.append(known[column])
+        elif is_integer(column) and -len(names) <= column < len(names):
+            positions.append(int(column) % len(names))
+        else:
+            raise ValueError(_unknown_column(column, names, option, source))
+    return positions
+
+
+def _unknown_column(column: Any, names: Sequence[Any], option: str, source: str) -> str:
     if is_integer(column):
-        raise ValueError(f"{what}: there is no column {column}: X has {len(names)}, from 0 on.")
-    raise ValueError(f"{what}: there is no column {column!r} in X{did_you_mean(column, [str(n) for n in names])}.")
+        return f"{option}: there is no column {column} in {source}, which has {len(names)} columns, counted from 0."
+    if isinstance(names, range):
+        fix = "Pass the target as y, or use the position of its column" if option == "label" else "Use its position"
+        return f"{option}: {column!r} is a column name, but {source} has no column names. {fix}."
+    some = f", whose columns are {', '.join(map(str, names[:8]))}{', ...' if len(names) > 8 else ''}"
+    return f"{option}: there is no column {column!r} in {source}{did_you_mean(column, [*map(str, names)]) or some}."
 
 
-def y_or_label(y: Any, label: Any) -> tuple[Any, Any]:
-    """A y that is one name or one number calls a column of X, as a label does; both together are refused."""
-    if y is not None and label is not None:
-        shown = f"y={y!r}" if _is_column(y) else "y"
-        raise ValueError(f"Both {shown} and label={label!r} are given: give one of them.")
-    if hasattr(label, "__len__") and not isinstance(label, str | tuple):
-        raise ValueError(
-            f"label must be the name or the number of a column of X; got a {type(label).__name__}: the classes"
-            " themselves are passed as y."
-        )
-    return (None, y) if _is_column(y) else (y, label)
-
-
-def take_columns(X: Any, y: Any, chosen: Chosen, discrete_features: Any, task: str = "auto") -> Taken:
-    """Take the label and the features from a table, or open files."""
-    if isinstance(X, TableStream | LibsvmStream):
-        _refuse_beside_stream(y, chosen, discrete_features)
-        return X, None, None
-    paths = [X] if isinstance(X, str | os.PathLike) else X
-    if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
-        if y is not None:
-            raise ValueError("y is given beside a file, whose classes are in it: name their column, with label='name'.")
-        return _from_files([Path(p) for p in paths], chosen, discrete_features, task)
-    for name in ("separator", "header", "encoding"):
-        if name in chosen.given():
-            raise ValueError(f"{name} is for CSV files, and X is none: leave it out.")
-    return _from_table(X, y, chosen) if chosen.given() else (X, y, None)
-
-
-def _refuse_beside_stream(y: Any, chosen: Chosen, discrete_features: Any) -> None:
-    """Refuse what would be ignored: a stream was told when it was opened."""
-    auto = isinstance(discrete_features, str) and discrete_features == "auto"
-    for name in [*["y"] * (y is not None), *chosen.given(), *["discrete_features"] * (not auto)]:
-        raise ValueError(f"{name} is given beside an opened stream, which knows its own: leave it out.")
-
-
-def _from_files(paths: list[Path], chosen: Chosen, discrete_features: Any, task: str) -> Taken:
-    form = CsvForm(chosen.header, chosen.separator, chosen.encoding)
-    if chosen.by_number():
-        chosen = chosen.named(names_in(paths, form))
-    discrete = () if discrete_features is None else discrete_features
-    discrete = [discrete] if isinstance(discrete, str) and discrete != "auto" else discrete
-    opened = open_files(paths, Wanted(chosen.label, chosen.drop, chosen.keep, discrete, form, task))
-    return (*opened, None) if isinstance(opened, tuple) else (opened, None, None)
-
-
-def _from_table(X: Any, y: Any, chosen: Chosen) -> Taken:
-    blocks = [_Block(block) for block in blocks_of(X)]
-    names = blocks[0].names
-    _refuse_names_of_none(chosen, blocks[0])
-    label = None if chosen.label is None else place(chosen.label, names, "label")
-    drop, keep = ({place(x, names, of) for x in getattr(chosen, of)} for of in ("drop", "keep"))
-    wanted = [j for j in range(len(names)) if j != label and j not in drop and (not keep or j in keep)]
-    if not wanted:
-        raise ValueError("No column of X is left to choose from.")
-    if label is not None:
-        found = [block.column(names[label]) for block in blocks]
-        y = found[0] if len(found) == 1 else np.concatenate([np.asarray(x) for x in found])
-    rest = [block.columns([names[j] for j in wanted]) for block in blocks]
-    numbered = None if blocks[0].has_names else [f"x{j}" for j in wanted]
-    return rest[0] if len(rest) == 1 else rest, y, numbered
-
-
-def _refuse_names_of_none(chosen: Chosen, block: _Block) -> None:
-    for of in ("label", "drop", "keep"):
-        for column in [getattr(chosen, of)] if of == "label" else getattr(chosen, of):
-            if isinstance(column, str) and not block.has_names:
-                cure = "pass the classes as y, or the number of the column" if of == "label" else "use its number"
-                raise ValueError(f"{of}={column!r} names a column, but X has no names: {cure}.")
-
-
-class _Block:
-    """Rows of a table, by columns."""
-
-    def __init__(self, X: Any) -> None:
-        frame = frame_of(X)
-        self.has_names = frame is not None
-        self._X: Any = X.tocsr() if is_sparse(X) else array_of(X) if frame is None else frame
-        self.names: Any = range(self._X.shape[1]) if frame is None else frame.columns
-
-    def columns(self, names: list[Any]) -> Any:
-        """Some of the columns, as the table they came in."""
-        if self.has_names:
-            return self._X[:, [self._at(name) for name in names]].to_native()
-        return self._X[:, names]
-
-    def column(self, name: Any) -> Any:
-        """One column by itself."""
-        if self.has_names:
-            return self._X[:, self._at(name)].to_native()
-        found = self._X[:, [name]]
-        return (found.toarray() if is_sparse(found) else found)[:, 0]
-
-    def _at(self, name: Any) -> int:
-        return place(name, self.names, "The blocks of X differ")
+def parse_discrete_features(discrete_features: Any, names: Sequence[str] | None, n_features: int) -> Array:
+    """Return a mask of the features declared discrete by a mask, indices or names; "auto" declares none."""
+    if discrete_features is None or (isinstance(discrete_features, str) and discrete_features == "auto"):
+        return np.zeros(n_features, bool)
+    allowed = f"'auto', a mask of {n_features} booleans, column indices, or column names"
+    try:
+        items = [discrete_features] if isinstance(discrete_features, str) else list(discrete_features)
+    except TypeError:
+        raise ValueError(f"discrete_features must be {allowed}; got {discrete_features!r}.") from None
+    if items and all(isinstance(v, bool | np.bool_) for v in items):
+        if len(items) != n_features:
+            raise ValueError(
+                f"discrete_features is a mask of {len(items)} booleans, but X has {n_features} columns. Pass one"
+                " boolean per column."
+            )
+        return np.array(items, bool)
+    for item in items:
+        if not is_column(item):
+            raise ValueError(f"discrete_features must be {allowed}; it contains {item!r}.")
+    mask = np.zeros(n_features, bool)
+    mask[find_columns(items, range(n_features) if names is None else names, "discrete_features")] = True
+    return mask

@@ -1,9 +1,10 @@
-"""The target of each row, whatever it came as: a class, or a number."""
+"""Parse the target of each row: a class, or a number to predict."""
 
 from __future__ import annotations
 
 import datetime
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -12,175 +13,163 @@ import numpy as np
 
 from belief._utils.validation import is_real
 from belief._utils.warnings import warn
-from belief.data.objects import is_missing
+from belief.data.diagnostics import are_numbers
 from belief.data.source import is_sparse
-from belief.data.suspects import are_numbers
 from belief.method.arrays import Array, unique_ids
 from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, make_class_target, make_numeric_target
 
-FEW = 20  # different whole numbers that are surely classes
-MANY = 50  # and so many are not, if most of them occur once or twice
-MOST_CLASSES = 1000  # that can be told apart: every row looks for neighbours in each
+MAX_CLASSES_WITHOUT_WARNING = 20  # distinct whole numbers
+MIN_DISTINCT_NUMBERS = 50  # more whole numbers are a regression target if most of them occur once or twice
+MAX_CLASSES = 1000  # since each row searches for neighbours in each class
 
 
 class Labels:
-    """The targets of rows that come in blocks; in the end one number per row.
+    """The targets of rows that come in blocks, encoded as one number per row.
 
-    Before the end the different targets have numbers in order of appearance; `order` says then which class each of
-    those is.
+    While blocks are added, distinct targets have provisional codes in order of appearance. `encode_classes` sets
+    `order`, which maps each provisional code to the index of its class.
 
     Parameters
     ----------
-    name : what the user calls them
-    task : "classification", "regression", or "auto": what they look like
+    name : the target, as error messages call it
+    task : "classification", "regression", or "auto" to infer it from the values
     """
 
     def __init__(self, name: str = "y", task: str = "auto") -> None:
         self.name, self.n_rows, self.task = name, 0, task
-        self.named = False  # whether they came as categories, which are classes even if they are numbers
+        self.is_categorical = False  # categories are classes, even if they are numbers
         self.order = np.zeros(0, np.int32)
-        self._numbers: dict[Any, int] = {}  # of the targets, in order of appearance
-        self._values: list[Array] = []  # the targets that are new in each block
-        self._blocks: list[Array] = []  # the number of each row's target
-        self._ends = [0]  # of the blocks
+        self._codes: dict[Any, int] = {}  # of the distinct targets
+        self._values: list[Array] = []  # the targets that appear first in each block
+        self._blocks: list[Array] = []  # the code of each row
+        self._ends = [0]  # the number of rows up to each block
 
     def add(self, y: Any) -> None:
-        """Take the targets of the next rows."""
-        self.named |= is_categories(y)
+        """Add the targets of the next rows."""
+        self.is_categorical |= has_categorical_type(y)
         y = as_array(y)
         if y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
         if y.ndim != 1:
             raise ValueError(
-                f"{self.name} should be a 1d array, one class or number per row; got an array of shape {y.shape}"
+                f"{self.name} should be a 1d array with one class or number per row; got an array of shape {y.shape}"
                 " instead."
             )
-        refuse_missing(y, self.name, self.n_rows)
+        check_no_missing(y, self.name, self.n_rows)
         try:
-            values, codes = _distinct(y)
+            values, codes = _encode(y)
         except TypeError:
-            kinds = sorted({type(v).__name__ for v in y})
+            types = ", ".join(sorted({type(v).__name__ for v in y}))
             raise ValueError(
-                f"{self.name} mixes values that cannot be compared ({', '.join(kinds)}); make them all strings."
+                f"{self.name} mixes types that cannot be compared ({types}). Convert all values to strings."
             ) from None
-        self.add_coded(values, codes)
+        self.add_encoded(values, codes)
 
-    def add_coded(self, values: Array, codes: Array) -> None:
-        """Take the targets of the next rows, as distinct values, and which of them each row has."""
-        known = len(self._numbers)
-        number = np.array([self._numbers.setdefault(v, len(self._numbers)) for v in values.tolist()], np.int32)
-        number_of, first = np.unique(number, return_index=True)
-        self._values.append(values[first[number_of >= known]])
-        self._blocks.append(number[codes])
+    def add_encoded(self, values: Array, codes: Array) -> None:
+        """Add the targets of the next rows, given as distinct values and the index of each row's value."""
+        n_known = len(self._codes)
+        provisional = np.array([self._codes.setdefault(v, len(self._codes)) for v in values.tolist()], np.int32)
+        code, first = np.unique(provisional, return_index=True)
+        self._values.append(values[first[code >= n_known]])
+        self._blocks.append(provisional[codes])
         self.n_rows += len(codes)
         self._ends.append(self.n_rows)
-        if len(self._numbers) > MOST_CLASSES and self.task != REGRESSION and values.dtype.kind in "OUS":
-            refuse_too_many(np.array([*self._numbers]), self.name, self.n_rows)  # at once: each costs memory
+        if len(self._codes) > MAX_CLASSES and self.task != REGRESSION and values.dtype.kind in "OUS":
+            # raise now, since the tables of each further class take memory
+            check_class_count(np.array([*self._codes]), self.name, self.n_rows)
 
-    def groups(self, a: int, b: int) -> Array:
-        """The classes of the rows a to b, which have been taken, as numbers in order of appearance."""
+    def provisional_codes(self, a: int, b: int) -> Array:
+        """Return the provisional codes of the rows a to b, which must have been added."""
         i, j = bisect_right(self._ends, a) - 1, bisect_left(self._ends, b)
         return np.concatenate(self._blocks[i:j])[a - self._ends[i] : b - self._ends[i]]
 
     def target(self) -> tuple[Target, Array]:
-        """Return what is to be explained, and each row's number in it; of no use, it raises a ValueError."""
-        task = self.looks_like() if self.task == "auto" else self.task
+        """Return the target, and each row's class index or rank in it."""
+        task = self.infer_task() if self.task == "auto" else self.task
         if task == REGRESSION:
-            return make_numeric_target(self.numbers())
-        classes, labels = self.finish()
-        return make_class_target(classes, labels), labels
+            return make_numeric_target(self.to_numbers())
+        classes, codes = self.encode_classes()
+        return make_class_target(classes, codes), codes
 
-    def looks_like(self) -> str:
-        """The task that the values speak for; where that is in doubt, what scikit-learn's type_of_target says."""
-        values = self._distinct()
-        if self.named or regression_by(values, self.n_rows) is None:
-            if not self.named and values.dtype.kind in "iuf" and len(values) > FEW:
-                warn(
-                    f"{self.name} has {len(values)} different whole numbers, which are taken for classes: if they are"
-                    f" numbers, say so with task={REGRESSION!r}."
-                )
-            return CLASSIFICATION
-        return REGRESSION
+    def infer_task(self) -> str:
+        """Return the task that the values suggest: fractions and mostly unique numbers suggest regression."""
+        values = self._distinct_values()
+        if not self.is_categorical and describe_regression_target(values, self.n_rows) is not None:
+            return REGRESSION
+        if not self.is_categorical and values.dtype.kind in "iuf" and len(values) > MAX_CLASSES_WITHOUT_WARNING:
+            warn(
+                f"{self.name} has {len(values)} distinct whole numbers, which are treated as classes. Pass"
+                f" task={REGRESSION!r} to predict numbers."
+            )
+        return CLASSIFICATION
 
-    def finish(self) -> tuple[Array, Array]:
-        """Return the classes, sorted, and the number of each row's class; of no use, they raise a ValueError."""
-        values, classes = np.concatenate(self._values), self._distinct()
+    def encode_classes(self) -> tuple[Array, Array]:
+        """Return the classes, sorted, and the class index of each row; raise a ValueError if they are unusable."""
+        values, classes = np.concatenate(self._values), self._distinct_values()
         if len(classes) < 2:
             only = f", {classes.tolist()[0]!r}" if len(classes) else ""
-            raise ValueError(
-                f"{self.name} has one class only{only}: at least 2 classes are needed to tell features apart."
-            )
-        if not self.named:
-            refuse_numbers(classes, self.name, self.n_rows)
-        refuse_too_many(classes, self.name, self.n_rows)
+            raise ValueError(f"{self.name} has only one class{only}, but at least 2 classes are needed.")
+        if not self.is_categorical:
+            check_is_classification(classes, self.name, self.n_rows)
+        check_class_count(classes, self.name, self.n_rows)
         self.order = np.searchsorted(classes, values).astype(np.int32)
         return classes, self.order[np.concatenate(self._blocks)]
 
-    def _distinct(self) -> Array:
-        return np.unique(np.concatenate(self._values))
-
-    def numbers(self) -> Array:
-        """The number of each row."""
-        y = np.concatenate([as_numbers(values, self.name) for values in self._values])[np.concatenate(self._blocks)]
+    def to_numbers(self) -> Array:
+        """Return the target of each row as a float; raise a ValueError if it is not numeric or constant."""
+        values = np.concatenate([as_numbers(values, self.name) for values in self._values])
+        y = values[np.concatenate(self._blocks)]
         if len(y) == 1:
-            raise ValueError("There is one row only (1 sample): at least two are needed to tell features apart.")
+            raise ValueError("X has only one row (1 sample), but at least 2 rows are needed.")
         if len(y) and y.min() == y.max():
-            raise ValueError(f"{self.name} has one value only, {y[0]:g}: there is nothing to explain by features.")
+            raise ValueError(f"{self.name} is constant: all values are {y[0]:g}, so there is nothing to predict.")
         return y
 
-
-def _distinct(y: Array) -> tuple[Array, Array]:
-    """The values that there are, sorted, and the place of each of the given ones among them."""
-    if y.dtype.kind not in "iu" or not len(y) or int(y.max()) - int(y.min()) > len(y):
-        return np.unique(y, return_inverse=True)
-    low, wide = y.min(), y.astype(np.int64) if y.dtype.kind == "i" else y  # so that no difference overflows
-    values, codes = unique_ids((wide - low).astype(np.int64))  # without sorting
-    return values.astype(y.dtype) + low, codes
+    def _distinct_values(self) -> Array:
+        return np.unique(np.concatenate(self._values))
 
 
 def read_target(y: Any, n_rows: int, task: str) -> tuple[Target, Array]:
-    """Return what is to be explained, and each row's number in it; a y of no use raises a ValueError."""
+    """Return the target, and each row's class index or rank in it; raise a ValueError if it is unusable."""
     return _labels_of(y, n_rows, task).target()
 
 
 def read_numbers(y: Any, n_rows: int) -> Array:
-    """Return the number of each row; a y of no use raises a ValueError."""
-    return _labels_of(y, n_rows, REGRESSION).numbers()
+    """Return a regression target as floats; raise a ValueError if it is unusable."""
+    return _labels_of(y, n_rows, REGRESSION).to_numbers()
 
 
 def encode_labels(y: Any, n_rows: int) -> tuple[Array, Array]:
-    """Return the classes, sorted, and the number of each row's class; a y of no use raises a ValueError."""
-    return _labels_of(y, n_rows, CLASSIFICATION).finish()
+    """Return the classes, sorted, and the class index of each row; raise a ValueError if they are unusable."""
+    return _labels_of(y, n_rows, CLASSIFICATION).encode_classes()
 
 
 def _labels_of(y: Any, n_rows: int, task: str) -> Labels:
     if y is None:
-        raise ValueError(
-            "BELIEF requires y to be passed, but the target y is None: give the class or the number of every row."
-        )
+        raise ValueError("BELIEF requires y to be passed, but the target y is None. Pass the target of every row.")
     if is_sparse(y):
-        raise ValueError("y is a sparse matrix: pass y.toarray().ravel().")
+        raise ValueError("y is a sparse matrix, but must be a dense array. Pass y.toarray().ravel().")
     labels = Labels(task=task)
     labels.add(y)
     if labels.n_rows != n_rows:
-        raise ValueError(f"X and y must have as many rows as each other; X has {n_rows}, y has {labels.n_rows}.")
+        raise ValueError(f"X and y must have the same number of rows; X has {n_rows}, y has {labels.n_rows}.")
     return labels
 
 
 def check_task(task: Any) -> None:
-    """Refuse what is no task."""
+    """Raise a ValueError if `task` is not one of the tasks."""
     if not (isinstance(task, str) and task in TASKS):
         raise ValueError(f"task must be 'auto', 'classification' or 'regression'; got {task!r}.")
 
 
-def is_categories(y: Any) -> bool:
-    """Whether y is a column of categories."""
+def has_categorical_type(y: Any) -> bool:
+    """Return True for a series of categories, of pandas, polars or Arrow."""
     series = nw.from_native(y, series_only=True, pass_through=True)
     return isinstance(series, nw.Series) and isinstance(series.dtype, nw.Categorical | nw.Enum)
 
 
 def as_array(y: Any) -> Array:
-    """Y as an array; numbers that came as objects are numbers."""
+    """Return y as an array; an object array of numbers becomes an array of floats."""
     if hasattr(y, "to_pylist"):  # Arrow
         y = np.array(y.to_pylist(), object)
     elif hasattr(y, "to_numpy"):  # pandas and polars
@@ -191,26 +180,40 @@ def as_array(y: Any) -> Array:
     return y
 
 
+def _encode(y: Array) -> tuple[Array, Array]:
+    """Return the distinct values, sorted, and the index of each element's value."""
+    if y.dtype.kind not in "iu" or not len(y) or int(y.max()) - int(y.min()) > len(y):
+        return np.unique(y, return_inverse=True)
+    # integers of a small range are encoded without sorting; in int64, so that the difference cannot overflow
+    low, wide = y.min(), y.astype(np.int64) if y.dtype.kind == "i" else y
+    values, codes = unique_ids((wide - low).astype(np.int64))
+    return values.astype(y.dtype) + low, codes
+
+
 def as_numbers(values: Array, name: str) -> Array:
-    """Values as floats, and text too where it is numbers; a class is refused."""
+    """Return values as floats, parsing text; raise a ValueError if some are not numbers."""
     if values.dtype.kind in "iuf":
         return values.astype(np.float64)
-    refuse_dates(values, name)
+    if has_dates(values):
+        raise ValueError(
+            f"{name} contains dates or times, but must be numeric. Convert them to numbers, such as days since the"
+            " first date, or to strings if they are classes."
+        )
     try:
         if values.dtype.kind not in "OUS" or any(isinstance(v, bool | np.bool_) for v in values):
             raise TypeError
         y = values.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} holds classes, such as {_odd_one(values)!r}, but task={REGRESSION!r} needs numbers: leave it out,"
-            f" say task={CLASSIFICATION!r}, or make them numbers."
+            f"{name} contains classes, such as {_first_class(values)!r}, but task={REGRESSION!r} needs numbers. Omit"
+            f" task, pass task={CLASSIFICATION!r}, or convert the classes to numbers."
         ) from None
-    refuse_missing(y, name, None)
+    check_no_missing(y, name, None)
     return y
 
 
-def _odd_one(values: Array) -> Any:
-    """The first value that is no number."""
+def _first_class(values: Array) -> Any:
+    """Return the first value that cannot be converted to a number."""
     for v in values.tolist():
         try:
             if isinstance(v, bool):
@@ -222,79 +225,96 @@ def _odd_one(values: Array) -> Any:
 
 
 class RowError(ValueError):
-    """A row that cannot be used, and its number; who knows of rows before it raises it again with theirs added."""
+    """An error in one row.
+
+    Code that reads part of the rows raises it with the row's number in that part. Code that knows the number of rows
+    before that part raises it again, from `parts`, with the number in the whole table.
+    """
 
     def __init__(self, before: str, row: int, rest: str) -> None:
         super().__init__(f"{before} {row}{rest}")
         self.parts = (before, row, rest)
 
 
-def refuse_missing(y: Array, name: str, first: int | None) -> None:
-    """Refuse a missing target, by its row if that is known; the words are those scikit-learn's users know."""
+def check_no_missing(y: Array, name: str, first: int | None) -> None:
+    """Raise an error if a target is missing or infinite.
+
+    Parameters
+    ----------
+    y : the targets of some rows
+    name : the target, for the error message, which scikit-learn's estimator checks look at
+    first : the number of the first row; None if unknown
+    """
     if y.dtype.kind == "f":
-        bad, what = ~np.isfinite(y), "NaN" if np.isnan(y).any() else "infinity"
+        bad, problem = ~np.isfinite(y), "NaN" if np.isnan(y).any() else "infinity"
     elif y.dtype.kind == "O":
-        bad, what = is_missing(y), "a missing value"
+        bad, problem = is_missing(y), "a missing value"
     else:
         return
     if bad.any() and first is None:
-        raise ValueError(f"Input {name} contains {what}: every row needs a class or a number; drop such rows.")
+        raise ValueError(f"Input {name} contains {problem}. Every row needs a target: drop such rows.")
     if bad.any():
-        i = int(first or 0) + int(np.flatnonzero(bad)[0])
-        rest = "): every row needs a class or a number; drop such rows."
-        raise RowError(f"Input {name} contains {what} (first in row", i, rest)
-
-
-def refuse_dates(y: Array, name: str) -> None:
-    """Refuse dates and times where numbers are needed."""
-    if are_dates(y):
-        raise ValueError(
-            f"{name} holds dates or times, which are no numbers: make them numbers, days since the first for example,"
-            " or strings if they are classes."
+        row = int(first or 0) + int(np.flatnonzero(bad)[0])
+        raise RowError(
+            f"Input {name} contains {problem} (first in row", row, "). Every row needs a target: drop such rows."
         )
 
 
-def are_dates(y: Array) -> bool:
-    """Whether there are dates or times in y."""
-    some = (datetime.date, datetime.timedelta)
-    return y.dtype.kind in "mM" or (y.dtype.kind == "O" and any(isinstance(v, some) for v in y))
+def is_missing(values: Iterable[Any]) -> Array:
+    """Return a mask of the Python objects that are None, NaN, NaT or NA."""
+    return np.array([_is_missing(v) for v in values], bool)
 
 
-def regression_by(values: Array, n_rows: int) -> str | None:
-    """What makes distinct values a regression target: fractions, or whole numbers that mostly occur once or twice."""
+def _is_missing(v: Any) -> bool:
+    if v is None:
+        return True
+    try:
+        return bool(v != v)
+    except TypeError:  # pandas.NA != pandas.NA is NA, which has no truth value
+        return True
+
+
+def has_dates(y: Array) -> bool:
+    """Return True if y contains dates, times or durations."""
+    dates = (datetime.date, datetime.timedelta)
+    return y.dtype.kind in "mM" or (y.dtype.kind == "O" and any(isinstance(v, dates) for v in y))
+
+
+def describe_regression_target(values: Array, n_rows: int) -> str | None:
+    """Return why distinct values look like a regression target; None if they look like classes."""
     fractions = values[values != np.floor(values)] if values.dtype.kind == "f" else values[:0]
     if len(fractions):
         return f"it has fractions, such as {float(fractions[0])!r}"
-    if len(values) > max(MANY, n_rows // 2) and (values.dtype.kind in "iuf" or are_dates(values)):
-        what = "numbers" if values.dtype.kind in "iuf" else "dates"
-        return f"it has {len(values)} different {what} in {n_rows} rows"
+    if len(values) > max(MIN_DISTINCT_NUMBERS, n_rows // 2) and (values.dtype.kind in "iuf" or has_dates(values)):
+        kind = "numbers" if values.dtype.kind in "iuf" else "dates"
+        return f"it has {len(values)} distinct {kind} in {n_rows} rows"
     return None
 
 
-def refuse_numbers(classes: Array, name: str, n_rows: int) -> None:
-    """Refuse a regression target where classes are needed."""
-    seen = regression_by(classes, n_rows)
-    if seen is not None:
+def check_is_classification(classes: Array, name: str, n_rows: int) -> None:
+    """Raise a ValueError if classes look like a regression target."""
+    reason = describe_regression_target(classes, n_rows)
+    if reason is not None:
         raise ValueError(
-            f"{name} looks like a regression target ({seen}; unknown label type: continuous), but classes are asked"
-            f" for: say task={REGRESSION!r} where there is one, cut it into a few ranges, with"
-            " sklearn.preprocessing.KBinsDiscretizer for example, or make it strings."
+            f"{name} looks like a regression target ({reason}; unknown label type: continuous), but classes are needed."
+            f" Pass task={REGRESSION!r} where it is available, bin the numbers with"
+            " sklearn.preprocessing.KBinsDiscretizer, or convert them to strings."
         )
 
 
-def refuse_too_many(classes: Array, name: str, n_rows: int) -> None:
-    """Refuse more classes than can be told apart, and classes of which most have one row; say what they look like."""
-    if len(classes) <= MOST_CLASSES and len(classes) <= max(MANY, n_rows // 2):
+def check_class_count(classes: Array, name: str, n_rows: int) -> None:
+    """Raise a ValueError if there are too many classes, or if most of them have one row."""
+    if len(classes) <= MAX_CLASSES and len(classes) <= max(MIN_DISTINCT_NUMBERS, n_rows // 2):
         return
     if classes.dtype.kind in "iuf":
-        looks = f"numbers: say task={REGRESSION!r} if they are to be predicted"
+        advice = f"They look like numbers: pass task={REGRESSION!r} to predict them"
     elif are_numbers(classes.tolist()):
-        looks = f"numbers written as text: make them numbers, and say task={REGRESSION!r}"
+        advice = f"They look like numbers stored as text: convert them, and pass task={REGRESSION!r}"
     elif len(classes) > n_rows // 2:
-        looks = "IDs, a name for each row: take another column for the class"
+        advice = "They look like IDs: choose another target column"
     else:
-        looks = "names of many groups: take another column for the class"
+        advice = "They look like the names of many groups: choose another target column"
     raise ValueError(
-        f"{name} has {len(classes):,} different values in {n_rows:,} rows, too many to be classes (at most"
-        f" {MOST_CLASSES:,}, and two rows of each): they look like {looks}, or make a few classes of them."
+        f"{name} has {len(classes):,} distinct values in {n_rows:,} rows, too many for classes (at most"
+        f" {MAX_CLASSES:,}, with two rows each on average). {advice}, or merge them into fewer classes."
     )

@@ -1,7 +1,7 @@
-"""Where rows come from: one small interface over arrays, memory maps, sequences of blocks, and tables.
+"""Sources of rows: one interface over arrays, memory maps, sequences of blocks, tables and sparse matrices.
 
-A source gives the rows asked for as `(X, rows, a)`: a C-ordered float array, where each row is in it, and the column at
-which the features asked for begin. An array in memory answers with itself, so nothing is copied; others gather.
+A source returns rows as `(X, rows, a)`: a C-ordered float array, the position of each row in it, and the position of
+the first requested feature. An array in memory returns itself, without a copy; other sources gather the rows.
 """
 
 from __future__ import annotations
@@ -18,82 +18,91 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-SMALL_CELLS = 2**18  # values of a table for which nothing need be compiled
-Located = tuple[Array, Array, int]  # an array, the place of each row in it, and the first column
+SMALL_CELLS = 2**18  # tables with at most so many values are gathered by NumPy, which needs no compilation
+Located = tuple[Array, Array, int]  # an array, the position of each row in it, and the first column
 
 
 class Source(Protocol):
-    """Rows of numbers, by global id; a missing value is a NaN, a category its code."""
+    """Rows of numbers, by their global ids; missing values are NaN, categories are codes."""
 
     n_rows: int
     n_features: int
 
     def rows(self, ids: Array, a: int, b: int) -> Located:
-        """The features a to b of some rows."""
+        """Return the features a to b of some rows."""
 
     def columns(self, ids: Array, columns: Array) -> Located:
-        """Some features of some rows, in that order."""
+        """Return some features of some rows, in the given order."""
 
     def longest_integer(self, j: int) -> int:
-        """The largest absolute value of a column of 64-bit integers, 0 for any other."""
+        """Return the largest absolute value of a column of 64-bit integers; 0 for other columns."""
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether X is a sparse matrix of SciPy's; where nobody has imported that, which takes long, there is none."""
+    """Return True for a SciPy sparse matrix, without importing SciPy: if it is not imported, X cannot be one."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(X))
 
 
 def as_float(x: Array) -> Array:
-    """Floats of the least size that holds the values exactly, C-ordered; float32 and float64 stay what they are."""
+    """Convert to C-ordered floats of the smallest type that holds the values exactly; floats keep their type."""
     exact32 = x.dtype.kind == "b" or (x.dtype.kind in "iuf" and x.dtype.itemsize <= 2)
     dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.float32 if exact32 else np.float64
     return np.ascontiguousarray(x, dtype=dtype)
 
 
 def frozen(x: Array) -> Array:
-    """A read-only view: the kernels are compiled for one kind of array, and none of them writes to data."""
+    """Return a read-only view; the compiled kernels accept only read-only data."""
     x = x.view(np.ndarray)
     x.flags.writeable = False
     return x
 
 
 def longest_integer(x: Array) -> int:
-    """The largest absolute value of 64-bit integers, 0 for anything else."""
+    """Return the largest absolute value of an array of 64-bit integers; 0 for other types."""
     if x.dtype.kind not in "iu" or x.dtype.itemsize < 8 or not x.size:
         return 0
     return max(abs(int(x.min())), abs(int(x.max())))
 
 
-def packed(x: Array) -> Located:
-    """What was gathered, as a source gives it."""
+def check_exact_codes(largest: int, column: str) -> None:
+    """Raise a ValueError if integers that stand for categories are too large to be distinct as floats."""
+    if largest > 2**53:
+        raise ValueError(
+            f"{column} is discrete, but has integers as large as {largest}, which are not exact as floats. Convert"
+            " them to strings."
+        )
+
+
+def _located(x: Array) -> Located:
+    """Return gathered rows in the form that sources return."""
     return frozen(as_float(x)), np.arange(len(x)), 0
 
 
 def consecutive(ids: Array) -> slice | Array:
-    """A slice where the ids are consecutive: reading one is much faster than picking rows."""
+    """Return consecutive ids as a slice, which NumPy reads much faster; other ids as they are."""
     if len(ids) and ids[-1] - ids[0] == len(ids) - 1 and np.all(ids[1:] > ids[:-1]):
         return slice(int(ids[0]), int(ids[-1]) + 1)
     return ids
 
 
 class GatherSource:
-    """A source that copies what it is asked for; subclasses say how, in `_gather`."""
+    """Base class of sources that copy the requested rows; subclasses implement `_gather`."""
 
     n_rows: int
     n_features: int
 
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
-        raise AssertionError  # every subclass has its own
+        raise NotImplementedError
 
     def rows(self, ids: Array, a: int, b: int) -> Located:
-        return packed(self._gather(ids, slice(a, b)))
+        return _located(self._gather(ids, slice(a, b)))
 
     def columns(self, ids: Array, columns: Array) -> Located:
         run = consecutive(columns)
         if isinstance(run, slice):
             return self.rows(ids, run.start, run.stop)
-        return packed(self._gather(ids, columns))
+        return _located(self._gather(ids, columns))
 
 
 class ArraySource(GatherSource):
@@ -117,14 +126,14 @@ class ArraySource(GatherSource):
         if self._direct is None or self._X.size <= SMALL_CELLS:
             return self._X[np.ix_(ids, columns)]
         with importing():
-            from belief.kernels.dense import gather  # numba comes with it
+            from belief.kernels.dense import gather  # imports Numba
         out = np.empty((len(ids), len(columns)), self._direct.dtype)
         gather(self._direct, ids, columns, out)
         return out
 
 
 class BlockSource(GatherSource):
-    """A sequence of sources, one after the other."""
+    """Sources concatenated by rows."""
 
     def __init__(self, blocks: Sequence[Source]) -> None:
         self._blocks = blocks
@@ -142,13 +151,13 @@ class BlockSource(GatherSource):
             (home == i, self._blocks[i].columns(ids[home == i] - self._starts[i], wanted)) for i in np.unique(home)
         ]
         out = np.empty((len(ids), len(wanted)), np.result_type(np.float32, *(X.dtype for _, (X, _, _) in parts)))
-        for mine, (X, rows, a) in parts:
-            out[mine] = X[rows, a : a + len(wanted)]
+        for here, (X, rows, a) in parts:
+            out[here] = X[rows, a : a + len(wanted)]
         return out
 
 
 class ColumnSource(GatherSource):
-    """Columns of numbers, kept as they came: what a table of mixed types becomes."""
+    """Columns of numbers of different types, used for tables of mixed types."""
 
     def __init__(self, columns: Sequence[Array]) -> None:
         self._columns = columns
@@ -167,7 +176,7 @@ class ColumnSource(GatherSource):
 
 
 class SparseSource:
-    """Blocks of CSR rows, one after the other."""
+    """Blocks of rows of a sparse matrix, in CSR format."""
 
     def __init__(self, blocks: Sequence[csr_array]) -> None:
         self.blocks = blocks

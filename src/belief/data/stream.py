@@ -1,4 +1,4 @@
-"""Files as blocks of rows that can be gone through again and again, never held whole."""
+"""Open files as streams: blocks of rows that are read several times and never held in memory all at once."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 
 from belief._utils.lazy import importing
-from belief._utils.validation import did_you_mean
-from belief.data.arrow import Batch, Columns, is_dictionary, label_values, refuse_label
-from belief.data.discrete import discrete_mask
-from belief.data.finding import Unchanged
+from belief.data.arrow import Batch, Columns, check_target_type, is_dictionary, pyarrow, target_values
+from belief.data.columns import PANDAS_INDEX, ColumnSelection, parse_discrete_features
+from belief.data.diagnostics import suggest_csv_options
+from belief.data.files import ChangeDetector, find_files
 from belief.data.labels import Labels
-from belief.data.table import refuse_too_wide
-from belief.data.tabular import CsvFiles, Tabular
+from belief.data.readers import ColumnarFiles, CsvFiles, TableReader
+from belief.data.table import check_memory_for_sums
 from belief.method.arrays import Array
 
 if TYPE_CHECKING:
@@ -26,96 +27,96 @@ T = TypeVar("T")
 
 
 class Stream(Protocol):
-    """Blocks of rows: float arrays in C order, batches of which `whole()` makes one, or CSR matrices."""
+    """Blocks of rows: CSR matrices, or batches whose `whole()` is a C-ordered float array."""
 
     @property
     def names(self) -> list[str] | None:
-        """The features, None where they have no names."""
+        """The names of the features; None if they have none."""
 
     @property
     def discrete(self) -> Array:
-        """Which features are discrete; known when the first block is."""
+        """A mask of the discrete features; complete once the first block is read."""
 
-    def first(self, labels: Labels) -> Iterator[Any]:
-        """The blocks, the first time: the targets of the rows go to `labels`."""
+    def first_pass(self, labels: Labels) -> Iterator[Any]:
+        """Yield the blocks and add the target of their rows to `labels`."""
 
-    def again(self) -> Iterator[Any]:
-        """The blocks, once more."""
+    def later_pass(self) -> Iterator[Any]:
+        """Yield the blocks again, after a first pass."""
 
 
 class TableStream:
-    """The features of tables in files, but for the label."""
+    """The feature columns of CSV, Parquet or Arrow files."""
 
-    def __init__(self, files: Tabular, label: str, names: Sequence[str], declared: Array) -> None:
+    def __init__(self, files: TableReader, label: str, names: Sequence[str], declared: Array) -> None:
         self.files, self.label, self.names = files, label, list(names)
         if isinstance(files, CsvFiles):
-            files.refuse_mixed([n for n, is_name in zip(names, declared, strict=True) if not is_name])
+            files.check_no_mixed_columns([n for n, discrete in zip(names, declared, strict=True) if not discrete])
         schema = files.schema
-        refuse_label(schema.field(label), str(files.first))
+        check_target_type(schema.field(label), str(files.first))
         self._columns = Columns([schema.field(name) for name in self.names], str(files.first))
-        self._columns.declare(declared)
+        self._columns.declare_discrete(declared)
         self.discrete, self._declared = self._columns.discrete, declared
 
-    def first(self, labels: Labels) -> Iterator[Any]:
-        labels.named |= is_dictionary(self.files.schema.field(self.label).type)
-        for batch in ahead(self.files.batches([*self.names, self.label])):
+    def first_pass(self, labels: Labels) -> Iterator[Any]:
+        labels.is_categorical |= is_dictionary(self.files.schema.field(self.label).type)
+        for batch in prefetch(self.files.batches([*self.names, self.label])):
             if len(batch):
-                labels.add_coded(*label_values(batch.column(self.label), self.label, labels.n_rows))
+                labels.add_encoded(*target_values(batch.column(self.label), self.label, labels.n_rows))
                 yield Batch(self._columns, batch.select(self.names))
         if not labels.n_rows:
-            raise ValueError(f"{self.files.first}: has no rows.")
-        self._columns.warn_of_text(self._declared)
+            raise ValueError(f"{self.files.first}: the file has no rows.")
+        self._columns.warn_of_suspicious_text(self._declared)
 
     def levels(self, j: int) -> dict[float, str]:
-        """What the codes of a feature stand for."""
+        """Return the category that each code of a feature stands for."""
         return self._columns.levels(j)
 
-    def again(self) -> Iterator[Any]:
-        for batch in ahead(self.files.batches(self.names)):
+    def later_pass(self) -> Iterator[Any]:
+        for batch in prefetch(self.files.batches(self.names)):
             if len(batch):
                 yield Batch(self._columns, batch)
 
 
 class LibsvmStream:
-    """LIBSVM files. How wide they are is known when they have been read once more than the others."""
+    """LIBSVM files, which the first pass reads twice: the number of columns must be known before the first block."""
 
     names: list[str] | None = None
 
     def __init__(self, paths: Sequence[Path], discrete_features: Any) -> None:
         self._paths, self._declared = list(paths), discrete_features
-        self._unchanged = Unchanged(self._paths)
+        self._changes = ChangeDetector(self._paths)
         self._shape: dict[str, Any] = {}
         self.discrete = np.zeros(0, bool)
 
-    def first(self, labels: Labels) -> Iterator[csr_array]:
+    def first_pass(self, labels: Labels) -> Iterator[csr_array]:
         with importing():
-            from belief.data.libsvm import shape_of_libsvm  # numba and SciPy come with it
+            from belief.data.libsvm import find_shape  # imports Numba and SciPy
 
-        with self._unchanged.reading(*self._paths):
-            n_features, zero_based = shape_of_libsvm(self._paths)
-        refuse_too_wide(n_features)
+        with self._changes.reading(*self._paths):
+            n_features, zero_based = find_shape(self._paths)
+        check_memory_for_sums(n_features)
         self._shape = {"n_features": n_features, "zero_based": zero_based, "dtype": np.float64}
-        self.discrete = discrete_mask(self._declared, None, n_features)
+        self.discrete = parse_discrete_features(self._declared, None, n_features)
         for X, y in self._blocks():
             labels.add(y)
             yield X
 
     def levels(self, j: int) -> dict[float, str]:
-        """Numbers are their own names."""
+        """Return no categories: LIBSVM files contain only numbers."""
         return {}
 
-    def again(self) -> Iterator[csr_array]:
+    def later_pass(self) -> Iterator[csr_array]:
         return (X for X, _ in self._blocks())
 
     def _blocks(self) -> Iterator[tuple[csr_array, Array]]:
         from belief.data.libsvm import read_libsvm
 
-        with self._unchanged.reading(*self._paths):
-            yield from ahead(read_libsvm(self._paths, **self._shape))
+        with self._changes.reading(*self._paths):
+            yield from prefetch(read_libsvm(self._paths, **self._shape))
 
 
-def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same, each made while the one before is used."""
+def prefetch(items: Iterator[T]) -> Iterator[T]:
+    """Yield the items, computing the next one in a thread while the current one is used."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, items, None)
         while (item := coming.result()) is not None:
@@ -123,9 +124,98 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
             yield item
 
 
-def position(name: str, names: Sequence[str], what: str) -> int:
-    """Where a column is; where it is not, the nearest name is suggested."""
-    if name not in names:
-        some = f"; it has {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
-        raise ValueError(f"{what}: there is no column {name!r}{did_you_mean(name, list(names)) or some}.")
-    return list(names).index(name)
+def open_files(
+    paths: Sequence[Path], columns: ColumnSelection
+) -> TableStream | LibsvmStream | tuple[list[Array], Array]:
+    """Open files of one format: CSV, Parquet, Arrow, LIBSVM or NPZ.
+
+    Parameters
+    ----------
+    paths : list of Path
+        Files, or folders of files. Their rows are concatenated in the given order.
+    columns : ColumnSelection
+        The label, the features, and how CSV files are formatted.
+
+    Returns
+    -------
+    stream, or tuple of (blocks, y)
+        A stream to pass to `belief.select` as `X`. NPZ files are read into memory and returned as a list of arrays
+        and the target.
+
+    Examples
+    --------
+    >>> import belief
+    >>> stream = belief.data.open_files([belief.datasets.CHURN], belief.data.ColumnSelection(label="left"))
+    >>> belief.select(stream, n_features_to_select=2, random_state=0).selected_names
+    ['support_calls', 'contract']
+    """
+    kind, files = find_files(paths)
+    if kind in ("libsvm", "npz"):
+        for option in ("drop", "keep"):
+            if given := getattr(columns, option):
+                raise ValueError(
+                    f"{option} applies only to CSV, Parquet and Arrow files, whose columns have names; got"
+                    f" {list(given)}. Omit it, or convert the files."
+                )
+        if kind == "libsvm":
+            return LibsvmStream(files, columns.discrete_features)
+        return _read_npz(files, "y" if columns.label is None else str(columns.label))
+    if columns.label is None:
+        raise ValueError("The files need a target column. Name it with label='name'.")
+    pyarrow()
+    if columns.has_positions():
+        columns = columns.with_names(_column_names(kind, files, columns), str(files[0]))
+    table = _open_csv(files, columns) if kind == "csv" else ColumnarFiles(files, kind)
+    names = columns.feature_names(table.schema.names, str(table.first))
+    declared = parse_discrete_features(columns.discrete_features, names, len(names))
+    return TableStream(table, str(columns.label), names, declared)
+
+
+def check_csv_options(names: Sequence[str], file: Path, columns: ColumnSelection) -> None:
+    """Raise a ValueError that names the right CSV option if a missing label shows that the given ones are wrong."""
+    if columns.label not in names and (hint := suggest_csv_options(names, columns.separator_for(file))):
+        raise ValueError(f"label: there is no column {columns.label!r} in {file}. {hint}")
+
+
+def _column_names(kind: str, files: Sequence[Path], columns: ColumnSelection) -> list[str]:
+    table: TableReader = CsvFiles(files, columns, []) if kind == "csv" else ColumnarFiles(files, kind)
+    return [name for name in table.schema.names if not PANDAS_INDEX.fullmatch(name)]
+
+
+def _open_csv(files: Sequence[Path], columns: ColumnSelection) -> CsvFiles:
+    """Open CSV files, with the features declared discrete read as text, so that codes are not rounded to floats."""
+    discrete = columns.discrete_features
+    if isinstance(discrete, str):
+        text = []
+    elif all(isinstance(x, str) for x in discrete):
+        text = list(discrete)
+    else:
+        names = columns.feature_names(CsvFiles(files, columns, []).schema.names, str(files[0]))
+        mask = parse_discrete_features(discrete, names, len(names))
+        text = [name for name, is_discrete in zip(names, mask, strict=True) if is_discrete]
+    table = CsvFiles(files, columns, text)
+    check_csv_options(table.schema.names, files[0], columns)
+    return table
+
+
+def _read_npz(paths: Sequence[Path], label: str) -> tuple[list[Array], Array]:
+    X, y = [], []
+    for path in paths:
+        arrays = _load_npz(path, ("X", label))
+        if arrays["X"].ndim != 2:
+            raise ValueError(f"{path}: the array X must be two-dimensional; got the shape {arrays['X'].shape}.")
+        X.append(arrays["X"])
+        y.append(arrays[label])
+    return X, np.concatenate(y)
+
+
+def _load_npz(path: Path, names: Sequence[str]) -> dict[str, Array]:
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            missing = [name for name in names if name not in file.files]
+            if not missing:
+                return {name: file[name] for name in names}
+            available = ", ".join(file.files)
+    except (ValueError, OSError, EOFError, BadZipFile, TypeError):
+        raise ValueError(f"{path}: the file is not a valid NPZ file of plain arrays.") from None
+    raise ValueError(f"{path}: there is no array {missing[0]!r}. The file contains {available}.")

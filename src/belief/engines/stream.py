@@ -68,10 +68,10 @@ class StreamEngine(ThreadedEngine):
         labels, found = Labels(self._label, self._task), Describer(self.resources, self.pool)
         held: list[FileBlock] | None = []
         self._crc = first = 0
-        for block in self.stream.first(labels):
+        for block in self.stream.first_pass(labels):
             X = self._as_rows(block)
             self.n_features, self.discrete = X.shape[1], self.stream.discrete
-            found.add(X, self.discrete, groups=labels.groups(first, first + X.shape[0]))
+            found.add(X, self.discrete, groups=labels.provisional_codes(first, first + X.shape[0]))
             first += X.shape[0]
             self._check(X)
             self.report(labels.n_rows, 0)
@@ -117,7 +117,7 @@ class StreamEngine(ThreadedEngine):
     def _blocks(self, detail: str) -> Iterator[tuple[int, FileBlock]]:
         """The blocks once more, each with the id of its first row."""
         first = 0
-        for X in self.stream.again():
+        for X in self.stream.later_pass():
             yield first, X
             first += X.shape[0]
             self.report(first, self.m, detail)

@@ -8,7 +8,9 @@ from typing import Any
 
 from belief._utils.optional import import_optional
 from belief.api import run
-from belief.data.files import Wanted, chosen_names, find_files, refuse_layout
+from belief.data.columns import ColumnSelection
+from belief.data.files import find_files
+from belief.data.stream import check_csv_options
 from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.files import read, session
 from belief.engines.spark.frame import open_frame
@@ -49,29 +51,30 @@ def select_frame(
         return run(engine, settings, given.names, DRIVER_MEMORY, reporter)
 
 
-def select_files(paths: Sequence[Path], wanted: Wanted, settings: Settings, master: str | None, verbose: int) -> Result:
+def select_files(
+    paths: Sequence[Path], columns: ColumnSelection, settings: Settings, master: str | None, verbose: int
+) -> Result:
     """Select features of files that Spark reads; the order of the rows is the one Spark gives them."""
     kind, files = find_files(paths)
     if kind not in ("parquet", "csv", "libsvm"):
         raise ValueError(f"{paths[0]}: Spark reads Parquet, CSV and LIBSVM files: convert it, or do without Spark.")
-    label = "label" if kind == "libsvm" else wanted.label
+    label = "label" if kind == "libsvm" else columns.label
     if label is None:
         raise ValueError("Say which column holds the class, with label='name'.")
     spark = session(master)
     PySparkException = import_optional("pyspark.errors", "spark").PySparkException
     try:
-        df = read(spark, kind, files, wanted)
+        df = read(spark, kind, files, columns)
         if kind == "csv":
-            refuse_layout(df.columns, files[0], wanted)
-        features = "features" if kind == "libsvm" else chosen_names(df.columns, str(files[0]), wanted)
-        discrete = wanted.discrete or "auto"
+            check_csv_options(df.columns, files[0], columns)
+        features = "features" if kind == "libsvm" else columns.feature_names(df.columns, str(files[0]))
         return select_frame(
             df,
             features=features,
-            label=label,
+            label=str(label),
             settings=settings,
-            task=wanted.task,
-            discrete_features=discrete,
+            task=columns.task,
+            discrete_features=columns.discrete_features,
             verbose=verbose,
         )
     except PySparkException as error:

@@ -88,12 +88,12 @@ def _target(blocks: Sequence[Staged], given: Given, m: int) -> tuple[Target, Arr
     labels = Labels(given.label, given.task)
     for x in blocks:  # the distinct labels of a block stand for all of its rows
         values = np.array(x.about["labels"])
-        labels.add_coded(values, np.arange(len(values)))
+        labels.add_encoded(values, np.arange(len(values)))
     labels.n_rows = m
     counts = np.concatenate([x.about["counts"] for x in blocks])
-    if (labels.looks_like() if given.task == "auto" else given.task) == REGRESSION:
-        return rank_value_counts(labels.numbers(), counts)
-    names, codes = labels.finish()
+    if (labels.infer_task() if given.task == "auto" else given.task) == REGRESSION:
+        return rank_value_counts(labels.to_numbers(), counts)
+    names, codes = labels.encode_classes()
     return Classes(names, np.bincount(codes, counts, len(names)).astype(np.int64)), codes.astype(np.int32)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from belief._utils.optional import import_optional
-from belief.data.files import Wanted
-from belief.data.tabular import MISSING, CsvFiles
+from belief.data.columns import ColumnSelection
+from belief.data.readers import MISSING, CsvFiles
 from belief.engines.spark.frame import quoted
 
 
@@ -28,21 +28,22 @@ def session(master: str | None) -> Any:
     return (builder.master(master) if master else builder).getOrCreate()
 
 
-def read(spark: Any, kind: str, files: Sequence[Path], wanted: Wanted) -> Any:
+def read(spark: Any, kind: str, files: Sequence[Path], columns: ColumnSelection) -> Any:
     """The files as a DataFrame."""
     places = [str(file.absolute()) for file in files]
     if kind == "libsvm":
         return spark.read.format("libsvm").load(places)
-    return spark.read.parquet(*places) if kind == "parquet" else read_csv(spark, places, files, wanted)
+    return spark.read.parquet(*places) if kind == "parquet" else read_csv(spark, places, files, columns)
 
 
-def read_csv(spark: Any, places: list[str], files: Sequence[Path], wanted: Wanted) -> Any:
+def read_csv(spark: Any, places: list[str], files: Sequence[Path], columns: ColumnSelection) -> Any:
     """CSV files by the rules of the other engine: the same names and types, and the same words for "missing"."""
     from pyspark.sql import functions
 
-    names = [name for name in wanted.discrete if isinstance(name, str)]
-    plain = CsvFiles(files, wanted.csv, wanted.label, names)
-    form = {"header": wanted.csv.header, "sep": wanted.csv.separator_of(files[0]), "encoding": wanted.csv.encoding}
+    discrete = columns.discrete_features
+    names = [] if isinstance(discrete, str) else [name for name in discrete if isinstance(name, str)]
+    plain = CsvFiles(files, columns, names)
+    form = {"header": columns.header, "sep": columns.separator_for(files[0]), "encoding": columns.encoding}
     rows = spark.read.csv(places, escape='"', **form)
     chosen = []
     for name, field in zip(rows.columns, plain.schema, strict=True):

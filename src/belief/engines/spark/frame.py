@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from belief._utils.validation import did_you_mean
-from belief.data.discrete import discrete_mask
+from belief.data.columns import parse_discrete_features
 from belief.engines.distributed.placing import Given
 from belief.engines.spark.parquet import VECTOR, FileRows, is_bare_scan, places
 from belief.engines.spark.reading import Reader
@@ -108,9 +108,9 @@ def _vectors(df: Any, features: str, label: str, discrete_features: Any) -> Inpu
 def _declared(given: Any, names: list[str] | None, width: int | None) -> Array:
     """Which features are declared discrete; of vectors of unknown length, as many as are needed to say so."""
     if width is not None:
-        return discrete_mask(given, names, width)
+        return parse_discrete_features(given, names, width)
     if given is None or isinstance(given, str):
-        return discrete_mask(given, None, 0)
+        return parse_discrete_features(given, None, 0)
     if _is_mask(given):
         return np.array(given, bool)
     items = list(given)
@@ -120,7 +120,7 @@ def _declared(given: Any, names: list[str] | None, width: int | None) -> Array:
             f"discrete_features has the index {below[0]}, but how long the vectors are is not known before they are"
             " read: count from the front."
         )
-    return discrete_mask(items, None, 1 + max((int(x) for x in items if not isinstance(x, str)), default=0))
+    return parse_discrete_features(items, None, 1 + max((int(x) for x in items if not isinstance(x, str)), default=0))
 
 
 def _is_mask(given: Any) -> bool:
@@ -154,7 +154,7 @@ def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> I
     types = _types(df)
     for name in names:
         _refuse_kind(name, types[name], (*NUMBERS, "string"), "numbers, strings or booleans")
-    declared = discrete_mask(discrete_features, names, len(names))
+    declared = parse_discrete_features(discrete_features, names, len(names))
     kinds = {name: _kind(types[name].typeName(), bool(is_name)) for name, is_name in zip(names, declared, strict=True)}
     arrow = {"string": pa.string(), "float": pa.float32(), "boolean": pa.bool_(), "long": pa.int64()}
     fields = [pa.field(name, arrow.get(k, pa.float64())) for name, k in kinds.items()]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from belief.data.arrow import Categories, Columns, label_values
+from belief.data.arrow import CategoryEncoder, Columns, target_values
 from belief.data.labels import RowError
 from belief.engines.distributed.blocks import Matrix
 from belief.engines.distributed.placing import refuse_shared
@@ -40,13 +40,13 @@ class Reader:
         n = 0
         for batch in self.files(batches) if self.files else batches:
             if len(batch):
-                labels = label_values(batch.column("label"), self.label, n)
+                labels = target_values(batch.column("label"), self.label, n)
                 yield *rows(batch, n), *labels
                 n += len(batch)
 
     def _plain(self, strings: Strings) -> Callable[[Any, int], tuple[Matrix, Array]]:
         coders = Columns(self.columns, "The DataFrame", lambda name: Hashed(name, strings))
-        coders.declare(self.declared)
+        coders.declare_discrete(self.declared)
 
         def rows(batch: Any, n: int) -> tuple[Matrix, Array]:
             X = coders.block(batch.drop_columns(["label"]))  # told apart by their places
@@ -96,7 +96,7 @@ def _mixed(dense: Array, held: Array, data: Array, width: int) -> csr_array:
     return X
 
 
-class Hashed(Categories):
+class Hashed(CategoryEncoder):
     """A column of strings, whose codes are the same wherever they are computed.
 
     A code is 53 bits of a hash, and 63 others are noted beside it: two strings that share a code are found out.
@@ -109,10 +109,10 @@ class Hashed(Categories):
         self._strings = strings
 
     def _code(self, value: Any) -> float:
-        known = self._book.get(value)
+        known = self._codes.get(value)
         if known is None:
             digest = hashlib.blake2b(str(value).encode(), digest_size=16).digest()
-            known = self._book[value] = float(int.from_bytes(digest[:8], "little") >> 11)
+            known = self._codes[value] = float(int.from_bytes(digest[:8], "little") >> 11)
             check = int.from_bytes(digest[8:], "little") >> 1
             refuse_shared(self._strings.setdefault((self.name, known), check), check, self.name)
         return known

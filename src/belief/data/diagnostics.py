@@ -1,0 +1,99 @@
+"""Diagnose common problems of text input: wrong CSV options, Arrow's parse errors, numbers stored as text, IDs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import Any
+
+from belief._utils.warnings import warn
+
+SEPARATORS = (";", "\t", "|", ",")
+MAX_ROWS_OF_DISTINCT_TEXTS = 50  # in so few rows, a text column in which every value differs is not suspicious
+ALMOST_ALL = 0.9  # the share of the values
+MAX_CHECKED_TEXTS = 1000
+NUMBER = re.compile(r"\s*[+-]?(\d+|\d{1,3}([.' ,]\d{3})+)?([.,]\d+)?([eE][+-]?\d+)?\s*")
+NOT_UTF8 = "is not valid UTF-8. Pass the encoding of the file, such as encoding='latin1'."
+
+
+def suggest_csv_options(names: Sequence[str], separator: str = ",") -> str:
+    """Return a sentence on the option that the column names suggest is wrong, or an empty string."""
+    for other in SEPARATORS:
+        if len(names) == 1 and other != separator and other in names[0]:
+            return f"The columns look separated by {other!r}. Pass separator={other!r}."
+    if names and 2 * sum(map(is_float, names)) >= len(names):
+        return "The first line looks like values, not like names. Pass header=False to name the columns c0, c1, ..."
+    return ""
+
+
+def suggest_fix(name: str) -> str:
+    """Return a sentence on what to do about text in a column of numbers."""
+    return (
+        f"Correct the value, leave it empty if it is missing, or pass discrete_features={[name]!r} to read the column"
+        " as categories."
+    )
+
+
+def explain_csv_error(error: str, names: Sequence[str] | None, label: str | None = None) -> str | None:
+    """Rephrase a parse error of Arrow; None if the error is of another kind."""
+    if "Empty CSV file" in error:
+        return "the file is empty."
+    ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", error)
+    if ragged:
+        return f"line {ragged[1]} has {ragged[3]} columns, but the lines before have {ragged[2]}."
+    conversion = re.search(
+        r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+): invalid (\w+)", error
+    )
+    if conversion is None:
+        return None
+    column, line, kind, problem = conversion.groups()
+    name = names[int(column)] if names else f"number {column}"
+    where = f"line {line}, " if line else ""
+    if problem == "UTF8":
+        return f"{where}column {name!r} {NOT_UTF8}"
+    value = error[error.index("invalid value '") + 15 :].rsplit("'", 1)[0]
+    expected = "booleans" if kind == "bool" else "numbers"
+    fix = "Correct the value." if name == label else suggest_fix(name)
+    if name == label and kind.startswith("int") and is_float(value):
+        fix = "Correct the value, or pass task='regression'."
+    return f"{where}column {name!r} has the value {value!r}, but {expected} before. {fix}"
+
+
+def is_float(text: str) -> bool:
+    """Return True if Python can parse a text as a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def are_numbers(texts: Collection[Any]) -> bool:
+    """Return True if almost all texts are numbers, written with a decimal point or a decimal comma."""
+    some = [str(text) for text in islice(texts, MAX_CHECKED_TEXTS)]
+    numbers = sum(any(c.isdigit() for c in text) and NUMBER.fullmatch(text) is not None for text in some)
+    return bool(some) and numbers >= ALMOST_ALL * len(some)
+
+
+def warn_of_suspicious_text(column: str, texts: Collection[Any], n_rows: int) -> None:
+    """Warn if a text column looks like numbers or like IDs.
+
+    Parameters
+    ----------
+    column : the column as it is called in the warning
+    texts : its distinct values
+    n_rows : the number of rows in which the column is not missing
+    """
+    some = islice(texts, MAX_CHECKED_TEXTS)
+    fractions = [text for text in some if isinstance(text, str) and re.search(r"[.,]\d", text)]
+    if 2 * len(fractions) > min(len(texts), MAX_CHECKED_TEXTS) and are_numbers(texts):
+        warn(
+            f"{column} contains numbers stored as text, such as {fractions[0]!r}, and is treated as categories. Convert"
+            " it to numbers with a decimal point, or add it to discrete_features if the values are categories."
+        )
+    elif n_rows > MAX_ROWS_OF_DISTINCT_TEXTS and len(texts) > ALMOST_ALL * n_rows:
+        warn(
+            f"{column} has a different text in almost every row ({len(texts):,} in {n_rows:,}), like an ID. Drop it, or"
+            " add it to discrete_features to use it as categories."
+        )

@@ -1,0 +1,84 @@
+"""Copy columns of input files unchanged: text of CSV files stays text, and typed columns keep their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from belief._utils.optional import import_optional
+from belief.data.arrow import pyarrow
+from belief.data.readers import MISSING, CsvFiles, TableReader
+
+# Texts that convert to a type and back without loss: no leading zeros, and no more digits than the type holds.
+LOSSLESS_PATTERNS = {
+    "bool": "^(true|false|True|False|TRUE|FALSE)$",
+    "int64": r"^(-?[1-9]\d{0,17}|0)$",
+    "double": r"^-?((0|[1-9]\d{0,14})(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$",
+}
+
+
+def _compute() -> Any:
+    return import_optional("pyarrow.compute", "files")
+
+
+def csv_lines(files: CsvFiles, columns: Sequence[str]) -> Iterator[bytes]:
+    """Yield some columns of CSV files as CSV text, the line of names first."""
+    yield _format_lines(pyarrow().record_batch([[name] for name in columns], names=list(columns)))
+    for batch in files.text_batches(columns):
+        yield _format_lines(batch)
+
+
+def _format_lines(batch: Any) -> bytes:
+    """Return the rows of a batch of text as lines of CSV, with quotes only where needed."""
+    compute = _compute()
+    cells = []
+    for column in batch.columns:
+        quoted = compute.binary_join_element_wise('"', compute.replace_substring(column, '"', '""'), '"', "")
+        needs_quotes = compute.match_substring_regex(column, '[",\r\n]')
+        if batch.num_columns == 1:
+            needs_quotes = compute.or_(needs_quotes, compute.equal(column, ""))  # readers skip empty lines
+        cells.append(compute.if_else(needs_quotes, quoted, column))
+    lines = compute.binary_join_element_wise(*cells, ",").to_pylist()
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def typed_batches(files: TableReader, columns: Sequence[str]) -> tuple[Any, Iterator[Any]]:
+    """Return the schema of some columns and their Arrow batches; CSV text gets types that preserve it."""
+    if not isinstance(files, CsvFiles):
+        schema = pyarrow().schema([files.schema.field(name) for name in columns])
+        return schema, (batch.cast(schema) for batch in files.batches(columns))
+    schema = pyarrow().schema(_find_lossless_types(files.text_batches(columns), columns))
+    return schema, (_cast_text(batch, schema) for batch in files.text_batches(columns))
+
+
+def _find_lossless_types(batches: Iterable[Any], columns: Sequence[str]) -> dict[str, Any]:
+    """Return the narrowest type of each column that preserves its text."""
+    pa, compute = pyarrow(), _compute()
+    possible = {name: [*LOSSLESS_PATTERNS] for name in columns}
+    for batch in batches:
+        for name, types in possible.items():
+            text = _without_missing(batch.column(name)).drop_null()
+            types[:] = [
+                t
+                for t in types
+                if compute.all(compute.match_substring_regex(text, LOSSLESS_PATTERNS[t])).as_py() is not False
+            ]
+    return {name: pa.type_for_alias([*types, "string"][0]) for name, types in possible.items()}
+
+
+def _without_missing(text: Any) -> Any:
+    """Return text with null in place of the words for missing values."""
+    pa, compute = pyarrow(), _compute()
+    return compute.if_else(compute.is_in(text, pa.array(MISSING)), pa.scalar(None, pa.string()), text)
+
+
+def _cast_text(batch: Any, schema: Any) -> Any:
+    """Convert a batch of text to a schema; in text columns only empty cells are missing."""
+    pa, compute = pyarrow(), _compute()
+    columns = []
+    for text, kind in zip(batch.columns, schema.types, strict=True):
+        if kind == pa.string():
+            columns.append(compute.if_else(compute.equal(text, ""), pa.scalar(None, pa.string()), text))
+        else:
+            columns.append(_without_missing(text).cast(kind))
+    return pa.record_batch(columns, schema=schema)

@@ -1,0 +1,362 @@
+"""Read Parquet, Arrow and CSV files batch by batch with pyarrow; no file is held in memory as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from belief._utils.optional import import_optional
+from belief.data.arrow import is_text, pyarrow
+from belief.data.columns import ColumnSelection
+from belief.data.diagnostics import NOT_UTF8, explain_csv_error, suggest_csv_options, suggest_fix
+from belief.data.encoding import detect_encoding, read_first_lines, read_header
+from belief.data.files import ChangeDetector, drop_duplicates, file_stamp, list_files, parquet_stamp
+
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
+CSV_BYTES = 2**23  # of text parsed at a time; increased if a line is longer
+MAX_CSV_BYTES = 2**30
+MIN_ROWS_PER_BLOCK = 64  # of a wide CSV file, where parsing has a large overhead per column
+MAX_INFERRED_COLUMNS = 10_000  # type inference of Arrow takes about 50 µs and some kilobytes per column
+MAX_BATCH_ROWS, BATCH_BYTES = 2**17, 2**24  # of a decoded batch of a Parquet or Arrow file
+
+
+class TableReader(Protocol):
+    """Files with the same columns."""
+
+    schema: Any
+    first: Path
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns as Arrow batches, in the order of the files."""
+
+
+class ColumnarFiles:
+    """Parquet files, folders of them (partitioned or not), and Arrow files.
+
+    `pyarrow.dataset` finds the files, but does not read them: its scan may read a gigabyte ahead.
+    """
+
+    def __init__(self, paths: Sequence[Path], kind: str) -> None:
+        dataset = import_optional("pyarrow.dataset", "files")
+        self.first, self._read = paths[0], {"parquet": _read_parquet, "arrow": _read_arrow}[kind]
+        self._kind = kind.capitalize()
+        partition_keys: dict[Path, dict[str, Any]] = {}  # the columns that the names of its folders give a file
+        found: list[Path] = []
+        schemas = []
+        for path in paths:
+            with self._rephrase_errors(path):
+                part = dataset.dataset(
+                    [str(file) for file in list_files(path)],
+                    format={"arrow": "ipc"}.get(kind, kind),
+                    partitioning="hive" if path.is_dir() else None,
+                    partition_base_dir=str(path),
+                )
+            for fragment in part.get_fragments():
+                file = Path(fragment.path)
+                with self._rephrase_errors(file):
+                    schemas.append((file, fragment.physical_schema))
+                partition_keys[file] = dataset.get_partition_keys(fragment.partition_expression)
+                found.append(file)
+            schemas.append((path, part.schema))
+        files = drop_duplicates(found)
+        self._files = [(file, partition_keys[file]) for file in files]
+        self._changes = ChangeDetector(files, parquet_stamp if kind == "parquet" else file_stamp)
+        check_same_columns([(path, sorted(schema.names)) for path, schema in schemas if path in files])
+        self.schema = self._unify(schemas)
+
+    def _rephrase_errors(self, path: Path) -> Any:
+        return rephrase_errors(path, self._kind)
+
+    def _unify(self, schemas: Sequence[tuple[Path, Any]]) -> Any:
+        """Return one schema for all files; integers in one file and floats in another become floats."""
+        pa = pyarrow()
+        schema = schemas[0][1]
+        for path, other in schemas[1:]:
+            try:
+                schema = pa.unify_schemas([schema, other], promote_options="permissive")
+            except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+                odd = re.search(r"Field (.*) has incompatible types: (.*)", str(error))
+                problem = f"column {odd[1]!r} is {odd[2]}" if odd else str(error).splitlines()[0]
+                raise ValueError(
+                    f"{path} and {self.first} have different column types: {problem}. Convert one of the files."
+                ) from None
+        return schema
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        n_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (4 * max(1, len(columns)))))
+        types = [self.schema.field(name).type for name in columns]
+        for path, keys in self._files:
+            with self._rephrase_errors(path), self._changes.reading(path):
+                for batch in self._read(path, [name for name in columns if name not in keys], n_rows):
+                    arrays = [_column(batch, name, kind, keys) for name, kind in zip(columns, types, strict=True)]
+                    yield pyarrow().record_batch(arrays, names=list(columns))
+
+
+def _read_parquet(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
+    parquet = import_optional("pyarrow.parquet", "files")
+    with parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False) as file:  # a pre-buffer is kept until the end
+        yield from file.iter_batches(n_rows, columns=columns)
+
+
+def _read_arrow(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
+    ipc = import_optional("pyarrow.ipc", "files")
+    with pyarrow().OSFile(str(path)) as file:
+        fields = [ipc.open_file(file).schema.get_field_index(name) for name in columns]
+        reader = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields))
+        for i in range(reader.num_record_batches):
+            batch = reader.get_batch(i)
+            yield from (batch.slice(a, n_rows) for a in range(0, len(batch), n_rows))
+
+
+def _column(batch: Any, name: str, kind: Any, keys: dict[str, Any]) -> Any:
+    """Return a column of a batch, or a partition key, as the common type of all files."""
+    pa = pyarrow()
+    if name in keys:
+        return pa.repeat(pa.scalar(keys[name], kind), len(batch))
+    column = batch.column(name)
+    return column if column.type == kind or is_text(kind) else column.cast(kind)
+
+
+class CsvFiles:
+    """CSV and TSV files, plain or compressed; the types of the columns are inferred from the first rows.
+
+    Parameters
+    ----------
+    paths : the files
+    columns : the label, which keeps its inferred type, and how the files are formatted
+    text : names of columns to read as text
+    """
+
+    def __init__(self, paths: Sequence[Path], columns: ColumnSelection, text: Sequence[str]) -> None:
+        self.first, self._paths, self._columns = paths[0], paths, columns
+        self._changes = ChangeDetector(paths)
+        self._encodings = {path: columns.encoding or detect_encoding(path) for path in paths}
+        self._names = self._read_names(paths[0])
+        check_same_columns([(path, self._read_names(path)) for path in paths], self._suggestion(paths[0]))
+        self._block_bytes = CSV_BYTES
+        self._sample: dict[str, Any]  # the first rows of the text columns
+        types = {f.name: self._column_type(f.name, f.type, f.name in text) for f in self._infer_types()}
+        self._block_bytes = max(self._block_bytes, MIN_ROWS_PER_BLOCK * sum(map(len, self._names)))
+        self.schema = pyarrow().schema({**types, **self._types_after_gaps(types)})
+
+    def _read_names(self, path: Path) -> list[str]:
+        with rephrase_errors(path, "CSV", encoding=self._encodings[path]):
+            first = read_header(path, self._columns.separator_for(path), self._encodings[path])
+        return first if self._columns.header else [f"c{j}" for j in range(len(first))]
+
+    def _infer_types(self) -> Iterator[Any]:
+        """Yield the Arrow field of each column, inferred from the first rows."""
+        numeric = self._find_numeric_columns() if len(self._names) > MAX_INFERRED_COLUMNS else set()
+        with rephrase_errors(self.first, "CSV", partial(self._diagnose, self.first, {})):
+            reader = self._open(self.first, {}, [name for name in self._names if name not in numeric] or None)
+            rows = next(iter(reader), None)
+        found = {field.name: field for field in reader.schema}
+        self._sample = {n: rows.column(n) for n, f in found.items() if rows is not None and is_text(f.type)}
+        pa = pyarrow()
+        return (found.get(name) or pa.field(name, pa.float64()) for name in self._names)
+
+    def _find_numeric_columns(self) -> set[str]:
+        """Return the columns whose first cells are all numbers, without the label, whose exact type matters."""
+        compute = import_optional("pyarrow.compute", "files")
+        separator, encoding = self._columns.separator_for(self.first), self._encodings[self.first]
+        numeric, n_lines = pyarrow().array([True] * len(self._names)), 0
+        lines = read_first_lines(self.first, separator, encoding, CSV_BYTES)
+        for cells in islice(lines, int(self._columns.header), None):
+            if len(cells) != len(numeric):
+                return set()
+            number = compute.match_substring_regex(pyarrow().array(cells), r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$")
+            numeric, n_lines = compute.and_(numeric, number), n_lines + 1
+        found = {name for name, is_numeric in zip(self._names, numeric.to_pylist(), strict=True) if is_numeric}
+        return found - {self._columns.label} if n_lines else set()
+
+    def _column_type(self, name: str, kind: Any, text: bool) -> Any:
+        """Return the type to read a column as: integers are read as floats, since fractions may follow further down."""
+        pa = pyarrow()
+        if pa.types.is_binary(kind):
+            raise ValueError(f"{self.first}: column {name!r} {NOT_UTF8}")
+        if name == self._columns.label:
+            return pa.float64() if self._columns.task == "regression" and pa.types.is_integer(kind) else kind
+        if text or is_text(kind):
+            return pa.dictionary(pa.int32(), pa.string())
+        return pa.float64() if pa.types.is_integer(kind) else kind
+
+    def _types_after_gaps(self, types: dict[str, Any]) -> dict[str, Any]:
+        """Return the types of the columns that are empty in the first rows, inferred from their first values."""
+        pa = pyarrow()
+        unknown = [name for name, kind in types.items() if pa.types.is_null(kind)]
+        found: dict[str, Any] = {}
+        for batch in self._scan(dict.fromkeys(unknown, pa.string()), unknown) if unknown else ():
+            for name in unknown:
+                if name not in found and batch.column(name).null_count < len(batch):
+                    found[name] = self._column_type(name, _number_or_text(batch.column(name).drop_null()), False)
+            if len(found) == len(unknown):
+                break
+        return found
+
+    def check_no_mixed_columns(self, columns: Sequence[str]) -> None:
+        """Raise a ValueError if a column has mostly numbers and some text, which would make each number a category."""
+        compute = import_optional("pyarrow.compute", "files")
+        for name in (name for name in columns if name in self._sample):
+            values = self._sample[name].unique().drop_null()
+            number = compute.match_substring_regex(values, r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
+            if 2 * compute.sum(number).as_py() > len(values):
+                text = values.filter(compute.invert(number))[0].as_py()
+                raise ValueError(f"{self.first}: column {name!r} has numbers, but also {text!r}. {suggest_fix(name)}")
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        yield from self._scan({name: self.schema.field(name).type for name in columns}, columns)
+
+    def text_batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns as batches of unparsed text, in which no text counts as missing."""
+        yield from self._scan(dict.fromkeys(columns, pyarrow().string()), columns, null_values=[])
+
+    def _scan(self, types: dict[str, Any], columns: Sequence[str], **options: Any) -> Iterator[Any]:
+        for path in self._paths:
+            diagnose = partial(self._diagnose, path, types)
+            with rephrase_errors(path, "CSV", diagnose, self._encodings[path]), self._changes.reading(path):
+                yield from self._read(path, types, columns, **options)
+
+    def _read(self, path: Path, types: dict[str, Any], columns: Sequence[str], **options: Any) -> Iterator[Any]:
+        """Yield the batches of a file, starting again with larger blocks if a line is longer than a block."""
+        n_yielded = 0
+        while True:
+            n_read = 0
+            try:
+                for batch in self._open(path, types, columns, **options):
+                    n_read += len(batch)
+                    if n_read > n_yielded:
+                        yield batch.slice(max(0, len(batch) - (n_read - n_yielded)))
+                        n_yielded = n_read
+                return
+            except pyarrow().ArrowInvalid as error:
+                self._enlarge_blocks(error)
+
+    def _enlarge_blocks(self, error: Exception) -> None:
+        """Increase the block size if an error of Arrow says that a line exceeds it; raise other errors again."""
+        if not re.search("straddl|Empty CSV file or block", str(error)) or self._block_bytes >= MAX_CSV_BYTES:
+            raise error
+        self._block_bytes = min(8 * self._block_bytes, MAX_CSV_BYTES)
+
+    def _open(
+        self,
+        path: Path,
+        types: dict[str, Any],
+        columns: Sequence[str] | None,
+        threads: bool = True,
+        null_values: Sequence[str] = MISSING,
+    ) -> Any:
+        """Open a file with Arrow's streaming reader, which infers the types that are not given."""
+        diagnose = partial(self._diagnose, path, types) if threads else lambda: None
+        with rephrase_errors(path, "CSV", diagnose, self._encodings[path]):
+            while True:
+                try:
+                    return self._open_once(path, types, columns, threads, null_values)
+                except pyarrow().ArrowInvalid as error:
+                    self._enlarge_blocks(error)
+
+    def _open_once(
+        self,
+        path: Path,
+        types: dict[str, Any],
+        columns: Sequence[str] | None,
+        threads: bool,
+        null_values: Sequence[str],
+    ) -> Any:
+        csv = import_optional("pyarrow.csv", "files")
+        convert_options = csv.ConvertOptions(
+            null_values=null_values,
+            strings_can_be_null=bool(null_values),
+            column_types=types,
+            include_columns=columns,
+        )
+        if types and pyarrow().bool_() not in types.values():
+            convert_options.true_values = convert_options.false_values = []
+        # the many small allocations of a wide file fragment less with the system's allocator
+        is_wide = len(self._names) > MAX_INFERRED_COLUMNS
+        return csv.open_csv(
+            path,
+            memory_pool=pyarrow().system_memory_pool() if is_wide else None,
+            read_options=csv.ReadOptions(
+                use_threads=threads,
+                block_size=self._block_bytes,
+                encoding=self._encodings[path],
+                column_names=self._names,
+                skip_rows_after_names=int(self._columns.header),
+            ),
+            parse_options=csv.ParseOptions(delimiter=self._columns.separator_for(path), newlines_in_values=True),
+            convert_options=convert_options,
+        )
+
+    def _diagnose(self, path: Path, types: dict[str, Any]) -> str | None:
+        """Read a file again without threads, where Arrow knows line numbers, and return what is wrong with it."""
+        try:
+            for _ in self._open(path, types, list(types) or None, threads=False):
+                pass
+        except (pyarrow().ArrowInvalid, ValueError) as error:
+            problem = explain_csv_error(str(error), self._names, str(self._columns.label))
+            is_ragged = problem and problem.startswith("line") and "columns" in problem
+            return f"{problem} {self._suggestion(path)}".rstrip() if is_ragged else problem
+        return None
+
+    def _suggestion(self, path: Path) -> str:
+        """Return a sentence on the CSV option that the first line suggests is wrong, or an empty string."""
+        separator = self._columns.separator_for(path)
+        return suggest_csv_options(read_header(path, separator, self._encodings[path]), separator)
+
+
+def _number_or_text(values: Any) -> Any:
+    pa = pyarrow()
+    try:
+        values.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return pa.string()
+    return pa.float64()
+
+
+def check_same_columns(files: Sequence[tuple[Path, Sequence[str]]], suggestion: str = "") -> None:
+    """Raise a ValueError if files have different columns, or if the first has two columns of one name."""
+    first, names = files[0] if files else (None, [])
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if count > 1:
+        fix = suggestion or "Rename the columns, or drop one."
+        raise ValueError(f"{first} has more than one column named {name!r}. {fix}")
+    for path, others in files:
+        if list(others) != list(names):
+            problem = next((repr(n) for n in [*others, *names] if (n in names) != (n in others)), "their order")
+            raise ValueError(
+                f"{path} and {first} have different columns: they differ in {problem}. Pass files of the same columns."
+            )
+
+
+@contextmanager
+def rephrase_errors(
+    path: Path, kind: str, diagnose: Callable[[], str | None] = lambda: None, encoding: str = "utf8"
+) -> Iterator[None]:
+    """Raise errors of Arrow as a ValueError of one line that names the file.
+
+    Parameters
+    ----------
+    path : the file
+    kind : its format, for the message
+    diagnose : called after an error, may return a better message than Arrow's
+    encoding : the encoding of a text file
+    """
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        if encoding != "utf8":
+            raise ValueError(
+                f"{path}: the file is not valid {encoding} ({error.reason}). Pass another encoding."
+            ) from None
+        raise ValueError(f"{path}: the line of column names {NOT_UTF8}") from None
+    except (pyarrow().ArrowException, OSError) as error:
+        message = str(error).splitlines()[0].rsplit("': ", 1)[-1] if str(error) else type(error).__name__
+        if "duplicate field names" in message:
+            message = "it has more than one column of the same name. Rename the columns, or drop one."
+        raise ValueError(f"{path}: {diagnose() or f'cannot be read as {kind}: {message}'}") from None
