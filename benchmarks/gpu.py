@@ -25,7 +25,7 @@ import torch
 
 import belief
 from belief._utils.threads import n_threads
-from belief.api import run
+from belief.api import run_engine
 from belief.engines.block.gpu import GpuEngine
 from belief.engines.block.stored import TensorSource
 from belief.engines.resources import Resources
@@ -81,7 +81,7 @@ def fit(X: torch.Tensor, labels: np.ndarray, s: int) -> belief.Result:
     """The whole fit, as `belief.select` does it, of rows that are on the device."""
     chosen = Settings(n_features_to_select=INFORMATIVE, n_neighbors=10, sample_size=s, random_state=0)
     with Reporter(None, bar=False) as reporter, engine_of(X, labels) as engine:
-        return run(engine, chosen, None, 1024, reporter)
+        return run_engine(engine, chosen, None, 1024, reporter)
 
 
 def bare(Q: torch.Tensor, X: torch.Tensor, height: int = 32768) -> None:

@@ -80,9 +80,6 @@ def test_files_take_what_the_command_line_takes(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"seed": 0}, "There is no setting 'seed': it is called random_state here."),
-        ({"top": 3}, "There is no setting 'top': it is called n_features_to_select here."),
-        ({"discrete": "a"}, "There is no setting 'discrete': it is called discrete_features here."),
         ({"label": "lefd"}, r"label: there is no column 'lefd' in X \(did you mean 'left'\?\)."),
         ({"label": 5}, "label: there is no column 5: X has 5, from 0 on."),
         ({"label": "left", "drop": "zip"}, "drop: there is no column 'zip' in X."),

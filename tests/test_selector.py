@@ -1,6 +1,8 @@
-"""The scikit-learn face."""
+"""BeliefSelector, the scikit-learn estimator."""
 
 import pickle
+import re
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import belief
 from belief import BeliefSelector
+from belief.method.settings import Settings
 
 
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
@@ -100,12 +103,13 @@ def test_clone_and_pickle(iris):
     np.testing.assert_array_equal(again.transform(X), selector.transform(X))
 
 
-def test_every_setting_of_the_method_is_a_parameter_with_the_same_default():
-    from belief.method.settings import Settings
-
-    parameters = BeliefSelector().get_params()
+@pytest.mark.parametrize("face", [belief.select, BeliefSelector])
+def test_every_setting_is_a_parameter_with_the_same_default(face):
+    parameters = signature(face).parameters
     for f in Settings.definitions():
-        assert parameters[f.name] == f.default, f.name
+        assert parameters[f.name].default == f.default, f.name
+        assert re.search(rf"^    {f.name} : ", face.__doc__, re.M), f.name
+    assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def test_transform_names_the_columns_that_are_missing(iris):

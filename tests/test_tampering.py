@@ -214,7 +214,7 @@ def test_a_checkpoint_can_be_told_to_start_anew(noted, tmp_path, capsys):
     np.testing.assert_array_equal(again.weights, want.weights)
     np.testing.assert_array_equal(run(notes).weights, want.weights)
     assert (notes / "letter.txt").read_text() == "dear"
-    refused("restart=True is for a checkpoint", lambda: run(None, restart=True))
+    refused("restart=True needs a checkpoint", lambda: run(None, restart=True))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "sums.npz").write_text("mine")
     refused("holds other files", lambda: run(tmp_path / "mine", restart=True))

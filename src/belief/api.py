@@ -1,4 +1,4 @@
-"""`select`: a table and its classes in, a Result out. The faces of the package all come through here."""
+"""`select`, the main function of the package."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from belief.method.targets import Target
 from belief.progress import Callback, Reporter
 from belief.result.result import Result, build_result
 
-WORKING_MEMORY = 1024  # MiB beside the data
-Levels = Callable[[int], Mapping[float, str] | None]  # of a feature, what its codes stand for; None: nobody knows
+DEFAULT_WORKING_MEMORY = 1024  # MiB
+LevelNames = Callable[[int], Mapping[float, str] | None]  # feature index -> names of its category codes, if known
 
 
 def select(
@@ -40,72 +40,109 @@ def select(
     drop: Any = (),
     keep: Any = (),
     discrete_features: Any = "auto",
+    n_neighbors: int | str = "auto",
+    sample_size: int | float | str = "auto",
+    sampling: str = "balanced",
+    class_weight: str | Mapping[Any, float] = "balanced",
+    batch_size: float = 0.25,
+    neighborhood: str = "per_class",
+    scale: str = "auto",
+    redundancy: str | None = "agreement",
+    theta: float | str = "auto",
+    eta: float = 2.0,
+    kappa: float = 0.8,
+    copies: str = "keep",
+    random_state: Any = None,
     separator: str | None = None,
     header: bool = True,
     encoding: str | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
-    working_memory: int = WORKING_MEMORY,
+    working_memory: int = DEFAULT_WORKING_MEMORY,
     device: str = "auto",
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     restart: bool = False,
     staging: str = "auto",
-    **settings: Any,
 ) -> Result:
     """Select features with BELIEF.
 
     Parameters
     ----------
-    X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
-        Missing values are NaN or null; a sparse matrix can have none. Or the path of a file (CSV, Parquet, Arrow,
-        LIBSVM), a list of paths, or a stream of `belief.data.open_files`: files are never read whole. Or a Spark
-        DataFrame, which is searched where it is: the vectors in its column `features`, or all columns but the label.
-    y : array of shape (n_rows,)
-        The class of each row, numbers, strings or categories; or the number to predict. Or the name or the number of
-        the column of X that holds it.
+    X : array, memory map, DataFrame, sparse matrix, list of blocks, path, list of paths or Spark DataFrame
+        The table, of shape (n_rows, n_features). Missing values are NaN or null; sparse matrices have none. Files (CSV,
+        Parquet, Arrow, LIBSVM) and streams of `belief.data.open_files` are read in batches and need not fit into
+        memory. Spark DataFrames are processed on the cluster; the features are the vectors in the column `features`,
+        or all columns but the target.
+    y : array of shape (n_rows,), str or int, default=None
+        The target: classes (numbers, strings or categories) or numbers to predict. Or the name or index of the column
+        of X that holds them.
     n_features_to_select : int, float or "auto", default=10
-        How many features to select, which share of them, or "auto": as many as can be told from noise.
+        The number of features to select, or their share of all features. "auto" selects all significant features.
     task : {"auto", "classification", "regression"}, default="auto"
-        Whether y holds classes or numbers. "auto": text, categories, booleans and whole numbers are classes, unless
-        nearly every row has another; fractions are numbers. `Result.task` says which it was.
+        How to interpret the target. "auto": strings, categories, booleans and integers are classes, unless nearly
+        every row has a different integer; fractions are numbers. `Result.task` has the outcome.
     label : str or int, default=None
-        Instead of y: the column of X that holds the class or the number, by its name or its number from 0.
-    drop, keep : names or numbers of columns, default=()
-        Columns of X to leave out; columns to choose from, and no others. Where columns have no names, those that are
-        left are called by the numbers they had: x0, x2, ...
+        The name or index of the target column, instead of y.
+    drop, keep : names or indices of columns, default=()
+        Columns of X to ignore; columns of X to use exclusively. Unnamed columns keep their numbers: x0, x2, ...
     discrete_features : "auto", mask, indices or names, default="auto"
-        The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
+        The nominal features, whose values are only compared for equality. "auto": string, category and boolean columns.
+    n_neighbors : int or "auto", default="auto"
+        The number of neighbours k per class. "auto": 20, or a third of the smallest class, but at least 10.
+    sample_size : int, float, "auto" or "fixed", default="auto"
+        The number of sampled rows, or their share of all rows. "auto" starts with 2,000 and grows until the selection
+        has converged; "fixed" takes 2,000 rows or 1 %, whichever is larger. Neighbours are searched among all rows.
+    sampling : {"balanced", "random", "proportional"}, default="balanced"
+        How to sample rows: equally from each class, at random, or from each class by its share.
+    class_weight : {"balanced", "prior"} or dict, default="balanced"
+        The weight of each class in the relevance: equal, its share of the rows (as in the paper), or as given.
+    batch_size : float, default=0.25
+        The share of the sample in one batch. The watch list is updated after each batch.
+    neighborhood : {"per_class", "pooled"}, default="per_class"
+        Whether to search k neighbours in every class, or k·|C| among all rows.
+    scale : {"auto", "standard", "sigma", "none"}, default="auto"
+        How to scale differences. "standard": by the standard deviation, or by the range for columns with two values;
+        "sigma": always by the standard deviation (as in the paper); "none": unscaled; "auto": "standard", or "none" for
+        mostly zero data.
+    redundancy : {"agreement", "mcr", None}, default="agreement"
+        The redundancy measure: agreement, the paper's mCR, or none.
+    theta : float, "auto" or "mean", default="auto"
+        The weight θ of redundancy. For agreement a number up to 1 ("auto": 1). For mCR, "auto" and "mean" subtract the
+        mean over the selected features, a number subtracts that multiple of the sum.
+    eta : float, default=2.0
+        The length η of the watch list, as a multiple of the number of features to select.
+    kappa : float, default=0.8
+        The smallest collision rate κ that counts.
+    copies : {"keep", "merge"}, default="keep"
+        "merge" counts identical rows of a class once, for data that was oversampled by copying rows.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed of the sample and of tie breaking. None draws one and stores it in `Result.seed`.
     separator : str, default=None
-        What is between two columns of a CSV file; None: a comma, or a tab where the file's name ends in .tsv.
+        The column separator of CSV files. None: a comma, or a tab for .tsv files.
     header : bool, default=True
-        Whether the first line of a CSV file holds the names; if not, the columns are called c0, c1, ...
+        Whether the first line of a CSV file holds the column names. Otherwise they are c0, c1, ...
     encoding : str, default=None
-        Of the text of a CSV file, "latin1" for example; None: UTF-8, or what its first bytes say.
+        The encoding of CSV files, such as "latin1". None: UTF-8, or as the byte order mark says.
     n_jobs : int, default=None
-        Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
-        OMP_NUM_THREADS or the share of a joblib worker allows.
+        The number of threads; -1: all cores, -2: all but one. None uses the available cores, and respects joblib
+        contexts and OMP_NUM_THREADS.
     verbose : int, default=0
-        1 shows a bar on stderr.
+        1 shows a progress bar on stderr.
     working_memory : int, default=1024
-        MiB that may be used beside the data.
+        The memory overhead in MiB, in addition to the data.
     device : str, default="auto"
-        Where dense rows are searched: "cpu", "cuda" (the first GPU), "cuda:1", or several, "cuda:0,1". "auto": a GPU,
-        if torch is installed and sees one and the search is long enough to be worth it. The result is the same.
+        The device for dense data: "cpu", "cuda" (the first GPU), "cuda:1", or several, "cuda:0,1". "auto" uses a GPU if
+        torch finds one and the data is large enough to benefit. The result does not depend on it.
     callback : callable, default=None
-        Called with a `belief.progress.Progress` as the run goes on.
+        Called with a `belief.progress.Progress` during the run.
     checkpoint : path, default=None
-        A folder in which neighbours and sums are noted after each batch: the same call continues from there.
+        A folder for intermediate results. Repeating an interrupted call continues from there.
     restart : bool, default=False
-        Whether to forget what a checkpoint holds, and start anew.
+        Whether to discard the contents of the checkpoint.
     staging : str, default="auto"
-        Of a Spark DataFrame, where its rows are held during the run: "memory", "disk", or the full path of a folder
-        that every executor reaches; "auto": a temporary folder where Spark runs on one machine, and memory elsewhere.
-    **settings
-        The other settings of :class:`BeliefSelector`, by the same names: `n_neighbors`, `sample_size`, `sampling`,
-        `class_weight`, `batch_size`, `neighborhood`, `scale`, `redundancy`, `theta`, `eta`, `kappa`, `copies`,
-        `random_state`.
-        `**belief.PAPER` are those of the paper.
+        Where Spark stages the rows: "memory", "disk", or a folder that every executor can reach, as an absolute path.
+        "auto": a temporary folder if Spark runs on one machine, otherwise memory.
 
     Returns
     -------
@@ -121,17 +158,33 @@ def select(
     >>> belief.select(X, y, 1, random_state=0).selected
     array([3])
     """
-    others = ("task", "label", "drop", "keep", "separator", "header", "encoding", "discrete_features", "n_jobs",
-              "verbose", "working_memory", "device", "callback", "checkpoint", "restart", "staging")  # fmt: skip
-    chosen = Settings.from_mapping({"n_features_to_select": n_features_to_select, **settings}, also=others)
+    settings = Settings(
+        n_features_to_select=n_features_to_select,
+        n_neighbors=n_neighbors,
+        sample_size=sample_size,
+        sampling=sampling,
+        class_weight=class_weight,
+        batch_size=batch_size,
+        neighborhood=neighborhood,
+        scale=scale,
+        redundancy=redundancy,
+        theta=theta,
+        eta=eta,
+        kappa=kappa,
+        copies=copies,
+        random_state=random_state,
+    )
     check_resources(n_jobs, working_memory, verbose, device)
     check_task(task)
     y, label = resolve_label(y, label)
     columns = ColumnSelection(label, drop, keep, discrete_features, task, separator, header, encoding)
-    if is_spark(X):
-        if checkpoint is not None:
-            raise ValueError("checkpoint is for files and tables on one machine; on Spark the staged blocks are kept.")
-        refuse_on_spark(n_jobs, working_memory, device)
+    if is_spark_dataframe(X):
+        _check_spark_options(
+            checkpoint=checkpoint is not None,
+            n_jobs=n_jobs is not None,
+            working_memory=working_memory != DEFAULT_WORKING_MEMORY,
+            device=device != "auto",
+        )
         options = {
             "task": task,
             "discrete_features": discrete_features,
@@ -139,25 +192,24 @@ def select(
             "verbose": verbose,
             "callback": callback,
         }
-        return _select_spark(X, y, columns, chosen, options)
+        return _select_on_spark(X, y, columns, settings, options)
     if staging != "auto":
-        raise ValueError(f"staging is for Spark DataFrames; got {staging!r} with another table: leave it out.")
+        raise ValueError(f"staging={staging!r} has no effect because X is not a Spark DataFrame: remove it.")
     if restart and checkpoint is None:
-        raise ValueError("restart=True is for a checkpoint, and there is none: name its folder, or leave it out.")
+        raise ValueError("restart=True needs a checkpoint: pass checkpoint=FOLDER, or remove restart.")
     notes = None if checkpoint is None else Checkpoint(checkpoint, restart)
     reporter = Reporter(callback, bar=verbose > 0)
-    resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, chosen.resolve_sample_size)
+    resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, settings.resolve_sample_size)
     X, y, numbered = open_input(X, y, columns)
     engine, names, levels = open_engine(X, y, discrete_features, resources, notes, task)
-    names = names or numbered
     with reporter, engine:
-        return run(engine, chosen, names, working_memory, reporter, notes, levels)
+        return run_engine(engine, settings, names or numbered, working_memory, reporter, notes, levels)
 
 
 def open_engine(
     X: Any, y: Any, discrete_features: Any, resources: Resources, notes: Notes | None, task: str = "auto"
-) -> tuple[Engine, list[str] | None, Levels]:
-    """The engine for rows in memory or in files, the names of the features, and what the codes of one stand for."""
+) -> tuple[Engine, list[str] | None, LevelNames]:
+    """Create the engine for a table or a stream; return it with the feature names and the level names."""
     if isinstance(X, TableStream | LibsvmStream):
         name = f"column {X.label!r}" if isinstance(X, TableStream) else "The first column"
         return StreamEngine(X, name, resources, notes, task), X.names, X.levels
@@ -166,48 +218,48 @@ def open_engine(
     return table_engine(table.source, target, targets, table.discrete, resources), table.names, table.levels
 
 
-def run(
-    engine: Engine, settings: Settings, names: Sequence[str] | None, working_memory: int, reporter: Reporter,
-    notes: Notes | None = None, levels: Levels = lambda j: None,
-) -> Result:  # fmt: skip
-    """Run the method on an engine."""
+def run_engine(
+    engine: Engine,
+    settings: Settings,
+    names: Sequence[str] | None,
+    working_memory: int,
+    reporter: Reporter,
+    notes: Notes | None = None,
+    levels: LevelNames = lambda j: None,
+) -> Result:
+    """Run the method on an engine and return its result."""
+    feature_names = names or DefaultNames(engine.n_features)
 
     def check(summary: Summary, target: Target) -> None:
         check_sizes(settings, summary, target, working_memory)
-        check_values(summary, names or DefaultNames(engine.n_features))
+        check_values(summary, feature_names)
 
     outcome = belief(engine, settings, check, reporter.phase, notes)
     outcome = replace(outcome, portraits=[each.named(levels(each.feature)) for each in outcome.portraits])
-    return build_result(outcome, outcome.target.adapt(settings).as_dict(), names or DefaultNames(engine.n_features))
+    return build_result(outcome, outcome.target.adapt(settings).as_dict(), feature_names)
 
 
-def is_spark(X: Any) -> bool:
-    """Whether X is a Spark DataFrame, without importing Spark."""
+def is_spark_dataframe(X: Any) -> bool:
+    """Whether X is a Spark DataFrame; does not import Spark."""
     return type(X).__module__.startswith("pyspark.sql.") and hasattr(X, "sparkSession")
 
 
-def _select_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settings, options: dict[str, Any]) -> Result:
-    """On Spark, a column named features is the vectors; if there is none, all columns but the label are features."""
+def _check_spark_options(**given: bool) -> None:
+    for name, is_given in given.items():
+        if is_given:
+            raise ValueError(f"{name} has no effect because X is a Spark DataFrame: remove it.")
+
+
+def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settings, options: dict[str, Any]) -> Result:
     from belief.spark.frames import select_frame
 
     if y is not None or columns.label is None:
-        raise ValueError("Of a Spark DataFrame, say which column holds the class, with label='name'.")
+        raise ValueError("Pass label='column' to name the target column of a Spark DataFrame.")
     for name in {"separator", "header", "encoding"}.intersection(columns.changed_options()):
-        raise ValueError(f"{name} is for CSV files, but X is a Spark DataFrame: leave it out.")
-    vectors, columns = "features" in df.columns, columns.with_names(df.columns)
-    for name in {"drop", "keep"}.intersection(columns.changed_options() if vectors else ()):
-        raise ValueError(f"{name} is for columns with names, but the features of X are vectors: leave it out.")
-    features = "features" if vectors else columns.feature_names(df.columns, "X")
+        raise ValueError(f"{name} has no effect because X is not a CSV file: remove it.")
+    has_vectors = "features" in df.columns
+    columns = columns.with_names(df.columns)
+    for name in {"drop", "keep"}.intersection(columns.changed_options() if has_vectors else ()):
+        raise ValueError(f"{name} has no effect because the features of X are vectors: remove it.")
+    features = "features" if has_vectors else columns.feature_names(df.columns, "X")
     return select_frame(df, features=features, label=str(columns.label), settings=settings, **options)
-
-
-def refuse_on_spark(n_jobs: int | None, working_memory: int, device: str = "auto") -> None:
-    """Refuse what would be ignored."""
-    given = {
-        "n_jobs": n_jobs is not None,
-        "working_memory": working_memory != WORKING_MEMORY,
-        "device": device != "auto",
-    }
-    for name, is_given in given.items():
-        if is_given:
-            raise ValueError(f"{name} is for this machine, but Spark's executors have their own: leave it out.")

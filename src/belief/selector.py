@@ -1,4 +1,4 @@
-"""The scikit-learn face: store, check, call `belief.select`, set what ends in an underscore."""
+"""The scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from belief.progress import Callback
 
 
 class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """A selector that has found weights and an order."""
+    """Base class of selectors that set `support_`."""
 
     def transform(self, X: Any) -> Any:
-        """Keep the selected columns, in the order they have in X.
+        """Return the selected columns of X, in the order of X.
 
-        A DataFrame that stays one (`set_output`) keeps the types of its columns.
+        With `set_output`, DataFrame columns keep their dtypes.
         """
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame) and frame.implementation.value == self._container():
@@ -38,10 +38,10 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return super().transform(X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose the container of what `transform` gives: "default", "pandas" or "polars"; None changes nothing."""
+        """Set the output container of `transform`: "default", "pandas" or "polars"; None keeps the present one."""
         super().set_output(transform=transform)
         if transform is not None:
-            self._output = transform  # scikit-learn has it too, under a name that is its own
+            self._output = transform  # scikit-learn stores it in a private attribute
         return self
 
     def __sklearn_clone__(self) -> Self:
@@ -73,60 +73,59 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class BeliefSelector(ColumnSelector):
-    """Select features by BELIEF: relevance from neighbours, without what the selected features repeat.
+    """Select relevant features that are not redundant, with BELIEF.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default=10
-        How many features to select, which share of them, or "auto": as many as can be told from noise.
+        The number of features to select, or their share of all features. "auto" selects all significant features.
     task : {"auto", "classification", "regression"}, default="auto"
-        Whether y holds classes or numbers. "auto": text, categories, booleans and whole numbers are classes, unless
-        nearly every row has another; fractions are numbers. `result_.task` says which it was.
+        How to interpret the target. "auto": strings, categories, booleans and integers are classes, unless nearly
+        every row has a different integer; fractions are numbers. `result_.task` has the outcome.
     n_neighbors : int or "auto", default="auto"
-        k, the neighbours taken of every class; "auto": 20, or a third of the smallest class, but at least 10.
+        The number of neighbours k per class. "auto": 20, or a third of the smallest class, but at least 10.
     sample_size : int, float, "auto" or "fixed", default="auto"
-        s, the rows that look for their neighbours: a number, a share of all, "auto": 2,000, and more until the
-        selection has settled, or "fixed": all rows up to 2,000, then the larger of 2,000 and 1 %. The neighbours are
-        always searched among all rows.
+        The number of sampled rows, or their share of all rows. "auto" starts with 2,000 and grows until the selection
+        has converged; "fixed" takes 2,000 rows or 1 %, whichever is larger. Neighbours are searched among all rows.
     sampling : {"balanced", "random", "proportional"}, default="balanced"
-        Which rows: as many of every class as there are, any, or each class by its share.
+        How to sample rows: equally from each class, at random, or from each class by its share.
     class_weight : {"balanced", "prior"} or dict, default="balanced"
-        What each class counts in the relevance: all the same, their share of the rows (the paper's), or the weights of
-        a mapping.
+        The weight of each class in the relevance: equal, its share of the rows (as in the paper), or as given.
     batch_size : float, default=0.25
-        The share of the sample that makes one batch; the watch list is renewed after each.
+        The share of the sample in one batch. The watch list is updated after each batch.
     neighborhood : {"per_class", "pooled"}, default="per_class"
-        The k nearest rows of every class, or the k·|C| nearest whatever their class.
+        Whether to search k neighbours in every class, or k·|C| among all rows.
     scale : {"auto", "standard", "sigma", "none"}, default="auto"
-        "standard": differences in standard deviations, of columns with two values in their range; "sigma": always in
-        standard deviations (the paper's); "none": as they are; "auto": standard unless the data is mostly zeros.
+        How to scale differences. "standard": by the standard deviation, or by the range for columns with two values;
+        "sigma": always by the standard deviation (as in the paper); "none": unscaled; "auto": "standard", or "none" for
+        mostly zero data.
     redundancy : {"agreement", "mcr", None}, default="agreement"
-        How it is measured what features repeat of each other: by agreement, by the paper's mCR, or not at all.
+        The redundancy measure: agreement, the paper's mCR, or none.
     theta : float, "auto" or "mean", default="auto"
-        θ, the weight of redundancy: of agreement a number up to 1 ("auto": 1); of mCR the mean over the selected
-        features ("auto", "mean"), or a number times the sum.
+        The weight θ of redundancy. For agreement a number up to 1 ("auto": 1). For mCR, "auto" and "mean" subtract the
+        mean over the selected features, a number subtracts that multiple of the sum.
     eta : float, default=2.0
-        η, the length of the watch list as a multiple of the features to select.
+        The length η of the watch list, as a multiple of the number of features to select.
     kappa : float, default=0.8
-        κ, the lowest collision rate that counts.
+        The smallest collision rate κ that counts.
     discrete_features : "auto", mask, indices or names, default="auto"
-        The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
+        The nominal features, whose values are only compared for equality. "auto": string, category and boolean columns.
     copies : {"keep", "merge"}, default="keep"
-        "merge": identical rows of a class count as one, as they should where rows were copied to oversample a class.
+        "merge" counts identical rows of a class once, for data that was oversampled by copying rows.
     n_jobs : int, default=None
-        Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
-        OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
+        The number of threads; -1: all cores, -2: all but one. None uses the available cores, and respects joblib
+        contexts and OMP_NUM_THREADS.
     random_state : int, RandomState, Generator or None, default=None
-        The seed of the sample and of ties; None draws one and keeps it in `result_.seed`.
+        The seed of the sample and of tie breaking. None draws one and stores it in `result_.seed`.
     verbose : int, default=0
-        1 shows a bar on stderr.
+        1 shows a progress bar on stderr.
     working_memory : int, default=1024
-        MiB that may be used beside the data.
+        The memory overhead in MiB, in addition to the data.
     device : str, default="auto"
-        Where dense rows are searched: "cpu", "cuda" (the first GPU), "cuda:1", or several, "cuda:0,1". "auto": a GPU,
-        if torch is installed and sees one and the search is long enough to be worth it. The result is the same.
+        The device for dense data: "cpu", "cuda" (the first GPU), "cuda:1", or several, "cuda:0,1". "auto" uses a GPU if
+        torch finds one and the data is large enough to benefit. The result does not depend on it.
     callback : callable, default=None
-        Called with a `belief.progress.Progress` as the fit goes on.
+        Called with a `belief.progress.Progress` during the run.
 
     Attributes
     ----------
@@ -145,12 +144,12 @@ class BeliefSelector(ColumnSelector):
     ranking_ : ndarray of int of shape (n_features,)
         1 for every selected feature, then 2, 3, ... by falling weight, as in `RFE`.
     classes_ : ndarray
-        The classes, sorted; none where y holds numbers.
+        The sorted classes; only for classification.
     result_ : Result
-        All the above and more; `result_.explain()` says why each feature was taken or left.
+        The full result; `result_.explain()` explains why each feature was selected or not.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Only where X had column names, all of them strings.
+        The column names, if X has any and all are strings.
 
     Examples
     --------
@@ -210,13 +209,13 @@ class BeliefSelector(ColumnSelector):
         self.callback = callback
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features.
+        """Select features.
 
         Parameters
         ----------
         X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
         y : array of shape (n_rows,)
-            The class of each row, or the number to predict.
+            The target: classes, or numbers to predict.
 
         Returns
         -------

@@ -9,8 +9,9 @@ import re
 import shlex
 from ast import literal_eval
 
-from belief.method.settings import CLI_NAMES, Settings
+from belief.method.settings import Settings
 
+CLI_NAMES = {"top": "n_features_to_select", "seed": "random_state", "discrete": "discrete_features"}
 OTHER_NAMES = {"header": "no_header"} | {parameter: name for name, parameter in CLI_NAMES.items()}
 PARAMETERS = (
     *(f.name for f in Settings.definitions()),

@@ -18,7 +18,7 @@ import numpy as np
 from belief._utils.lazy import importing
 from belief._utils.threads import n_threads
 from belief._utils.validation import did_you_mean, is_real
-from belief.api import is_spark
+from belief.api import is_spark_dataframe
 from belief.cli.streams import complain
 from belief.comparison.comparison import OURS, Comparison, Standing
 from belief.comparison.entrants import ENTRANTS, Entrant, Part
@@ -126,7 +126,7 @@ def compare(
     entrants = entrants_of(selectors)
     if not (is_real(seconds) and seconds > 0):
         raise ValueError(f"seconds must be a number above 0; got {seconds!r}.")
-    if is_spark(X):
+    if is_spark_dataframe(X):
         raise ValueError("compare is for tables on one machine; of a Spark DataFrame pass X.sample(...).toPandas().")
     y, label = resolve_label(y, label)
     columns, seed = (

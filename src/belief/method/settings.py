@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from belief._utils.validation import did_you_mean, is_count, is_integer, is_real, is_share, is_weights, one_of, words_of
+from belief._utils.validation import is_count, is_integer, is_real, is_share, is_weights, one_of, words_of
 from belief.method.redundancy import MEASURES
 
 AUTO_SAMPLE = 2_000  # sample_size="auto": to begin with; "fixed": or AUTO_SHARE of the rows, if that is more
@@ -25,10 +25,6 @@ PAPER: Mapping[str, Any] = MappingProxyType(
         "redundancy": "mcr", "theta": "mean", "eta": 2.0, "kappa": 0.8, "batch_size": 0.25,
     }
 )  # fmt: skip
-
-
-# the words of the command line, and what is meant by them
-CLI_NAMES = {"top": "n_features_to_select", "seed": "random_state", "discrete": "discrete_features"}
 
 
 def setting(default: Any, ok: Callable[[Any], bool], allowed: str, doc: str) -> Any:
@@ -113,17 +109,6 @@ class Settings:
                 raise ValueError(f"{f.name} must be {f.metadata['allowed']}; got {value!r}.")
         if self.redundancy is not None:
             MEASURES[self.redundancy].rule(self.theta)
-
-    @classmethod
-    def from_mapping(cls, given: Mapping[str, Any], also: Sequence[str] = ()) -> Self:
-        """Settings by name; an unknown name is refused, with the nearest one there is, here or in `also`."""
-        known = [f.name for f in fields(cls)]
-        for name in given:
-            if name in CLI_NAMES:
-                raise TypeError(f"There is no setting {name!r}: it is called {CLI_NAMES[name]} here.")
-            if name not in known:
-                raise TypeError(f"There is no setting {name!r}{did_you_mean(name, [*known, *also])}.")
-        return cls(**given)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values, without the source of the seed."""

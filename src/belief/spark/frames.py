@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from belief._utils.optional import import_optional
-from belief.api import run
+from belief.api import run_engine
 from belief.data.columns import ColumnSelection
 from belief.data.files import find_files
 from belief.data.stream import check_csv_options
@@ -48,7 +48,7 @@ def select_frame(
     given = open_frame(df, features, label, discrete_features, task)
     reporter = Reporter(callback, bar=verbose > 0)
     with reporter, frame_engine(given, staging, lambda what: reporter.rows(0, 0, what)) as engine:
-        return run(engine, settings, given.names, DRIVER_MEMORY, reporter)
+        return run_engine(engine, settings, given.names, DRIVER_MEMORY, reporter)
 
 
 def select_files(
