@@ -27,7 +27,7 @@ REFUSED = {
     "y missing": ((X, None), {}, "requires y to be passed"),
     "y of another length": ((X, Y[:39]), {}, r"X has 40, y has 39"),
     "y two-dimensional": ((X, np.column_stack([Y, Y])), {}, r"y should be a 1d array.*\(40, 2\)"),
-    "one class": ((X, np.zeros(40)), {}, "one class only, 0.0: at least 2 classes"),
+    "one class": ((X, np.zeros(40)), {}, "y has only one class, 0.0, but at least 2 classes are needed"),
     "regression target": ((X, rng.random(40)), {"task": "classification"}, "regression target.*KBinsDiscretizer"),
     "NaN in y": ((X, np.where(Y, 1.0, np.nan)), {}, r"Input y contains NaN \(first in row 0\)"),
     "None in y": ((X, np.array(["a", None] * 20, object)), {}, r"missing value \(first in row 1\)"),
@@ -35,7 +35,7 @@ REFUSED = {
     "values too large to square": ((with_value(1e200), Y), {}, r"too large to square, in column 'x1' .* to 1e\+200"),
     "values too small to square": ((X * 1e-200, Y), {}, "Every feature of X is constant"),
     "mostly unique numbers": (
-        (np.tile(X, (5, 1)), np.arange(200)), {"task": "classification"}, "it has 200 different numbers in 200 rows"
+        (np.tile(X, (5, 1)), np.arange(200)), {"task": "classification"}, "it has 200 distinct numbers in 200 rows"
     ),
     "fractions as objects": (
         (X, np.array([0.5, 1.0] * 20, object)), {"task": "classification"}, "it has fractions, such as 0.5"
@@ -43,7 +43,7 @@ REFUSED = {
     "NA in y": ((X, pd.Series(["a", pd.NA] * 20, dtype="string")), {}, r"missing value \(first in row 1\)"),
     "two columns of one name": ((FRAME.set_axis([*"abac"], axis=1), Y), {}, "more than one column named 'a'"),
     "lazy table": ((pl.LazyFrame({"a": X[:, 0]}), Y), {}, "lazy table: call its .collect"),
-    "codes beyond floats": ((np.full((40, 2), 2**60), Y), {"discrete_features": [1]}, "column 1 is .* make it strings"),
+    "codes beyond floats": ((np.full((40, 2), 2**60), Y), {"discrete_features": [1]}, "column 1 is .* Convert them to strings"),
     "verbose": ((X, Y), {"verbose": "yes"}, "verbose must be 0, 1 or more; got 'yes'"),
     "infinity": ((with_value(np.inf), Y), {}, "contains infinity, in column 'x1'"),
     "infinity in a frame": ((FRAME.replace(FRAME.iloc[0, 2], -np.inf), Y), {}, "infinity, in column 'weight'"),
@@ -56,7 +56,7 @@ REFUSED = {
     "complex X": ((X + 1j, Y), {}, "Complex data not supported"),
     "dates": ((pd.DataFrame({"when": DAYS}), Y), {}, "column 'when' has the type Datetime"),
     "odd objects": ((pd.DataFrame({"a": X[:, 0], "odd": [object()] * 40}), Y), {}, "column 'odd' of X is neither"),
-    "strings and numbers": ((pd.DataFrame({"odd": ["a", 1] * 20}, dtype=object), Y), {}, "it holds int, str"),
+    "strings and numbers": ((pd.DataFrame({"odd": ["a", 1] * 20}, dtype=object), Y), {}, "it contains int, str"),
     "blocks of other widths": (([X[:20], X[20:, :3]], Y), {}, "block 0 has 4 columns, block 1 has 3"),
     "blocks of other columns": (([FRAME[:20], FRAME[20:].rename(columns={"age": "agee"})], Y), {}, "block 1.*'agee'"),
     "k too small": ((X, Y), {"n_neighbors": 0}, "n_neighbors must be 'auto' or an integer of at least 1; got 0"),
@@ -85,11 +85,11 @@ REFUSED = {
     "n_jobs not whole": ((X, Y), {"n_jobs": 1.5}, "n_jobs must be None or an integer: .* got 1.5"),
     "working memory": ((X, Y), {"working_memory": 1}, "working_memory must be an integer of at least 16"),
     "unknown discrete column": ((FRAME, Y), {"discrete_features": ["hight"]}, "'hight'.*did you mean 'height'"),
-    "discrete name without names": ((X, Y), {"discrete_features": ["a"]}, "X has no column names; use indices"),
-    "discrete index": ((X, Y), {"discrete_features": [4]}, "has the index 4, but X has 4 columns"),
+    "discrete name without names": ((X, Y), {"discrete_features": ["a"]}, "X has no column names. Use its position"),
+    "discrete index": ((X, Y), {"discrete_features": [4]}, "there is no column 4 in X, which has 4 columns"),
     "discrete mask": ((X, Y), {"discrete_features": [True]}, "a mask of 1 booleans, but X has 4 columns"),
     "discrete nonsense": ((X, Y), {"discrete_features": 3.5}, "discrete_features must be 'auto'.*got 3.5"),
-    "discrete nonsense within": ((X, Y), {"discrete_features": [1.5]}, "got 1.5 in it"),
+    "discrete nonsense within": ((X, Y), {"discrete_features": [1.5]}, "it contains 1.5"),
 }  # fmt: skip
 
 

@@ -174,7 +174,7 @@ def stream(tmp_path):
 
 @pytest.mark.parametrize("given", [{"y": np.arange(20) % 2}, {"label": "y"}, {"discrete_features": ["a"]}])
 def test_what_an_opened_stream_knows_is_refused_beside_it(stream, given):
-    with pytest.raises(ValueError, match=f"{next(iter(given))} is given beside an opened stream.*: leave it out"):
+    with pytest.raises(ValueError, match=f"{next(iter(given))} cannot be changed for an open stream. Omit it"):
         belief.select(stream, n_features_to_select=1, **given)
     assert belief.select(stream, n_features_to_select=1, n_neighbors=3, random_state=0).selected_names == ["a"]
 
@@ -188,7 +188,7 @@ def test_select_refuses_local_options_on_spark(given):
 
 def test_files_without_names_have_none_to_drop(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.eye(4), y=[0, 1, 0, 1])
-    with pytest.raises(ValueError, match=r"^keep: columns have names in CSV, .* got \['a'\].$"):
+    with pytest.raises(ValueError, match=r"^keep applies only to CSV, .* got \['a'\]\."):
         open_files([tmp_path / "a.npz"], ColumnSelection(keep=["a"]))
 
 

@@ -296,7 +296,11 @@ def test_long_codes_of_csv_are_told_apart_by_name_and_by_index(tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"y": [0, 1]}, "y is given beside a file"), ({"label": "list"}, "which is no class"), ({"label": "y"}, None)],
+    [
+        ({"y": [0, 1]}, "y cannot be an array if X is a file"),
+        ({"label": "list"}, "but must be numeric, boolean or text"),
+        ({"label": "y"}, None),
+    ],
 )
 def test_labels_of_files(tmp_path, options, said):
     table = pa.table({"x": np.arange(60) % 7, "y": np.arange(60) % 2, "list": [[1]] * 60})

@@ -81,13 +81,13 @@ def test_files_take_what_the_command_line_takes(tmp_path):
     ("arguments", "said"),
     [
         ({"label": "lefd"}, r"label: there is no column 'lefd' in X \(did you mean 'left'\?\)."),
-        ({"label": 5}, "label: there is no column 5: X has 5, from 0 on."),
-        ({"label": "left", "drop": "zip"}, "drop: there is no column 'zip' in X."),
-        ({"label": "left", "y": "a"}, "Both y='a' and label='left' are given: give one of them."),
-        ({"label": "left", "separator": ";"}, "separator is for CSV files, and X is none: leave it out."),
-        ({"label": "left", "header": False}, "header is for CSV files, and X is none: leave it out."),
+        ({"label": 5}, "label: there is no column 5 in X, which has 5 columns, counted from 0."),
+        ({"label": "left", "drop": "zip"}, "drop: there is no column 'zip' in X, whose columns are a, b, left"),
+        ({"label": "left", "y": "a"}, "Both y='a' and label='left' are given. Pass only one of them."),
+        ({"label": "left", "separator": ";"}, "separator applies only to CSV files, but X is a DataFrame. Omit it."),
+        ({"label": "left", "header": False}, "header applies only to CSV files, but X is a DataFrame. Omit it."),
         ({"label": "left", "separator": "ab"}, "separator must be one character; got 'ab'."),
-        ({"label": "left", "keep": "a", "drop": "a"}, "No column of X is left to choose from."),
+        ({"label": "left", "keep": "a", "drop": "a"}, "label, drop and keep leave no feature in X."),
     ],
 )
 def test_what_is_not_meant_is_refused_in_the_words_of_python(arguments, said):
@@ -96,27 +96,29 @@ def test_what_is_not_meant_is_refused_in_the_words_of_python(arguments, said):
 
 
 def test_names_where_there_are_none():
-    with pytest.raises(ValueError, match="label='left' names a column, but X has no names: pass the classes as y, or"):
+    with pytest.raises(
+        ValueError, match="label: 'left' is a column name, but X has no column names. Pass the target as y, or"
+    ):
         belief.select(TABLE, label="left")
-    with pytest.raises(ValueError, match="drop='a' names a column, but X has no names: use its number"):
+    with pytest.raises(ValueError, match="drop: 'a' is a column name, but X has no column names. Use its position"):
         belief.select(TABLE, LEFT, drop=["a"])
 
 
 def test_a_stream_knows_its_own():
     stream = belief.data.open_files([CHURN], belief.data.ColumnSelection("left"))
     for given in ({"drop": "age"}, {"separator": ";"}, {"label": "left"}, {"y": LEFT}):
-        with pytest.raises(ValueError, match=f"^{next(iter(given))} is given beside an opened stream"):
+        with pytest.raises(ValueError, match=f"^{next(iter(given))} cannot be changed for an open stream. Omit it"):
             belief.select(stream, **given)
 
 
 @pytest.mark.parametrize("given", [{"keep": []}, {"keep": np.array([], str)}])
 def test_nothing_to_choose_from_is_not_everything(given):
-    with pytest.raises(ValueError, match=r"^keep names no column to choose from"):
+    with pytest.raises(ValueError, match=r"^keep is empty. Give at least one column"):
         belief.select(np.eye(6), [0, 1] * 3, 1, **given)
 
 
 def test_the_classes_themselves_are_y():
-    with pytest.raises(ValueError, match=r"^label must be the name or the number of a column of X; got a ndarray"):
+    with pytest.raises(ValueError, match=r"^label must be the name or the position of a column of X; got a ndarray"):
         belief.select(np.eye(6), label=np.array([0, 1] * 3))
 
 
@@ -124,5 +126,5 @@ def test_the_classes_themselves_are_y():
 def test_one_feature_is_explained_by_its_name_or_index(feature):
     X = np.random.default_rng(0).normal(size=(40, 4))
     result = belief.select(X, np.tile([0, 1], 20), 1, random_state=0)
-    with pytest.raises(ValueError, match=r"^feature must be the name or the index of one feature"):
+    with pytest.raises(ValueError, match=r"^feature must be the name or the index of a feature"):
         result.explain(feature)

@@ -195,7 +195,7 @@ def test_compressed(tmp_path, reader, name, compress):
     assert len(blocks) == len(expected)
     assert_same(blocks, y, vstack(expected, format="csr"), labels)
     for broken in (compress(text)[:-20], b"1 1:1\n"):
-        with pytest.raises(ValueError, match=f"{name}: is not a whole .{name[2:]} file"):
+        with pytest.raises(ValueError, match=f"{name}: the file is not a complete .{name[2:]} file"):
             reader(write(tmp_path, broken, name))
 
 
@@ -220,53 +220,57 @@ def test_n_features_makes_all_blocks_as_wide(tmp_path):
 
 
 MALFORMED = {
-    "letters for an index": ("1 x:1", {}, "'x:1' is not index:value"),
-    "no colon": ("1 3", {}, "'3' is not index:value"),
-    "no index": ("1 :3", {}, "':3' is not index:value"),
-    "space after the colon": ("1 3: 4", {}, "'3:' has no finite value"),
-    "letters for a value": ("1 3:x", {}, "'3:x' is not index:value, where the value is a number"),
+    "letters for an index": ("1 x:1", {}, "'x:1' is not of the form index:value"),
+    "no colon": ("1 3", {}, "'3' is not of the form index:value"),
+    "no index": ("1 :3", {}, "':3' is not of the form index:value"),
+    "space after the colon": ("1 3: 4", {}, "'3:' has a missing or infinite value"),
+    "letters for a value": ("1 3:x", {}, "'3:x' is not of the form index:value with a number"),
     "two points": ("1 3:1.2.3", {}, "'3:1.2.3' is not"),
     "no digits": ("1 3:.", {}, "'3:.' is not"),
     "no exponent": ("1 3:1e", {}, "'3:1e' is not"),
     "underscore": ("1 3:1_0", {}, "'3:1_0' is not"),
     "hexadecimal": ("1 3:0x1", {}, "'3:0x1' is not"),
-    "fraction for an index": ("1 2.5:1", {}, "'2.5:1' is not index:value"),
-    "no label": ("3:1 4:1", {}, "'3:1' is not a label, which must be a finite number"),
-    "label of letters": ("spam 4:1", {}, "'spam' is not a label"),
-    "several labels": ("1,2 4:1", {}, "'1,2' is not a label"),
-    "NaN label": ("nan 4:1", {}, "'nan' is not a label"),
-    "label too large": ("1e999 4:1", {}, "'1e999' is not a label"),
-    "bytes that are no text": (b"1 \xff\xfe:1", {}, r"is not index:value"),
-    "NUL": (b"1 1:1\x00", {}, "is not index:value"),
-    "NaN": ("1 3:nan", {}, "'3:nan' has no finite value: missing and infinite values are not allowed"),
-    "missing": ("1 3:", {}, "'3:' has no finite value"),
-    "infinity": ("1 3:-inf", {}, "'3:-inf' has no finite value"),
-    "too large": ("1 3:1e999", {"dtype": np.float64}, "'3:1e999' has a value that is too large for float64$"),
+    "fraction for an index": ("1 2.5:1", {}, "'2.5:1' is not of the form index:value"),
+    "no label": ("3:1 4:1", {}, "'3:1' is not a valid label. Labels must be finite numbers"),
+    "label of letters": ("spam 4:1", {}, "'spam' is not a valid label"),
+    "several labels": ("1,2 4:1", {}, "'1,2' is not a valid label"),
+    "NaN label": ("nan 4:1", {}, "'nan' is not a valid label"),
+    "label too large": ("1e999 4:1", {}, "'1e999' is not a valid label"),
+    "bytes that are no text": (b"1 \xff\xfe:1", {}, r"is not of the form index:value"),
+    "NUL": (b"1 1:1\x00", {}, "is not of the form index:value"),
+    "NaN": ("1 3:nan", {}, "'3:nan' has a missing or infinite value"),
+    "missing": ("1 3:", {}, "'3:' has a missing or infinite value"),
+    "infinity": ("1 3:-inf", {}, "'3:-inf' has a missing or infinite value"),
+    "too large": ("1 3:1e999", {"dtype": np.float64}, "'3:1e999' has a value that is too large for float64.$"),
     "too large for float32": (
         "1 3:1e39",
         {},
-        "'3:1e39' has a value that is too large for float32; read it with dtype=",
+        "'3:1e39' has a value that is too large for float32. Pass dtype=np.float64",
     ),
-    "negative index": ("1 -3:1", {}, "'-3:1' has a negative index; indices begin at 0"),
+    "negative index": ("1 -3:1", {}, "'-3:1' has a negative index, but indices start at 0"),
     "index 0 of 1-based": (
         "1 0:1",
         {"zero_based": False},
-        r"'0:1' has index 0, but indices begin at 1 \(zero_based=False\)",
+        "'0:1' has index 0, but indices start at 1. Pass zero_based=True",
     ),
     "beyond the width": (
         "1 9:1",
         {"n_features": 8},
-        "'9:1' has an index beyond n_features=8: the largest allowed is 8",
+        "'9:1' has an index beyond n_features=8. The largest allowed index is 8",
     ),
     "beyond the width, 0-based": (
         "1 8:1",
         {"n_features": 8, "zero_based": True},
-        "'8:1' has.*the largest allowed is 7",
+        "'8:1' has.*The largest allowed index is 7",
     ),
-    "beyond the width, found 0-based": ("1 0:1 8:1", {"n_features": 8}, "'8:1' has.*the largest allowed is 7"),
-    "index too large": (f"1 {10**18}:1", {}, "an index that is too large: the largest allowed is 999999999999999999"),
+    "beyond the width, found 0-based": ("1 0:1 8:1", {"n_features": 8}, "'8:1' has.*The largest allowed index is 7"),
+    "index too large": (
+        f"1 {10**18}:1",
+        {},
+        "an index that is too large. The largest allowed index is 999999999999999999",
+    ),
     "index of very many digits": ("1 " + "9" * 9_000 + ":1", {}, r"'9+\.\.\.' has an index that is too large"),
-    "twice": ("1 3:1 3:2", {}, "index 3 occurs twice; it may occur once in a line"),
+    "twice": ("1 3:1 3:2", {}, "index 3 occurs twice, but must occur only once"),
     "twice, apart": ("1 3:1 5:1 03:2", {}, "index 3 occurs twice"),
 }
 
@@ -291,13 +295,13 @@ EMPTY = {"nothing": "", "a line end": "\n", "comments": "# 1 1:1\n  # x", "space
 
 @pytest.mark.parametrize("case", EMPTY)
 def test_empty_file(tmp_path, reader, case):
-    with pytest.raises(ValueError, match=r"empty\.txt: the file is empty: it has no line with a label"):
+    with pytest.raises(ValueError, match=r"empty\.txt: the file is empty. It has no line with a label"):
         reader([write(tmp_path, "1 1:1"), write(tmp_path, EMPTY[case], "empty.txt")])
 
 
 def test_no_entries(tmp_path, reader):
     path = write(tmp_path, "1\n0\n")
-    with pytest.raises(ValueError, match="no line has an index:value; say n_features"):
+    with pytest.raises(ValueError, match="no line has an index:value entry. Pass n_features"):
         reader(path)
     assert load_libsvm(path, n_features=3)[0][0].shape == (2, 3)
 

@@ -351,7 +351,7 @@ def test_auto_sees_what_the_target_is(y, task):
 
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")
 def test_many_whole_numbers_are_classes_as_scikit_learn_says_but_there_is_a_word_of_doubt():
-    with pytest.warns(UserWarning, match="52 different whole numbers, which are taken for classes"):
+    with pytest.warns(UserWarning, match="52 distinct whole numbers, which are treated as classes"):
         assert belief.select(X, MANY, 2, random_state=0).task == "classification"
     assert belief.select(X, MANY, 2, task="regression", random_state=0).task == "regression"
 
@@ -368,15 +368,15 @@ DAYS = pd.date_range("2020", periods=M)
 REFUSED = {
     "NaN": (np.where(np.arange(M) == 7, np.nan, Y), r"y contains NaN \(first in row 7\)"),
     "infinity": (np.where(np.arange(M) == 7, np.inf, Y), r"y contains infinity \(first in row 7\)"),
-    "one value": (np.full(M, 2.5), "y has one value only, 2.5"),
-    "text": (LETTERS, "y holds classes, such as 'a', but task='regression' needs numbers"),
-    "booleans": (LETTERS == "a", "y holds classes, such as False, but task='regression'"),
-    "categories of text": (pd.Series(LETTERS).astype("category"), "holds classes, such as 'a'"),
-    "some text": (np.array([*Y.astype(str)[1:], "high"]), "holds classes, such as 'high'"),
+    "one value": (np.full(M, 2.5), "y is constant: all values are 2.5"),
+    "text": (LETTERS, "y contains classes, such as 'a', but task='regression' needs numbers"),
+    "booleans": (LETTERS == "a", "y contains classes, such as False, but task='regression'"),
+    "categories of text": (pd.Series(LETTERS).astype("category"), "contains classes, such as 'a'"),
+    "some text": (np.array([*Y.astype(str)[1:], "high"]), "contains classes, such as 'high'"),
     "NaN as text": (np.array([*Y.astype(str)[1:], "nan"]), "contains NaN"),
-    "dates": (DAYS, "y holds dates or times"),
-    "dates as objects": (np.array([datetime.date(2020, 1, 1)] * M), "y holds dates or times"),
-    "times": (DAYS - DAYS[0], "y holds dates or times"),
+    "dates": (DAYS, "y contains dates or times"),
+    "dates as objects": (np.array([datetime.date(2020, 1, 1)] * M), "y contains dates or times"),
+    "times": (DAYS - DAYS[0], "y contains dates or times"),
     "two columns": (np.column_stack([Y, Y]), "one class or number per row"),
     "None": (np.array([None, *Y[1:]], object), r"missing value \(first in row 0\)"),
 }
@@ -395,10 +395,10 @@ def test_targets_of_no_use_are_refused_in_one_sentence(name):
 @pytest.mark.parametrize(
     ("y", "task", "said"),
     [
-        (Y, "classification", "looks like a regression target.*say task='regression'"),
-        (DAYS, "auto", "y holds dates or times"),
-        (DAYS, "classification", "260 different dates in 260 rows"),
-        (np.full(M, 2.5), "auto", "y has one value only"),
+        (Y, "classification", "looks like a regression target.*Pass task='regression'"),
+        (DAYS, "auto", "y contains dates or times"),
+        (DAYS, "classification", "260 distinct dates in 260 rows"),
+        (np.full(M, 2.5), "auto", "y is constant"),
         (Y, "ranking", "task must be 'auto', 'classification' or 'regression'; got 'ranking'"),
         (Y, None, "task must be .* got None"),
     ],
@@ -410,7 +410,7 @@ def test_what_else_is_refused(y, task, said):
 
 def test_dates_in_a_file_are_refused(tmp_path):
     pq.write_table(pa.table({"x": X[:, 0], "when": pa.array(DAYS)}), tmp_path / "dates.parquet")
-    with pytest.raises(ValueError, match=r"column 'when' has the type timestamp.*no class and no number"):
+    with pytest.raises(ValueError, match=r"column 'when' has the type timestamp.*but must be numeric, boolean or text"):
         belief.select(tmp_path / "dates.parquet", label="when")
 
 
@@ -431,7 +431,7 @@ def test_whole_numbers_of_a_csv_file_that_become_fractions_further_down(tmp_path
     y = np.arange(M) + np.where(np.arange(M) > 200, 0.5, 0.0)
     lines = [f"{x:.4f},{z:.4f},{t:g}" for x, z, t in zip(X[:, 0], X[:, 1], y, strict=True)]
     (tmp_path / "t.csv").write_text("\n".join(["x,z,y", *lines]))
-    with pytest.raises(ValueError, match="mend it, or say task='regression'"):
+    with pytest.raises(ValueError, match="Correct the value, or pass task='regression'"):
         belief.select(tmp_path / "t.csv", label="y")
     found = belief.select(tmp_path / "t.csv", label="y", n_features_to_select=1, task="regression")
     assert found.quantiles[-1] == M - 0.5
@@ -489,7 +489,7 @@ def test_the_command_line(tmp_path, capsys):
     assert main(argv) == 0
     out = capsys.readouterr()
     assert out.out.startswith("classification: 442 rows, 10 features, 214 classes")
-    assert "say so with --task regression" in out.err
+    assert "Pass --task regression" in out.err
     X.assign(y=y + 0.5).to_csv(tmp_path / "d.csv", index=False)
     assert main(argv) == 0
     assert capsys.readouterr().out.startswith("regression: ")

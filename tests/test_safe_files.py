@@ -181,7 +181,7 @@ def test_a_file_that_changes_between_two_reads_is_an_error(tmp_path, name, write
             write(tmp_path / f"new-{name}", seed=1).replace(file)
         else:
             write(file, seed=1)
-        with pytest.raises(ValueError, match=f"^{file} was changed or replaced while it was read: run it again when"):
+        with pytest.raises(ValueError, match=f"^{file} was changed or replaced while it was read. Run again once"):
             list(engine.stream.later_pass())
 
 
@@ -220,7 +220,7 @@ def test_a_file_named_twice_is_read_once_and_said_to_be(tmp_path, name, write):
     file = write(home / name)
     (home / f"hard-{name}").hardlink_to(file)
     for given in ([home], [file, file], [home, file]):
-        with pytest.warns(UserWarning, match=f"{name} is .* once more.*: each file is read once"):
+        with pytest.warns(UserWarning, match=f"{name} is the same file as .*. Each file is read only once"):
             assert belief.select(given, label="y", n_features_to_select=1).n_rows == M
 
 
@@ -271,13 +271,28 @@ def test_what_cannot_be_decoded_is_refused_by_name(tmp_path, capsys):
             words_csv().encode("latin1"),
             [],
             1,
-            "is not text in UTF-8: say in which encoding it is, with --encoding latin1",
+            "is not valid UTF-8. Pass the encoding of the file, such as --encoding latin1",
         ),
-        (words_csv().encode("utf-16")[:-1], [], 1, "a.csv: is not text in utf-16 .truncated data.: say in which it is"),
-        (words_csv().encode(), ["--encoding", "ascii"], 1, "a.csv: is not text in ascii"),
-        (words_csv().encode(), ["--encoding", "klingon"], 2, "--encoding must be the name of one.* got 'klingon'"),
-        (words_csv().encode(), ["--encoding", "base64"], 2, "--encoding must be the name of one.* got 'base64'"),
-        (b"a,b,y\n1,\x00\x00\x00,0\n2,x,1\n", [], 1, "a.csv: has zero bytes in it, .*with --encoding utf-16 for"),
+        (
+            words_csv().encode("utf-16")[:-1],
+            [],
+            1,
+            "a.csv: the file is not valid utf-16 .truncated data.. Pass another encoding",
+        ),
+        (words_csv().encode(), ["--encoding", "ascii"], 1, "a.csv: the file is not valid ascii"),
+        (
+            words_csv().encode(),
+            ["--encoding", "klingon"],
+            2,
+            "--encoding must be the name of a text encoding.* got 'klingon'",
+        ),
+        (
+            words_csv().encode(),
+            ["--encoding", "base64"],
+            2,
+            "--encoding must be the name of a text encoding.* got 'base64'",
+        ),
+        (b"a,b,y\n1,\x00\x00\x00,0\n2,x,1\n", [], 1, "a.csv: contains zero bytes, .*such as --encoding utf-16"),
     ):
         a.write_bytes(text)
         found, out, err = select(capsys, a, "--label", "y", *options)
@@ -294,7 +309,7 @@ def test_a_pipe_is_refused_at_once(tmp_path, ending):
     command = [sys.executable, "-m", "belief.cli", "select", str(pipe), "--label", "y"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    said = f"belief: {pipe} is a pipe or a device, which cannot be read again and again: save it as a file first.\n"
+    said = f"belief: {pipe} is a pipe or a device, but files are read several times. Save it to a file first.\n"
     assert done.stderr == said
     assert time.monotonic() - began < 30
 

@@ -291,7 +291,7 @@ def test_the_rows_are_numbered_as_zip_with_index_would(spark):
 
 BAD = {
     "no rows": (lambda df: df.limit(0), {}, "has no rows"),
-    "one class": (lambda df: df.selectExpr("features", "1 label"), {}, "'label' has one class only"),
+    "one class": (lambda df: df.selectExpr("features", "1 label"), {}, "'label' has only one class"),
     "null label": (lambda df: df.selectExpr("features", "nullif(label, 'class 1') label"), {}, "'label' has no value"),
     "null vector": (lambda df: df.selectExpr("if(label = 'class 1', null, features) features", "label"), {}, "no vec"),
     "unknown label": (lambda df: df, {"label": "lable"}, r"no column 'lable' .* .did you mean 'label'"),
@@ -453,7 +453,7 @@ def test_discrete_features_of_vectors_of_unknown_length(spark, discrete, said):
 
 def test_long_codes_are_refused(spark):
     df = spark.range(40).selectExpr("id + 9007199254740993 code", "id % 3 x", "id % 2 y")
-    with pytest.raises(ValueError, match="holds integers as large as"):
+    with pytest.raises(ValueError, match="has integers as large as"):
         belief.select(df, label="y", discrete_features=["code"], n_features_to_select=1)
 
 

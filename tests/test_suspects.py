@@ -19,16 +19,19 @@ X = rng.standard_normal((M, 3)) + Y[:, None]
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ([f"id{i}" for i in range(M)], "200 different values in 200 rows, too many .* IDs, a name for each row: take"),
-        ([f"{i},5" for i in range(M)], "numbers written as text: make them numbers, and say task='regression'"),
+        (
+            [f"id{i}" for i in range(M)],
+            "200 distinct values in 200 rows, too many .* IDs: choose another target column",
+        ),
+        ([f"{i},5" for i in range(M)], "numbers stored as text: convert them, and pass task='regression'"),
         (
             [f"c{i // 3}" for i in range(3 * 1100)],
-            "1,100 different values in 3,300 rows, too many to be .* many groups",
+            "1,100 distinct values in 3,300 rows, too many for classes .* many groups",
         ),
-        ([i // 3 for i in range(3 * 1100)], "1,100 different values .* numbers: say task='regression'"),
+        ([i // 3 for i in range(3 * 1100)], "1,100 distinct values .* numbers: pass task='regression'"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*whole numbers, which are taken for classes")
+@pytest.mark.filterwarnings("ignore:.*whole numbers, which are treated as classes")
 def test_a_target_of_too_many_classes_is_refused_with_what_it_looks_like(tmp_path, form, values, said):
     table = pd.DataFrame({"a": rng.standard_normal(len(values)), "b": 1.0 * np.arange(len(values)), "y": values})
     table.to_csv(tmp_path / "a.csv", index=False)
@@ -41,7 +44,7 @@ def test_a_target_of_too_many_classes_is_refused_with_what_it_looks_like(tmp_pat
 def test_fifty_thousand_classes_are_refused_at_once(tmp_path):
     (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i},id{i}\n" for i in range(50_000)))
     began = time.process_time()
-    with pytest.raises(ValueError, match=r"'y' has 50,000 different values in 50,000 rows, .* IDs"):
+    with pytest.raises(ValueError, match=r"'y' has 50,000 distinct values in 50,000 rows, .* IDs"):
         belief.select(tmp_path / "a.csv", label="y", n_features_to_select=1)
     assert time.process_time() - began < 10
 
@@ -66,8 +69,10 @@ def test_ids_and_decimal_commas_draw_one_warning_each(tmp_path, form):
     table.to_csv(tmp_path / "a.csv", index=False)
     given = table if form == "frame" else tmp_path / f"a.{form}"
     ids, price = warned(given)
-    assert ids.startswith("Column 'id' has a different text in nearly every row (160 in 160), as IDs have: drop it")
-    assert price.startswith("Column 'price' holds numbers written as text, such as '0,0', and each is taken for a name")
+    assert ids.startswith("Column 'id' has a different text in almost every row (160 in 160), like an ID. Drop it")
+    assert price.startswith(
+        "Column 'price' contains numbers stored as text, such as '0,0', and is treated as categories"
+    )
     assert warned(given, discrete_features=["id", "price"]) == []
 
 

@@ -95,11 +95,11 @@ def test_a_table_from_a_file_with_such_names(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("names", "separator", "hint"),
     [
-        (["a;b;c"], ",", "say separator=';'"),
-        (["a\tb"], ",", r"say separator='\t'"),
-        (["a,b"], ";", "say separator=','"),
-        (["a|b"], ",", "say separator='|'"),
-        (["5.1", "3.5", "setosa"], ",", "say header=False"),
+        (["a;b;c"], ",", "Pass separator=';'"),
+        (["a\tb"], ",", r"Pass separator='\t'"),
+        (["a,b"], ";", "Pass separator=','"),
+        (["a|b"], ",", "Pass separator='|'"),
+        (["5.1", "3.5", "setosa"], ",", "Pass header=False"),
         (["a", "b;c"], ",", ""),
         (["age", "2020", "income"], ",", ""),
         ([], ",", ""),
@@ -131,10 +131,10 @@ def test_the_option_that_helps_is_named(tmp_path, capsys, text, python, option):
     file = tmp_path / "t.csv"
     file.write_text(FILES[text])
     assert cli.main(["select", str(file), "--label", "left"]) == 1
-    assert f"say {option}" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="say ") as error:
+    assert f"Pass {option}" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="Pass ") as error:
         belief.select(file, label="left")
-    assert f"say {python}" in str(error.value)
+    assert f"Pass {python}" in str(error.value)
 
 
 def test_and_helps(tmp_path, capsys):
