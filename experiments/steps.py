@@ -26,7 +26,7 @@ from made import IMBALANCED, RARE, Array, imbalanced
 
 import belief
 from belief.method import confidence
-from belief.method.redundancy.agreement import Share
+from belief.method.redundancy.agreement import UniqueShareRule
 
 ANSWERS = Path(__file__).with_suffix(".json")
 PAGE = HOME / "docs" / "reproduction.md"
@@ -47,7 +47,7 @@ STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
 LAST = list(STEPS)[-1]
 NO_DOUBT = partial(patch.object, confidence, "luck", lambda p_univariate: np.ones(len(p_univariate)))
 WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {  # what no setting takes away
-    RAW: partial(patch.object, Share, "above_null", False), ABOVE: NO_DOUBT,
+    RAW: partial(patch.object, UniqueShareRule, "above_null", False), ABOVE: NO_DOUBT,
 }  # fmt: skip
 
 

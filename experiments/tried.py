@@ -29,7 +29,7 @@ from steps import NO_DOUBT
 from threadpoolctl import threadpool_limits
 
 import belief
-from belief.method.redundancy.agreement import Share
+from belief.method.redundancy.agreement import UniqueShareRule
 
 ANSWERS = Path(__file__).with_suffix(".json")
 SEEDS = (200, 201, 202)  # the contest has others
@@ -44,7 +44,7 @@ class Variant(NamedTuple):
     change: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
-def by_each(self: Share, gathered: Array, row: Array) -> Array:
+def by_each(self: UniqueShareRule, gathered: Array, row: Array) -> Array:
     """A feature loses what it shares with each selected one, not only with the one that it agrees with most."""
     return gathered * (1.0 - self.theta * row)
 
@@ -56,7 +56,7 @@ def as_before() -> Iterator[None]:
         yield
 
 
-EVERY = partial(patch.object, Share, "gather", by_each)
+EVERY = partial(patch.object, UniqueShareRule, "accumulate", by_each)
 
 
 VARIANTS = {
@@ -67,7 +67,7 @@ VARIANTS = {
     "every agreement counts": Variant({}, EVERY),
     "what a feature says alone does not": Variant({}, NO_DOUBT),
     "both, as it was": Variant({}, as_before),
-    "relevance of noise counts, too": Variant({}, lambda: patch.object(Share, "above_null", False)),
+    "relevance of noise counts, too": Variant({}, lambda: patch.object(UniqueShareRule, "above_null", False)),
     "classes weigh by their share": Variant({"class_weight": "prior"}),
     "10 neighbours": Variant({"n_neighbors": 10}),
     "40 neighbours": Variant({"n_neighbors": 40}),

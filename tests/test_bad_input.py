@@ -122,10 +122,10 @@ def test_a_watch_list_that_does_not_fit_is_refused_before_anything_is_read():
 
 
 def test_fewer_rows_than_neighbours_warns_and_goes_on():
-    with pytest.warns(UserWarning, match="of each class, but the smallest class has only 20: fewer are taken") as told:
+    with pytest.warns(UserWarning, match="of each class, but the smallest class has only 20 rows") as told:
         assert len(belief.select(X, Y, 2, n_neighbors=25, random_state=0).selected) == 2
     assert told[0].filename == __file__  # it points at the user's line
-    with pytest.warns(UserWarning, match="asks for 50 neighbours in all, but beside itself a row has only 39"):
+    with pytest.warns(UserWarning, match="means 50 neighbours in all, but each row has only 39 other rows"):
         belief.select(X, Y, 2, n_neighbors=25, neighborhood="pooled", random_state=0)
 
 

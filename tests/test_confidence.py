@@ -190,7 +190,7 @@ def test_p_values_of_noise_are_honest(rare, n_strong):
 
 def test_of_noise_one_feature_is_selected_with_a_warning():
     X, y = noise(3)
-    with pytest.warns(UserWarning, match="No feature can be told from noise"):
+    with pytest.warns(UserWarning, match="No feature is significant"):
         result = belief.select(X, y, "auto", random_state=0)
     assert len(result.selected) == 1
     assert "not significant" in result.explain()[0]["reason"]

@@ -29,7 +29,7 @@ from belief.method.algorithm import belief
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.protocols import Search
-from belief.method.redundancy.agreement import correlation
+from belief.method.redundancy.agreement import compute_correlation
 from belief.method.redundancy.collisions import Collisions
 from belief.method.settings import PAPER, Settings
 
@@ -243,7 +243,7 @@ def test_agreement(case, difference):
     watches = [(pairs(1), np.array([3, 5])), (pairs(2), np.arange(F))]
     asked = (difference, Collisions(0.8, by="rate"), watches, np.array([2, 3, 7, 0]))
     for got, wanted in zip(engine.joint(*asked), right.joint(*asked), strict=True):
-        np.testing.assert_allclose(correlation(got), correlation(wanted), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(compute_correlation(got), compute_correlation(wanted), rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(got.pairs, wanted.pairs)
 
 

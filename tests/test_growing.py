@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import belief
-from belief.method.growing import Reach, next_step, outlook, rivals
-from belief.method.partners import MOST
+from belief.method.growing import Limits, find_rivals, forecast, next_step
+from belief.method.partners import MAX_FEATURES
+from belief.method.redundancy import make_rule
 
+RULE = make_rule("agreement", "auto")
 rng = np.random.default_rng(8)
 M = 9_000
 Y = rng.integers(0, 2, M)
@@ -78,19 +80,19 @@ def test_a_run_that_was_stopped_while_it_grew_goes_on(tmp_path):
 
 def test_the_outlook_of_weights_far_apart_is_sure_and_of_equal_ones_is_not():
     w, se, R = np.array([1.0, 0.9, 0.1]), np.full(3, 0.01), np.eye(3)
-    assert outlook(w, se, R, np.array([0, 1])).chance == 1.0
-    assert outlook(np.array([1.0, 0.5, 0.5]), se, R, np.array([0, 1])).chance == pytest.approx(0.5, abs=0.12)
+    assert forecast(w, se, R, np.array([0, 1]), RULE).chance == 1.0
+    assert forecast(np.array([1.0, 0.5, 0.5]), se, R, np.array([0, 1]), RULE).chance == pytest.approx(0.5, abs=0.12)
 
 
 def test_copies_may_stand_for_one_another():
     w, se = np.array([1.0, 0.5, 0.5]), np.full(3, 0.05)
     R = np.array([[1, 0, 0], [0, 1, 0.95], [0, 0.95, 1.0]])
-    assert outlook(w, se, R, np.array([0, 1])).chance > 0.95
+    assert forecast(w, se, R, np.array([0, 1]), RULE).chance > 0.95
 
 
 def test_a_jump_goes_where_doubling_would_arrive():
     w, se = np.array([1.0, 0.52, 0.5]), np.full(3, 0.03)
-    about = (w, se, np.eye(3), np.array([0, 1]), 2000, 10**6, Reach(64_000, 64_000))
+    about = (w, se, np.eye(3), np.array([0, 1]), RULE, 2000, 10**6, Limits(64_000, 64_000))
     doubled, jumped = next_step(*about), next_step(*about, jump=True)
     assert doubled.size == 4000
     assert jumped.size > 4000
@@ -98,7 +100,7 @@ def test_a_jump_goes_where_doubling_would_arrive():
 
 def test_rivals_are_the_selected_and_those_within_reach():
     w, se = np.array([0.1, 1.0, 0.8, 0.3]), np.array([0.01, 0.01, 0.01, 0.2])
-    assert rivals(w, se, np.array([1, 2]), 0.8).tolist() == [1, 2, 3]
+    assert find_rivals(w, se, np.array([1, 2]), 0.8).tolist() == [1, 2, 3]
 
 
 # --- together ---
@@ -127,9 +129,9 @@ def test_features_that_add_up_have_no_partner():
 
 
 def test_partners_are_looked_for_among_the_first_selected_only():
-    X = rng.standard_normal((300, MOST + 20))
-    result = belief.select(X, rng.integers(0, 2, 300), MOST + 10, random_state=0)
-    assert len(result.partner) == MOST + 10
+    X = rng.standard_normal((300, MAX_FEATURES + 20))
+    result = belief.select(X, rng.integers(0, 2, 300), MAX_FEATURES + 10, random_state=0)
+    assert len(result.partner) == MAX_FEATURES + 10
 
 
 # --- copies ---

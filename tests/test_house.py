@@ -58,8 +58,8 @@ def test_imports_go_one_way():
     assert not wrong, wrong
 
 
-def test_the_method_imports_numpy_alone():
-    known = {"belief", "numpy", "__future__"}
+def test_the_method_imports_numpy_and_scipy_alone():
+    known = {"belief", "numpy", "scipy", "__future__"}
     standard = {"collections", "contextlib", "dataclasses", "difflib", "functools", "itertools", "math", "numbers"}
     standard |= {"secrets", "statistics", "time", "types", "typing"}
     for path in (SOURCE / "method").rglob("*.py"):

@@ -300,7 +300,7 @@ def test_the_automatic_number():
     X, y = planted(0, "normal")
     assert set(belief.select(X, y, "auto", random_state=0).selected) == {0, 1, 2}
     X, y = planted(0, "nothing")
-    with pytest.warns(UserWarning, match="No feature can be told from noise"):
+    with pytest.warns(UserWarning, match="No feature is significant"):
         assert len(belief.select(X, y, "auto", random_state=0).selected) == 1
 
 

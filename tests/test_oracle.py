@@ -143,8 +143,8 @@ def test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monke
         for few, many in ((1, 3), (5, 40)):
             monkeypatch.setattr(selection, "FEW", few)
             monkeypatch.setattr(selection, "MANY", many)
-            monkeypatch.setattr(selection, "first_pool", lambda order, *how_many: order[:2])
-            monkeypatch.setattr("belief.method.algorithm.first_pool", lambda order, *how_many: order[:2])
+            monkeypatch.setattr(selection, "initial_pool", lambda order, *how_many: order[:2])
+            monkeypatch.setattr("belief.method.algorithm.initial_pool", lambda order, *how_many: order[:2])
             got = run(make_engine(X, y.astype(np.int32), discrete), given_settings)
             ref = naive.belief(X, y, 25, discrete=discrete, seed=4, **how, noise=(got.null.mean, got.null.spread))
             assert got.selection.selected.tolist() == ref.selected

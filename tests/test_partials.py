@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from belief.engines.local import local_engine
 from belief.method.arrays import lexsort_pairs
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
-from belief.method.redundancy.agreement import counted
+from belief.method.redundancy.agreement import count_mutual_once
 from belief.method.redundancy.collisions import Collisions, empty_joint
 from belief.method.sampling import Sample, batches, proportional_quota, row_keys
 from belief.method.summary import Levels, Summary
@@ -131,7 +131,7 @@ def test_of_rows_that_found_each_other_one_pair_counts_twice():
     every = [(q, r) for q in range(0, 12, 2) for r in range(12) if q != r]  # odd rows are no queries
     q, r = np.array([every[p] for p in np.sort(rng.permutation(len(every))[:40])]).T
     pairs = Pairs(q, r, np.zeros(40, np.int64), 1)
-    (once, one), (twice, two) = counted([pairs], pairs)
+    (once, one), (twice, two) = count_mutual_once([pairs], pairs)
     assert (one, two) == (1, 2)
     given = set(zip(q.tolist(), r.tolist(), strict=True))
     both = list(zip(twice.query.tolist(), twice.neighbour.tolist(), strict=True))
@@ -141,9 +141,9 @@ def test_of_rows_that_found_each_other_one_pair_counts_twice():
     assert alone == {(a, b) for a, b in given if (b, a) not in given}
     assert len(once) + 2 * len(twice) == 40
     both_ways = Pairs(np.array([1, 2]), np.array([2, 1]), np.zeros(2, np.int64), 1)
-    assert [(len(some), times) for some, times in counted([both_ways], both_ways)] == [(1, 2)]
+    assert [(len(some), times) for some, times in count_mutual_once([both_ways], both_ways)] == [(1, 2)]
     few = pairs.take(q < r)
-    assert counted([few], few) == [(few, 1)]
+    assert count_mutual_once([few], few) == [(few, 1)]
 
 
 @pytest.mark.parametrize("n", [3, 2**16, 2**16 + 1, 2**20])

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import belief
-from belief.method.distributions import FEATURES, SHARES, describe_distributions, mean_ranks
+from belief.method.distributions import MAX_FEATURES, SHARES, describe_distributions, mean_ranks
 from belief.method.sampling import Sample
 from belief.method.targets import Classes, Numeric
 from belief.report import render
@@ -126,7 +126,7 @@ def test_no_more_than_a_hundred_features_are_portrayed():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 40)
     found = belief.select(rng.normal(size=(40, 120)), y, 110, random_state=0)
-    assert [each.feature for each in found.distributions] == found.selected[:FEATURES].tolist()
+    assert [each.feature for each in found.distributions] == found.selected[:MAX_FEATURES].tolist()
 
 
 def test_distributions_survive_json(result):

@@ -235,8 +235,8 @@ def run_engine(
         check_values(summary, feature_names)
 
     outcome = belief(engine, settings, check, reporter.phase, notes)
-    outcome = replace(outcome, portraits=[each.named(levels(each.feature)) for each in outcome.portraits])
-    return build_result(outcome, outcome.target.adapt(settings).as_dict(), feature_names)
+    named = [each.with_level_names(levels(each.feature)) for each in outcome.distributions]
+    return build_result(replace(outcome, distributions=named), feature_names)
 
 
 def is_spark_dataframe(X: Any) -> bool:

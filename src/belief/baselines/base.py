@@ -11,7 +11,6 @@ from belief._utils.names import DefaultNames
 from belief.data.source import Source, SparseSource
 from belief.data.table import Table
 from belief.engines.checks import check_sizes, check_values
-from belief.method.algorithm import constants_last
 from belief.method.arrays import Array
 from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
@@ -51,7 +50,7 @@ class Baseline(ColumnSelector):
     """A selector whose constant features come after all others."""
 
     def _rank(self, X: Any, y: Any, weights: Array, found: Selection, constant: Array, n: int) -> None:
-        found = constants_last(found, constant, n)
+        found = found.append_constants(constant, n)
         left = np.setdiff1d(np.arange(len(weights)), found.selected)
         order = [found.selected, sort_by_weight(weights, left[~constant[left]]), left[constant[left]]]
         ranking = np.empty(len(weights), np.int64)

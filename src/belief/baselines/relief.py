@@ -29,7 +29,7 @@ from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.protocols import Engine
-from belief.method.relevance import less, mean, sort_by_weight
+from belief.method.relevance import mean, sort_by_weight, subtract_hits
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
@@ -97,7 +97,7 @@ def relieff(
     share = queries[:, None] * P / (1.0 - P[:, None])  # of the mean diff of queries of a class to misses of another
     diff = mean(total, count).reshape(n, n, -1)
     hit = np.eye(n, dtype=bool)
-    return less(share[~hit] @ diff[~hit], queries @ diff[hit]), difference.constant
+    return subtract_hits(share[~hit] @ diff[~hit], queries @ diff[hit]), difference.constant
 
 
 def sums(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:

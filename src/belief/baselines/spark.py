@@ -29,7 +29,6 @@ from belief.engines.distributed.wire import unpack
 from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.store import TableBlocks
-from belief.method.algorithm import constants_last
 from belief.method.arrays import Array
 from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
@@ -119,7 +118,7 @@ def mrmr_frame(
         relevance, constant = columns.relevance()
         count = settings.resolve_n_features(len(relevance))
         found = mrmr(np.where(constant, -np.inf, relevance), columns.redundancy_of, count, form)
-    found = constants_last(found, constant, count)
+    found = found.append_constants(constant, count)
     return FrameSelection(found.selected, found.scores, relevance, names)
 
 
@@ -185,7 +184,7 @@ def relieff_frame(
         W, constant = relieff(engine, settings, checks(settings, given.names))
     count = settings.resolve_n_features(len(W))
     best = sort_by_weight(W, np.flatnonzero(~constant))[:count]
-    found = constants_last(Selection(best, W[best]), constant, count)
+    found = Selection(best, W[best]).append_constants(constant, count)
     return FrameSelection(found.selected, found.scores, W, given.names or DefaultNames(len(W)))
 
 

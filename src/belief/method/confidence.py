@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy.special import ndtr
 
 from belief._utils.warnings import warn
 from belief.method.arrays import Array
@@ -23,9 +24,8 @@ from belief.method.null import ratio
 ROUNDING = 1e-12  # a weight above noise by less than this share of both is not
 LOOKS_NULL = 1.0  # a larger z says nothing about the null: it may be relevance
 OFF = 0.5  # by how much z of the computed null is off: the spread of its mean over 27 kinds of tables was 0.1 to 0.6
-LEVEL = 0.01  # of Benjamini and Hochberg, for the number of features
+LEVEL = 0.01  # false discovery rate for n_features_to_select="auto"
 DOUBT = 2.0  # the most standard deviations of luck that a feature is let off
-REPEATED = 0.5  # a feature that agrees more than this with a selected one repeats it
 
 
 @dataclass(frozen=True)
@@ -96,52 +96,61 @@ def _falling_root(score: Callable[[float], float], low: float = -4.0, high: floa
 
 
 def p_values(z: Array) -> Array:
-    """One-sided: the chance that noise reaches z."""
-    return 0.5 * np.fromiter(map(math.erfc, (z / math.sqrt(2.0)).tolist()), float, len(z))
+    """Return one-sided p-values: the probability that the weight of an irrelevant feature reaches z."""
+    p: Array = ndtr(-z)
+    return p
 
 
 def q_values(p: Array) -> Array:
-    """Benjamini and Hochberg: the share of noise to expect among the features with p no larger."""
-    order = np.argsort(p, kind="stable")
-    ranked = p[order] * len(p) / np.arange(1, len(p) + 1)
-    q = np.empty_like(p)
-    q[order] = np.minimum(np.minimum.accumulate(ranked[::-1])[::-1], 1.0)
+    """Return the q-values of Benjamini and Hochberg: the expected share of false discoveries up to each p-value."""
+    from scipy.stats import false_discovery_control  # takes a third of a second to import
+
+    q: Array = np.asarray(false_discovery_control(np.clip(p, 0.0, 1.0)))
     return q
 
 
 def threshold(p: Array, level: float = LEVEL) -> float:
-    """The largest p that is still a find; 0 if nothing is.
+    """Return the largest significant p-value; 0 if none is.
 
-    That is Benjamini and Hochberg's, of as many features as look like noise (Storey's estimate): the relevant ones need
-    not be allowed for.
+    This is the procedure of Benjamini and Hochberg for the estimated number of irrelevant features (Storey) instead of
+    the number of all features.
     """
-    noise = min(len(p), 2.0 * (1 + np.count_nonzero(p > 0.5)))
-    steps = np.minimum(level * np.arange(1, len(p) + 1) / noise, level)
+    n_irrelevant = min(len(p), 2.0 * (1 + np.count_nonzero(p > 0.5)))
+    steps = np.minimum(level * np.arange(1, len(p) + 1) / n_irrelevant, level)
     return float(steps[np.sort(p) <= steps].max(initial=0.0))
 
 
 @dataclass(frozen=True)
 class Eligibility:
-    """Which features may be selected, where their number is to be found: those that can be told from noise.
+    """Which features may be selected with n_features_to_select="auto": the significant ones that are not redundant.
 
-    `largest_p` is the p-value up to which a feature is a find.
+    Parameters
+    ----------
+    z : array of shape (F,)
+        The weights in standard deviations above the null.
+    largest_p : float
+        The largest significant p-value.
+    max_redundancy : float or None
+        Features that are more redundant than this with a selected one are excluded; None: redundancy does not matter.
     """
 
     z: Array
     largest_p: float
+    max_redundancy: float | None
 
-    def of(self, features: Array, most: Array) -> Array:
-        """Which of them may still be selected; `most` is the largest agreement of each with a selected one.
+    def mask(self, features: Array, redundancy: Array) -> Array:
+        """Return which features are still eligible, given the largest redundancy of each with a selected one.
 
-        That only grows, so a feature that has dropped out never comes back.
+        Redundancy only grows during the selection, so a feature that is excluded once stays excluded.
         """
-        left = p_values(self.z[features] * (1.0 - most))
-        return (most <= REPEATED) & (left <= self.largest_p) & (self.largest_p > 0)
+        p = p_values(self.z[features] * (1.0 - redundancy))
+        is_significant = (p <= self.largest_p) & (self.largest_p > 0)
+        return is_significant if self.max_redundancy is None else is_significant & (redundancy <= self.max_redundancy)
 
-    def first(self, order: Array) -> Array:
-        """Those that may be selected to begin with; at least the first of all."""
-        stand = order[self.of(order, np.zeros(len(order)))]
-        if not len(stand):
-            warn("No feature can be told from noise: the one with the largest weight is selected.")
+    def filter(self, order: Array) -> Array:
+        """Return the features that are eligible at the start, or the first one alone if none is."""
+        eligible = order[self.mask(order, np.zeros(len(order)))]
+        if not len(eligible):
+            warn("No feature is significant. The one with the largest weight is selected.")
             return order[:1]
-        return stand
+        return eligible

@@ -1,10 +1,10 @@
-"""Section 6d of the method: whether the selection has settled, and if not, how large the next sample should be.
+"""Section 6d of the method: whether the selection has converged, and how large the next sample should be.
 
-The weights of a sample come with standard errors, so what a larger sample would give can be drawn: if w was found by s
-queries, those of a sample t times as large, of which the s are a part, are w + se·√(1 - 1/t)·ε, ε standard normal.
-Each draw is selected from as the weights themselves are. How often that gives the same features is the chance that
-the larger sample would; what the features chosen are worth in a draw, next to the best it has, is what they lose.
-Only w, its error and R are needed, so nothing here knows of rows, blocks or engines.
+The weights come with standard errors, so the weights of a larger sample can be simulated: if w was computed from s
+queries, a sample t times as large that contains them gives w + se·√(1 - 1/t)·ε, with ε standard normal. Each simulated
+set of weights goes through the selection. The share of simulations that select the same features is the chance that
+the larger sample would; the relevance they find on top is the expected loss of stopping now. Only w, its standard error
+and the redundancy are needed, so this module knows nothing of rows or engines.
 """
 
 from __future__ import annotations
@@ -16,78 +16,86 @@ from typing import Self
 import numpy as np
 
 from belief.method.arrays import Array
+from belief.method.redundancy.base import Rule
 from belief.method.settings import AUTO_SAMPLE
 
-LARGER = 8  # the selection should be that of a sample so many times as large,
-SURE = 0.9  # with this chance
-SMALL_LOSS = 0.06  # or else what growing could still win be less than this share of the relevance
-ALIKE = 0.8  # features that agree this much may stand for one another
-BOUND = 0.1  # features that agree less with all others err independently
-DRAWS = 200
-MOST_RIVALS = 256  # features that are drawn, the likeliest
-SAME_COST, WORTH_COST = 2e11, 2e12  # multiplications of the search
+LARGER = 8  # the selection should be that of a sample this many times as large,
+MIN_CHANCE = 0.9  # with this probability,
+MAX_LOSS = 0.06  # or a larger sample should add less than this share of the relevance
+INTERCHANGEABLE = 0.8  # features at least this redundant can replace each other
+CORRELATED = 0.1  # features less redundant than this with all others have independent errors
+N_DRAWS = 200
+MAX_RIVALS = 256  # features that are simulated
+MAX_COST_SAME, MAX_COST_LOSS = 2e11, 2e12  # multiplications of the search
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Forecast:
     """What a sample `LARGER` times as large would change."""
 
-    chance: float  # that it selects the same features
-    loss: float  # the share of the relevance it would find and this selection lacks
-    doubtful: Array  # of each selected feature, how often it would be replaced
+    chance: float  # probability that it selects the same features
+    loss: float  # share of the relevance it would find that this selection lacks
+    replaced: Array  # for each selected feature, the share of simulations that replace it
 
 
 @dataclass(frozen=True)
-class Reach:
-    """The largest sample worth its time: to have the same features as a larger one, and to lose no relevance."""
+class Limits:
+    """The largest samples worth their cost: to select the same features as a larger one, and to lose no relevance."""
 
     same: int
-    worth: int
+    loss: int
 
     @classmethod
-    def of(cls, n_rows: int, n_features: int) -> Self:
-        """By the multiplications of the search, s·n_rows·n_features: so the same on every machine."""
-        each = n_rows * n_features
-        return cls(
-            min(n_rows, max(AUTO_SAMPLE, int(SAME_COST / each))), min(n_rows, max(AUTO_SAMPLE, int(WORTH_COST / each)))
-        )
+    def from_shape(cls, n_rows: int, n_features: int) -> Self:
+        """Limit the multiplications of the search, s·n_rows·n_features, so that all machines have the same limits."""
+        cost = n_rows * n_features
+        same, loss = (min(n_rows, max(AUTO_SAMPLE, int(x / cost))) for x in (MAX_COST_SAME, MAX_COST_LOSS))
+        return cls(same, loss)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What to do next: stop, and why, or sample `size` queries."""
+    """The next step: sample `size` queries, or stop for a reason."""
 
     size: int
     reason: str | None
-    outlook: Outlook | None = None
+    forecast: Forecast | None = None
 
 
-def rivals(w: Array, se: Array, selected: Array, lowest: float, reach: float = 3.0) -> Array:
-    """The selected features, and after them those that could be if their weights were `reach` errors higher.
+def find_rivals(w: Array, se: Array, selected: Array, lowest: float, n_errors: float = 3.0) -> Array:
+    """Return the selected features, followed by those that could be selected if their weights were higher.
 
-    `lowest` is J of the last feature selected, in units of w. Others cannot get there, so they need not be drawn.
+    Parameters
+    ----------
+    w, se : array of shape (F,)
+        Weights and their standard errors.
+    selected : array of int
+        The selected features.
+    lowest : float
+        J of the last selected feature, in units of w.
+    n_errors : float
+        How many standard errors a weight may rise.
     """
-    high = w + reach * se
+    high = w + n_errors * se
     near = np.setdiff1d(np.flatnonzero(high >= max(lowest, 0.0)), selected)
-    return np.concatenate(
-        [selected, near[np.argsort(-high[near], kind="stable")][: max(0, MOST_RIVALS - len(selected))]]
-    )
+    near = near[np.argsort(-high[near], kind="stable")]
+    return np.concatenate([selected, near[: max(0, MAX_RIVALS - len(selected))]])
 
 
-def draw(w: Array, se: Array, R: Array, larger: float, seed: int, n_draws: int = DRAWS) -> Array:
-    """Weights that a sample `larger` times as large might give, one draw a row.
+def draw_weights(w: Array, se: Array, R: Array, larger: float, seed: int, n_draws: int = N_DRAWS) -> Array:
+    """Simulate the weights of a sample `larger` times as large, one draw per row.
 
-    Features that agree err together, nearly as much as they agree, so that copies seldom change places.
+    The errors of redundant features are correlated, so that copies seldom swap places.
     """
     noise = np.random.default_rng(seed).standard_normal((n_draws, len(w)))
-    bound = np.flatnonzero((R - np.diag(np.diag(R))).max(axis=1, initial=0.0) >= BOUND)
-    noise[:, bound] = noise[:, bound] @ _root(R[np.ix_(bound, bound)])
+    correlated = np.flatnonzero((R - np.diag(np.diag(R))).max(axis=1, initial=0.0) >= CORRELATED)
+    noise[:, correlated] = noise[:, correlated] @ _correlation_root(R[np.ix_(correlated, correlated)])
     drawn: Array = w + np.sqrt(1.0 - 1.0 / larger) * se * noise
     return drawn
 
 
-def _root(R: Array) -> Array:
-    """A square root of the nearest thing to R that is a correlation."""
+def _correlation_root(R: Array) -> Array:
+    """Return the symmetric root of R, with negative eigenvalues set to 0 and its columns normalised."""
     C = R.copy()
     np.fill_diagonal(C, 1.0)
     values, vectors = np.linalg.eigh(C)
@@ -96,53 +104,58 @@ def _root(R: Array) -> Array:
     return root
 
 
-def select_all(W: Array, R: Array, n: int, theta: float = 1.0) -> tuple[Array, Array]:
-    """Select n features by each row of W, all rows at once; and what they are worth: Σ J, in units of w."""
-    left, keeps = np.maximum(W, 0.0), np.ones_like(W)
-    chosen = np.empty((len(W), min(n, W.shape[1])), np.int64)
-    worth = np.zeros(len(W))
+def select_from_draws(W: Array, R: Array, n: int, rule: Rule) -> tuple[Array, Array]:
+    """Select n features from each row of W at once; return them and the sum of their scores."""
+    left, accumulated = np.maximum(W, 0.0), np.full_like(W, rule.initial)
+    selected = np.empty((len(W), min(n, W.shape[1])), np.int64)
+    total = np.zeros(len(W))
     line = np.arange(len(W))
-    for t in range(chosen.shape[1]):
-        J = np.where(left < 0, -1.0, left * keeps)
-        chosen[:, t] = best = J.argmax(axis=1)
-        worth += np.maximum(J[line, best], 0.0)
-        np.minimum(keeps, 1.0 - theta * R[best], out=keeps)
-        left[line, best] = -1.0  # never again
-    return chosen, worth
+    for t in range(selected.shape[1]):
+        J = np.where(left < 0, -1.0, rule.score(left, accumulated, t))
+        selected[:, t] = best = J.argmax(axis=1)
+        total += np.maximum(J[line, best], 0.0)
+        accumulated = rule.accumulate(accumulated, R[best])
+        left[line, best] = -1.0  # never select it again
+    return selected, total
 
 
-def outlook(w: Array, se: Array, R: Array, selected: Array, *, larger: float = LARGER, seed: int = 0) -> Outlook:
-    """What a sample `larger` times as large would likely change.
+def forecast(
+    w: Array, se: Array, R: Array, selected: Array, rule: Rule, *, larger: float = LARGER, seed: int = 0
+) -> Forecast:
+    """Simulate what a sample `larger` times as large would change.
 
     Parameters
     ----------
     w, se : array of shape (P,)
         Weights of the rivals and their standard errors.
     R : array of shape (P, P)
-        Their agreement; 0 where it is not known, which makes a rival look stronger than it is.
+        Their redundancy; 0 where it is unknown, which makes a rival look stronger than it is.
     selected : array of int
         Which of them are selected.
+    rule : Rule
+        The selection rule of the redundancy measure.
     larger : float
         How many times as large.
     seed : int
-        The seed of the draws.
+        The seed of the simulation.
     """
-    W = draw(w, se, R, larger, seed)
-    drawn, worth = select_all(W, R, len(selected))
-    missing = ~_covered(drawn, selected, R)
-    ours = select_all(W[:, selected], R[np.ix_(selected, selected)], len(selected))[1]
-    loss = 1.0 - ours.sum() / worth.sum() if worth.sum() > 0 else 1.0
-    return Outlook(float(1.0 - missing.any(axis=1).mean()), float(max(loss, 0.0)), missing.mean(axis=0))
+    rule = rule.growth_rule()
+    W = draw_weights(w, se, R, larger, seed)
+    drawn, total = select_from_draws(W, R, len(selected), rule)
+    missing = ~_is_covered(drawn, selected, R)
+    ours = select_from_draws(W[:, selected], R[np.ix_(selected, selected)], len(selected), rule)[1]
+    loss = 1.0 - ours.sum() / total.sum() if total.sum() > 0 else 1.0
+    return Forecast(float(1.0 - missing.any(axis=1).mean()), float(max(loss, 0.0)), missing.mean(axis=0))
 
 
-def _covered(drawn: Array, selected: Array, R: Array) -> Array:
-    """For each draw and selected feature: whether it is drawn, or one that agrees with it and was not selected."""
-    there = np.zeros((len(drawn), len(R)), bool)
-    np.put_along_axis(there, drawn, True, axis=1)
-    new = there.copy()
-    new[:, selected] = False
-    alike = (R[selected] >= ALIKE).astype(np.float32)
-    return there[:, selected] | (new.astype(np.float32) @ alike.T > 0)
+def _is_covered(drawn: Array, selected: Array, R: Array) -> Array:
+    """Return, for each draw and selected feature, whether it or a new feature that can replace it is drawn."""
+    is_drawn = np.zeros((len(drawn), len(R)), bool)
+    np.put_along_axis(is_drawn, drawn, True, axis=1)
+    is_new = is_drawn.copy()
+    is_new[:, selected] = False
+    can_replace = (R[selected] >= INTERCHANGEABLE).astype(np.float32)
+    return is_drawn[:, selected] | (is_new.astype(np.float32) @ can_replace.T > 0)
 
 
 def next_step(
@@ -150,59 +163,60 @@ def next_step(
     se: Array,
     R: Array,
     selected: Array,
+    rule: Rule,
     s: int,
     n_rows: int,
-    reach: Reach,
+    limits: Limits,
     *,
     jump: bool = False,
     seed: int = 0,
 ) -> Step:
-    """Stop, and say why, or go on.
+    """Decide whether to stop or to enlarge the sample.
 
-    Growing is worth it if, as far as w and its errors tell, a size within reach will settle the selection; if none
-    will, as long as a larger sample would find much that this selection lacks.
+    The sample grows if some size within the limits is expected to make the selection converge; otherwise as long as a
+    larger sample is expected to find much relevance that this selection lacks.
 
     Parameters
     ----------
-    w, se, R, selected
-        As for `outlook`, found by `s` queries.
+    w, se, R, selected, rule
+        As for `forecast`, from `s` queries.
     s, n_rows : int
-        The queries so far, and the rows there are.
-    reach : Reach
+        The number of queries so far, and of rows.
+    limits : Limits
         The largest samples allowed.
     jump : bool
-        Go straight to the size foreseen, for data read anew each time; else double, which takes fewer queries.
+        Go straight to the expected size, for data that is read again at each step; otherwise at most double.
     seed : int
-        The seed of the draws.
+        The seed of the simulation.
     """
-    now = outlook(w, se, R, selected, seed=seed)
+    now = forecast(w, se, R, selected, rule, seed=seed)
     if s >= n_rows:
         return Step(s, "all rows", now)
-    if now.chance >= SURE:
+    if now.chance >= MIN_CHANCE:
         return Step(s, "converged", now)
 
-    def foreseen(size: int) -> Outlook:
-        return outlook(w, se * np.sqrt(s / size), R, selected, seed=seed)
+    def forecast_at(size: int) -> Forecast:
+        return forecast(w, se * np.sqrt(s / size), R, selected, rule, seed=seed)
 
-    target = _first(_sizes(s, reach.same), lambda size: size >= n_rows or foreseen(size).chance >= SURE)
-    if target is None and now.loss <= SMALL_LOSS:
+    target = _first(_doubled_sizes(s, limits.same), lambda x: x >= n_rows or forecast_at(x).chance >= MIN_CHANCE)
+    if target is None and now.loss <= MAX_LOSS:
         return Step(s, "equivalent", now)
     if target is None:
-        sizes = _sizes(s, reach.worth)
-        target = _first(sizes, lambda size: foreseen(size).loss <= SMALL_LOSS) or (sizes[-1] if sizes else None)
+        sizes = _doubled_sizes(s, limits.loss)
+        target = _first(sizes, lambda x: forecast_at(x).loss <= MAX_LOSS) or (sizes[-1] if sizes else None)
     if target is None:
         return Step(s, "limit", now)
     return Step(target if jump else min(2 * s, target), None, now)
 
 
-def _first(sizes: list[int], enough: Callable[[int], bool]) -> int | None:
-    return next((size for size in sizes if enough(size)), None)
+def _first(sizes: list[int], is_enough: Callable[[int], bool]) -> int | None:
+    return next((size for size in sizes if is_enough(size)), None)
 
 
-def _sizes(s: int, most: int) -> list[int]:
-    """S doubled, and again, the last time to `most`."""
+def _doubled_sizes(s: int, limit: int) -> list[int]:
+    """Return 2s, 4s, 8s, ... up to and including the limit."""
     sizes = []
-    while s < most:
-        s = min(2 * s, most)
+    while s < limit:
+        s = min(2 * s, limit)
         sizes.append(s)
     return sizes

@@ -1,30 +1,30 @@
-"""Which other feature a feature matters with, where it says nothing alone.
+"""Section 6e of the method: interaction partners, for features that are relevant only together with another one.
 
-A feature that matters with another (exclusive or, parity) differs from a neighbour of another class where the other
-does not, and along with it from a neighbour of its own class. So the differences of the two go together among
-the hits of a query and against each other among its misses. With cov the covariance among the neighbours of one query
-and class, about their own mean, averaged over queries (weighed by class as w is),
+A feature that interacts with another (exclusive or, parity) differs from a miss where the other does not, and from a
+hit together with it. So the two differences are positively correlated among the hits of a query and negatively among
+its misses. With cov the covariance among the neighbours of one query and class about their own mean, averaged over
+queries (with the class weights of w),
 
     slope_h[i, j] = cov_hit[i, j]/cov_hit[j, j],   slope_m likewise
 
-are what Δ_i gains among hits and among misses for every unit that Δ_j gains. If j had not been in the distance,
-neighbours would differ in it as any two rows do, by μ_j instead of the mean Δ̄_j of the pairs: so w[i] would be lower by
+are the changes of Δ_i, among hits and among misses, per unit of Δ_j. Without j in the distance, neighbours would differ
+in it as any two rows do, by μ_j instead of the mean Δ̄_j of the pairs, and w[i] would be lower by
 
-    fall[i, j] = (slope_h[i, j] - slope_m[i, j]) · (μ_j - Δ̄_j)
+    loss[i, j] = (slope_h[i, j] - slope_m[i, j]) · (μ_j - Δ̄_j)
 
-Features that add up, copies and noise have the same slope among hits and misses. A partner is named where the
-difference of the covariances is beyond chance and the fall takes more than half of w. The fall is that without j and
-all that repeats it: where a copy of j stays in the distance, taking out j alone changes less.
+Additive features, copies and noise have equal slopes among hits and misses. A partner is reported if the difference of
+the covariances is significant and the loss exceeds half of w. The loss is that of removing j and everything redundant
+with it: while a copy of j stays in the distance, removing j alone changes less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Self
 
 import numpy as np
+from scipy.special import ndtri
 
 from belief.method.arrays import Array, unique_ids
 from belief.method.difference import Difference
@@ -32,43 +32,43 @@ from belief.method.partials import Neighbours, Tally
 from belief.method.relevance import mean
 from belief.method.sampling import Sample
 
-MOST = 64  # features among which partners are looked for
-ENOUGH, CELLS = 4096, 2**16  # queries that are looked at, and differences at a time
-HALF = 0.5  # the share of its weight a feature must lose without its partner,
-ERRORS = 2.0  # even if what it loses is so many standard errors less
-LEVEL = 0.001  # the chance of naming any pair that is none
+MAX_FEATURES = 64  # selected features that are examined
+MAX_QUERIES, MAX_CELLS = 4096, 2**16  # queries that are examined, and differences computed at a time
+MIN_LOSS = 0.5  # the share of its weight that a feature must lose without its partner,
+N_ERRORS = 2.0  # even if the loss is this many standard errors smaller
+LEVEL = 0.001  # the probability of reporting any pair by chance
 
 
 @dataclass(frozen=True)
-class Together:
-    """Sums over queries by their class, of n features: they add up over blocks and batches."""
+class CovarianceSums:
+    """Sums over the queries of each class, for n features: shape (|C|, n, n)."""
 
-    hit: Array  # |C| x n x n: of the covariance among the hits of a query
-    miss: Array
-    squares: Array  # of the square of hit less miss
-    count: Array  # |C|: queries
+    hit: Array  # covariance among the hits of a query
+    miss: Array  # covariance among its misses
+    squares: Array  # (hit - miss)²
+    count: Array  # queries, shape (|C|,)
 
     @classmethod
-    def of(cls, D: Array, present: Array, labels: Array) -> Self:
-        """Sums over some queries.
+    def from_differences(cls, D: Array, present: Array, labels: Array) -> Self:
+        """Sum over some queries.
 
         Parameters
         ----------
         D : array of shape (queries, classes, k, n)
             Δ between each query and its neighbours of each class.
         present : array of bool of shape (queries, classes, k)
-            Which neighbours there are.
+            Which neighbours exist.
         labels : array of int of shape (queries,)
             The class of each query.
         """
         q, classes, k, n = D.shape
-        apart = _apart(D, present)
-        hit = _products(apart[np.arange(q), labels])
-        miss = (_products(apart.reshape(q, classes * k, n)) - hit) / (classes - 1)
-        own = (labels == np.arange(classes)[:, None]).astype(float)
+        centred = _centre(D, present)
+        hit = _gram(centred[np.arange(q), labels])
+        miss = (_gram(centred.reshape(q, classes * k, n)) - hit) / (classes - 1)
+        is_own = (labels == np.arange(classes)[:, None]).astype(float)
         parts = (hit, miss, (hit - miss) ** 2)
-        hits, misses, squares = ((own @ x.reshape(q, n * n)).reshape(classes, n, n) for x in parts)
-        return cls(hits, misses, squares, own.sum(axis=1))
+        hits, misses, squares = ((is_own @ x.reshape(q, n * n)).reshape(classes, n, n) for x in parts)
+        return cls(hits, misses, squares, is_own.sum(axis=1))
 
     def merge(self, other: Self) -> Self:
         return type(self)(
@@ -76,125 +76,136 @@ class Together:
         )
 
 
-def _apart(D: Array, present: Array) -> Array:
-    """The differences of the neighbours of one query and class, about their mean: their products are covariances."""
-    there = present[..., None]
-    count = np.maximum(there.sum(axis=2, keepdims=True), 2)
-    D = D if present.all() else np.where(there, D, 0.0)
-    apart = (D - D.sum(axis=2, keepdims=True) / count) / np.sqrt(count - 1)
-    return apart if present.all() else np.where(there, apart, 0.0)
+def _centre(D: Array, present: Array) -> Array:
+    """Centre the differences per query and class, and scale them so that their products are covariances."""
+    mask = present[..., None]
+    count = np.maximum(mask.sum(axis=2, keepdims=True), 2)
+    D = D if present.all() else np.where(mask, D, 0.0)
+    centred = (D - D.sum(axis=2, keepdims=True) / count) / np.sqrt(count - 1)
+    return centred if present.all() else np.where(mask, centred, 0.0)
 
 
-def _products(x: Array) -> Array:
-    """The products of the features of each query, over its neighbours."""
+def _gram(x: Array) -> Array:
+    """Return the products of the features of each query, summed over its neighbours."""
     products: Array = np.swapaxes(x, 1, 2) @ x
     return products
 
 
-def z_scores(sums: Together, v: Array) -> Array:
-    """How many standard errors the covariance among hits is above that among misses."""
+def compute_z_scores(sums: CovarianceSums, v: Array) -> Array:
+    """Return by how many standard errors the covariance among hits exceeds that among misses."""
     n = np.maximum(sums.count, 2)[:, None, None]
-    apart = (sums.hit - sums.miss) / n
-    spread = np.maximum(sums.squares / n - apart**2, 0.0) / (n - 1)
+    difference = (sums.hit - sums.miss) / n
+    variance = np.maximum(sums.squares / n - difference**2, 0.0) / (n - 1)
     share = v[:, None, None]
-    error = np.sqrt((share**2 * spread).sum(axis=0))
-    return _off_diagonal(np.divide((share * apart).sum(axis=0), error, out=np.zeros_like(error), where=error > 1e-12))
+    error = np.sqrt((share**2 * variance).sum(axis=0))
+    z = np.divide((share * difference).sum(axis=0), error, out=np.zeros_like(error), where=error > 1e-12)
+    return _clear_diagonal(z)
 
 
-def falls(sums: Together, v: Array, near: Array, anyhow: Array) -> Array:
-    """What w[i] would lose without feature j in the distance.
+def compute_losses(sums: CovarianceSums, v: Array, pair_mean: Array, random_mean: Array) -> Array:
+    """Return what w[i] would lose without feature j in the distance.
 
     Parameters
     ----------
-    sums : Together
+    sums : CovarianceSums
     v : array of shape (|C|,)
         The weights of the classes.
-    near, anyhow : array of shape (n,)
-        The mean Δ of the pairs (of hits and misses alike), and that of any two sampled rows.
+    pair_mean, random_mean : array of shape (n,)
+        The mean Δ of the pairs (of hits and misses equally), and that of random rows.
     """
     share = (v / np.maximum(sums.count, 1))[:, None, None]
-    slopes = _slopes((share * sums.hit).sum(axis=0)) - _slopes((share * sums.miss).sum(axis=0))
-    return _off_diagonal(slopes * (anyhow - near))
+    slopes = _compute_slopes((share * sums.hit).sum(axis=0)) - _compute_slopes((share * sums.miss).sum(axis=0))
+    return _clear_diagonal(slopes * (random_mean - pair_mean))
 
 
-def _slopes(cov: Array) -> Array:
-    """What row i gains for every unit of column j."""
-    own = np.diagonal(cov)
-    slopes: Array = np.divide(cov, own, out=np.zeros_like(cov), where=own > 1e-12)
+def _compute_slopes(cov: Array) -> Array:
+    """Return the regression slopes of row i on column j."""
+    variance = np.diagonal(cov)
+    slopes: Array = np.divide(cov, variance, out=np.zeros_like(cov), where=variance > 1e-12)
     return slopes
 
 
-def _off_diagonal(a: Array) -> Array:
+def _clear_diagonal(a: Array) -> Array:
     np.fill_diagonal(a, 0.0)
     return a
 
 
-def threshold(n: int, level: float = LEVEL) -> float:
-    """The z that none of the pairs of n features reaches by chance, but in `level` of the cases."""
-    return NormalDist().inv_cdf(1.0 - level / max(n * (n - 1) / 2, 1))
+def z_threshold(n: int, level: float = LEVEL) -> float:
+    """Return the z that, with probability 1 - level, no pair of n features exceeds by chance."""
+    return float(ndtri(1.0 - level / max(n * (n - 1) / 2, 1)))
 
 
-def partners(fall: Array, z: Array, w: Array) -> tuple[Array, Array]:
-    """The partner of each feature, -1 if it has none, and the share of w it would lose without it (at most 1)."""
-    lost = np.divide(fall, w[:, None], out=np.zeros_like(fall), where=w[:, None] > 0)
-    lost[z < threshold(len(w))] = 0.0
+def choose_partners(loss: Array, z: Array, w: Array) -> tuple[Array, Array]:
+    """Return the partner of each feature (-1: none), and the share of w that it would lose without it (at most 1)."""
+    lost = np.divide(loss, w[:, None], out=np.zeros_like(loss), where=w[:, None] > 0)
+    lost[z < z_threshold(len(w))] = 0.0
     best = lost.argmax(axis=1)
     line = np.arange(len(w))
-    most, sure = lost[line, best], 1.0 - ERRORS / np.maximum(z[line, best], ERRORS)
-    return np.where(most * sure >= HALF, best, -1), np.clip(most, 0.0, 1.0)
+    share, confidence = lost[line, best], 1.0 - N_ERRORS / np.maximum(z[line, best], N_ERRORS)
+    return np.where(share * confidence >= MIN_LOSS, best, -1), np.clip(share, 0.0, 1.0)
 
 
-@dataclass(frozen=True)
-class Partners:
-    """Of some features, the one without which each would lose most of its weight, -1 for none, and how much of it."""
-
-    features: Array
-    partner: Array
-    share: Array
-
-    @classmethod
-    def none(cls) -> Self:
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-
-
-def partners_of(
-    features: Array, values: Callable[[Array, Array], Array], difference: Difference, sample: Sample, found: Neighbours,
-    tally: Tally, v: Array, w: Array,
-) -> Partners:  # fmt: skip
-    """Look for the partners of some features among them, by the pairs at hand.
+def find_partners(
+    features: Array,
+    values: Callable[[Array, Array], Array],
+    difference: Difference,
+    sample: Sample,
+    neighbours: Neighbours,
+    tally: Tally,
+    v: Array,
+    w: Array,
+) -> tuple[Array, Array]:
+    """Find the interaction partners of the first 64 features among these.
 
     Parameters
     ----------
-    values : gives some features of some rows, by their ids
-    sample, found : the queries, and their neighbours of each class
-    v : what each class counts in w
-    """
-    features, v = features[:MOST], v if v.ndim == 1 else v.mean(axis=1)
-    known = np.where(found.row >= 0, found.row, sample.row[0])  # any row in the place of none
-    ids, at = unique_ids(np.concatenate([sample.row, known.ravel()]))
-    place, places = at[: len(sample.row)], at[len(sample.row) :].reshape(known.shape)
-    X = values(ids, features)
-    size = difference.typical  # in units of which differences are neither too large to square nor too small
-    unit, discrete = difference.unit[features] * size, difference.discrete[features]
+    features : array of int
+        The features to examine.
+    values : callable
+        Returns the values of some rows and features.
+    difference : Difference
+    sample, neighbours : Sample, Neighbours
+        The queries, and their neighbours of each class.
+    tally : Tally
+    v : array of shape (|C|,) or (|C|, F)
+        The weights of the classes.
+    w : array of shape (F,)
 
-    def apart(a: Array, b: Array) -> Array:
-        """Δ, and what is to be expected of it where a value is missing."""
+    Returns
+    -------
+    partner : array of int
+        The partner of each examined feature, -1 for none.
+    share : array of float
+        The share of its weight that it would lose without the partner.
+    """
+    features, v = features[:MAX_FEATURES], v if v.ndim == 1 else v.mean(axis=1)
+    known = np.where(neighbours.row >= 0, neighbours.row, sample.row[0])  # any row in place of a missing neighbour
+    ids, at = unique_ids(np.concatenate([sample.row, known.ravel()]))
+    query_at, neighbour_at = at[: len(sample.row)], at[len(sample.row) :].reshape(known.shape)
+    X = values(ids, features)
+    size = difference.typical  # a unit in which squares neither overflow nor underflow
+    unit, discrete = difference.unit[features] * size, difference.discrete[features]
+    misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
+    pair_mean = (v @ (misses + hits))[features] / (2 * size)
+
+    def delta(a: Array, b: Array) -> Array:
+        """Return Δ, and its expectation where a value is missing."""
         d = a - b
         np.abs(d, out=d)
         d /= unit
         if discrete.any():
             d[..., discrete] = (d[..., discrete] != 0.0) / size + 0.0 * d[..., discrete]
-        return np.where(np.isnan(d), near, d) if difference.missing else d
+        return np.where(np.isnan(d), pair_mean, d) if difference.missing else d
 
-    misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
-    near = (v @ (misses + hits))[features] / (2 * size)
-    anyhow = apart(X[place[1:]], X[place[:-1]]).mean(axis=0)
+    random_mean = delta(X[query_at[1:]], X[query_at[:-1]]).mean(axis=0)
     sums = None
-    step = max(1, CELLS // (found.row[0].size * len(features)))
+    step = max(1, MAX_CELLS // (neighbours.row[0].size * len(features)))
     for a in range(0, len(sample.row), step):
-        D = apart(X[place[a : a + step], None, None], X[places[a : a + step]])
-        more = Together.of(D, found.row[a : a + step] >= 0, sample.target[a : a + step])
+        part = slice(a, a + step)
+        D = delta(X[query_at[part], None, None], X[neighbour_at[part]])
+        more = CovarianceSums.from_differences(D, neighbours.row[part] >= 0, sample.target[part])
         sums = more if sums is None else sums.merge(more)
     assert sums is not None
-    best, share = partners(falls(sums, v, near, anyhow), z_scores(sums, v), w[features] / size)
-    return Partners(features, np.where(best >= 0, features[best], -1), share)
+    loss = compute_losses(sums, v, pair_mean, random_mean)
+    best, share = choose_partners(loss, compute_z_scores(sums, v), w[features] / size)
+    return np.where(best >= 0, features[best], -1), share

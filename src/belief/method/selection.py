@@ -1,9 +1,8 @@
 """Section 6 of the method: sequential forward selection by J (equation 8 of the paper).
 
-All features take part, but on wide data the redundancy of most of them need never be known. Redundancy never raises a
-score, so J(X_i) <= w(X_i): a feature whose w is below the best J found cannot win. Where that rules out too few, a
-lower bound of the redundancy, at half the price, rules out the rest. The result is the same as if all had been
-measured.
+The redundancy of most features of wide data need never be measured. Redundancy never raises a score, so J(X_i) <=
+w(X_i): a feature whose w is below the best J found so far cannot win. Where that excludes too few features, a lower
+bound of the redundancy, at half the cost, excludes the others. The selection is the same as if all had been measured.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import numpy as np
 from belief.method.arrays import Array
 from belief.method.confidence import Eligibility
 from belief.method.redundancy.base import Measure, Rule
-from belief.method.relevance import comparable
+from belief.method.relevance import round_for_ties
 
-AT_FIRST = 16  # features measured to begin with, or twice as many as are asked for if that is more
-FEW, MANY = 64, 1024  # features worth measuring without bounding them first, and as many as are measured at a time
+MIN_POOL = 16  # features measured at the start, or twice as many as will be selected if that is more
+FEW_FEATURES, MANY_FEATURES = 64, 1024  # measured without computing bounds first; and at most at a time
 
 
 @dataclass(frozen=True)
@@ -28,119 +27,146 @@ class Selection:
     selected: Array
     scores: Array
 
+    def append_constants(self, constant: Array, n_select: int) -> Selection:
+        """Fill up to n_select features with constant ones, by index and with a score of 0."""
+        rest = np.flatnonzero(constant)[: max(0, n_select - len(self.selected))]
+        return Selection(np.concatenate([self.selected, rest]), np.concatenate([self.scores, np.zeros(len(rest))]))
 
-def first_pool(order: Array, n_select: int, columns_at_once: int) -> Array:
-    """The features whose redundancy is measured to begin with: as many as an engine would rather measure at once."""
-    return order[: max(AT_FIRST, 2 * n_select, columns_at_once)]
+
+def initial_pool(order: Array, n_select: int, columns_at_once: int) -> Array:
+    """Return the features whose redundancy is measured at the start."""
+    return order[: max(MIN_POOL, 2 * n_select, columns_at_once)]
 
 
 def forward_selection(
-    w: Array, order: Array, n_select: int, measure: Measure, rule: Rule, weights: Array | None = None,
-    stands: Eligibility | None = None,
-) -> Selection:  # fmt: skip
-    """Select n_select of the features in `order` (by falling w): each time the largest J, by the rule.
+    relevance: Array,
+    w: Array,
+    order: Array,
+    n_select: int,
+    measure: Measure,
+    rule: Rule,
+    eligibility: Eligibility | None = None,
+) -> Selection:
+    """Select features one by one, each time the one with the largest J.
 
-    `w` are the weights as scores; `weights` as they are, by which ties may go; `stands` says which features may still
-    be selected, and ends the selection where none may.
+    Parameters
+    ----------
+    relevance : array of shape (F,)
+        The normalised weights.
+    w : array of shape (F,)
+        The weights, which may break ties.
+    order : array of int
+        The features to select from, by falling relevance.
+    n_select : int
+        How many features to select.
+    measure, rule : Measure, Rule
+        Redundancy, and J.
+    eligibility : Eligibility, optional
+        Excludes features on the way, and ends the selection when none is left.
     """
     n_select = min(n_select, len(order))
-    race = _Race(w, order, measure, rule, weights, stands)
+    race = _Race(relevance, w, order, measure, rule, eligibility)
     scores: list[float] = []
     while len(scores) < n_select:
-        best, score = race.best(n_select)
+        best, score = race.find_best(n_select)
         if score == -np.inf and scores:
             break
         scores.append(score)
-        race.take(best, n_select)
+        race.select(best, n_select)
     return Selection(np.array(race.selected, np.int64), np.array(scores))
 
 
 class _Race:
-    """The features that may still win: those of the pool, exactly known, and those outside, bounded."""
+    """The features that may still be selected: inside the measure's pool with exact J, outside it with a bound."""
 
     def __init__(
-        self, w: Array, order: Array, measure: Measure, rule: Rule, weights: Array | None, stands: Eligibility | None
+        self,
+        relevance: Array,
+        w: Array,
+        order: Array,
+        measure: Measure,
+        rule: Rule,
+        eligibility: Eligibility | None,
     ) -> None:
-        self.w, self.measure, self.rule, self.stands = w, measure, rule, stands
-        self.most = np.zeros(len(w) if stands else 0)  # the largest redundancy with a selected feature
-        self.weights = w if weights is None else comparable(weights)
+        self.relevance, self.measure, self.rule, self.eligibility = relevance, measure, rule, eligibility
+        self.max_redundancy = np.zeros(len(relevance) if eligibility else 0)  # with any selected feature
+        self.tie_weights = round_for_ties(w)
         self.selected: list[int] = []
         self.inside = np.intersect1d(measure.pool, order)
         self.outside = np.setdiff1d(order, measure.pool)
-        self.gathered = np.full(len(w), rule.start)  # redundancy with the selected: exact inside, a bound outside
-        self.bounded: set[int] = set()  # the selected features whose lower bounds have been gathered
-        self.floors: dict[int, Array] = {}  # feature that may be next -> lower bounds of its redundancy with outside
+        self.accumulated = np.full(len(relevance), rule.initial)  # exact inside, a bound outside
+        self.bounded: set[int] = set()  # the selected features whose lower bounds have been accumulated
+        self.bounds: dict[int, Array] = {}  # likely next feature -> lower bounds of its redundancy with outside
 
     def _score(self, features: Array) -> Array:
-        J = self.rule.score(self.w[features], self.gathered[features], len(self.selected))
-        if self.stands is not None and self.selected:
-            J = np.where(self.stands.of(features, self.most[features]), J, -np.inf)
+        J = self.rule.score(self.relevance[features], self.accumulated[features], len(self.selected))
+        if self.eligibility is not None and self.selected:
+            J = np.where(self.eligibility.mask(features, self.max_redundancy[features]), J, -np.inf)
         return J
 
-    def _gather(self, features: Array, row: Array) -> None:
-        self.gathered[features] = self.rule.gather(self.gathered[features], row)
-        if self.stands is not None:
-            self.most[features] = np.maximum(self.most[features], row)
+    def _accumulate(self, features: Array, redundancy: Array) -> None:
+        self.accumulated[features] = self.rule.accumulate(self.accumulated[features], redundancy)
+        if self.eligibility is not None:
+            self.max_redundancy[features] = np.maximum(self.max_redundancy[features], redundancy)
 
-    def _likely(self, n_select: int) -> Array:
-        """The features that may be selected next."""
+    def _likely_next(self, n_select: int) -> Array:
         J = np.round(self._score(self.inside), 10)
-        return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW)]
+        return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW_FEATURES)]
 
-    def best(self, n_select: int) -> tuple[int, float]:
-        """The feature with the largest J, and J; both lists are sorted by index, to the smaller of which ties go."""
+    def find_best(self, n_select: int) -> tuple[int, float]:
+        """Return the feature with the largest J, and J. Ties go to the smaller index, as both arrays are sorted."""
         while True:
             exact = self._score(self.inside)
-            J, ceiling = np.round(exact, 10), np.round(self._score(self.outside), 10)
-            rivals = self.outside[(ceiling >= J.max(initial=-np.inf)) & (ceiling > -np.inf)]
+            J, upper = np.round(exact, 10), np.round(self._score(self.outside), 10)
+            rivals = self.outside[(upper >= J.max(initial=-np.inf)) & (upper > -np.inf)]
             if not len(rivals):
-                at = self._first(J)
+                at = self._argmax(J)
                 return int(self.inside[at]), float(exact[at])
-            if len(rivals) > FEW and set(self.selected) - self.bounded and self._bound(self._likely(n_select)):
+            is_worth_bounding = len(rivals) > FEW_FEATURES and set(self.selected) - self.bounded
+            if is_worth_bounding and self._bound(self._likely_next(n_select)):
                 continue
-            # a few more than the rivals, which will soon be rivals too
-            by_ceiling = self.outside[np.argsort(-ceiling, kind="stable")]
-            self._admit(by_ceiling[: min(max(len(rivals), FEW), MANY)])
+            # measure some more than the rivals, which will soon be rivals too
+            by_bound = self.outside[np.argsort(-upper, kind="stable")]
+            self._admit(by_bound[: min(max(len(rivals), FEW_FEATURES), MANY_FEATURES)])
 
-    def _first(self, J: Array) -> int:
-        """Where the largest J is among those inside; a tie goes to the larger w, if the rule says so."""
+    def _argmax(self, J: Array) -> int:
         best = np.flatnonzero(J.max() == J)
         if self.rule.ties_by_weight:
-            w = self.weights[self.inside[best]]
+            w = self.tie_weights[self.inside[best]]
             best = best[w == w.max()]
         return int(best[0])
 
-    def take(self, feature: int, n_select: int) -> None:
-        """Select a feature: what repeats it gathers that."""
+    def select(self, feature: int, n_select: int) -> None:
+        """Add a feature to the selection and update the redundancy of the others."""
         self.selected.append(feature)
-        self._gather(self.measure.pool, self.measure.row(feature, self._likely(n_select)))
-        if feature in self.floors:
-            self._gather(self.outside, self.floors.pop(feature))
+        self._accumulate(self.measure.pool, self.measure.row(feature, self._likely_next(n_select)))
+        if feature in self.bounds:
+            self._accumulate(self.outside, self.bounds.pop(feature))
             self.bounded.add(feature)
         self.inside = self.inside[self.inside != feature]
 
     def _admit(self, features: Array) -> None:
-        """Move features from outside into the pool."""
+        """Move features from outside into the pool, and measure their redundancy with the selected ones."""
         self.measure.extend(features)
-        stay = ~np.isin(self.outside, features)
-        self.outside = self.outside[stay]
-        self.floors = {j: line[stay] for j, line in self.floors.items()}
+        stays = ~np.isin(self.outside, features)
+        self.outside = self.outside[stays]
+        self.bounds = {j: line[stays] for j, line in self.bounds.items()}
         self.inside = np.union1d(self.inside, features)
-        self.gathered[features] = self.rule.start
-        columns = self.measure.place[features]
+        self.accumulated[features] = self.rule.initial
+        columns = self.measure.column[features]
         for j in self.selected:
-            self._gather(features, self.measure.row(j, features[:0])[columns])
+            self._accumulate(features, self.measure.row(j, features[:0])[columns])
 
     def _bound(self, likely: Array) -> bool:
-        """Bound the redundancy of the outside with the selected features, and with those likely to be next."""
-        wanted = (set(self.selected) - self.bounded) | set(likely.tolist())
-        new = np.array(sorted(wanted - set(self.floors)), np.int64)
-        floors = self.measure.floor(new, self.outside)
-        if floors is None:
+        """Bound the redundancy of outside features with the selected and the likely next ones; False if impossible."""
+        to_bound = (set(self.selected) - self.bounded) | set(likely.tolist())
+        new = np.array(sorted(to_bound - set(self.bounds)), np.int64)
+        bounds = self.measure.lower_bounds(new, self.outside)
+        if bounds is None:
             return False
-        self.floors.update(zip(new.tolist(), floors, strict=True))
+        self.bounds.update(zip(new.tolist(), bounds, strict=True))
         for j in self.selected:
-            if j in self.floors:
-                self._gather(self.outside, self.floors.pop(j))
+            if j in self.bounds:
+                self._accumulate(self.outside, self.bounds.pop(j))
                 self.bounded.add(j)
         return True

@@ -108,7 +108,7 @@ class Settings:
             if not f.metadata["ok"](value):
                 raise ValueError(f"{f.name} must be {f.metadata['allowed']}; got {value!r}.")
         if self.redundancy is not None:
-            MEASURES[self.redundancy].rule(self.theta)
+            MEASURES[self.redundancy].make_rule(self.theta)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values, without the source of the seed."""

@@ -64,7 +64,7 @@ class Target(Protocol):
     def adapt(self, settings: Settings) -> Settings:
         """The settings as they apply to such a target."""
 
-    def file(self, query: Array, neighbour: Array) -> tuple[Array, Array | None]:
+    def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, Array | None]:
         """The kind of each pair, and its weight if pairs have one, from the targets of both rows."""
 
     def counted(self, targets: Array) -> Target:
@@ -128,7 +128,7 @@ class Classes:
     def error(self, tally: Tally, v: Array, w: Array) -> Array:
         return standard_error(tally, v)
 
-    def file(self, query: Array, neighbour: Array) -> tuple[Array, None]:
+    def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, None]:
         """2·c for a miss of a query of class c, 2·c + 1 for a hit."""
         return (2 * query + (query == neighbour)).astype(np.int64), None
 
@@ -166,7 +166,7 @@ class Numeric:
     def error(self, tally: Tally, v: Array, w: Array) -> Array:
         return influence_error(tally)
 
-    def file(self, query: Array, neighbour: Array) -> tuple[Array, Array]:
+    def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, Array]:
         return np.zeros(len(query), np.int64), np.abs(query - neighbour)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import zip_longest
 from typing import Any, Self, overload
 
 import numpy as np
@@ -16,7 +15,7 @@ from belief.method.arrays import Array
 from belief.method.confidence import Null, luck
 from belief.method.distributions import PARTS, FeatureDistribution
 from belief.method.outcome import Outcome
-from belief.method.redundancy import MEASURES
+from belief.method.redundancy import make_rule
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
 from belief.method.settings import Settings
@@ -278,7 +277,7 @@ class Result:
     @property
     def rule(self) -> Rule:
         """The rule that lowers the score of redundant features."""
-        return MEASURES[self.settings["redundancy"]].rule(self.settings["theta"])
+        return make_rule(self.settings["redundancy"], self.settings["theta"])
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the result to plain JSON values."""
@@ -302,44 +301,6 @@ class Result:
         return compact(self)
 
 
-def build_result(outcome: Outcome, settings: dict[str, Any], names: Sequence[str]) -> Result:
+def build_result(outcome: Outcome, names: Sequence[str]) -> Result:
     """Convert the outcome of the method to a Result."""
-    selected, watched = outcome.selection.selected, outcome.watched
-    partner, share = np.full(len(selected), -1), np.zeros(len(selected))
-    at = np.searchsorted(selected, outcome.partners.features, sorter=np.argsort(selected))
-    at = np.argsort(selected)[at]
-    partner[at], share[at] = outcome.partners.partner, outcome.partners.share
-    return Result(
-        weights=outcome.w,
-        se=outcome.se,
-        noise=outcome.null.mean,
-        noise_spread=outcome.null.spread,
-        p_value=outcome.p,
-        q_value=outcome.q,
-        p_univariate=outcome.p_univariate,
-        selected=selected,
-        scores=outcome.selection.scores,
-        relevance=outcome.relevance,
-        marginal=outcome.tally.rates,
-        n_pairs=outcome.tally.n_pairs,
-        redundancy=outcome.repeated(selected),
-        watched=watched,
-        watched_redundancy=outcome.repeated(watched),
-        history=np.array(list(zip_longest(*outcome.history, fillvalue=-1)), np.int64).T,
-        constant=np.flatnonzero(outcome.difference.constant),
-        task=outcome.target.task,
-        classes=outcome.target.names,
-        priors=outcome.target.P,
-        quantiles=outcome.target.quantiles,
-        n_rows=outcome.n_rows,
-        sample_size=outcome.sample_size,
-        n_neighbors=outcome.n_neighbors,
-        partner=partner,
-        partner_share=share,
-        stop_reason=outcome.stop_reason,
-        seed=outcome.seed,
-        settings=settings,
-        feature_names=names,
-        timings=outcome.timings,
-        distributions=outcome.portraits,
-    )
+    return Result(**vars(outcome), feature_names=names)

@@ -1,7 +1,12 @@
-"""Redundancy: how much features repeat each other, and what it costs them. One file a measure; here is the list."""
+"""Redundancy between features, one file per measure. `MEASURES` lists them by their names in the settings."""
 
 from belief.method.redundancy.agreement import Agreement
-from belief.method.redundancy.base import Measure
+from belief.method.redundancy.base import Measure, RelevanceOnly, Rule
 from belief.method.redundancy.mcr import MCR
 
 MEASURES: dict[str, type[Measure]] = {"agreement": Agreement, "mcr": MCR}
+
+
+def make_rule(redundancy: str | None, theta: float | str) -> Rule:
+    """Return the selection rule of a redundancy measure, or of no measure at all (None)."""
+    return RelevanceOnly() if redundancy is None else MEASURES[redundancy].make_rule(theta)

@@ -1,7 +1,8 @@
 """Agreement (section 5b of the method): how far two features agree on which rows are alike.
 
-R[i, j] is the correlation over the pairs of neighbours of cr_i and cr_j, and 0 where that is negative: 0 for features
-that collide independently, 1 for features that collide on the same pairs. It needs no normalisation and no watch list.
+R[i, j] is the correlation of the collision rates cr_i and cr_j over the pairs of neighbours; negative values count as
+0. It is 0 for features that collide independently and 1 for features that collide on the same pairs, and needs neither
+normalisation nor a watch list.
 """
 
 from __future__ import annotations
@@ -15,59 +16,101 @@ import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.partials import Joint, Pairs
-from belief.method.redundancy.base import Evidence
+from belief.method.redundancy.base import Evidence, Presentation
 from belief.method.redundancy.collisions import Collisions
-from belief.method.relevance import NOISE
+from belief.method.relevance import SUM_ROUNDING
 
-WORTHWHILE = 0.1  # the share of pairs that must be spared, or they are not taken apart
-FIRST_LINES = 32  # features whose agreement with the whole pool is measured to begin with
+MIN_MUTUAL_SHARE = 0.1  # share of mutual pairs below which counting them once saves too little
+FIRST_LINES = 32  # features whose agreement with the whole pool is measured at the start
+NEGLIGIBLE_LOSS = 0.05  # share of its relevance that a feature may lose without being called redundant
 
 
 @dataclass(frozen=True)
-class Share:
-    """J(X_i) = w⁺(X_i)·(1 - θ·max_{X_j in S} R[j, i]): what no selected feature repeats of a feature's relevance."""
+class UniqueShareRule:
+    """J(X_i) = w⁺(X_i)·(1 - θ·max_{X_j in S} R[j, i]): the relevance that no selected feature shares."""
 
     theta: float
-    start: ClassVar[float] = 1.0
+    initial: ClassVar[float] = 1.0
     above_null: ClassVar[bool] = True
     ties_by_weight: ClassVar[bool] = True
+    max_redundancy: ClassVar[float | None] = 0.5
+    presentation: ClassVar[Presentation] = Presentation(
+        name="agreement",
+        has_unique_share=True,
+        has_absolute_scale=True,
+        relevance_title="Relevance and unique share",
+        redundancy_title="Agreement of the selected features",
+        ranking_caption=(
+            "Each bar is a feature's relevance: how far its weight exceeds the weight expected under the null, as a"
+            " share of the largest. The narrow bar is its score, the relevance that it does not share with the features"
+            " selected before it."
+        ),
+        score_note="score: relevance times unique share.",
+        relevance_axis="unique share of the relevance, in %",
+        relevance_caption=(
+            "Higher is more relevant. Further right, less of the relevance is shared with the features selected before."
+            " On the dashed line a feature has the score of the last selected feature."
+        ),
+        redundancy_axis="agreement with the feature of this rank",
+        redundancy_caption=(
+            "How far two features agree on which neighbours are alike, from 0 (no more than by chance, pale) to 1 (on"
+            " the same pairs of rows). A frame holds a group."
+        ),
+    )
+
+    def relevance_scale(self, w: Array) -> tuple[float, float]:
+        return 0.0, float(w.max(initial=0.0))
 
     def normalise(self, w: Array, constant: Array) -> Array:
         """w⁺ = max(w, 0)/max w, and 0 for all where no w is positive."""
-        top = w[~constant].max(initial=0.0)  # w may have been freed of what noise has
+        _, top = self.relevance_scale(w[~constant])
         return np.where(constant | (w <= 0.0), 0.0, w / top) if top > 0.0 else np.zeros_like(w)
 
-    def gather(self, gathered: Array, row: Array) -> Array:
-        return np.minimum(gathered, 1.0 - self.theta * row)
+    def accumulate(self, accumulated: Array, redundancy: Array) -> Array:
+        return np.minimum(accumulated, 1.0 - self.theta * redundancy)
 
-    def score(self, w: Array, gathered: Array, n_selected: int) -> Array:
-        return w * gathered
+    def score(self, relevance: Array, accumulated: Array, n_selected: int) -> Array:
+        return relevance * accumulated
 
-    def score_next(self, w: float, repeated: Array) -> float:
-        return float(w * (1.0 - self.theta * repeated.max(initial=0.0)))
+    def score_next(self, relevance: float, redundancy: Array) -> float:
+        return float(relevance * (1.0 - self.theta * redundancy.max(initial=0.0)))
+
+    def growth_rule(self) -> UniqueShareRule:
+        return self
+
+    def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
+        if relevance <= 0 or score / relevance >= 1.0 - NEGLIGIBLE_LOSS:
+            return None
+        return f"redundant with {feature!r} ({redundancy:.2f})"
 
 
 class Agreement:
-    """R between features, measured when asked for: a line for each feature that is or may soon be selected."""
+    """R between features, measured on demand: one line for each feature that is or may soon be selected."""
 
+    doc: ClassVar[str] = "their agreement"
+    theta_doc: ClassVar[str] = "a number up to 1 for agreement ('auto': 1)"
     needs_collision_rates: ClassVar[bool] = False
 
     @staticmethod
-    def rule(theta: float | str) -> Share:
+    def make_rule(theta: float | str) -> UniqueShareRule:
         if theta == "auto":
-            return Share(1.0)
+            return UniqueShareRule(1.0)
         if isinstance(theta, str) or theta > 1:
             raise ValueError(f"theta must be 'auto' or a number up to 1 with redundancy='agreement'; got {theta!r}.")
-        return Share(float(theta))
+        return UniqueShareRule(float(theta))
 
     @staticmethod
     def collisions(kappa: float) -> Collisions:
         return Collisions(kappa, by="rate")
 
+    @staticmethod
+    def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
+        return 0
+
     def __init__(self, evidence: Evidence, pool: Array) -> None:
         self._evidence = evidence
-        self._counted = counted(evidence.batches, evidence.together)
-        self.place = np.full(evidence.n_features, -1, np.int32)
+        self._counted = count_mutual_once(evidence.batches, evidence.all_pairs)
+        self.column = np.full(evidence.n_features, -1, np.int32)
         self.pool = np.zeros(0, np.int64)
         self._line: dict[int, int] = {}  # feature -> its line of R
         self.R = np.zeros((0, 0))
@@ -75,68 +118,66 @@ class Agreement:
         self.extend(pool)
 
     def extend(self, features: Array) -> None:
-        new = np.sort(features[self.place[features] < 0])
+        new = np.sort(features[self.column[features] < 0])
         if len(new):
-            self.place[new] = len(self.pool) + np.arange(len(new))
+            self.column[new] = len(self.pool) + np.arange(len(new))
             self.pool = np.concatenate([self.pool, new])
-            self.R = np.hstack([self.R, self._measured(np.array(list(self._line), np.int64), new)])
+            self.R = np.hstack([self.R, self._measure(np.array(list(self._line), np.int64), new)])
 
     def row(self, feature: int, likely: Array) -> Array:
-        """R of a feature with each of the pool."""
         if feature not in self._line:
             others = [j for j in likely.tolist() if j not in self._line and j != feature]
             self._measure_lines(np.array([feature, *others], np.int64))
         out = self.R[self._line[feature]].copy()
-        out[self.place[feature]] = 0.0
+        out[self.column[feature]] = 0.0
         return out
 
     def _measure_lines(self, features: Array) -> None:
-        self.R = np.vstack([self.R, self._measured(features, self.pool)])
+        self.R = np.vstack([self.R, self._measure(features, self.pool)])
         self._line.update({j: len(self._line) + t for t, j in enumerate(features.tolist())})
 
-    def _measured(self, lines: Array, columns: Array) -> Array:
+    def _measure(self, lines: Array, columns: Array) -> Array:
         if not len(lines) or not len(columns):
             return np.zeros((len(lines), len(columns)))
         found = self._evidence.joint([(pairs, lines) for pairs, _ in self._counted], columns)
-        every = [sums for sums, (_, times) in zip(found, self._counted, strict=True) for _ in range(times)]
-        return correlation(reduce(Joint.merge, every))
+        repeated = [sums for sums, (_, times) in zip(found, self._counted, strict=True) for _ in range(times)]
+        return compute_correlation(reduce(Joint.merge, repeated))
 
-    def between(self, features: Array) -> Array:
-        """R among some features: of those that have been measured, from what is known."""
+    def matrix(self, features: Array) -> Array:
         self.extend(features)
         self._measure_lines(np.array([j for j in features.tolist() if j not in self._line], np.int64))
         lines = np.array([self._line[j] for j in features.tolist()], np.int64)
-        return self.R[lines[:, None], self.place[features]]
+        return self.R[lines[:, None], self.column[features]]
 
-    def floor(self, features: Array, others: Array) -> None:
-        """Nothing is cheaper than R itself, and J falls fast enough without."""
+    def lower_bounds(self, features: Array, others: Array) -> None:
+        """Return None: no bound is cheaper than R itself, and J falls fast enough without."""
 
 
-def counted(batches: Sequence[Pairs], together: Pairs) -> list[tuple[Pairs, int]]:
-    """The pairs to be looked at, and how often they count.
+def count_mutual_once(batches: Sequence[Pairs], all_pairs: Pairs) -> list[tuple[Pairs, int]]:
+    """Return the pairs to sum over, and how often each counts.
 
-    Rows that found each other collide the same way round, so one of two such pairs is looked at and counts twice. Where
-    that would save little, the batches are taken as they are: an engine may have them at hand.
+    Rows that are neighbours of each other make two pairs with the same collisions, so one of them counts twice. Where
+    that saves little the batches are returned as they are, since an engine may have them at hand.
     """
-    twice, spare = together.mutual
-    if len(twice) <= WORTHWHILE * len(together):
+    kept, dropped = all_pairs.mutual
+    if len(kept) <= MIN_MUTUAL_SHARE * len(all_pairs):
         return [(pairs, 1) for pairs in batches]
-    once = np.ones(len(together), bool)
-    once[twice] = once[spare] = False
-    parts = (together.take(once), 1), (together.take(twice), 2)
+    once = np.ones(len(all_pairs), bool)
+    once[kept] = once[dropped] = False
+    parts = (all_pairs.take(once), 1), (all_pairs.take(kept), 2)
     return [(pairs, times) for pairs, times in parts if len(pairs)]
 
 
-def correlation(sums: Joint) -> Array:
-    """The correlation of lines and columns over the pairs that have both; 0 where it is negative or has no meaning."""
+def compute_correlation(sums: Joint) -> Array:
+    """Return the correlation of lines and columns over the pairs that have both; 0 where negative or undefined."""
     n = sums.pairs
     (a, a2), (b, b2) = sums.lines, sums.columns
-    var_a, var_b = _variance(n, a, a2), _variance(n, b, b2)
+    var_a, var_b = _scaled_variance(n, a, a2), _scaled_variance(n, b, b2)
     both = np.sqrt(var_a * var_b)
     return np.clip(np.divide(n * sums.joint - a * b, both, out=np.zeros(n.shape), where=both > 0), 0.0, 1.0)
 
 
-def _variance(n: Array, first: Array, second: Array) -> Array:
-    """n² times the variance, from Σx and Σx²; what is rounding is 0."""
+def _scaled_variance(n: Array, first: Array, second: Array) -> Array:
+    """Return n² times the variance, from Σx and Σx²; 0 where the difference is only rounding."""
     v = n * second - first**2
-    return np.where(v > NOISE * n * second, v, 0.0)
+    return np.where(v > SUM_ROUNDING * n * second, v, 0.0)

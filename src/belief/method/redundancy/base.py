@@ -1,7 +1,9 @@
-"""What a redundancy measure is.
+"""The interface of a redundancy measure.
 
-A measure says which sums over pairs it needs, and from them how much a feature repeats each of the selected ones. Its
-rule says what that leaves of the feature's score. Adding one takes a file like mcr.py, and a line in __init__.py.
+A `Measure` computes how redundant features are with each other, from sums over pairs of rows. Its `Rule` turns the
+weights into relevance, says what redundancy leaves of a feature's score, when a selection ends, and how all of it is
+described in results, plots and reports. A new measure needs a file like `mcr.py` and a line in `__init__.py`; nothing
+else in the package knows the measures by name.
 """
 
 from __future__ import annotations
@@ -10,70 +12,163 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from belief.method.arrays import Array
 from belief.method.partials import Joint, Pairs, Tally
 from belief.method.redundancy.collisions import Collisions, Watch
+from belief.method.relevance import normalise_min_max
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a measure is made from: the sums so far, the pairs, and how to ask for joint sums."""
+    """The sums, pairs and callbacks that a measure is computed from."""
 
     n_features: int
     tally: Tally
     batches: Sequence[Pairs]
-    together: Pairs  # those of all batches
+    all_pairs: Pairs  # the pairs of all batches
     watch_lists: Sequence[Array]  # the features with the largest w after each batch
     joint: Callable[[Sequence[Watch], Array], list[Joint]]
-    joint_floor: Callable[[Sequence[Watch], Array], list[Array]]  # lower bounds of the same
+    joint_floor: Callable[[Sequence[Watch], Array], list[Array]]  # lower bounds of the joint sums
+
+
+@dataclass(frozen=True, kw_only=True)
+class Presentation:
+    """How results, plots and reports name and explain a redundancy measure.
+
+    The texts are plain text, without HTML. An empty text means that there is nothing to say.
+    """
+
+    name: str  # "agreement", "mCR": for labels and sentences
+    has_unique_share: bool  # score = relevance · unique share, so that the share can be shown
+    has_absolute_scale: bool  # values mean the same in every table, so that features can be grouped at a level
+    relevance_title: str = ""  # title of the report's section on relevance and redundancy
+    redundancy_title: str = ""  # title of the report's section on the selected features' redundancy
+    ranking_caption: str = ""  # what the bars of the ranking show
+    score_note: str = ""  # how the score is computed, below the table of features
+    relevance_axis: str = ""  # x axis of relevance against redundancy
+    relevance_caption: str = ""  # caption of relevance against redundancy
+    redundancy_axis: str = ""  # x axis of the heat map of the selected features
+    redundancy_caption: str = ""  # caption of that heat map
 
 
 class Rule(Protocol):
-    """What redundancy leaves of a score: it may not rise when more is repeated."""
+    """What redundancy leaves of a feature's score. A score may not rise when redundancy grows."""
 
-    start: ClassVar[float]  # the redundancy a feature has gathered before anything is selected
-    above_null: ClassVar[bool]  # whether a weight counts from that of noise on
-    ties_by_weight: ClassVar[bool]  # whether a tie goes to the larger w; else it goes to the smaller index
+    initial: ClassVar[float]  # the accumulated redundancy of a feature before anything is selected
+    above_null: ClassVar[bool]  # relevance counts from the weight expected under the null, instead of from the least
+    ties_by_weight: ClassVar[bool]  # ties go to the larger w; otherwise to the smaller index
+    max_redundancy: ClassVar[float | None]  # with n_features_to_select="auto" more redundant features drop out
+    presentation: ClassVar[Presentation]
+
+    def relevance_scale(self, w: Array) -> tuple[float, float]:
+        """Return the weights at which the relevance is 0, and the difference of weights that makes it 1.
+
+        `w` are the weights of the non-constant features, above the null if the rule is `above_null`.
+        """
 
     def normalise(self, w: Array, constant: Array) -> Array:
-        """The weights as scores."""
+        """Return the relevance of every feature, in [0, 1]; constant features have 0."""
 
-    def gather(self, gathered: Array, row: Array) -> Array:
-        """What features have gathered, one more being selected that they repeat by `row`."""
+    def accumulate(self, accumulated: Array, redundancy: Array) -> Array:
+        """Update the accumulated redundancy after a feature has been selected."""
 
-    def score(self, w: Array, gathered: Array, n_selected: int) -> Array:
-        """J."""
+    def score(self, relevance: Array, accumulated: Array, n_selected: int) -> Array:
+        """Return J."""
 
-    def score_next(self, w: float, repeated: Array) -> float:
-        """J of a feature that repeats the selected ones so much."""
+    def score_next(self, relevance: float, redundancy: Array) -> float:
+        """Return J of one feature, given its redundancy with every selected feature."""
+
+    def growth_rule(self) -> Rule:
+        """Return the rule by which simulated selections decide whether the sample should grow.
+
+        Its scores must not be negative, because they are summed up.
+        """
+
+    def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
+        """Say how much redundancy costs a feature, as "redundant with 'x' (0.98)", or None if that is negligible.
+
+        Parameters
+        ----------
+        feature : str
+            The selected feature that it is most redundant with.
+        redundancy : float
+            Its redundancy with that feature.
+        relevance, score : float
+            The relevance of the feature, and J.
+        """
 
 
 class Measure(Protocol):
-    """How much features repeat each other, measured when asked for, of those in a pool that can be extended."""
+    """The redundancy of features with each other, measured on demand for the features in an extensible pool."""
 
+    doc: ClassVar[str]  # for the documentation of settings: what the measure is
+    theta_doc: ClassVar[str]  # and what theta means with it
     needs_collision_rates: ClassVar[bool]  # whether it needs Σ cr of every feature over all pairs
     pool: Array
-    place: Array  # feature -> its column in the pool, -1 where it is not there
+    column: Array  # feature -> its column in the pool, -1 for features outside
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
         """Measure the features of the pool."""
 
     @staticmethod
-    def rule(theta: float | str) -> Rule:
-        """What is made of it, with the weight θ."""
+    def make_rule(theta: float | str) -> Rule:
+        """Return the rule for the weight θ; raise a ValueError for values of θ that it does not allow."""
 
     @staticmethod
     def collisions(kappa: float) -> Collisions:
-        """The collisions it is made of."""
+        """Return the kind of collisions that the measure is computed from."""
+
+    @staticmethod
+    def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
+        """Return the memory that the measure cannot do without; 0 if it can work in portions."""
 
     def extend(self, features: Array) -> None:
-        """Measure these features too."""
+        """Add features to the pool."""
 
     def row(self, feature: int, likely: Array) -> Array:
-        """How much each of the pool repeats a feature; `likely` are those that may be asked for next."""
+        """Return the redundancy of a feature with each of the pool; `likely` may be asked for next."""
 
-    def between(self, features: Array) -> Array:
-        """How much some features repeat each other."""
+    def matrix(self, features: Array) -> Array:
+        """Return the redundancy of some features with each other."""
 
-    def floor(self, features: Array, others: Array) -> Array | None:
-        """Lower bounds of that, of some features (lines) with features outside the pool; None: no cheap ones."""
+    def lower_bounds(self, features: Array, others: Array) -> Array | None:
+        """Return lower bounds for features (lines) with features outside the pool (columns); None: no cheap ones."""
+
+
+@dataclass(frozen=True)
+class RelevanceOnly:
+    """J = relevance: the rule of `redundancy=None`."""
+
+    initial: ClassVar[float] = 0.0
+    above_null: ClassVar[bool] = False
+    ties_by_weight: ClassVar[bool] = False
+    max_redundancy: ClassVar[float | None] = None
+    presentation: ClassVar[Presentation] = Presentation(
+        name="",
+        has_unique_share=False,
+        has_absolute_scale=False,
+        ranking_caption="Each bar is a feature's relevance, from 0 (least relevant) to 1 (most relevant).",
+    )
+
+    def relevance_scale(self, w: Array) -> tuple[float, float]:
+        return (float(w.min()), float(np.ptp(w))) if len(w) else (np.inf, 0.0)
+
+    def normalise(self, w: Array, constant: Array) -> Array:
+        return normalise_min_max(w, constant)
+
+    def accumulate(self, accumulated: Array, redundancy: Array) -> Array:
+        return accumulated
+
+    def score(self, relevance: Array, accumulated: Array, n_selected: int) -> Array:
+        return relevance
+
+    def score_next(self, relevance: float, redundancy: Array) -> float:
+        return float(relevance)
+
+    def growth_rule(self) -> Rule:
+        return self
+
+    def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
+        return None

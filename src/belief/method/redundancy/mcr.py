@@ -9,87 +9,118 @@ import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.partials import Joint
-from belief.method.redundancy.base import Evidence
+from belief.method.redundancy.agreement import UniqueShareRule
+from belief.method.redundancy.base import Evidence, Presentation, RelevanceOnly
 from belief.method.redundancy.collisions import Collisions
-from belief.method.relevance import normalise
 
-NOTHING = 1e-13  # bits: what rounding makes of an I_α of 0
+I_ROUNDING = 1e-13  # bits: an I_α below this is the rounding of 0
 
 
 @dataclass(frozen=True)
-class Payment:
-    """J(X_i) = w(X_i) - θ·Σ_{X_j in S} I_α(X_j; X_i), with w normalised and θ = 1/|S| for "mean"."""
+class SubtractionRule(RelevanceOnly):
+    """J(X_i) = w(X_i) - θ·Σ_{X_j in S} I_α(X_j; X_i), with w min-max normalised and θ = 1/|S| for "mean"."""
 
     theta: float | str
-    start: ClassVar[float] = 0.0
-    above_null: ClassVar[bool] = False
-    ties_by_weight: ClassVar[bool] = False
+    presentation: ClassVar[Presentation] = Presentation(
+        name="mCR",
+        has_unique_share=False,
+        has_absolute_scale=False,
+        relevance_title="Relevance and subtracted mCR",
+        redundancy_title="Redundancy of the selected features",
+        ranking_caption=(
+            "Each bar is a feature's relevance, from 0 (least relevant) to 1 (most relevant). The narrow bar is its"
+            " score: its relevance minus its mCR with the features selected before it."
+        ),
+        score_note="score: relevance minus mCR.",
+        relevance_axis="mCR subtracted from the relevance",
+        relevance_caption=(
+            "Higher is more relevant. Further right, more is subtracted for redundancy with the features selected"
+            " before. Below the dashed line the score is negative."
+        ),
+        redundancy_axis="mCR with the feature of this rank",
+        redundancy_caption=(
+            "Each line shows the mCR of a feature with each of the others. The values are relative, from 0 for the"
+            " least to 1 for the most redundant pair of watched features in this table: two independent features may"
+            " have any value in between."
+        ),
+    )
 
-    def normalise(self, w: Array, constant: Array) -> Array:
-        return normalise(w, constant)
+    def accumulate(self, accumulated: Array, redundancy: Array) -> Array:
+        return accumulated + redundancy
 
-    def gather(self, gathered: Array, row: Array) -> Array:
-        return gathered + row
-
-    def score(self, w: Array, gathered: Array, n_selected: int) -> Array:
+    def score(self, relevance: Array, accumulated: Array, n_selected: int) -> Array:
         weight = 1.0 / max(n_selected, 1) if self.theta in ("auto", "mean") else float(self.theta)
-        return w - weight * gathered
+        return relevance - weight * accumulated
 
-    def score_next(self, w: float, repeated: Array) -> float:
-        return float(self.score(np.array(w), repeated.sum(), len(repeated)))
+    def score_next(self, relevance: float, redundancy: Array) -> float:
+        return float(self.score(np.array(relevance), redundancy.sum(), len(redundancy)))
+
+    def growth_rule(self) -> UniqueShareRule:
+        """Return the rule of agreement, because sums of J that may be negative cannot be compared."""
+        return UniqueShareRule(1.0)
+
+    def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
+        lost = relevance - score
+        return f"loses {lost:.2f} by mCR, mostly to {feature!r}" if lost > 0 else None
 
 
 class MCR:
-    """I_α between features, measured when asked for.
+    """I_α between features, measured on demand.
 
-    Only pairs of which one is watched are ever measured, and of those only the columns in `pool`: on wide data the
-    selection needs few of them (see selection.py). `joint` and `pairs` have a line for each feature that was ever
-    watched, and a column for each of the pool, which holds the watched ones first.
+    Only pairs of features of which one is watched are ever measured, and only for the columns in `pool`: on wide data
+    the selection needs few of them (see selection.py). `joint` and `pairs` have a line for each feature that was ever
+    watched, and a column for each feature of the pool, the watched ones first.
     """
 
+    doc: ClassVar[str] = "the paper's mCR"
+    theta_doc: ClassVar[str] = "for mCR the mean over the selected features ('auto', 'mean') or a factor of the sum"
     needs_collision_rates: ClassVar[bool] = True
 
     @staticmethod
-    def rule(theta: float | str) -> Payment:
-        return Payment(theta)
+    def make_rule(theta: float | str) -> SubtractionRule:
+        return SubtractionRule(theta)
 
     @staticmethod
     def collisions(kappa: float) -> Collisions:
         return Collisions(kappa, by="hit")
 
+    @staticmethod
+    def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
+        """Two numbers for each watched feature and each feature of the pool."""
+        return 16 * n_watched * max(n_watched, min(n_features, 2 * n_selected))
+
     def __init__(self, evidence: Evidence, pool: Array) -> None:
         tally, batches = evidence.tally, evidence.batches
         n_features = evidence.n_features
         self.PC = tally.rates / np.maximum(tally.present, 1)
-        # a batch is watched with the list made before it; a single batch with its own
+        # a batch uses the watch list made before it; a single batch uses its own
         self.watches = list(zip(batches[1:] or batches, evidence.watch_lists, strict=False))
         self._evidence = evidence
         self.watched = np.unique(np.concatenate([watched for _, watched in self.watches]))
         self.line = np.full(n_features, -1, np.int32)  # feature -> its line
         self.line[self.watched] = np.arange(len(self.watched))
-        self.place = np.full(n_features, -1, np.int32)  # feature -> its column
+        self.column = np.full(n_features, -1, np.int32)
         self.pool = np.zeros(0, np.int64)
         self.joint, self.pairs = np.zeros((len(self.watched), 0)), np.zeros((len(self.watched), 0))
         self.extend(np.union1d(self.watched, pool))
-        self.low, self.high = self._extremes()
+        self.low, self.high = self._find_extremes()
 
     def extend(self, features: Array) -> None:
-        """Measure these features too."""
-        new = np.sort(features[self.place[features] < 0])
+        new = np.sort(features[self.column[features] < 0])
         if not len(new):
             return
-        self.place[new] = len(self.pool) + np.arange(len(new))
+        self.column[new] = len(self.pool) + np.arange(len(new))
         self.pool = np.concatenate([self.pool, new])
         joint, pairs = np.zeros((len(self.watched), len(new))), np.zeros((len(self.watched), len(new)))
         for (_, watched), seen in zip(self.watches, self._evidence.joint(self.watches, new), strict=True):
             lines = self.line[watched]
             joint[lines] += seen.joint
             pairs[lines] += seen.pairs
-            self._mirror(watched, new, seen, joint, pairs)
+            self._add_mirrored(watched, new, seen, joint, pairs)
         self.joint, self.pairs = np.hstack([self.joint, joint]), np.hstack([self.pairs, pairs])
 
-    def _mirror(self, watched: Array, new: Array, seen: Joint, joint: Array, pairs: Array) -> None:
-        """The joint is symmetric: a feature watched in other batches was measured with those watched in this one."""
+    def _add_mirrored(self, watched: Array, new: Array, seen: Joint, joint: Array, pairs: Array) -> None:
+        """Add the sums of a batch to the lines of features that other batches watched; joint sums are symmetric."""
         others = np.setdiff1d(self.watched, watched)
         at = np.searchsorted(new, others)
         here = at < len(new)
@@ -100,65 +131,65 @@ class MCR:
             joint[cells] += seen.joint[:, at].T
             pairs[cells] += seen.pairs[:, at].T
 
-    def measured(self, i: int) -> tuple[Array, Array]:
-        """Joint collisions of feature i with the pool, and the pairs they were counted in."""
+    def _joint_with_pool(self, i: int) -> tuple[Array, Array]:
+        """Return the joint collisions of feature i with the pool, and the pairs that they were counted in."""
         if self.line[i] >= 0:
             return self.joint[self.line[i]], self.pairs[self.line[i]]
         joint, pairs = np.zeros(len(self.pool)), np.zeros(len(self.pool))
-        columns = self.place[self.watched]
-        joint[columns], pairs[columns] = self.joint[:, self.place[i]], self.pairs[:, self.place[i]]
+        columns = self.column[self.watched]
+        joint[columns], pairs[columns] = self.joint[:, self.column[i]], self.pairs[:, self.column[i]]
         return joint, pairs
 
     def I_alpha(self, i: int, PC_ij: Array, j: Array) -> Array:
-        """I_α(X_i; X_j) = PC(X_i)·log2(PC(X_i, X_j)/(PC(X_i)·PC(X_j))), and 0 where undefined."""
+        """Return I_α(X_i; X_j) = PC(X_i)·log2(PC(X_i, X_j)/(PC(X_i)·PC(X_j))), and 0 where undefined."""
         product = self.PC[i] * self.PC[j]
         defined = (PC_ij > 0) & (product > 0)
         return self.PC[i] * np.log2(np.divide(PC_ij, product, out=np.ones_like(PC_ij), where=defined))
 
     def raw(self, i: int) -> tuple[Array, Array]:
-        """I_α of feature i with the pool, and which were measured."""
-        joint, pairs = self.measured(i)
+        """Return I_α of feature i with the pool, and a mask of the features for which it was measured."""
+        joint, pairs = self._joint_with_pool(i)
         return self.I_alpha(i, joint / np.maximum(pairs, 1), self.pool), pairs > 0
 
-    def _extremes(self) -> tuple[float, float]:
-        """The least and the largest I_α between two features of the last watch list."""
+    def _find_extremes(self) -> tuple[float, float]:
+        """Return the least and the largest I_α between two features of the last watch list."""
         _, last = self.watches[-1]
         low, high = np.inf, -np.inf
         for i in last:
             I, measured = self.raw(i)
-            others = self.place[last[last != i]]
+            others = self.column[last[last != i]]
             others = others[measured[others]]
             low, high = min(low, I[others].min(initial=np.inf)), max(high, I[others].max(initial=-np.inf))
         return low, high
 
     def _normalise(self, I: Array) -> Array:
-        """Min-max, clipped to [0, 1]; 0 where the extremes are equal, or there was no pair to have any."""
+        """Scale I_α by the extremes and clip it to [0, 1]; return 0 if the extremes are equal or unknown."""
         span = self.high - self.low
-        if not span > max(1e-9 * max(abs(self.low), abs(self.high)), NOTHING):
+        if not span > max(1e-9 * max(abs(self.low), abs(self.high)), I_ROUNDING):
             return np.zeros_like(I)
         return np.clip((I - self.low) / span, 0.0, 1.0)
 
     def row(self, feature: int, likely: Array) -> Array:
-        """I_α(X_i; X_j) normalised, of the feature i with j in the pool; 0 for itself and what was never measured."""
+        """Return the normalised I_α of a feature with the pool; 0 for itself and for what was never measured."""
         I, measured = self.raw(feature)
         out = np.where(measured, self._normalise(I), 0.0)
-        out[self.place[feature]] = 0.0
+        out[self.column[feature]] = 0.0
         return out
 
-    def between(self, features: Array) -> Array:
-        """I_α normalised, of those that were measured; the larger of both ways."""
+    def matrix(self, features: Array) -> Array:
+        """Return the larger of I_α(X_i; X_j) and I_α(X_j; X_i), normalised."""
         self.extend(features)
-        I = np.stack([self.row(j, features[:0])[self.place[features]] for j in features.tolist()])
+        I = np.stack([self.row(j, features[:0])[self.column[features]] for j in features.tolist()])
         return np.maximum(I, I.T)
 
-    def floor(self, features: Array, others: Array) -> Array:
-        """Lower bounds of the normalised I_α of some features (lines) with features outside the pool (columns)."""
+    def lower_bounds(self, features: Array, others: Array) -> Array:
         joint, pairs = np.zeros((len(features), len(others))), np.zeros(len(features))
-        mine = [np.isin(features, watched) for _, watched in self.watches]
-        asked = [(batch, features[here]) for (batch, _), here in zip(self.watches, mine, strict=True)]
-        for here, (batch, _), least in zip(mine, asked, self._evidence.joint_floor(asked, others), strict=True):
-            joint[here] += least
-            pairs[here] += len(batch)
+        is_watched = [np.isin(features, watched) for _, watched in self.watches]
+        watches = [(batch, features[mask]) for (batch, _), mask in zip(self.watches, is_watched, strict=True)]
+        floors = self._evidence.joint_floor(watches, others)
+        for mask, (batch, _), floor in zip(is_watched, watches, floors, strict=True):
+            joint[mask] += floor
+            pairs[mask] += len(batch)
         for line, i, n in zip(joint, features, pairs, strict=True):
             PC_ij = line / max(n, 1)
             line[:] = np.where(PC_ij > 0, self._normalise(self.I_alpha(i, PC_ij, others)), 0.0)
