@@ -182,7 +182,9 @@ def test_what_an_opened_stream_knows_is_refused_beside_it(stream, given):
 @pytest.mark.parametrize("given", [{"n_jobs": 2}, {"working_memory": 99}, {"device": "cuda"}])
 def test_select_refuses_local_options_on_spark(given):
     frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe", "sparkSession": None})()
-    with pytest.raises(ValueError, match=f"{next(iter(given))} has no effect because X is a Spark DataFrame: remove it"):
+    with pytest.raises(
+        ValueError, match=f"{next(iter(given))} has no effect because X is a Spark DataFrame: remove it"
+    ):
         belief.select(frame, label="y", **given)
 
 

@@ -297,8 +297,8 @@ def test_long_codes_of_csv_are_told_apart_by_name_and_by_index(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"y": [0, 1]}, "y cannot be an array if X is a file"),
-        ({"label": "list"}, "but must be numeric, boolean or text"),
+        ({"y": [0, 1]}, "y cannot be an array"),
+        ({"label": "list"}, "must be numeric"),
         ({"label": "y"}, None),
     ],
 )

