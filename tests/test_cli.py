@@ -174,7 +174,7 @@ def test_help_of_every_command_says_all_and_fits(capsys, monkeypatch):
         assert code == 0
         assert text.startswith("usage: belief")
         assert max(map(len, text.splitlines())) <= 100
-    commands = next(a for a in cli.parser()._actions if a.choices).choices
+    commands = next(a for a in cli.build_parser()._actions if a.choices).choices
     for name, command in commands.items():
         assert all(action.help for action in command._actions), name
     options = commands["select"].format_help()
@@ -270,13 +270,19 @@ BAD = {
 WRONG = {
     "no threads": (["a.csv", *LEFT, "--n-jobs", "0"], "--n-jobs must be .* got 0"),
     "no memory": (["a.csv", *LEFT, "--working-memory", "1"], "--working-memory must be an integer of at least 16"),
-    "no label": (["a.csv"], "Say which column holds the class, or the number to predict, with --label"),
+    "no label": (["a.csv"], "Pass --label NAME to name the target column"),
     "wrong setting": (["a.csv", *LEFT, "--kappa", "3"], r"--kappa must be a number in \[0, 1\]; got 3"),
     "wrong number": (["a.csv", *LEFT, "--top", "few"], "--top must be 'auto', an integer .* got 'few'"),
-    "same output twice": (["a.csv", *LEFT, "--out", "r.csv", "--write-data", "r.csv"], "both r.csv.*two names"),
-    "input written over": (["a.csv", *LEFT, "--write-data", "a.csv", "--force"], "a file to be read are both a.csv"),
-    "no data to write": (["a.npz", "--write-data", "w.csv"], "--write-data needs columns with names"),
-    "no such feature": (["a.npz", "--discrete", "q"], "no column 'q'; in files without names they are x0"),
+    "same output twice": (
+        ["a.csv", *LEFT, "--out", "r.csv", "--write-data", "r.csv"],
+        "same file, r.csv: choose two",
+    ),
+    "input written over": (
+        ["a.csv", *LEFT, "--write-data", "a.csv", "--force"],
+        "would overwrite an input file",
+    ),
+    "no data to write": (["a.npz", "--write-data", "w.csv"], "--write-data needs a file with column names"),
+    "no such feature": (["a.npz", "--discrete", "q"], "no column 'q'; columns of files without names are x0"),
     "for this machine": (["a.csv", *LEFT, "--engine", "spark", "--n-jobs", "2"], "--n-jobs needs --engine local"),
     "memory of Spark": (
         ["a.csv", *LEFT, "--engine", "spark", "--working-memory", "99"],
@@ -368,10 +374,10 @@ def test_a_broken_result_is_said_to_be_one(tmp_path, expected, capsys, command):
     whole = expected.to_dict()
     assert "cannot be read (No such file" in call(capsys, command, file)[2]
     for text, said in {
-        json.dumps(whole)[:200]: "is not whole JSON",
-        "[]": "not a result of belief, but a list",
-        '{"format": 99}': "format 99, newer than .*upgrade belief-fs",
-        "{}": "it has no weights",
+        json.dumps(whole)[:200]: "not valid JSON",
+        "[]": "Not a result of belief: expected a mapping, got a list",
+        '{"format": 99}': "has format 99, but this version of belief reads format 1",
+        "{}": "Not a result of belief: format, weights, .* is missing",
         json.dumps({**whole, "selected": "abc"}): "r.json: ",
         json.dumps({**whole, "redundancy": [[1]]}): "r.json: ",
     }.items():

@@ -288,6 +288,12 @@ class File:
     def __init__(self, data):
         self.data = data
 
+    def exists(self):
+        return True
+
+    def is_file(self):
+        return True
+
     def read_text(self, encoding):
         return self.data.decode(encoding)
 
@@ -297,7 +303,7 @@ class File:
 
 def read(data):
     """A result of some text, as the command line reads it."""
-    return cli._read_result(File(data))
+    return cli.read_result(File(data))
 
 
 def said_in_one_line(answer):
@@ -406,7 +412,7 @@ def test_what_was_changed_by_hand_is_named(result, name):
 def test_a_result_nested_without_end_and_one_without_its_checksum(result, tmp_path, capsys):
     file, plain = tmp_path / "r.json", result.to_dict()
     for text, said in {
-        "[" * 100_000: "was changed by hand: it is nested too deep",
+        "[" * 100_000: "was edited or damaged: it is nested too deeply",
         json.dumps(plain).replace("{}", "{" * 9).replace('"seed": 0', '"seed": ' + "9" * 5000): "limit",
         json.dumps({**plain, "seed": 1}): "was edited or damaged: its checksum does not match",
         json.dumps({k: v for k, v in plain.items() if k != "checksum"}): "checksum is missing",

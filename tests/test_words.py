@@ -164,10 +164,10 @@ def test_files_after_an_option_that_takes_all_names(tmp_path, capsys, option):
     file.write_text("a,b,left\n1,2,0\n2,3,1\n")
     code, said = usage(capsys, "select", "--label", "left", option, "a", str(file))
     assert code == 2
-    assert "name the files before it, or put -- before them" in said
+    assert "put the files before it, or put -- before them" in said
     code, said = usage(capsys, "select", str(file), "--label", "left", option, "a", str(file))
     assert code == 2
-    assert said.startswith(f"belief: {option}: {str(file)!r} is a file, not a column: name the files before it")
+    assert said.startswith(f"belief: {option}: {str(file)!r} is a file, not a column: put the files before it")
     assert usage(capsys, "select", "--label", "left", "--drop", "a", "--quiet", "--", str(CHURN))[0] == 1
 
 

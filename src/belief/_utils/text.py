@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import unicodedata
 from collections.abc import Sequence
 from html import escape
@@ -46,3 +48,9 @@ def format_probability(p: float) -> str:
 def format_percent(share: float) -> str:
     """Format a share in whole per cent."""
     return f"{100 * share:.0f} %" if share >= 0.01 or share == 0 else "< 1 %"
+
+
+def print_message(message: str) -> None:
+    """Print a message of belief on stderr, if it is open."""
+    with contextlib.suppress(OSError):
+        print(f"belief: {escape_controls(message)}", file=sys.stderr, flush=True)

@@ -1,3 +1,3 @@
-"""The command line: arguments, input and output files, messages. It translates, and holds no formula."""
+"""The command line: options, input and output files, messages. It may import every other folder."""
 
 from belief.cli.commands import main as main

@@ -1,59 +1,169 @@
-"""What the parameters of Python are called on the command line: as its options, and in what it says.
-
-The package speaks of `n_jobs` and `label='y'`; a person at the command line reads `--n-jobs` and `--label y`.
-"""
+"""Options of the command line: declare, parse and check them, and translate messages of the package to them."""
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import re
 import shlex
 from ast import literal_eval
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
+from belief._utils.text import escape_controls
 from belief.method.settings import Settings
+from belief.method.targets import TASKS
 
 CLI_NAMES = {"top": "n_features_to_select", "seed": "random_state", "discrete": "discrete_features"}
-OTHER_NAMES = {"header": "no_header"} | {parameter: name for name, parameter in CLI_NAMES.items()}
+OPTION_NAMES = {"header": "no_header"} | {parameter: name for name, parameter in CLI_NAMES.items()}
 PARAMETERS = (
     *(f.name for f in Settings.definitions()),
-    *(
-        "task",
-        "label",
-        "drop",
-        "keep",
-        "encoding",
-        "separator",
-        "header",
-        "discrete_features",
-        "n_jobs",
-        "working_memory",
-        "device",
-        "checkpoint",
-        "restart",
-        "force",
-        "selectors",
-        "seconds",
-    ),
+    *("task", "label", "drop", "keep", "encoding", "separator", "header", "discrete_features", "n_jobs"),
+    *("working_memory", "device", "checkpoint", "restart", "force", "selectors", "seconds"),
 )
-ANY = "|".join(PARAMETERS)
-CLEAR = "|".join(name for name in PARAMETERS if "_" in name)  # no word of English is written so
+ANY_PARAMETER = "|".join(PARAMETERS)
+UNAMBIGUOUS = "|".join(name for name in PARAMETERS if "_" in name)  # cannot be an English word
 QUOTED = r"'[^']*'|\"[^\"]*\""
-GIVEN = re.compile(rf"(?<!['\"\w])({ANY})=(\[(?:{QUOTED})\]|{QUOTED}|[\w+-]+(?:\.\d+)?)")
-NAMED = re.compile(rf"(?<!['\"\w])(?:{CLEAR})\b(?!['\"])|^(?:{ANY})(?=:| must)")
+ASSIGNMENT = re.compile(rf"(?<!['\"\w])({ANY_PARAMETER})=(\[(?:{QUOTED})\]|{QUOTED}|[\w+-]+(?:\.\d+)?)")
+MENTION = re.compile(rf"(?<!['\"\w])(?:{UNAMBIGUOUS})\b(?!['\"])|^(?:{ANY_PARAMETER})(?=:| (?:must|applies|cannot|has no effect|is empty)\b)")
+GREEDY_OPTIONS = ("drop", "keep", "discrete")  # options that take all names that follow
+FILES_FIRST = "put the files before it, or put -- before them"
 
 
-def option(parameter: str) -> str:
-    """The option for a parameter."""
-    return "--" + OTHER_NAMES.get(parameter, parameter).replace("_", "-")
+class UsageError(ValueError):
+    """An error in the command itself; the exit code is 2."""
 
 
-def in_options(sentence: str) -> str:
-    """What the package says, with the options of the command line in place of its parameters."""
-    return NAMED.sub(lambda found: option(found[0]), GIVEN.sub(lambda found: _given(found[1], found[2]), sentence))
+class Parser(argparse.ArgumentParser):
+    """A parser that explains why no file was found."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and exit with code 2."""
+        if message.endswith("required: FILE"):
+            options = ", ".join(map(option_name, GREEDY_OPTIONS))
+            message += f"; names after {options} are taken for columns: {FILES_FIRST}"
+        super().error(escape_controls(message))
 
 
-def _given(parameter: str, shown: str) -> str:
+def option_name(parameter: str) -> str:
+    """Return the option for a parameter of the Python API."""
+    return "--" + OPTION_NAMES.get(parameter, parameter).replace("_", "-")
+
+
+def translate_message(message: str) -> str:
+    """Replace parameters in a message by options: `n_jobs` by `--n-jobs`, `label='y'` by `--label y`."""
+    message = ASSIGNMENT.sub(lambda match: _translate_assignment(match[1], match[2]), message)
+    return MENTION.sub(lambda match: option_name(match[0]), message)
+
+
+def _translate_assignment(parameter: str, shown: str) -> str:
     if parameter == "header":
-        return option(parameter)  # there only to be switched off
+        return option_name(parameter)  # a flag
     value = literal_eval(shown) if shown[0] in "['\"" else shown
     words = [] if value == "True" else value if isinstance(value, list) else [value]
-    return " ".join([option(parameter), *(shlex.quote(word).replace("\t", "\\t") for word in words)])
+    return " ".join([option_name(parameter), *(shlex.quote(word).replace("\t", "\\t") for word in words)])
+
+
+def parse_value(text: str) -> Any:
+    """Parse a number, a mapping (a=1,b=2), None or a word."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    if "=" in text:
+        return {name: parse_value(value) for name, _, value in (part.rpartition("=") for part in text.split(","))}
+    return None if text == "None" else text
+
+
+def add_input_options(group: Any) -> None:
+    """Add the options that describe the input."""
+    group.add_argument("files", nargs="+", type=Path, metavar="FILE", help="CSV, TSV, Parquet, Arrow, LIBSVM or NPZ")
+    group.add_argument("--label", metavar="COL", help="the target column")
+    task = "whether the target holds classes or numbers (auto: numbers if it has fractions or many different values)"
+    group.add_argument("--task", choices=TASKS, default="auto", help=task)
+    group.add_argument("--drop", nargs="+", default=[], metavar="COL", help="columns to ignore")
+    group.add_argument("--keep", nargs="+", default=[], metavar="COL", help="columns to use; ignore all others")
+    group.add_argument("--discrete", nargs="+", default=[], metavar="COL", help="numeric columns that hold categories")
+    group.add_argument("--no-header", action="store_true", help="CSV without column names; they become c0, c1, ...")
+    group.add_argument("--encoding", metavar="NAME", help="encoding of CSV files: latin1, utf-16, ... (utf-8)")
+    group.add_argument("--separator", metavar="C", help="column separator of CSV files (a comma; a tab for .tsv)")
+
+
+def add_run_options(group: Any) -> None:
+    """Add the options that every command with a run has."""
+    group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (all cores; -2: all but one)")
+    group.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def given_options(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return the options that have a value."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+
+def check_run_options(options: argparse.Namespace) -> None:
+    """Validate threads, memory and device, and that no file was taken for a column."""
+    from belief.engines.checks import check_resources
+
+    if options.n_jobs == 0:
+        raise UsageError("--n-jobs must be a number of threads, -1 for all cores, or -2 for all but one; got 0.")
+    given = given_options(options, "n_jobs", "working_memory", "device")
+    try:
+        check_resources(**{"n_jobs": None, "working_memory": 1024, "verbose": 0, "device": "auto", **given})
+    except ValueError as error:
+        raise UsageError(error) from None
+    for name in GREEDY_OPTIONS:
+        for column in getattr(options, name):
+            if Path(column).is_file() and Path(column).suffix:
+                raise UsageError(f"{option_name(name)}: {column!r} is a file, not a column: {FILES_FIRST}.")
+
+
+def read_column_selection(options: argparse.Namespace) -> Any:
+    """Create the ColumnSelection for the options; the columns of LIBSVM and NPZ files are named x0, x1, ..."""
+    from belief.data.columns import ColumnSelection
+    from belief.data.files import detect_common_format
+
+    if options.separator == "\\t":
+        options.separator = "\t"  # a tab is hard to type in a shell
+    if options.separator is not None and len(options.separator) != 1:
+        raise UsageError(f"--separator must be one character; got {options.separator!r}.")
+    discrete = options.discrete
+    if detect_common_format(options.files) in ("libsvm", "npz"):
+        discrete = [_parse_column_number(name) for name in discrete]
+    elif options.label is None:
+        raise UsageError("Pass --label NAME to name the target column.")
+    try:
+        return ColumnSelection(
+            label=options.label,
+            drop=tuple(options.drop),
+            keep=tuple(options.keep),
+            discrete_features=discrete or "auto",
+            task=options.task,
+            separator=options.separator,
+            header=not options.no_header,
+            encoding=options.encoding,
+        )
+    except ValueError as error:
+        raise UsageError(error) from None
+
+
+def _parse_column_number(name: str) -> int:
+    if not (name.startswith("x") and name[1:].isdecimal()):
+        raise UsageError(f"--discrete: there is no column {name!r}; columns of files without names are x0, x1, ...")
+    return int(name[1:])
+
+
+def open_input(options: argparse.Namespace, columns: Any) -> tuple[Any, Any, Any]:
+    """Open the input files; return X, y and the discrete features."""
+    from belief.data.stream import open_files
+
+    opened = open_files(options.files, columns)
+    if isinstance(opened, tuple):
+        return *opened, columns.discrete_features
+    return opened, None, "auto"  # a stream has its target and its discrete columns
+
+
+def refuse_output_inside_input(name: str, path: Path, inputs: Sequence[Path]) -> None:
+    """Refuse to write into an input folder, because the next run would read that file too."""
+    for folder in inputs:
+        if folder.is_dir() and folder.resolve() in path.resolve().parents:
+            raise UsageError(f"{name} {path} is inside the input folder {folder}: the next run would read it.")

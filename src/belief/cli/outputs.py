@@ -1,27 +1,50 @@
-"""What the command line writes: each file beside its place, and renamed when it is whole."""
+"""Check and write output files. Each is written to a temporary file that replaces the target when complete."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from belief._utils.optional import import_optional
+from belief.cli.arguments import UsageError, refuse_output_inside_input
 from belief.data.arrow import pyarrow
 from belief.result.result import Result
 
 DATA_ENDINGS = (".csv", ".parquet")
+JSON_ENDINGS = (".json",)
 REPORT_ENDINGS = (".html",)
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
 REPORT_NEEDS = ("matplotlib", "jinja2")
+Output = tuple[str, Path | None, Collection[str]]  # an option, the file it names, and the allowed endings
+
+
+def check_outputs(options: argparse.Namespace, outputs: Sequence[Output]) -> None:
+    """Refuse files that cannot be written, or would overwrite an input or another output."""
+    from belief.data.files import find_same_file, list_all_files
+
+    inputs = list_all_files(options.files)
+    used: dict[Path, str] = {}
+    for name, path, endings in outputs:
+        if path is None:
+            continue
+        check_output(path, endings, options.force)
+        if find_same_file(path, inputs) is not None:
+            raise UsageError(f"{name} {path} would overwrite an input file: choose another name.")
+        refuse_output_inside_input(name, path, options.files)
+        other = find_same_file(path, used) or path.resolve()
+        if other in used:
+            raise UsageError(f"{name} and {used[other]} are the same file, {path}: choose two names.")
+        used[path.resolve()] = name
 
 
 def check_output(path: Path, endings: Collection[str], force: bool = False) -> None:
-    """Refuse a file that could not be written in the end, before the work begins."""
+    """Refuse a file that cannot be written, before the run begins."""
     if path.suffix not in endings:
         raise ValueError(f"{path}: the ending must be one of {', '.join(endings)}.")
     if path.is_dir():
@@ -30,7 +53,7 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
         raise ValueError(f"{path} exists already: choose another name, or give force=True.")
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
-            pass  # asking for leave is not enough: root has it on file systems that take no files
+            pass  # checking permissions is not enough: root has them on read-only file systems too
     except OSError as error:
         raise ValueError(f"{path}: cannot write to the folder {path.parent} ({error.strerror}).") from None
     if endings is REPORT_ENDINGS:
@@ -43,8 +66,8 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[Path]:
-    """A file to write to, that takes the place of `path` when all is well."""
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary file to write to, which replaces `path` if there is no error."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
         os.close(handle)
@@ -65,9 +88,15 @@ def _umask() -> int:
     return mask
 
 
+def write_text(text: str, path: Path) -> None:
+    """Write a text file."""
+    with replacing(path) as file:
+        file.write_text(text, encoding="utf-8")
+
+
 def write_result(result: Result, path: Path) -> None:
     """Write a result as JSON, or its ranking as a table."""
-    with beside(path) as file:
+    with replacing(path) as file:
         RESULT_WRITERS[path.suffix](result, file)
 
 
@@ -77,7 +106,7 @@ def _write_json(result: Result, path: Path) -> None:
 
 def _write_ranking(result: Result, path: Path) -> None:
     write = _arrow("csv").write_csv if path.suffix == ".csv" else _arrow("parquet").write_table
-    write(_ranking(result), path)
+    write(_ranking_table(result), path)
 
 
 def _arrow(module: str) -> Any:
@@ -91,7 +120,7 @@ RESULT_WRITERS: dict[str, Callable[[Result, Path], None]] = {
 }
 
 
-def _ranking(result: Result) -> Any:
+def _ranking_table(result: Result) -> Any:
     pa = pyarrow()
     order = result.ranking.argsort()
     scores = dict(zip(result.selected.tolist(), result.scores.tolist(), strict=True))
@@ -108,31 +137,29 @@ def _ranking(result: Result) -> Any:
 
 
 def write_report(result: Result, path: Path, title: str) -> None:
-    """Write a result as a page to look at."""
+    """Write a result as an HTML report."""
     from belief.report import render
 
-    page = render(result, title)
-    with beside(path) as file:
-        file.write_text(page, encoding="utf-8")
+    write_text(render(result, title), path)
 
 
 def write_data(stream: Any, result: Result, path: Path) -> None:
-    """Write the selected columns of the input, in the order they had, and the label; read once more, in batches."""
+    """Write the selected columns and the label, in the order of the input, by reading the input again in batches."""
     from belief.data.export import csv_lines, typed_batches
     from belief.data.readers import CsvFiles
 
-    chosen = set(result.selected_names)
-    wanted = [name for name in stream.names if name in chosen] + [stream.label]
-    with beside(path) as file:
+    selected = set(result.selected_names)
+    names = [name for name in stream.names if name in selected] + [stream.label]
+    with replacing(path) as file:
         if path.suffix == ".csv" and isinstance(stream.files, CsvFiles):
             with file.open("wb") as text:
-                text.writelines(csv_lines(stream.files, wanted))
+                text.writelines(csv_lines(stream.files, names))
         else:
-            _write_batches(*typed_batches(stream.files, wanted), file)
+            _write_batches(*typed_batches(stream.files, names), file)
 
 
 def _write_batches(schema: Any, batches: Iterator[Any], path: Path) -> None:
-    if path.suffix == ".csv":  # has words, no categories
+    if path.suffix == ".csv":  # CSV has no categorical type
         schema = pyarrow().schema([(f.name, getattr(f.type, "value_type", f.type)) for f in schema])
     writer = _arrow("csv").CSVWriter if path.suffix == ".csv" else _arrow("parquet").ParquetWriter
     with writer(str(path), schema) as out:

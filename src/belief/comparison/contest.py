@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from belief._utils.lazy import importing
+from belief._utils.text import print_message
 from belief._utils.threads import n_threads
 from belief._utils.validation import did_you_mean, is_real
 from belief.api import is_spark_dataframe
-from belief.cli.streams import complain
 from belief.comparison.comparison import OURS, Comparison, Standing
 from belief.comparison.entrants import ENTRANTS, Entrant, Part
 from belief.comparison.judging import judged
@@ -138,7 +138,7 @@ def compare(
         warnings.simplefilter("ignore")  # of every fold again
         whole = Part(rows.X, rows.y, rows.discrete, rows.task, seed, n_threads(n_jobs))
         contest = Contest(whole, rows.names, _how_many(settings, whole), start + seconds)
-        found, left_out = contest.run(entrants, complain if verbose else lambda said: None)
+        found, left_out = contest.run(entrants, print_message if verbose else lambda said: None)
         everything = contest.everything() if found else None
     if not found:
         raise ValueError(f"No selector ends within seconds={seconds:g}: {_first(left_out)}; allow more.")
