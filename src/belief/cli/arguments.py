@@ -26,7 +26,8 @@ ANY_PARAMETER = "|".join(PARAMETERS)
 UNAMBIGUOUS = "|".join(name for name in PARAMETERS if "_" in name)  # cannot be an English word
 QUOTED = r"'[^']*'|\"[^\"]*\""
 ASSIGNMENT = re.compile(rf"(?<!['\"\w])({ANY_PARAMETER})=(\[(?:{QUOTED})\]|{QUOTED}|[\w+-]+(?:\.\d+)?)")
-MENTION = re.compile(rf"(?<!['\"\w])(?:{UNAMBIGUOUS})\b(?!['\"])|^(?:{ANY_PARAMETER})(?=:| (?:must|applies|cannot|has no effect|is empty)\b)")
+VERBS = "must|applies|cannot|has no effect|is empty"
+MENTION = re.compile(rf"(?<!['\"\w])(?:{UNAMBIGUOUS})\b(?!['\"])|^(?:{ANY_PARAMETER})(?=:| (?:{VERBS})\b)")
 GREEDY_OPTIONS = ("drop", "keep", "discrete")  # options that take all names that follow
 FILES_FIRST = "put the files before it, or put -- before them"
 
