@@ -194,16 +194,15 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(CASES), help="some of the cases")
     parser.add_argument("--share", type=float, default=1.0, help="of the rows and queries")
     options = parser.parse_args()
-    device = "cuda" if torch.cuda.is_available() else "torch-cpu"
-    where = {"product": "cuda", "ecbdl14": "cuda"} if device == "cuda" else {"product": "cpu", "ecbdl14": "cpu"}
+    if not torch.cuda.is_available():
+        parser.error("needs an NVIDIA GPU")
     rows: list[dict[str, Any]] = []
     for case in options.only.split(","):
-        found = globals()[case](options.share, where.get(case, device))
+        found = globals()[case](options.share, "cuda")
         print(*found, sep="\n", flush=True)
         rows += found
-        if device == "cuda":
-            torch.cuda.empty_cache()
-    name = torch.cuda.get_device_name() if device == "cuda" else "torch on the CPU"
+        torch.cuda.empty_cache()
+    name = torch.cuda.get_device_name()
     from page import shown
 
     print(f"{name}, torch {torch.__version__}\n")

@@ -11,7 +11,7 @@ from _pytest.runner import runtestprotocol
 from spark_sessions import _stopped_at_the_end, jvm_has_ended, spark  # noqa: F401
 
 from belief.data.source import ArraySource, BlockSource, ColumnSource, frozen
-from belief.engines.local import local_engine
+from belief.engines.block import local_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 
@@ -80,38 +80,35 @@ class Blocks:
         return self.later_pass()
 
 
-def streamed(X, labels, discrete, device=None):
-    resources = Resources(working_memory=64, device=device)
+def streamed(X, labels, discrete, **options):
+    resources = Resources(working_memory=64, **options)
     return StreamEngine(Blocks(X, labels, discrete, 1 + len(X) // 4), "y", resources)
 
 
+AS_LARGE = {"small_rows": 0}  # small tables take the code path of large ones
 ENGINES = {
     "small": (in_memory, {}),
-    "one thread": (in_memory, {"n_jobs": 1}),
-    "three threads": (in_memory, {"n_jobs": 3}),
-    "little memory": (in_memory, {"working_memory": 2**14}),
-    "fortran": (fortran, {}),
-    "blocks": (in_blocks, {"working_memory": 2**14}),
-    "columns": (in_columns, {}),
-    "torch": (in_memory, {"device": "torch-cpu"}),
-    "torch, little memory": (in_blocks, {"device": "torch-cpu", "working_memory": 2**9}),
-    "two torch devices": (fortran, {"device": "torch-cpu,torch-cpu"}),
+    "one thread": (in_memory, {"n_jobs": 1, "always_compile": True}),
+    "three threads": (in_memory, {"n_jobs": 3, **AS_LARGE}),
+    "little memory": (in_memory, {"working_memory": 2**14, **AS_LARGE}),
+    "fortran": (fortran, AS_LARGE),
+    "blocks": (in_blocks, {"working_memory": 2**14, **AS_LARGE}),
+    "columns": (in_columns, AS_LARGE),
+    "torch": (in_memory, {"torch_devices": ("cpu",), **AS_LARGE}),
+    "torch, little memory": (in_blocks, {"torch_devices": ("cpu",), "working_memory": 2**9, **AS_LARGE}),
+    "two torch devices": (fortran, {"torch_devices": ("cpu", "cpu"), **AS_LARGE}),
 }
 
 
 @pytest.fixture(params=[*ENGINES, "streamed", "streamed to torch"])
-def make_engine(request, monkeypatch):
-    """Make an engine from an array, labels and a mask of discrete features, in one of the ways there are."""
-    if request.param == "one thread":
-        monkeypatch.setattr("belief.engines.block.small.MOST", 0)  # as a table of few rows that is wide
-    elif request.param != "small":
-        monkeypatch.setattr("belief.engines.block.threads.SMALL", 0)  # small tables go the way of the large ones
+def make_engine(request):
+    """A function that creates each kind of engine from an array, labels and a mask of discrete features."""
     if "torch" in request.param:
         pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
     if request.param == "streamed":
-        return streamed
+        return partial(streamed, **AS_LARGE)
     if request.param == "streamed to torch":
-        return partial(streamed, device="torch-cpu")
+        return partial(streamed, torch_devices=("cpu",), **AS_LARGE)
     source, options = ENGINES[request.param]
 
     def make(X, labels, discrete):

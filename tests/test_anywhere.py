@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import belief
 from belief.engines.block import blas
-from belief.engines.block.blas import one_thread
+from belief.engines.block.blas import limit_blas
 from belief.kernels import compiling
 
 SOURCE = Path(belief.__file__).parents[1]
@@ -63,12 +63,12 @@ def test_blas_starts_none_until_the_last_search_has_ended(two_threads):
     begun, end = threading.Event(), threading.Event()
 
     def other():
-        with one_thread():
+        with limit_blas():
             begun.set()
             end.wait(30)
 
     thread = threading.Thread(target=other)
-    with one_thread():
+    with limit_blas():
         thread.start()
         assert begun.wait(30)
     assert blas_threads() == {1}
@@ -78,7 +78,7 @@ def test_blas_starts_none_until_the_last_search_has_ended(two_threads):
 
 
 def test_what_somebody_else_has_set_meanwhile_stays(two_threads):
-    with one_thread():
+    with limit_blas():
         in_a_thread(lambda: threadpool_limits(3, "blas"))
     assert blas_threads() in ({3}, {2})  # 2: the library has no more than that
 
@@ -194,7 +194,7 @@ def test_a_package_and_a_home_that_cannot_be_written(tmp_path):
     home = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/cache", "NUMBA_CACHE_DIR": ""}
     printed, said = run(USE, PYTHONPATH=str(tmp_path), **home)
     assert printed.strip() == DONE
-    one_warning(said, "no folder can be written")
+    one_warning(said, "no folder is writable")
 
 
 def test_a_full_disk(tmp_path):
@@ -202,7 +202,7 @@ def test_a_full_disk(tmp_path):
     full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
     printed, said = run(full + USE, NUMBA_CACHE_DIR=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
     assert printed.strip() == DONE
-    one_warning(said, f"cannot be kept in {tmp_path}")
+    one_warning(said, f"cannot be saved in {tmp_path}")
 
 
 def plus_one(x):
@@ -213,7 +213,7 @@ def plus_one(x):
 @pytest.mark.parametrize("damage", [lambda x: x[: len(x) // 2], lambda x: b"", lambda x: b"something else"])
 def test_a_cache_that_was_damaged_is_made_anew(tmp_path, monkeypatch, ending, damage):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(compiling, "_told", [])
+    monkeypatch.setattr(compiling, "_warned", [])
     assert compiling.kernel()(plus_one)(1) == 2
     (file,) = tmp_path.rglob(f"*{ending}")
     whole = file.read_bytes()

@@ -31,7 +31,7 @@ from belief.data import readers
 from belief.engines import stream
 from belief.engines.resources import Resources
 readers.BATCH_BYTES = 4 * 31 * 1000
-stream.SAVE_EVERY = 0.0
+stream.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 begin = stream.StreamEngine.__init__
 def forgetful(self, given, label, resources, *more):
     begin(self, given, label, Resources(resources.n_jobs, 2**20, resources.report), *more)
@@ -144,7 +144,7 @@ def test_notes_of_a_search_begin_where_it_stopped(data, tmp_path, monkeypatch):
     from belief.engines.block.dense import DenseEngine
 
     monkeypatch.setattr(readers, "BATCH_BYTES", 4 * 31 * 2000)
-    monkeypatch.setattr(stream, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(stream, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     begin, nearest, met = StreamEngine.__init__, DenseEngine.nearest, []
     monkeypatch.setattr(
         StreamEngine,

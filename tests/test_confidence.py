@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import belief
-from belief.engines.local import local_engine
+from belief.engines.block import local_engine
 from belief.method.confidence import Null, luck, p_values, q_values, recentre, threshold
 from belief.method.difference import Difference
 from belief.method.null import LAGS, ROWS, Sharing, bias, lags_of, looked_at, pull, rates, sharing

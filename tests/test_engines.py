@@ -15,13 +15,13 @@ from scipy.sparse import csr_array
 from spark_sessions import start_session
 
 from belief.data.labels import read_target
+from belief.engines.block import local_engine, table_engine
 from belief.engines.block.small import SmallEngine
 from belief.engines.distributed import gathering
 from belief.engines.distributed.folder import dealt
 from belief.engines.distributed.records import flat
 from belief.engines.distributed.staging import narrowed
 from belief.engines.distributed.tasks import Choose
-from belief.engines.local import local_engine, table_engine
 from belief.engines.resources import Resources
 from belief.engines.spark.engine import frame_engine
 from belief.engines.spark.frame import open_frame
@@ -45,8 +45,10 @@ PLAIN[-20:] = PLAIN[:20]  # copies: ties
 MISSING = np.where(rng.random((M, F)) < 0.15, np.nan, PLAIN)
 
 
-def local(source, X, **options):
-    return local_engine(source(X), np.arange(3), LABELS, DISCRETE, Resources(**options))
+def local(source, X, small_rows=0, **options):
+    """The engine for a table in memory; by default small tables take the code path of large ones."""
+    resources = Resources(small_rows=small_rows, **options)
+    return local_engine(source(X), np.arange(3), LABELS, DISCRETE, resources)
 
 
 def on_spark(staging, X):
@@ -57,15 +59,15 @@ def on_spark(staging, X):
 
 MAKE = {
     "dense": partial(local, in_memory),
-    "small": partial(local, in_memory),
+    "small": partial(local, in_memory, small_rows=1024),
     "small blocks, streamed": lambda X: streamed(X, LABELS, DISCRETE),
     "in blocks": partial(local, in_blocks, working_memory=2**14),
     "sparse": partial(local, csr_array),
-    "torch": partial(local, in_memory, device="torch-cpu"),
-    "torch, little memory": partial(local, in_blocks, device="torch-cpu", working_memory=2**9),
-    "two torch devices": partial(local, in_memory, device="torch-cpu,torch-cpu"),
-    "streamed to torch": lambda X: streamed(X, LABELS, DISCRETE, "torch-cpu"),
-    "streamed": lambda X: streamed(X, LABELS, DISCRETE),
+    "torch": partial(local, in_memory, torch_devices=("cpu",)),
+    "torch, little memory": partial(local, in_blocks, torch_devices=("cpu",), working_memory=2**9),
+    "two torch devices": partial(local, in_memory, torch_devices=("cpu", "cpu")),
+    "streamed to torch": lambda X: streamed(X, LABELS, DISCRETE, torch_devices=("cpu",), small_rows=0),
+    "streamed": lambda X: streamed(X, LABELS, DISCRETE, small_rows=0),
     "pool": lambda X: pool_engine(X, LABELS, DISCRETE),
     "pool, sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, n_parts=4),
     "pool, some sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, mixed=True),
@@ -89,11 +91,8 @@ def case(request, _stopped_at_the_end):
         pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
     X = PLAIN if values == "plain" else MISSING
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
-        patch.setattr("belief.engines.block.threads.SMALL", 0)  # small tables go the way of the large ones
         patch.setattr("belief.engines.distributed.folder.TOGETHER_BYTES", 0)  # several blocks
         right = stack.enter_context(local(in_memory, X))
-        if "small" in name:
-            patch.setattr("belief.engines.block.threads.SMALL", 1024)
         engine = stack.enter_context(MAKE[name](X))
         assert isinstance(engine, SmallEngine) == (name == "small")
         patch.setattr(gathering, "PORTION_PAIRS", 50)

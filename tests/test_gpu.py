@@ -1,6 +1,6 @@
-"""The engine for GPUs gives the CPU engine's answers; on torch's CPU device here, and on a GPU too where there is one.
+"""The GPU engine gives the results of the CPU engine: on torch's CPU device, and on a GPU if there is one.
 
-Every test of the method runs on it as well: see `make_engine`.
+The conformance suite and the oracle tests run on it too: see `make_engine` in conftest.py and test_engines.py.
 """
 
 import json
@@ -19,58 +19,75 @@ from scipy.sparse import csr_array
 import belief
 from belief._utils.optional import MissingExtraError
 from belief.data.source import ArraySource
-from belief.engines.block import block_engine, dense
-from belief.engines.device import WORTH, devices_for
-from belief.engines.resources import Resources
+from belief.engines.block import block_engine, dense, local_engine
+from belief.engines.resources import MIN_GPU_MULTIPLICATIONS, Resources, choose_devices
+from belief.method.algorithm import belief as run_belief
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs
 from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions
 from belief.method.sampling import Sample
+from belief.method.settings import Settings
 from belief.method.univariate import univariate_p_values
 
-torch = pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
+torch = pytest.importorskip("torch", reason="the GPU engine needs torch: pip install 'belief-fs[gpu]'")
 from belief.engines.block import gpu, stored  # noqa: E402
-from belief.kernels.gpu import exact, points, scan, search  # noqa: E402
+from belief.kernels.gpu import points, ranking, scan, search  # noqa: E402
 
-DEVICES = ["torch-cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+DEVICES = ["torch on the CPU"] + (["cuda"] if torch.cuda.is_available() else [])
 
 
-def engine_of(X, labels, discrete, device, **resources):
-    return block_engine(ArraySource(X), labels, discrete, Resources(device=device, **resources))
+def torch_device(device):
+    return "cuda:0" if device == "cuda" else "cpu"
+
+
+def resources_for(device, **options):
+    """Resources for the CPU engine ("cpu") or for torch on one of the DEVICES."""
+    return Resources(torch_devices=() if device == "cpu" else (torch_device(device),), **options)
+
+
+def engine_of(X, labels, discrete, device, **options):
+    return block_engine(ArraySource(X), labels, discrete, resources_for(device, **options))
+
+
+def fit(X, labels, discrete, device, working_memory=2**30, **settings):
+    """Run the whole method on a device."""
+    resources = resources_for(device, working_memory=working_memory)
+    engine = local_engine(ArraySource(X), np.arange(labels.max() + 1), labels, discrete, resources)
+    with warnings.catch_warnings(), engine:
+        warnings.simplefilter("ignore", UserWarning)  # few rows of the rare class
+        return run_belief(engine, Settings(**settings), lambda *described: None, lambda *progress: None)
 
 
 @pytest.fixture(autouse=True)
-def few_at_a_time(monkeypatch):
-    """Small tables go the way of large ones: several chunks, several parts, lists that overflow."""
-    monkeypatch.setattr(gpu, "START", 64)
-    monkeypatch.setattr(gpu, "MOST", 200)
+def small_limits(monkeypatch):
+    """Small tables take the code path of large ones: several chunks, several parts, lists that overflow."""
+    monkeypatch.setattr(gpu, "FIRST_CHUNK", 64)
+    monkeypatch.setattr(gpu, "MAX_CHUNK", 200)
     monkeypatch.setattr(search, "CAPACITY", 32)
-    monkeypatch.setattr(search, "QUERIES", 70)
+    monkeypatch.setattr(search, "QUERIES_AT_ONCE", 70)
     monkeypatch.setattr(scan, "HEAD", 64)
 
 
-# --- the same answer ---
+# --- same results as on the CPU ---
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", range(21))
-def test_the_whole_fit_is_that_of_the_cpu(seed, device):
+def test_fit_equals_cpu(seed, device):
     X, discrete, labels = table(seed)
-    how = {"discrete_features": discrete, "n_neighbors": 7, "sample_size": 100, "random_state": seed}
-    how["redundancy"] = ["agreement", "mcr", None][seed % 3]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # few rows of the rare class
-        cpu, mine = (belief.select(X, labels, 0.5, device=name, **how) for name in ("cpu", device))
-    np.testing.assert_allclose(mine.weights, cpu.weights, rtol=1e-9, atol=1e-12)
-    assert mine.selected.tolist() == cpu.selected.tolist()
-    np.testing.assert_allclose(mine.scores, cpu.scores, rtol=1e-7, atol=1e-9)
+    settings = {"n_features_to_select": max(1, X.shape[1] // 2), "n_neighbors": 7, "sample_size": 100}
+    settings |= {"random_state": seed, "redundancy": ["agreement", "mcr", None][seed % 3]}
+    cpu, mine = (fit(X, labels, discrete, name, **settings) for name in ("cpu", device))
+    np.testing.assert_allclose(mine.w, cpu.w, rtol=1e-9, atol=1e-12)
+    assert mine.selection.selected.tolist() == cpu.selection.selected.tolist()
+    np.testing.assert_allclose(mine.selection.scores, cpu.selection.scores, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", range(14))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_neighbours_are_those_of_the_cpu(seed, device, dtype):
+def test_nearest_equals_cpu(seed, device, dtype):
     X, discrete, labels = table(100 + seed)
     X, rng = X.astype(dtype), np.random.default_rng(seed)
     rows = rng.permutation(len(X))[: int(rng.integers(1, 200))]
@@ -87,7 +104,7 @@ def test_the_neighbours_are_those_of_the_cpu(seed, device, dtype):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_blocks_that_are_visited_make_the_whole(device):
+def test_nearest_block_by_block(device):
     X, discrete, labels = table(6)
     rows = np.arange(0, len(X), 3)
     sample, asked = Sample(rows.astype(np.uint64), rows, labels[rows]), Search(6, 3, 1)
@@ -99,13 +116,25 @@ def test_blocks_that_are_visited_make_the_whole(device):
         with engine_of(X[part], labels[part], discrete, device) as engine:
             visit = Visit(ArraySource(X[rows]), int(part[0]), found, ready)
             found = engine.nearest(sample, difference, asked, visit)
-    assert len(ready) == 1  # made ready by the first block alone
+    assert len(ready) == 1  # the queries are embedded once
     np.testing.assert_array_equal(found.row, whole.row)
     np.testing.assert_array_equal(found.target, whole.target)
 
 
-def pairs_for(kind, rng, n, labels):
-    """Pairs of every sort there is: coupled or not, with weights or not."""
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("quota", [[40], [30, 20, 5], [10**6]])
+def test_sample_equals_cpu(device, quota):
+    X, discrete, labels = table(1)
+    found = []
+    for name in ("cpu", device):
+        with engine_of(X, labels, discrete, name) as engine:
+            found.append(engine.sample(np.array(quota), 7))
+    for name in ("key", "row", "target"):
+        np.testing.assert_array_equal(getattr(found[0], name), getattr(found[1], name))
+
+
+def make_pairs(kind, rng, n, labels):
+    """Pairs with or without couples and weights."""
     query = np.repeat(rng.permutation(n)[:40], 13)
     neighbour = rng.integers(0, n, len(query))
     weight = rng.random(len(query)) if "weights" in kind else None
@@ -119,11 +148,11 @@ def pairs_for(kind, rng, n, labels):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", [0, 5, 6])
 @pytest.mark.parametrize("kind", ["classes", "coupled, weights", "kinds", "kinds, weights"])
-def test_the_sums_are_those_of_the_cpu(seed, device, kind, monkeypatch):
+def test_tally_and_joint_equal_cpu(seed, device, kind, monkeypatch):
     X, discrete, labels = table(seed)
-    monkeypatch.setattr("belief.kernels.gpu.sums.WORDS", 100 * X.shape[1])
+    monkeypatch.setattr("belief.kernels.gpu.sums.MAX_TEMPORARY", 100 * X.shape[1])
     rng = np.random.default_rng(seed)
-    pairs = [pairs_for(kind, rng, len(X), labels.astype(np.int64)) for _ in range(2)]
+    pairs = [make_pairs(kind, rng, len(X), labels.astype(np.int64)) for _ in range(2)]
     some = np.sort(rng.permutation(X.shape[1])[: X.shape[1] // 2 + 1])
     found = []
     for name in ("cpu", device):
@@ -142,111 +171,102 @@ def test_the_sums_are_those_of_the_cpu(seed, device, kind, monkeypatch):
         assert (floor <= exact_joint.joint + 1e-9).all()
 
 
-def test_many_features_are_measured_as_they_are_asked_for(monkeypatch):
-    monkeypatch.setattr(gpu, "TOGETHER", 3)
-    test_the_sums_are_those_of_the_cpu(6, "torch-cpu", "classes", monkeypatch)
+def test_joint_of_many_features_is_not_cached(monkeypatch):
+    monkeypatch.setattr(gpu, "MAX_JOINT_FEATURES", 3)
+    test_tally_and_joint_equal_cpu(6, DEVICES[0], "classes", monkeypatch)
 
 
-# --- what the answer rests on ---
-
-
-def space_of(X, device, **more):
-    difference = Difference.from_summary(summary_of(X), np.zeros(X.shape[1], bool), more.pop("scale", "standard"))
-    return points.Space.of(difference, torch.device("cpu" if device == "torch-cpu" else device))
-
-
-def summary_of(X):
-    with engine_of(X, np.zeros(len(X), np.int32), np.zeros(X.shape[1], bool), "cpu") as engine:
-        return engine.describe()
+# --- bounds, keys and copies ---
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("size", [1e-100, 1e-9, 1.0, 1e4, 1e100])
-def test_the_bounds_hold(size, device):
+def test_point_bounds_hold(size, device):
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(300, 50)) * np.exp(rng.normal(size=50) * 3) * size  # fp16 subnormals and overflow among them
+    X = rng.normal(size=(300, 50)) * np.exp(rng.normal(size=50) * 3) * size  # includes fp16 subnormals and overflow
     X[0, 0] = 1e6 * size
-    space = space_of(X, device, scale="none")
+    none = np.zeros(50, bool)
+    with engine_of(X, np.zeros(len(X), np.int32), none, "cpu") as engine:
+        difference = Difference.from_summary(engine.describe(), none, "none")
+    space = points.Space.of(difference, torch.device(torch_device(device)))
     values = torch.tensor(X, device=space.mean.device)
     p = points.embed(values, torch.arange(300, device=values.device), space)
     acc = scan.product(p.point, p.point).double()
     i, j = (x.reshape(-1) for x in torch.meshgrid(torch.arange(300), torch.arange(300), indexing="ij"))
-    half = exact.distances(values[i], values[j], space).reshape(300, 300) / 2 / space.scale**2
+    half = ranking.distances(values[i], values[j], space).reshape(300, 300) / 2 / space.scale**2
     assert (p.low[:, None] + p.low - acc <= half).all()
     assert (p.high[:, None] + p.high - acc >= half).all()
 
 
-def test_keys_and_rounding():
+def test_tie_keys_and_round9():
     ids = torch.tensor([0, 1, 2, 12345678901, 2**40])
     start = naive.mix(naive.mix(7) ^ 1)
-    assert [int(x) + 2**63 for x in exact.keys(start, ids)] == [naive.mix(start ^ int(i)) for i in ids]
+    assert [int(x) + 2**63 for x in ranking.tie_keys(start, ids)] == [naive.mix(start ^ int(i)) for i in ids]
     x = [0.0, 1.0, 0.1 + 0.2, 123456789.4, 9999999995.0, 1e-300, 2 / 3]
-    got = exact.round9(torch.tensor([*x, torch.inf], dtype=torch.float64)).tolist()
+    got = ranking.round9(torch.tensor([*x, torch.inf], dtype=torch.float64)).tolist()
     np.testing.assert_allclose(got[:-1], [float(f"{v:.8e}") for v in x], rtol=1e-15)
     assert got[-1] == np.inf
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_copies_of_rows_fill_no_list_for_long(device, monkeypatch):
-    """64 different rows, so every threshold is a tie of many: surplus copies are left out, and none that is wanted."""
+def test_surplus_copies_do_not_fill_the_lists(device, monkeypatch):
+    """With 64 different rows every threshold is a tie of many; surplus copies are dropped, and no neighbour is."""
     rng = np.random.default_rng(0)
     X, labels = rng.integers(0, 2, (900, 6)).astype(float), (np.arange(900) % 2).astype(np.int32)
     X[:700] = X[0]
-    rooms, plain = [], search.scan
-    monkeypatch.setattr(search, "scan", lambda q, c, tau, room: rooms.append(room) or plain(q, c, tau, room))
-    monkeypatch.setattr(gpu, "START", 900)
-    monkeypatch.setattr(gpu, "MOST", 900)
-    rows = np.arange(0, 900, 23)
+    capacities, plain = [], search.scan
+    monkeypatch.setattr(search, "scan", lambda q, c, tau, n: capacities.append(n) or plain(q, c, tau, n))
+    monkeypatch.setattr(gpu, "FIRST_CHUNK", 900)
+    monkeypatch.setattr(gpu, "MAX_CHUNK", 900)
+    rows, none = np.arange(0, 900, 23), np.zeros(6, bool)
     sample, asked = Sample(rows.astype(np.uint64), rows, labels[rows]), Search(5, 2, 3)
     found = []
     for name in ("cpu", device):
-        with engine_of(X, labels, np.zeros(6, bool), name) as engine:
-            found.append(
-                engine.nearest(sample, Difference.from_summary(engine.describe(), np.zeros(6, bool), "none"), asked)
-            )
+        with engine_of(X, labels, none, name) as engine:
+            difference = Difference.from_summary(engine.describe(), none, "none")
+            found.append(engine.nearest(sample, difference, asked))
     np.testing.assert_array_equal(found[1].row, found[0].row)
-    assert rooms[0] == 32
-    assert max(rooms) < 350  # a list of a class would have needed room for all copies in it
+    assert capacities[0] == 32
+    assert max(capacities) < 350  # the number of copies in a class
 
 
 # --- memory ---
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_device_without_memory_gets_smaller_chunks(device, monkeypatch):
-    X, _, labels = table(0)
-    heights, plain = [], gpu.meet
+def test_out_of_memory_halves_the_chunks(device, monkeypatch):
+    X, discrete, labels = table(0)
+    heights, plain = [], gpu.compare
 
-    def meet(queries, chunk, best, space):
+    def compare(queries, chunk, best, space):
         heights.append(sum(chunk.size))
         if heights[-1] > 40:
             raise torch.OutOfMemoryError
         return plain(queries, chunk, best, space)
 
-    monkeypatch.setattr(gpu, "meet", meet)
-    monkeypatch.setattr(gpu, "LEAST", 8)
-    test_the_neighbours_are_those_of_the_cpu(0, device, np.float64)
+    monkeypatch.setattr(gpu, "compare", compare)
+    monkeypatch.setattr(gpu, "MIN_CHUNK", 8)
+    test_nearest_equals_cpu(0, device, np.float64)
     assert max(heights) > 40 >= heights[-1]
-    monkeypatch.setattr(gpu, "LEAST", 60)
-    with pytest.raises(ValueError, match=r"^device='c.*' has not the memory for the queries and .* device='cpu'\.$"):
-        belief.select(X, labels, 2, device=device, n_neighbors=2)
+    monkeypatch.setattr(gpu, "MIN_CHUNK", 60)
+    with pytest.raises(ValueError, match=r"^device='c.*' ran out of memory with .* rows .* use device='cpu'\.$"):
+        fit(X, labels, discrete, device, n_features_to_select=2, n_neighbors=2)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_rows_that_do_not_fit_come_in_spans_while_others_are_used(device, monkeypatch):
+def test_stored_spans_of_rows_that_do_not_fit(device, monkeypatch):
     X, discrete, labels = table(6)
-    monkeypatch.setattr(stored, "PIECE", 1000)
-    monkeypatch.setattr(stored, "HELD", 0.0)
-    monkeypatch.setattr(gpu, "LEAST", 50)
-    taken, plain = [], stored.Stored.spans
+    monkeypatch.setattr(stored, "COPY_BYTES", 1000)
+    monkeypatch.setattr(stored, "MAX_MEMORY_SHARE", 0.0)
+    monkeypatch.setattr(gpu, "MIN_CHUNK", 50)
+    copied, plain = [], stored.Stored.spans
     monkeypatch.setattr(
-        stored.Stored, "spans", lambda self, *how: (taken.append(len(x.values)) or x for x in plain(self, *how))
+        stored.Stored, "spans", lambda self, *args: (copied.append(len(x.values)) or x for x in plain(self, *args))
     )
-    how = {"discrete_features": discrete, "n_neighbors": 5, "sample_size": 60, "random_state": 1}
-    cpu, mine = (belief.select(X, labels, 3, device=name, working_memory=16, **how) for name in ("cpu", device))
-    if device == "cuda":
-        assert len(taken) > 3
-    np.testing.assert_allclose(mine.weights, cpu.weights, rtol=1e-9, atol=1e-12)
+    settings = {"n_features_to_select": 3, "n_neighbors": 5, "sample_size": 60, "random_state": 1}
+    cpu, mine = (fit(X, labels, discrete, name, working_memory=2**14, **settings) for name in ("cpu", device))
+    assert len(copied) > 3
+    np.testing.assert_allclose(mine.w, cpu.w, rtol=1e-9, atol=1e-12)
     with engine_of(X, labels, discrete, device, working_memory=2**10) as engine:
         parts = list(engine.stored.spans(7, 100))
         assert [x.first for x in parts] == list(range(7, len(X), 100))
@@ -254,15 +274,16 @@ def test_rows_that_do_not_fit_come_in_spans_while_others_are_used(device, monkey
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_rows_that_are_on_the_device_already_are_described_there(device):
+def test_describe_and_nearest_of_a_tensor_source(device):
     X, discrete, labels = table(6)
     half = np.nan_to_num(X).astype(np.float16)
     half[3, 1] = np.nan
-    name = "cpu" if device == "torch-cpu" else device
+    name = torch_device(device)
+    tensor = stored.TensorSource(torch.tensor(half, device=name))
     found = []
     for engine in (
         dense.DenseEngine(ArraySource(half), labels, discrete, Resources()),
-        gpu.GpuEngine(stored.TensorSource(torch.tensor(half, device=name)), labels, discrete, Resources(), device=name),
+        gpu.GpuEngine(tensor, labels, discrete, Resources(), device=name),
     ):
         with engine:
             summary = engine.describe()
@@ -270,129 +291,113 @@ def test_rows_that_are_on_the_device_already_are_described_there(device):
             sample = Sample(rows.astype(np.uint64), rows, labels[rows])
             d = Difference.from_summary(summary, discrete, "standard")
             found.append((summary, engine.nearest(sample, d, Search(4, 3, 0)), engine.rows(rows, np.array([0, 1]))))
-    (cpu, near, some), (mine, found_near, found_some) = found
-    for name in ("count", "mean", "m2", "minimum", "maximum", "nonzero", "between"):
-        np.testing.assert_allclose(getattr(mine, name), getattr(cpu, name), rtol=1e-12, atol=1e-12, err_msg=name)
-    np.testing.assert_array_equal(mine.levels.value, cpu.levels.value)
-    np.testing.assert_array_equal(mine.levels.count, cpu.levels.count)
-    np.testing.assert_array_equal(mine.levels.groups, cpu.levels.groups)
+    (cpu, cpu_found, cpu_rows), (mine, my_found, my_rows) = found
+    for field in ("count", "mean", "m2", "minimum", "maximum", "nonzero", "between"):
+        np.testing.assert_allclose(getattr(mine, field), getattr(cpu, field), rtol=1e-12, atol=1e-12, err_msg=field)
+    for field in ("value", "count", "groups"):
+        np.testing.assert_array_equal(getattr(mine.levels, field), getattr(cpu.levels, field))
     np.testing.assert_array_equal(mine.group_count, cpu.group_count)
     np.testing.assert_allclose(univariate_p_values(mine), univariate_p_values(cpu), rtol=1e-9)
-    np.testing.assert_array_equal(found_near.row, near.row)
-    np.testing.assert_array_equal(found_some, some)
+    np.testing.assert_array_equal(my_found.row, cpu_found.row)
+    np.testing.assert_array_equal(my_rows, cpu_rows)
 
 
-# --- which device, and what is said ---
+# --- the choice of the device ---
 
 
-@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "cuda 1", 0, None, "mps"])
-def test_what_is_no_device_is_refused(name):
+@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "cuda 1", 0, None, "mps", "torch-cpu"])
+def test_check_device_raises(name):
     with pytest.raises(ValueError, match=r"^device must be 'auto', 'cpu', 'cuda', .* got "):
         belief.select(np.eye(4), [0, 1, 0, 1], 1, device=name)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("name", ["cuda", "cuda:1", "cuda:0,1"])
-def test_without_a_gpu_it_is_said_that_one_is_needed(name):
-    with pytest.raises(ValueError, match=rf"^device='{name}' needs an NVIDIA GPU, but torch .* Or use 'cpu'\.$"):
+def test_choose_devices_raises_without_a_gpu(name):
+    with pytest.raises(ValueError, match=rf"^device='{name}' needs an NVIDIA GPU, but torch .* use device='cpu'\.$"):
         belief.select(np.eye(4), [0, 1, 0, 1], 1, device=name)
 
 
-def test_a_gpu_that_is_not_there_is_named(monkeypatch):
+def test_choose_devices_names_a_missing_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert devices_for("cuda", 0) == ["cuda:0"]
-    assert devices_for("cuda:1,0", 0) == ["cuda:1", "cuda:0"]
-    with pytest.raises(ValueError, match=r"^device='cuda:0,2': there is no cuda:2; torch sees 2 GPUs"):
-        devices_for("cuda:0,2", 0)
+    assert choose_devices("cuda", 0) == ["cuda:0"]
+    assert choose_devices("cuda:1,0", 0) == ["cuda:1", "cuda:0"]
+    with pytest.raises(ValueError, match=r"^device='cuda:0,2': cuda:2 does not exist; torch finds 2 GPUs"):
+        choose_devices("cuda:0,2", 0)
 
 
-def test_without_torch_the_line_that_installs_it_is_said(monkeypatch):
+def test_cuda_without_torch_raises_missing_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"^A GPU needs torch, .*: .*install .*\[gpu\]'\.$"):
+    with pytest.raises(MissingExtraError, match=r"\[gpu\]"):
         belief.select(np.eye(4), [0, 1, 0, 1], 1, device="cuda")
 
 
-def test_auto_takes_a_gpu_where_the_work_is_worth_it(monkeypatch):
+def test_choose_devices_auto(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert devices_for("auto", WORTH) == ["cuda:0"]
-    assert devices_for("auto", 0.99 * WORTH) == []
-    assert Resources(device="auto").devices(10**6, 2_500) == ["cuda:0"]  # 2,000 queries
-    assert Resources(device="auto", queries=lambda m: 100).devices(10**6, 2_500) == []
-    assert Resources(device="auto").decided(10**6, 2_500).device == "cuda:0"
+    assert choose_devices("auto", MIN_GPU_MULTIPLICATIONS) == ["cuda:0"]
+    assert choose_devices("auto", 0.99 * MIN_GPU_MULTIPLICATIONS) == []
+    assert Resources(device="auto").choose_devices(10**6, 2_500) == ["cuda:0"]  # 2,000 queries
+    assert Resources(device="auto", n_queries=lambda m: 100).choose_devices(10**6, 2_500) == []
+    assert Resources(device="auto").with_device_for(10**6, 2_500).device == "cuda:0"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert devices_for("auto", WORTH) == []
+    assert choose_devices("auto", MIN_GPU_MULTIPLICATIONS) == []
 
 
-def test_small_work_does_not_import_torch():
+def test_small_tables_do_not_import_torch():
     code = "import sys, belief, numpy as np; belief.select(np.eye(40), [0, 1] * 20, 1, n_neighbors=2); "
     code += "print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
-def test_a_variable_names_the_device_where_nobody_else_does(monkeypatch):
-    monkeypatch.setattr("belief.engines.block.threads.SMALL", 0)
-    X, discrete, labels = table(0)
-    assert type(block_engine(X, labels, discrete, Resources())).__name__ == "DenseEngine"
-    monkeypatch.setenv("BELIEF_DEVICE", "torch-cpu")
-    assert type(block_engine(X, labels, discrete, Resources())).__name__ == "GpuEngine"
-    assert type(block_engine(X, labels, discrete, Resources(device="cpu"))).__name__ == "DenseEngine"
+def test_belief_device_is_the_default_device(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert Resources().choose_devices(100, 10) == []
+    monkeypatch.setenv("BELIEF_DEVICE", "cuda:0")
+    assert Resources().choose_devices(100, 10) == ["cuda:0"]
+    assert Resources(device="cpu").choose_devices(100, 10) == []
 
 
-def test_sparse_rows_stay_on_the_cpu_with_a_word_about_it():
+def test_block_engine_warns_that_sparse_rows_stay_on_the_cpu():
     rng = np.random.default_rng(0)
     X, y = csr_array(rng.random((60, 5)) * (rng.random((60, 5)) < 0.3)), rng.integers(0, 2, 60)
-    how = {"n_neighbors": 3, "random_state": 0}
-    with pytest.warns(UserWarning, match="^device='torch-cpu' is for dense rows: sparse ones are searched on the CPU"):
-        mine = belief.select(X, y, 2, device="torch-cpu", **how)
-    assert mine.selected.tolist() == belief.select(X, y, 2, device="cpu", **how).selected.tolist()
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("quota", [[40], [30, 20, 5], [10**6]])
-def test_the_sample_is_that_of_the_cpu(device, quota):
-    X, discrete, labels = table(1)
-    found = []
-    for name in ("cpu", device):
-        with engine_of(X, labels, discrete, name) as engine:
-            found.append(engine.sample(np.array(quota), 7))
-    for name in ("key", "row", "target"):
-        np.testing.assert_array_equal(getattr(found[0], name), getattr(found[1], name))
+    settings = {"n_neighbors": 3, "random_state": 0}
+    with pytest.warns(UserWarning, match="^device='cuda' is ignored for sparse data, which is searched on the CPU"):
+        mine = belief.select(X, y, 2, device="cuda", **settings)
+    assert mine.selected.tolist() == belief.select(X, y, 2, device="cpu", **settings).selected.tolist()
 
 
 POOL = """
-import json, sys
-import numpy as np
-from pool_cluster import pool, pool_engine
+import json
+from pool_cluster import pool_engine
 from random_tables import table
 from belief.method.algorithm import belief
 from belief.method.settings import Settings
-
-def loaded(_):
-    return "torch" in sys.modules
 
 if __name__ == "__main__":
     X, discrete, labels = table(1)
     with pool_engine(X, labels, discrete) as engine:
         chosen = Settings(n_features_to_select=4, n_neighbors=5, sample_size=60, random_state=0)
-        got = belief(engine, chosen, lambda *described: None, lambda *told: None)
-    torch_there = any(pool().map(loaded, [(i,) for i in range(8)]))
-    print(json.dumps([got.selection.selected.tolist(), got.w.tolist(), torch_there]))
+        got = belief(engine, chosen, lambda *described: None, lambda *progress: None)
+    print(json.dumps([got.selection.selected.tolist(), got.w.tolist()]))
 """
 
 
-def test_the_tasks_of_a_cluster_use_the_device_that_the_variable_names(tmp_path):
+def test_cluster_tasks_use_belief_device(tmp_path):
     (tmp_path / "on_a_pool.py").write_text(POOL)
     found = []
-    for device in ("cpu", "torch-cpu"):
+    for device in ("cpu", "cuda"):
         paths = [str(tmp_path), str(Path(__file__).parent), *sys.path]
         variables = {**os.environ, "BELIEF_DEVICE": device, "PYTHONPATH": os.pathsep.join(paths)}
         command = [sys.executable, "-W", "ignore", str(tmp_path / "on_a_pool.py")]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
-        found.append(json.loads(done.stdout))
-    (chosen, w, before), (same, mine, loaded) = found
-    assert same == chosen
-    np.testing.assert_allclose(mine, w, rtol=1e-9, atol=1e-12)
-    assert not before
-    assert loaded  # or the workers would not have used it
+        found.append(subprocess.run(command, capture_output=True, text=True, check=False, env=variables))
+    on_cpu, on_gpu = found
+    assert on_cpu.returncode == 0
+    if not torch.cuda.is_available():  # then a task fails, since it would use the GPU
+        assert "device='cuda' needs an NVIDIA GPU" in on_gpu.stderr
+        return
+    (selected, w), (mine, my_w) = (json.loads(done.stdout) for done in found)
+    assert mine == selected
+    np.testing.assert_allclose(my_w, w, rtol=1e-9, atol=1e-12)

@@ -105,7 +105,7 @@ def test_ties_in_data_sorted_by_class_do_not_all_go_to_one_class():
     """Five kinds of rows, each many times, sorted by class: pooled neighbours of a query are all ties."""
     grid = np.tile(np.arange(5.0), 120)[:, None] * np.ones((1, 3))
     y = np.repeat([0, 1, 2], 200)
-    from belief.engines.local import local_engine
+    from belief.engines.block import local_engine
     from belief.method.difference import Difference
     from belief.method.protocols import Search
 

@@ -29,7 +29,7 @@ import belief
 from belief import BeliefSelector
 from belief.cli.commands import main
 from belief.data.labels import Labels
-from belief.engines.local import table_engine
+from belief.engines.block import table_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 from belief.method import ranks
@@ -91,13 +91,12 @@ def test_summaries_merge_in_any_order(monkeypatch):
 
 
 def streamed(X, y, discrete):
-    return StreamEngine(Blocks(X, y, discrete, 1 + len(X) // 4), "y", Resources(working_memory=64), task="regression")
+    resources = Resources(working_memory=64, small_rows=0)
+    return StreamEngine(Blocks(X, y, discrete, 1 + len(X) // 4), "y", resources, task="regression")
 
 
 @pytest.fixture(params=[*ENGINES, "streamed"])
-def make_engine(request, monkeypatch):
-    if request.param != "one thread":
-        monkeypatch.setattr("belief.engines.block.threads.SMALL", 0)
+def make_engine(request):
     if request.param == "streamed":
         return streamed
     source, options = ENGINES[request.param]

@@ -110,7 +110,7 @@ def test_the_neighbours_are_those_of_the_oracle_in_order(make_engine, case, wait
         warnings.catch_warnings(),
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr("belief.engines.block.search.WAITING", waiting)
+        patch.setattr("belief.engines.block.search.BYTES_PER_CANDIDATE", waiting)
         patch.setattr("belief.engines.block.tiles.FEW_COLUMNS", columns)
         warnings.simplefilter("ignore", UserWarning)
         summary = engine.describe()

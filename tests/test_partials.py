@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belief.engines.local import local_engine
+from belief.engines.block import local_engine
 from belief.method.arrays import lexsort_pairs
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.redundancy.agreement import count_mutual_once

@@ -26,7 +26,7 @@ from spark_sessions import (
 from tables import cases
 
 import belief
-from belief.engines.block.search import WAITING
+from belief.engines.block.search import BYTES_PER_CANDIDATE
 from belief.engines.block.tiles import FEW_COLUMNS
 from belief.engines.distributed import engine as distributed_engine
 from belief.engines.distributed import folder, gathering, placing, staging
@@ -88,7 +88,9 @@ def few(test, n, *more):
 
 test_the_method = few(test_oracle.test_the_method_agrees_with_the_oracle, 4)
 test_joint_collisions = few(test_oracle.test_joint_collisions_agree_with_the_oracle, 3)
-test_neighbours = few(test_oracle.test_the_neighbours_are_those_of_the_oracle_in_order, 4, WAITING, FEW_COLUMNS)
+test_neighbours = few(
+    test_oracle.test_the_neighbours_are_those_of_the_oracle_in_order, 4, BYTES_PER_CANDIDATE, FEW_COLUMNS
+)
 
 
 @pytest.mark.parametrize("make_engine", [list(WAYS)[1]], indirect=True)  # one of them: it takes long

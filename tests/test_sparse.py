@@ -15,7 +15,7 @@ from test_oracle import is_close_call, run
 import belief
 from belief import BeliefSelector
 from belief.data.libsvm import load_libsvm
-from belief.engines.local import local_engine
+from belief.engines.block import local_engine
 from belief.engines.resources import Resources
 
 

@@ -12,8 +12,8 @@ import belief
 from belief.cli import commands as cli
 from belief.data.labels import encode_labels
 from belief.data.table import open_table
+from belief.engines.block import table_engine
 from belief.engines.checkpoint import PAGE, SEAL, Checkpoint
-from belief.engines.local import table_engine
 from belief.engines.resources import Resources
 from belief.method.algorithm import make_pairs, make_search
 from belief.method.sampling import batches
@@ -244,7 +244,7 @@ def test_a_sample_that_grows_begins_each_search_anew(tmp_path, monkeypatch):
     X = rng.standard_normal((3000, 8)) + 0.1 * y[:, None]
     parquet.write_table(pa.table([*X.T, y], names=[*"abcdefgh", "y"]), tmp_path / "a.parquet")
     monkeypatch.setattr(settings, "AUTO_SAMPLE", 200)
-    monkeypatch.setattr(stream, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(stream, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     begin = stream.StreamEngine.__init__
     monkeypatch.setattr(
         stream.StreamEngine,

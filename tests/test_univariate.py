@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from belief.data.labels import Labels
+from belief.engines.block import local_engine
 from belief.engines.block.describing import Describer
-from belief.engines.local import local_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 from belief.method import summary as summary_module

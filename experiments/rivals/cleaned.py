@@ -17,7 +17,7 @@ from belief.baselines.base import checks, values_of
 from belief.baselines.relief import by_range
 from belief.data.source import ArraySource
 from belief.data.table import Table
-from belief.engines.local import local_engine
+from belief.engines.block import local_engine
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.protocols import Search

@@ -12,7 +12,7 @@ import numpy as np
 from belief.baselines.relief import relieff
 from belief.data.source import ArraySource
 from belief.data.table import Table
-from belief.engines.local import local_engine
+from belief.engines.block import local_engine
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.relevance import sort_by_weight

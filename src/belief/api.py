@@ -13,9 +13,9 @@ from belief.data.inputs import open_input, resolve_label
 from belief.data.labels import check_task, read_target
 from belief.data.stream import LibsvmStream, TableStream
 from belief.data.table import open_table
+from belief.engines.block import table_engine
 from belief.engines.checkpoint import Checkpoint
 from belief.engines.checks import check_resources, check_sizes, check_values
-from belief.engines.local import table_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 from belief.method.algorithm import belief

@@ -20,9 +20,9 @@ from sklearn.utils import ClassifierTags, Tags
 from belief.baselines.base import Baseline, checks
 from belief.data.labels import encode_labels
 from belief.data.table import Table, open_table
+from belief.engines.block import local_engine
 from belief.engines.block.threads import spans
 from belief.engines.checks import check_resources
-from belief.engines.local import local_engine
 from belief.engines.resources import Resources
 from belief.method.algorithm import make_pairs, make_search
 from belief.method.arrays import Array

@@ -11,8 +11,8 @@ from belief.baselines.base import Baseline, checks
 from belief.baselines.relief import by_range
 from belief.data.labels import read_numbers
 from belief.data.table import Table, open_table
+from belief.engines.block import table_engine
 from belief.engines.checks import check_resources
-from belief.engines.local import table_engine
 from belief.engines.resources import Resources
 from belief.method.algorithm import make_pairs
 from belief.method.arrays import Array

@@ -10,7 +10,7 @@ import numpy as np
 from belief._utils.threads import check_n_jobs
 from belief._utils.validation import is_integer
 from belief._utils.warnings import warn
-from belief.engines.device import check_device
+from belief.engines.resources import check_device
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target

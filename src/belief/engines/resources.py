@@ -1,58 +1,128 @@
-"""What a run may use of the machine."""
+"""The resources of a run: threads, memory, and the device, which is the CPU or one or several GPUs.
+
+Importing torch takes seconds, so "auto" imports it only where it is installed and the search is large enough.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from importlib.util import find_spec
+from typing import Any, Self
 
+from belief._utils.optional import import_optional
 from belief._utils.threads import n_threads
-from belief.engines.device import devices_for
 from belief.method.settings import AUTO_SAMPLE
 
-Report = Callable[..., None]  # rows done, of how many (0: not known), and in what ("comparing")
+Report = Callable[..., None]  # called with the rows done, the total (0: unknown) and a detail such as "comparing"
+
+SMALL_ROWS = 1024
+MIN_GPU_MULTIPLICATIONS = 5e12  # about 10 s of 16 cores; torch and its kernels take some seconds to start
+DEVICE_NAMES = "'auto', 'cpu', 'cuda', one GPU such as 'cuda:1', or several such as 'cuda:0,1'"
 
 
-def silent(*how_far: object) -> None:
-    """Tell nobody."""
+def ignore_progress(*progress: object) -> None:
+    """Report nothing."""
 
 
-def few(n_rows: int) -> int:
-    """The rows that are sampled of so many, where nobody says otherwise."""
+def default_sample_size(n_rows: int) -> int:
+    """Return the number of rows sampled by default."""
     return min(n_rows, AUTO_SAMPLE)
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Threads, memory, a device, and whom to tell of progress.
+    """Threads, memory and device of a run, and its progress callback.
+
+    The last three parameters choose between implementations that agree up to rounding. They exist for tests.
 
     Parameters
     ----------
-    n_jobs : threads, as joblib counts them
-    working_memory : bytes the search and the tally may use beside the data
-    report : told how many rows have been searched, and of how many
-    device : "auto", "cpu", "cuda", "cuda:1", "cuda:0,1"; None: what BELIEF_DEVICE says, or else the CPU
-    queries : how many rows will look for their neighbours, of so many; whether a GPU is worth it depends on that
+    n_jobs : number of threads, as in joblib
+    working_memory : bytes of memory overhead allowed for the search and the tally
+    report : called with the number of rows searched so far and in total
+    device : "auto", "cpu", "cuda", "cuda:1", "cuda:0,1"; None: the environment variable BELIEF_DEVICE, or the CPU
+    n_queries : the number of queries of a search over that many rows, from which "auto" estimates its cost
+    small_rows : tables and tiles with no more rows skip steps that pay off on larger ones only
+    always_compile : use compiled kernels even for tables so small that plain numpy is faster
+    torch_devices : torch devices to use instead of `device`; ("cpu",) runs the GPU engine on the CPU
     """
 
     n_jobs: int | None = None
     working_memory: int = 2**30
-    report: Report = silent
+    report: Report = ignore_progress
     device: str | None = None
-    queries: Callable[[int], int] = few
+    n_queries: Callable[[int], int] = default_sample_size
+    small_rows: int = SMALL_ROWS
+    always_compile: bool = False
+    torch_devices: tuple[str, ...] = ()
 
     @property
     def threads(self) -> int:
         return n_threads(self.n_jobs)
 
-    def devices(self, n_rows: int, n_features: int) -> list[str]:
-        """The torch devices for so much data; none: the CPU's engines do the work."""
-        named = self.device or os.environ.get("BELIEF_DEVICE", "cpu")
-        return devices_for(named, float(self.queries(n_rows)) * n_rows * n_features)
+    def choose_devices(self, n_rows: int, n_features: int) -> list[str]:
+        """Return the torch devices for a table of this size; none: use the CPU engines."""
+        if self.torch_devices:
+            return list(self.torch_devices)
+        name = self.device or os.environ.get("BELIEF_DEVICE", "cpu")
+        return choose_devices(name, float(self.n_queries(n_rows)) * n_rows * n_features)
 
-    def decided(self, n_rows: int, n_features: int) -> Self:
-        """The same, with "auto" decided for all blocks of a table, each of which would be too small to be worth it."""
+    def with_device_for(self, n_rows: int, n_features: int) -> Self:
+        """Resolve "auto" once for a whole table, each block of which would be too small for a GPU."""
         if self.device != "auto":
             return self
-        return replace(self, device=",".join(self.devices(n_rows, n_features)) or "cpu")
+        return replace(self, device=",".join(self.choose_devices(n_rows, n_features)) or "cpu")
+
+
+def check_device(device: Any) -> None:
+    """Raise a ValueError if `device` is not the name of a device."""
+    if not (isinstance(device, str) and re.fullmatch(r"auto|cpu|cuda(:\d+(,\d+)*)?", device)):
+        raise ValueError(f"device must be {DEVICE_NAMES}; got {device!r}.")
+
+
+def choose_devices(device: str, multiplications: float) -> list[str]:
+    """Return the names of the torch devices to use; none: use the CPU engines.
+
+    Parameters
+    ----------
+    device : as given by the user
+    multiplications : cost of the search, queries x rows x features; decides "auto"
+    """
+    check_device(device)
+    if device == "cpu" or (device == "auto" and not (multiplications >= MIN_GPU_MULTIPLICATIONS and _has_gpu())):
+        return []
+    names = ["cuda:0"] if device in ("auto", "cuda") else [f"cuda:{i}" for i in device[5:].split(",")]
+    if device != "auto":
+        _check_gpus(device, names)
+    return names
+
+
+def _has_gpu() -> bool:
+    """Return True if torch is installed, can be imported and finds a GPU."""
+    if find_spec("torch") is None:
+        return False
+    try:
+        return bool(import_optional("torch", "gpu").cuda.is_available())
+    except (ImportError, OSError):  # installed, but not for this machine
+        return False
+
+
+def _check_gpus(device: str, names: list[str]) -> None:
+    """Raise a ValueError if a GPU in `names` does not exist."""
+    torch = import_optional("torch", "gpu")
+    if not torch.cuda.is_available():
+        reason = (
+            "finds none. Check the NVIDIA driver"
+            if torch.version.cuda
+            else "was built without CUDA. Install another build"
+        )
+        raise ValueError(
+            f"device={device!r} needs an NVIDIA GPU, but torch {torch.__version__} {reason}, or use device='cpu'."
+        )
+    n = torch.cuda.device_count()
+    missing = [name for name in names if int(name[5:]) >= n]
+    if missing:
+        raise ValueError(f"device={device!r}: {missing[0]} does not exist; torch finds {n} GPUs, numbered from cuda:0.")

@@ -1,10 +1,10 @@
-"""Files larger than memory: blocks that are read again for each pass, four times in all.
+"""The engine for files larger than memory, which reads the files block by block, four times in all.
 
     1 describe: moments, levels, targets     2 fetch the sampled rows
-    3 search: every block meets the sample   4 fetch the neighbours, and weigh them in memory
+    3 search: compare every block to them    4 fetch the neighbours and tally them in memory
 
-What is held is a block or two, the targets, the sampled rows and their neighbours. A table that fits into a quarter of
-the working memory is kept when it is first read, and never read again.
+It holds one or two blocks, the targets, the sampled rows and their neighbours. A table that fits into a quarter of the
+working memory is kept when it is first read, and never read again.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from belief.data.stream import Stream
 from belief.engines.block import block_engine
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.describing import Describer
-from belief.engines.block.threads import ThreadedEngine
-from belief.engines.resources import Resources, silent
+from belief.engines.block.threads import ThreadedEngine, checksum, draw_sample
+from belief.engines.resources import Resources, ignore_progress
 from belief.method.arrays import Array
+from belief.method.copies import select_representatives
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import BlockEngine, Notes, Search, Visit
@@ -41,91 +42,97 @@ if TYPE_CHECKING:
     from belief.engines.block.sparse import SparseEngine
 
 FileBlock = Any  # a float array in C order, a batch that can become one, or a CSR matrix
-SAVE_EVERY = 30.0  # seconds of search between two notes of what has been found
+SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
 
 class StreamEngine(ThreadedEngine):
-    """The Engine protocol over a Stream, whose targets it reads too."""
+    """The Engine protocol over a Stream of blocks. The targets are read from the stream too."""
 
     rereads_data = True
+    n_features: int  # set by `describe`, like the next three
+    discrete: Array
+    targets: Array
+    m: int
 
     def __init__(
         self, stream: Stream, label: str, resources: Resources, notes: Notes | None = None, task: str = "auto"
     ) -> None:
-        super().__init__(0, np.zeros(0, np.int32), np.zeros(0, bool), resources)
+        super().__init__(resources)
         self.stream, self._label, self._task, self.notes = stream, label, task, notes or Notes()
-        self._checked = notes is not None  # whether somebody may ask for a fingerprint
-        self._whole: DenseEngine | SparseEngine | None = None  # over all rows, where they fit into memory
-        self._fetched: _Fetched | None = None  # some of them, where they do not
+        self._needs_checksum = notes is not None
         self._crc = 0
+        self._counted: Array | None = None  # the rows left after merging copies
+        self._whole: DenseEngine | SparseEngine | None = None  # over all rows, if they fit into memory
+        self._fetched: _Fetched | None = None  # over some rows, if not
 
-    def _values(self) -> Iterator[Array]:
-        yield np.array(self._crc)
+    def fingerprint(self) -> bytes:
+        return checksum([self.targets, self.discrete, np.array(self._crc)])
 
     # --- 1. the summary ---
 
     def describe(self) -> Summary:
-        labels, found = Labels(self._label, self._task), Describer(self.resources, self.pool)
+        labels, describer = Labels(self._label, self._task), Describer(self.resources, self.pool)
         held: list[FileBlock] | None = []
         self._crc = first = 0
         for block in self.stream.first_pass(labels):
             X = self._as_rows(block)
             self.n_features, self.discrete = X.shape[1], self.stream.discrete
-            found.add(X, self.discrete, groups=labels.provisional_codes(first, first + X.shape[0]))
+            describer.add(X, self.discrete, groups=labels.provisional_codes(first, first + X.shape[0]))
             first += X.shape[0]
-            self._check(X)
+            self._add_to_checksum(X)
             self.report(labels.n_rows, 0)
             if held is not None:
                 held.append(X)
-                held = held if sum(map(_bytes, held)) <= self.working_memory // 4 else None
+                held = held if sum(map(_count_bytes, held)) <= self.working_memory // 4 else None
         if not labels.n_rows:
             raise ValueError("The files have no rows.")
         self.target, self.targets = labels.target()
         self.m = len(self.targets)
-        self.resources = self.resources.decided(self.m, self.n_features)
-        self._whole = None if held is None else self._engine(_stack(held), self.targets)
-        return found.summary().regrouped(labels.order, len(self.target.names))
+        self.resources = self.resources.with_device_for(self.m, self.n_features)
+        self._whole = None if held is None else self._make_engine(_concatenate(held), self.targets)
+        return describer.summary().regrouped(labels.order, len(self.target.names))
 
-    def _check(self, X: FileBlock) -> None:
-        if self._checked:
+    def _add_to_checksum(self, X: FileBlock) -> None:
+        if self._needs_checksum:
             for x in (X.indptr, X.indices, X.data) if is_sparse(X) else (X,):
                 self._crc = zlib.crc32(x, self._crc)
 
-    def _engine(
+    def _make_engine(
         self, X: FileBlock, targets: Array, resources: Resources | None = None, counted: Array | None = None
     ) -> DenseEngine | SparseEngine:
-        """The engine for rows in memory, with our threads."""
+        """Create the engine for rows in memory. It shares our threads."""
         return block_engine(X, targets, self.discrete, resources or self.resources, self.pool, counted)
 
-    def identities(self) -> Array:
+    def _identities(self) -> Array:
+        """Return a number for each row that is equal for identical rows."""
         if self._whole is not None:
             return self._whole.identities()
         blocks = self._blocks("looking for copies")
-        engines = (self._engine(self._as_rows(X), self.targets[a : a + X.shape[0]]) for a, X in blocks)
+        engines = (self._make_engine(self._as_rows(X), self.targets[a : a + X.shape[0]]) for a, X in blocks)
         return np.concatenate([engine.identities() for engine in engines])
 
     def merge_copies(self, seed: int) -> Target:
-        target = super().merge_copies(seed)
+        self._counted = select_representatives(self._identities(), self.targets, seed)
         if self._whole is not None:
-            self._whole.counted = self.counted
-        return target
+            self._whole.counted = self._counted
+        return self.target.counted(self.targets[self._counted])
 
     def _as_rows(self, X: FileBlock) -> FileBlock:
-        """A block as the kernels take it."""
+        """Convert a block to the form the kernels take."""
         return X.whole(self.pool.map) if isinstance(X, Batch) else X  # type: ignore[union-attr]
 
     def _blocks(self, detail: str) -> Iterator[tuple[int, FileBlock]]:
-        """The blocks once more, each with the id of its first row."""
+        """Read the blocks again, each with the id of its first row."""
         first = 0
         for X in self.stream.later_pass():
             yield first, X
             first += X.shape[0]
             self.report(first, self.m, detail)
         if first != self.m:
-            raise ValueError(f"The files have changed while they were read: {self.m} rows, and then {first}.")
+            raise ValueError(f"The files changed while they were read: they had {self.m} rows, and now have {first}.")
 
     def _fetch(self, ids: Array, detail: str) -> FileBlock:
-        """Some rows, by rising ids; dense rows that would take much of the working memory go to a temporary file."""
+        """Read the rows with these ascending ids. Large dense results are kept in a temporary file."""
         parts: list[FileBlock] = []
         out = None
         for first, X in self._blocks(detail):
@@ -135,9 +142,14 @@ class StreamEngine(ThreadedEngine):
                 parts.append(rows)
                 continue
             if out is None:
-                out = _room((len(ids), X.shape[1]), rows.dtype, self.working_memory // 4)
+                out = _allocate((len(ids), X.shape[1]), rows.dtype, self.working_memory // 4)
             out[a:b] = rows
-        return _stack(parts) if out is None else out
+        return _concatenate(parts) if out is None else out
+
+    # --- 2. the sample ---
+
+    def sample(self, quota: Array, seed: int) -> Sample:
+        return draw_sample(self.targets, self._counted, quota, seed)
 
     # --- 3. neighbours ---
 
@@ -147,84 +159,87 @@ class StreamEngine(ThreadedEngine):
         order = np.argsort(sample.row)
         X = self._fetch(sample.row[order], "fetching the sample")[np.argsort(order)]
         queries = X if is_sparse(X) else ArraySource(X)
-        quiet = replace(self.resources, report=silent)  # blocks count their own rows, this counts all
-        start, found = self._begun(search, sample.row)
-        began, ready = time.monotonic(), {}  # type: float, dict[Any, Any]
+        quiet = replace(self.resources, report=ignore_progress)  # progress is reported per file block here
+        start, found = self._resume(search, sample.row)
+        saved, ready = time.monotonic(), {}  # type: float, dict[Any, Any]
         for first, X in self._blocks("comparing"):
             if first + X.shape[0] <= start:
                 continue
             if first < start:
-                raise ValueError("checkpoint: its blocks are others; start anew with restart=True.")
+                raise ValueError("checkpoint: it was made with other blocks; start over with restart=True.")
             mine = slice(first, first + X.shape[0])
-            counted = None if self.counted is None else self.counted[mine]
-            engine = self._engine(self._as_rows(X), self.targets[mine], quiet, counted)
+            counted = None if self._counted is None else self._counted[mine]
+            engine = self._make_engine(self._as_rows(X), self.targets[mine], quiet, counted)
             found = engine.nearest(sample, difference, search, Visit(queries, first, found, ready))
-            if time.monotonic() - began > SAVE_EVERY:
+            if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
                 self.notes.note("search", start=first + X.shape[0], queries=sample.row, **vars(found))
-                began = time.monotonic()
+                saved = time.monotonic()
         return found
 
-    def _begun(self, search: Search, queries: Array) -> tuple[int, Neighbours]:
-        """The row that a search goes on from, and what it has found before; a search of other queries is over."""
-        anew = 0, Neighbours.zero(len(queries), search.n_groups, search.size)
+    def _resume(self, search: Search, queries: Array) -> tuple[int, Neighbours]:
+        """Return the row to resume the search at, and the neighbours found before it.
+
+        A checkpoint of a search for other queries is ignored.
+        """
+        nothing = 0, Neighbours.zero(len(queries), search.n_groups, search.size)
 
         def read(noted: dict[str, Any]) -> tuple[int, Neighbours]:
-            start, mine = int(noted.pop("start")), np.array_equal(noted.pop("queries"), queries)
+            start, same = int(noted.pop("start")), np.array_equal(noted.pop("queries"), queries)
             found = Neighbours.validated(search.n_groups, search.size, self.m, noted)
-            if not 0 <= start <= self.m or (mine and len(found.row) != len(queries)):
+            if not 0 <= start <= self.m or (same and len(found.row) != len(queries)):
                 raise ValueError("a search of other rows")
-            return (start, found) if mine else anew
+            return (start, found) if same else nothing
 
-        return self.notes.recall("search", read) or anew
+        return self.notes.recall("search", read) or nothing
 
-    # --- 4. and 5. the sums, of rows that have been fetched ---
+    # --- 4. and 5. sums over pairs, after their rows have been fetched ---
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Fetch the rows of these pairs, but for those that are there."""
+        """Fetch the rows of these pairs that are not in memory yet."""
         if self._whole is not None or not batches:
             return
         known = self._fetched.ids if self._fetched else np.zeros(0, np.int64)
-        wanted = np.unique(np.concatenate([ids for x in batches for ids in (x.query, x.neighbour)]))
-        new = np.setdiff1d(wanted, known)
+        needed = np.unique(np.concatenate([ids for x in batches for ids in (x.query, x.neighbour)]))
+        new = np.setdiff1d(needed, known)
         if len(new):
             before = self._fetched.parts if self._fetched else []
             parts = [*before, self._fetch(new, "fetching the neighbours")]
             ids = np.concatenate([known, new])
-            self._fetched = _Fetched(ids, parts, self._engine(parts, self.targets[ids]))
+            self._fetched = _Fetched(ids, parts, self._make_engine(parts, self.targets[ids]))
 
     def rows(self, ids: Array, columns: Array) -> Array:
-        engine, located = self._reach([Pairs(ids, ids, np.zeros(len(ids), np.int64), 1)])
+        engine, located = self._locate([Pairs(ids, ids, np.zeros(len(ids), np.int64), 1)])
         return engine.rows(located[0].query, columns)
 
-    def _reach(self, batches: Sequence[Pairs]) -> tuple[BlockEngine, list[Pairs]]:
-        """The engine that holds the rows of some pairs, and the pairs by where it holds them."""
+    def _locate(self, batches: Sequence[Pairs]) -> tuple[BlockEngine, list[Pairs]]:
+        """Return the engine that holds the rows of these pairs, and the pairs with row numbers of that engine."""
         if self._whole is not None:
             return self._whole, list(batches)
         self.prefetch(batches)
         assert self._fetched is not None
-        return self._fetched.engine, [self._fetched.located(pairs) for pairs in batches]
+        return self._fetched.engine, [self._fetched.locate(pairs) for pairs in batches]
 
     def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
-        engine, located = self._reach(batches)
+        engine, located = self._locate(batches)
         return engine.tally(located, difference, rates)
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        engine, located = self._located(watches)
+        engine, located = self._locate_watches(watches)
         return engine.joint(difference, rates, located, columns)
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
-        engine, located = self._located(watches)
+        engine, located = self._locate_watches(watches)
         return engine.joint_floor(difference, rates, located, columns)
 
-    def _located(self, watches: Sequence[Watch]) -> tuple[BlockEngine, list[Watch]]:
-        engine, located = self._reach([pairs for pairs, _ in watches])
+    def _locate_watches(self, watches: Sequence[Watch]) -> tuple[BlockEngine, list[Watch]]:
+        engine, located = self._locate([pairs for pairs, _ in watches])
         return engine, [(pairs, watched) for pairs, (_, watched) in zip(located, watches, strict=True)]
 
 
 class _Fetched:
-    """Some rows in memory, by their ids."""
+    """Some rows in memory, with their ids."""
 
     def __init__(self, ids: Array, parts: list[FileBlock], engine: BlockEngine) -> None:
         self.ids, self.parts, self.engine = ids, parts, engine
@@ -233,16 +248,16 @@ class _Fetched:
     def _place(self, ids: Array) -> Array:
         return self._order[np.searchsorted(self.ids, ids, sorter=self._order)]
 
-    def located(self, pairs: Pairs) -> Pairs:
-        """The pairs, by where their rows are kept."""
+    def locate(self, pairs: Pairs) -> Pairs:
+        """Replace the row ids of the pairs by positions in memory."""
         return replace(pairs, query=self._place(pairs.query), neighbour=self._place(pairs.neighbour))
 
 
-def _bytes(X: FileBlock) -> int:
+def _count_bytes(X: FileBlock) -> int:
     return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if is_sparse(X) else X.nbytes)
 
 
-def _stack(parts: list[FileBlock]) -> FileBlock:
+def _concatenate(parts: list[FileBlock]) -> FileBlock:
     if not is_sparse(parts[0]):
         return frozen(np.concatenate(parts))
     from scipy.sparse import csr_array, vstack
@@ -250,10 +265,10 @@ def _stack(parts: list[FileBlock]) -> FileBlock:
     return csr_array(vstack(parts, format="csr"))
 
 
-def _room(shape: tuple[int, int], dtype: Any, most: int) -> Array:
-    """An array, in memory or, of more than `most` bytes, in a file that is gone when the array is."""
+def _allocate(shape: tuple[int, int], dtype: Any, most: int) -> Array:
+    """Allocate an array: in memory up to `most` bytes, else in a temporary file that is deleted with the array."""
     if shape[0] * shape[1] * dtype.itemsize <= most:
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile(prefix="belief-") as file:
-        os.posix_fallocate(file.fileno(), 0, shape[0] * shape[1] * dtype.itemsize)  # a full disk is said now
+        os.posix_fallocate(file.fileno(), 0, shape[0] * shape[1] * dtype.itemsize)  # raises now if the disk is full
         return np.memmap(file, dtype, "r+", shape=shape)

@@ -1,1 +1,5 @@
-"""What is computed on one block, and nothing else."""
+"""Kernels: functions from arrays to arrays, compiled by numba, in plain numpy, or in torch and Triton for GPUs.
+
+A kernel computes on one block of rows. It opens no file, starts no thread and knows no engine. Kernels import
+`belief.method` for its definitions, and `belief._utils`.
+"""

@@ -1,8 +1,8 @@
-"""How kernels are compiled: `@kernel()`, which is numba's `njit` with what a library needs beside it.
+"""The `@kernel()` decorator: numba's `njit` with a cache on disk that never fails a run, and safe with forks.
 
-What was compiled is kept on disk. Where it cannot be kept or read, in a container that may write nothing, on a full
-disk, after a crash, the kernel is compiled all the same and the user is told once what would help. And a fork waits
-until no kernel is being compiled: its child would wait for ever for the thread that does it.
+If the cache cannot be written or read, as in a read-only container, on a full disk or after a crash, the kernel is
+compiled again, and the user is warned once. A fork waits until no kernel is being compiled, because its child would
+wait forever for the compiling thread.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from belief._utils.warnings import warn
 
-NOT_KEPT = (
-    "The compiled kernels cannot be kept {}: every process compiles its own, which takes some seconds; set"
-    " NUMBA_CACHE_DIR to a folder that can be written."
+NOT_SAVED = (
+    "The compiled kernels cannot be saved {}, so every process compiles them again, which takes some seconds. Set"
+    " NUMBA_CACHE_DIR to a writable folder."
 )
 NOT_READ = (
-    "The compiled kernels cannot be read {} and are compiled again, which takes some seconds: if this comes back, set"
-    " NUMBA_CACHE_DIR to another folder."
+    "The compiled kernels cannot be read {} and are compiled again, which takes some seconds. If this warning returns,"
+    " set NUMBA_CACHE_DIR to another folder."
 )
-_told: list[str] = []
+_warned: list[str] = []
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function when it is first called, without Python's lock, and keep what was compiled."""
+    """Compile a function on its first call, to code that runs without the GIL, and cache it on disk."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         compiled = njit(nogil=True, **options)(function)
@@ -36,16 +36,16 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             return compiled
         try:
             compiled.enable_caching()
-            compiled._cache = _Lenient(compiled._cache)
+            compiled._cache = _TolerantCache(compiled._cache)
         except (RuntimeError, OSError):
-            _tell(NOT_KEPT.format("anywhere: no folder can be written"))
+            _warn_once(NOT_SAVED.format("because no folder is writable"))
         return compiled
 
     return decorate
 
 
-class _Lenient:
-    """A cache of numba's whose failures cost time, and nothing else."""
+class _TolerantCache:
+    """A numba cache whose failures only cost time."""
 
     def __init__(self, cache: Any) -> None:
         self._cache = cache
@@ -53,33 +53,33 @@ class _Lenient:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cache, name)
 
-    def load_overload(self, *what: Any) -> Any:
-        """What was kept, or None; what cannot be read is forgotten."""
+    def load_overload(self, *args: Any) -> Any:
+        """Return the cached code or None. Delete a cache that cannot be read."""
         try:
-            return self._cache.load_overload(*what)
-        except Exception as error:  # whatever the bytes of another make pickle do
-            _tell(NOT_READ.format(self._where(error)))
+            return self._cache.load_overload(*args)
+        except Exception as error:  # damaged files make pickle raise anything
+            _warn_once(NOT_READ.format(self._describe(error)))
         try:
             self._cache.flush()
         except OSError:
             self._cache.disable()
 
-    def save_overload(self, *what: Any) -> None:
-        """Keep it, if that is possible."""
+    def save_overload(self, *args: Any) -> None:
+        """Save the code if possible."""
         try:
-            self._cache.save_overload(*what)
+            self._cache.save_overload(*args)
         except Exception as error:
-            _tell(NOT_KEPT.format(self._where(error)))
+            _warn_once(NOT_SAVED.format(self._describe(error)))
 
-    def _where(self, error: Exception) -> str:
+    def _describe(self, error: Exception) -> str:
         return f"in {self._cache.cache_path} ({getattr(error, 'strerror', None) or type(error).__name__})"
 
 
-def _tell(what: str) -> None:
-    """Warn, once in a process."""
-    if not _told:
-        _told.append(what)
-        warn(what)
+def _warn_once(message: str) -> None:
+    """Warn, once per process."""
+    if not _warned:
+        _warned.append(message)
+        warn(message)
 
 
 # the lock is numba's own, and reentrant: a thread that compiles may fork

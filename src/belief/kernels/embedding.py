@@ -1,8 +1,8 @@
-"""How the dense kernels see the features: Δ² as a squared Euclidean distance, cut into slices of bounded width.
+"""The embedding of features, in which Δ² is a squared Euclidean distance, cut into slices of bounded width.
 
-A slice is a run of features [a, b) that takes at most `WIDTH` columns in the search matrix. Products of a slice are
-made in float32 and added up over the slices, so the rounding error of a product of millions of features is that of
-one slice and of one sum over the slices.
+A slice is a run of features [a, b) with at most `WIDTH` columns in the search matrix. Products are computed in float32
+per slice and then summed over slices, so even with millions of features the rounding error is that of one slice and of
+one sum over the slices.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from belief.method.arrays import Array
 from belief.method.difference import Difference
 
 WIDTH = 1024
-MOST_LEVELS = 32  # a discrete feature with more is compared directly instead of embedded
+MOST_LEVELS = 32  # discrete features with more levels are compared directly instead of embedded
 
 
 @cache
 def simplex(n_levels: int) -> Array:
-    """Corners of a regular simplex with edges of length 1: one line per level, n_levels - 1 columns."""
+    """Return the corners of a regular simplex with edges of length 1, (n_levels, n_levels - 1)."""
     return np.ascontiguousarray(helmert(n_levels).T / np.sqrt(2)) if n_levels > 1 else np.zeros((n_levels, 0))
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The features a to b, as the kernels want them, and how many columns they take."""
+    """The features a to b in the form the kernels take, and the number of their columns."""
 
     a: int
     b: int
     width: int
     geometry: Geometry
-    direct: bool  # whether some feature is compared directly
+    direct: bool  # whether any feature is compared directly
 
 
 class Embedding:
-    """All slices of a Difference, and the error bound of a float32 product over them."""
+    """The slices of a Difference, and the error bound of a float32 product over them."""
 
     def __init__(self, difference: Difference) -> None:
         self.difference = difference
@@ -51,14 +51,16 @@ class Embedding:
         embedded = ~d.discrete | (n_levels <= MOST_LEVELS)
         self._widths = np.where(d.discrete, np.where(embedded, np.maximum(n_levels - 1, 0), 0), 1)
         self._embedded = embedded
-        # one common factor, the root mean square of a coordinate, keeps unscaled data within float32
+        # divide by the root mean square of the coordinates to keep unscaled data within the range of float32
         self.scale = d.typical
         self.slices = [self._slice(a, b) for a, b in self._cut()]
         terms = max(s.width for s in self.slices) + len(self.slices) + int((~embedded).sum())
-        self.error = (terms + 16) * UNIT_ROUNDOFF  # of d², relative to the two squared norms; 16 for the rest
+        self.error = (
+            terms + 16
+        ) * UNIT_ROUNDOFF  # bound of the error of d² relative to the two squared norms; 16 for all else
 
     def _cut(self) -> Iterator[tuple[int, int]]:
-        """Cut the features so that no slice takes more than WIDTH columns."""
+        """Cut the features into spans of at most WIDTH columns."""
         upto = np.cumsum(np.maximum(self._widths, 1))
         a, before = 0, 0
         while a < len(upto):
@@ -81,7 +83,7 @@ class Embedding:
         return Slice(a, b, int(widths.sum()), geometry, bool((~self._embedded[a:b]).any()))
 
     def _corners(self, first: Array, share: Array, embedded: Array) -> tuple[Array, Array]:
-        """The corner of each level of each embedded feature, centred on the feature's mean."""
+        """Return the corner of each level of each embedded feature, centred on the mean of the feature."""
         point, parts, size = np.zeros(len(embedded), np.int64), [np.zeros(0)], 0
         for j in np.flatnonzero(embedded & (np.diff(first) > 1)):
             corners = simplex(int(first[j + 1] - first[j]))

@@ -1,4 +1,4 @@
-"""The compiled parser of LIBSVM text: it reads lines that are right, and says which one is not."""
+"""A compiled parser of LIBSVM text, which reports the first malformed line."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
-INDEX_DIGITS = 18  # an index of so many digits fits 64 bits whatever they are
-_TENS = 10.0 ** np.arange(23)  # all exact
+INDEX_DIGITS = 18  # any index with this many digits fits 64 bits
+_TENS = 10.0 ** np.arange(23)  # exact up to 10**22
 
 
 @kernel()
 def _is_space(c: int) -> bool:
-    return c == 32 or 9 <= c <= 13  # newline among them
+    return c == 32 or 9 <= c <= 13  # includes newline
 
 
 @kernel()
@@ -22,11 +22,12 @@ def _is_digit(c: int) -> bool:
 
 
 @kernel()
-def _scaled(mantissa: int, scale: int) -> tuple[float, bool]:
-    """Return mantissa * 10**scale, and whether that is surely the nearest float64.
+def _scale(mantissa: int, scale: int) -> tuple[float, bool]:
+    """Return mantissa * 10**scale, and whether this is certain to be the nearest float64.
 
-    At most 2**53, times or divided by an exact power of ten, is rounded once, so correctly. Up to 10**18 the result
-    is found to twice the digits, q + r; if a change of r by more than its error does not change q + r, it is right.
+    A mantissa up to 2**53 times or divided by an exact power of ten is rounded once, so correctly. For mantissas up to
+    10**18 the result q + r has twice the digits; if changing r by more than its error leaves q + r as it is, the result
+    is correctly rounded.
     """
     if scale < -22 or scale > 22:
         return 0.0, False
@@ -36,15 +37,15 @@ def _scaled(mantissa: int, scale: int) -> tuple[float, bool]:
     m = float(mantissa)
     rest = float(mantissa - int(m))
     q = m * ten if scale >= 0 else m / ten
-    product, error = _times(m if scale >= 0 else q, ten)
+    product, error = _multiply_exactly(m if scale >= 0 else q, ten)
     r = error + rest * ten if scale >= 0 else ((m - product) - error + rest) / ten
-    doubt = q * 2.0**-90
-    return q + r, q + (r - doubt) == q + (r + doubt)
+    error_bound = q * 2.0**-90
+    return q + r, q + (r - error_bound) == q + (r + error_bound)
 
 
 @kernel()
-def _times(a: float, b: float) -> tuple[float, float]:
-    """Return a * b, and by how much more the product is (Dekker's method)."""
+def _multiply_exactly(a: float, b: float) -> tuple[float, float]:
+    """Return a * b and its rounding error (Dekker's method)."""
     p = a * b
     a1, b1 = a * 134217729.0, b * 134217729.0  # 2**27 + 1: halves of 26 digits
     a1, b1 = a1 - (a1 - a), b1 - (b1 - b)
@@ -53,8 +54,8 @@ def _times(a: float, b: float) -> tuple[float, float]:
 
 
 @kernel()
-def _number(text: Array, i: int) -> tuple[float, bool, int]:
-    """Read the number at i: its value, whether that is surely right, and where it ends (-1: it is no number)."""
+def _parse_number(text: Array, i: int) -> tuple[float, bool, int]:
+    """Read the number at i; return its value, whether it is exact, and its end (-1: not a number)."""
     negative = text[i] == 45
     if negative or text[i] == 43:
         i += 1
@@ -93,19 +94,22 @@ def _number(text: Array, i: int) -> tuple[float, bool, int]:
         scale += -power if down else power
     if not (_is_space(text[i]) or text[i] == 35):
         return 0.0, False, -1
-    value, sure = _scaled(mantissa, scale)
-    return -value if negative else value, exact and sure, i
+    value, certain = _scale(mantissa, scale)
+    return -value if negative else value, exact and certain, i
 
 
 @kernel()
 def parse_lines(
     text: Array, labels: Array, starts: Array, indptr: Array, indices: Array, values: Array, slow: Array
 ) -> tuple[int, int, int, int, int, bool, int]:
-    """Read lines, each of which ends in a newline, into the arrays.
+    """Parse lines, each of which ends in a newline, into the arrays.
 
-    Numbers that need more care than this takes go to `slow` as (entry or -1 - row, from, to). Returned are the numbers
-    of rows, entries, and slow numbers; the least and the largest index; whether the indices ascend in each row; and
-    where the first malformed line begins, or -1.
+    Numbers that this parser cannot round correctly are listed in `slow` as (entry or -1 - row, start, end).
+
+    Returns
+    -------
+    the number of rows, of entries, and of slow numbers; the smallest and the largest index; whether the indices ascend
+    in each row; and the start of the first malformed line, or -1
     """
     n_rows, n, n_slow = 0, 0, 0
     low, high, ascending = 10**INDEX_DIGITS, -1, True
@@ -117,7 +121,7 @@ def parse_lines(
             i += 1
         if text[i] != 10 and text[i] != 35:
             begin = i
-            value, exact, i = _number(text, i)
+            value, exact, i = _parse_number(text, i)
             if i < 0:
                 return n_rows, n, n_slow, low, high, ascending, start
             if not exact:
@@ -142,7 +146,7 @@ def parse_lines(
                 if i == begin or text[i] != 58:
                     return n_rows, n, n_slow, low, high, ascending, start
                 begin = i + 1
-                value, exact, i = _number(text, begin)
+                value, exact, i = _parse_number(text, begin)
                 if i < 0:
                     return n_rows, n, n_slow, low, high, ascending, start
                 if not exact:

@@ -1,10 +1,10 @@
-"""Choosing neighbours from distances, whatever the data was stored in.
+"""The selection of neighbours from distances, for any storage format.
 
     float32 products --scan--> candidates --narrow--> those within all bounds --exact distances--> round9 --push--> best
 
-`scan` works with lower and upper bounds of d², so that rounding in the float32 product can add candidates but never
-lose one. Of candidates in one part of the data `narrow` keeps the upper bounds, by which most of those in other parts
-need no exact distance. What `push` orders are exact float64 distances, rounded, ties by key.
+`scan` uses lower and upper bounds of d², so that rounding errors of the float32 product can add candidates but never
+lose one. `narrow` keeps the upper bounds of candidates, which exclude most candidates in other parts of the data.
+`push` orders by exact distances in float64, rounded, with ties decided by key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LANES = 64
 
 @kernel()
 def _within(low: Array, p: Array, t: float) -> int:
-    """How many rows are not above t (counting runs in vector lanes; a minimum would not)."""
+    """Count the rows not above t. Counting is vectorised; a minimum would not be."""
     n = 0
     for j in range(len(low)):
         n += low[j] - np.float32(2.0) * p[j] <= t
@@ -29,7 +29,7 @@ def _within(low: Array, p: Array, t: float) -> int:
 
 @kernel()
 def _above(t: float) -> float:
-    """A float32 not below t."""
+    """Return a float32 not below t."""
     return np.float32(t + abs(t) * 2.0 * UNIT_ROUNDOFF)
 
 
@@ -55,13 +55,13 @@ def scan(
     query, row : (low, gap) each: d² lies between low_q + low_r - 2·product and that plus gap_q + gap_r
     groups : the rows of group g are groups[g] to groups[g + 1]
     own : the column of each query itself, or -1
-    limit : (queries, groups), the distance a row must not exceed to be of interest
-    found_query, found_row, found_low : buffers for the candidates, at least as long as a row of `product`; the last
-        for the lower bound of d²
+    limit : (queries, groups), the largest distance of a candidate
+    found_query, found_row, found_low : buffers for the candidates and their lower bounds of d², at least as long as a
+        row of `product`
 
     Returns
     -------
-    how many were found, and the query to go on with (the buffers may fill up)
+    the number of candidates, and the query to continue with, since the buffers may fill up
     """
     low_q, gap_q = query
     low_r, gap_r = row
@@ -91,7 +91,7 @@ def scan(
                     column[kept] = j
                     value[kept] = v
                     kept += 1
-                    # the size-th smallest upper bound: no row whose lower bound is above it can be wanted
+                    # keep the `size` smallest upper bounds: rows whose lower bound is larger cannot be neighbours
                     u = (v + gap_r[j] + gap_q[q]) * (1.0 + TIE_MARGIN) + TIE_MARGIN * low_q[q]
                     if held == size and u >= upper[size - 1]:
                         continue
@@ -129,7 +129,7 @@ def narrow(bound: Array, where: Array, group: Array, upper: Array) -> None:
 
 @kernel()
 def transpose(x: Array, out: Array) -> None:
-    """Write x transposed to `out`, in squares that fit the cache."""
+    """Write x transposed to `out`, in squares that fit the CPU cache."""
     n, width = x.shape
     for a in range(0, n, 32):
         for b in range(0, width, 32):
@@ -143,9 +143,9 @@ def round9(x: float) -> float:
     """Round to 9 significant digits, so that equal distances summed in another order compare equal."""
     if x <= 0.0:
         return 0.0
-    digits = min(8 - int(np.floor(np.log10(x))), 300)  # 10^300 is a number, what is left of x below that is not
+    digits = min(8 - int(np.floor(np.log10(x))), 300)  # 10^300 is finite, larger powers may not be
     if digits >= 0:
-        # a quotient is rounded correctly, so x just below and just above a power of ten round to the same
+        # division is rounded correctly, so values just below and above a power of ten round to the same
         power = 10.0**digits
         return np.rint(x * power) / power
     power = 10.0**-digits
@@ -154,7 +154,7 @@ def round9(x: float) -> float:
 
 @kernel()
 def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) -> None:
-    """Insert a row into a list sorted by distance and key, if it belongs there."""
+    """Insert a row into a list sorted by distance and key, unless it is farther than all entries."""
     i = len(ds)
     while i > 0 and (d < ds[i - 1] or (d == ds[i - 1] and key < keys[i - 1])):
         i -= 1

@@ -1,19 +1,21 @@
-"""What the kernels for dense rows are told, and where they add up: the same for those of numba and for plain numpy."""
+"""Constants, arguments and formulas that the kernels for numba, numpy and torch share."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.redundancy.collisions import reach
 
-TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so what lies this close is a candidate too
+TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so rows this close to the bound are candidates too
 UNIT_ROUNDOFF = 2.0**-24  # of float32, the type of the products
 
 
 class Reach(NamedTuple):
-    """When two values collide (|a - b| <= reach) and how fast the rate falls (cr = 1 - slope·|a - b|)."""
+    """The distance within which two values collide, and the slope of the rate: cr = 1 - slope·|a - b|."""
 
     reach: Array
     slope: Array
@@ -21,16 +23,60 @@ class Reach(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Where sums over pairs are added up; those nobody asks for are empty."""
+    """Output arrays for sums over pairs. Arrays that are not needed are empty."""
 
-    total: Array  # (kinds, features): Σ|a - b| in the feature's own unit
-    absent: Array  # (kinds, features): the pairs with a missing value; empty where there are none
+    total: Array  # (kinds, features): Σ|a - b| in the unit of the feature
+    absent: Array  # (kinds, features): pairs with a missing value; empty if there are none
     rates: Array  # (features): Σ cr
     spread: Array  # (2 or 7, couples, features): Σδ and Σδ², or the products of weighted sums
-    queries: Array  # (1 or 3, couples, features): the queries that have a δ, or the products of weights
+    queries: Array  # (1 or 3, couples, features): queries that have a δ, or the products of weights
 
 
 def reaches(difference: Difference, kappa: float, columns: slice | Array) -> Reach:
-    """The reach of some features, as the kernels want it."""
+    """Return the reach of these features."""
     farthest, slope = reach(difference, kappa)
     return Reach(farthest[columns], slope[columns], difference.discrete[columns])
+
+
+# --- formulas for numpy and torch; `xp` is one of the two modules ---
+
+
+def _power_of_ten(n: int) -> float:
+    """Compute 10^n by squaring, as compiled code does, so that the last bit agrees beyond 10^22 too."""
+    out, base = 1.0, 10.0
+    while n:
+        out, base, n = (out * base if n & 1 else out), base * base, n >> 1
+    return out
+
+
+POWERS_OF_TEN = np.array([_power_of_ten(n) for n in range(309)])
+
+
+def round9(x: Any, powers: Any, xp: Any) -> Any:
+    """Round to 9 significant digits, so that equal distances summed in another order compare equal.
+
+    `powers` are the POWERS_OF_TEN as an array of the same module. This is `belief.kernels.nearest.round9` for arrays.
+    """
+    is_finite = (x > 0) & xp.isfinite(x)
+    exponent = xp.floor(xp.log10(xp.where(is_finite, x, 1.0)))
+    digits = xp.asarray(xp.clip(8 - exponent, None, 300), dtype=xp.int64)
+    power = powers[xp.abs(digits)]
+    rounded = xp.where(digits >= 0, xp.round(x * power) / power, xp.round(x / power) * power)
+    return xp.where(is_finite, rounded, xp.where(x > 0, x, 0.0))
+
+
+def query_statistics(
+    a: Any, b: Any, t: Any, u: Any, weighted: bool, xp: Any
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the terms that each query adds to `Sums.spread` and to `Sums.queries`.
+
+    Parameters
+    ----------
+    a, b : sums of the differences of each query to its misses and to its hits
+    t, u : the number of misses and of hits, or the sums of their weights
+    """
+    if weighted:
+        return (a * a, a * b, b * b, a * t, a * u, b * t, b * u), (t * t, t * u, u * u)
+    both = (t > 0) & (u > 0)
+    delta = xp.where(both, a / xp.where(both, t, 1.0) - b / xp.where(both, u, 1.0), 0.0)
+    return (delta, delta * delta), (xp.asarray(both, dtype=xp.float64),)

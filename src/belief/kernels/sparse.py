@@ -1,8 +1,8 @@
-"""The kernels for sparse rows, at the cost of their non-zeros.
+"""The kernels for sparse rows, whose runtime depends on the number of non-zeros.
 
-Rows come as `Csr`, the three arrays of a CSR matrix with sorted indices and no duplicates; an explicit zero is a zero.
-What two rows do not have, they share: both are 0 there, the difference is 0 and the rate of collision 1. So sums of
-differences run over the union of the non-zeros, and sums of collisions count the complement, e = 1 - cr and z = 1 - b.
+Rows are given as `Csr`, the three arrays of a CSR matrix with sorted indices and no duplicates; explicit zeros count as
+zeros. Where two rows are both zero, their difference is 0 and their collision rate 1. So sums of differences run over
+the union of the non-zeros, and sums of collisions over the complements e = 1 - cr and z = 1 - b.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from belief.kernels.compiling import kernel
+from belief.kernels.dense.summary import splitmix64
 from belief.kernels.dense.tally import add_products
 from belief.kernels.nearest import insert, round9
 from belief.kernels.shapes import TIE_MARGIN, Reach
 from belief.method.arrays import Array
 
 _ERROR = 1e-12  # bound of the rounding error of a float64 product, relative to the squared norms
-_SAME = 4e-10  # a distance this little below a rounded one rounds to it, or above
+_SAME = 4e-10  # a distance at most this much below a rounded one rounds to it or above
 
 
 class Csr(NamedTuple):
@@ -30,17 +31,17 @@ class Csr(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """The queries by feature, values times 1/u. Features that many queries have are vectors over all queries."""
+    """The queries by feature, values times 1/u. Features that are non-zero in many queries are dense vectors."""
 
-    slot: Array  # feature -> its list, or -1; from `n_lists` on: its vector
-    first: Array  # list p is first[p] to first[p + 1] of:
+    slot: Array  # the list of each feature, or -1; from `n_lists` on, its vector
+    first: Array  # list p is first[p] to first[p + 1] of the next two arrays
     query: Array
     value: Array
     vector: Array  # (vectors, queries)
 
 
 class Scale(NamedTuple):
-    """1/u of each feature, 0 for a constant one; and which are discrete."""
+    """1/u of each feature, 0 for constant features, and which features are discrete."""
 
     per_unit: Array
     discrete: Array
@@ -54,10 +55,10 @@ def moments(
     rows: Csr, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array, between: Array,
     group: Array, total: Array,
 ) -> int:  # fmt: skip
-    """Add to the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1.
+    """Update the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1.
 
-    `between` notes where there are values between the least and the most. `total` has the sums of each group of rows,
-    or no lines.
+    `between` marks features with values between the minimum and the maximum. `total` has the sums of each group of
+    rows; it may be empty.
     """
     for i in range(len(rows.start) - 1):
         for p in range(rows.start[i], rows.start[i + 1]):
@@ -74,7 +75,7 @@ def moments(
             mean[j] += step / nonzero[j]
             m2[j] += step * (x - mean[j])
             if x < least[j] or x > most[j]:
-                between[j] |= least[j] < most[j]  # what was the least, or the most, no longer is
+                between[j] |= least[j] < most[j]  # the old minimum or maximum is now inside
             elif x > least[j] and x < most[j]:
                 between[j] = True
             least[j] = min(least[j], x)
@@ -82,18 +83,30 @@ def moments(
     return -1
 
 
+@kernel()
+def add_identities(rows: Csr, keys: Array, out: Array) -> None:
+    """Compute the identities of sparse rows, which are those of the same rows in dense form."""
+    value = np.empty(1, np.float64)
+    bits = value.view(np.uint64)
+    for i in range(len(out)):
+        for p in range(rows.start[i], rows.start[i + 1]):
+            value[0] = rows.value[p]
+            if value[0] != 0.0:
+                out[i] += splitmix64(bits[0] ^ keys[rows.column[p]])
+
+
 # --- 3. neighbours ---------------------------------------------------------------------------------------------------
 
 
 @kernel()
 def _square(x: float, j: int, s: Scale) -> float:
-    """Δ² of a value and a zero."""
+    """Return Δ² between a value and zero."""
     return (s.per_unit[j] if s.discrete[j] else x * s.per_unit[j]) ** 2 if x != 0.0 else 0.0
 
 
 @kernel()
 def norms(rows: Csr, s: Scale, out: Array) -> None:
-    """d² of each row and an empty one."""
+    """Write the d² of each row to an empty row."""
     for i in range(len(out)):
         total = 0.0
         for p in range(rows.start[i], rows.start[i + 1]):
@@ -113,7 +126,7 @@ def products(rows: Csr, i: int, s: Scale, by: Postings, product: Array) -> float
         slot = by.slot[j]
         if slot < 0 or v == 0.0 or s.per_unit[j] == 0.0:
             continue
-        if s.discrete[j]:  # 2·½·(1 + equal) makes two different values 1 apart, and two equal ones 0
+        if s.discrete[j]:  # 2·½·(1 + equal): d² is 1 between different values and 0 between equal ones
             if slot >= n_lists:
                 x = by.vector[slot - n_lists]
                 for q in range(len(product)):
@@ -134,8 +147,8 @@ def products(rows: Csr, i: int, s: Scale, by: Postings, product: Array) -> float
 
 
 @kernel()
-def _apart(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array, apart: Array) -> int:
-    """List the features in which two rows differ, and |a - b| (1 for discrete ones); return how many."""
+def _differences(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array, gap: Array) -> int:
+    """List the features in which two rows differ, and |a - b| (1 for discrete features); return their number."""
     p, p_end, r, r_end = a.start[i], a.start[i + 1], b.start[k], b.start[k + 1]
     n = 0
     while p < p_end or r < r_end:
@@ -145,7 +158,7 @@ def _apart(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array, apart
         y = np.float64(b.value[r]) if right <= left else 0.0
         if x != y:
             column[n] = min(left, right)
-            apart[n] = 1.0 if discrete[column[n]] else abs(x - y)
+            gap[n] = 1.0 if discrete[column[n]] else abs(x - y)
             n += 1
         p += left <= right
         r += right <= left
@@ -154,7 +167,7 @@ def _apart(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array, apart
 
 @kernel()
 def _longest(rows: Csr) -> int:
-    """The most entries a row has."""
+    """Return the largest number of entries of a row."""
     most = 0
     for i in range(len(rows.start) - 1):
         most = max(most, rows.start[i + 1] - rows.start[i])
@@ -163,7 +176,7 @@ def _longest(rows: Csr) -> int:
 
 @kernel()
 def _within(norm: float, product: Array, limit: Array) -> int:
-    """How many queries the row may be of interest to (counting runs in vector lanes)."""
+    """Count the queries whose neighbour the row may be. Counting is vectorised."""
     n = 0
     for q in range(len(product)):
         n += norm - 2.0 * product[q] <= limit[q]
@@ -175,24 +188,23 @@ def nearest(
     rows: Csr, span: tuple[int, int], first_id: int, group: Array, key: Array,
     queries: Csr, norm: Array, ids: Array, by: Postings, s: Scale, best: tuple[Array, Array, Array],
 ) -> None:  # fmt: skip
-    """Put those of the rows `span` that belong there into the sorted lists `best`, each (queries, groups, size).
+    """Insert the nearest of the rows `span` into the sorted lists `best`, each (queries, groups, size).
 
-    A row of group -1 is passed over.
-
-    The products find the candidates; their distances are computed again exactly, rounded, and ties go by key.
+    Rows of group -1 are ignored. Candidates are found by their products; their distances are then computed exactly and
+    rounded, and ties are decided by key.
     """
     d2, keys, found = best
     n, n_groups, size = d2.shape
     product = np.empty(n)
     room = _longest(queries) + _longest(Csr(rows.start[span[0] : span[1] + 1], rows.column, rows.value))
-    column, apart = np.empty(room, np.int64), np.empty(room)
+    column, gap = np.empty(room, np.int64), np.empty(room)
     limit = np.empty((n_groups, n))  # on |r|² - 2·product
     for q in range(n):
         for g in range(n_groups):
             limit[g, q] = d2[q, g, size - 1] * (1.0 + TIE_MARGIN) - norm[q] * (1.0 - _ERROR)
     for i in range(span[0], span[1]):
         g = group[i - span[0]]
-        if g < 0:  # does not count
+        if g < 0:
             continue
         row_norm = products(rows, i, s, by, product)
         low = row_norm * (1.0 - _ERROR)
@@ -203,12 +215,12 @@ def nearest(
                 continue
             worst = d2[q, g, size - 1]
             about = row_norm + norm[q] - 2.0 * product[q]
-            surely_not_less = about >= worst * (1.0 - _SAME) and _ERROR * (row_norm + norm[q]) <= 1e-10 * worst
-            if surely_not_less and key[i - span[0]] > keys[q, g, size - 1]:
-                continue  # a tie at best, and the key decides
+            cannot_be_less = about >= worst * (1.0 - _SAME) and _ERROR * (row_norm + norm[q]) <= 1e-10 * worst
+            if cannot_be_less and key[i - span[0]] > keys[q, g, size - 1]:
+                continue  # at best a tie, which the key decides
             d = 0.0
-            for t in range(_apart(queries, q, rows, i, s.discrete, column, apart)):
-                d += (apart[t] * s.per_unit[column[t]]) ** 2
+            for t in range(_differences(queries, q, rows, i, s.discrete, column, gap)):
+                d += (gap[t] * s.per_unit[column[t]]) ** 2
             insert(d2[q, g], keys[q, g], found[q, g], round9(d), key[i - span[0]], first_id + i)
             limit[g, q] = d2[q, g, size - 1] * (1.0 + TIE_MARGIN) - norm[q] * (1.0 - _ERROR)
 
@@ -221,20 +233,20 @@ def tally(
     Q: Csr, queries: Array, R: Csr, rows: Array, kind: Array, weight: Array, r: Reach,
     total: Array, e: Array, spread: Array,
 ) -> None:  # fmt: skip
-    """Add up |a - b| over the pairs, those of a query together; what nobody asks for is empty.
+    """Sum |a - b| over the pairs, which are sorted by query. Outputs that are not needed are empty.
 
     Parameters
     ----------
-    weight : empty, or for each pair the share that goes to its kind; the rest goes to the one after
+    weight : empty, or the share of each pair that belongs to its kind; the rest belongs to the next kind
     total : (kinds, features), Σ|a - b|
     e : (features), Σ(1 - cr)
-    spread : (2 or 7, couples, features), Σδ and Σδ² of the queries, or the products of their weighted sums
+    spread : (2 or 7, couples, features), Σδ and Σδ² over queries, or the products of their weighted sums
     """
     room = _longest(Q) + _longest(R)
-    column, apart = np.empty(room, np.int64), np.empty(room)
+    column, gap = np.empty(room, np.int64), np.empty(room)
     coupled = len(spread) > 0
     n_features = total.shape[1] if coupled else 0
-    far, near = np.zeros(n_features), np.zeros(n_features if len(weight) else 0)  # of one query
+    miss, hit = np.zeros(n_features), np.zeros(n_features if len(weight) else 0)  # sums of one query
     touched, is_touched = np.empty(n_features, np.int64), np.zeros(n_features, np.bool_)
     p = 0
     while p < len(kind):
@@ -246,10 +258,10 @@ def tally(
             end += 1
         g, seen = kind[p] // 2, 0
         for i in range(p, end):
-            n = _apart(Q, queries[i], R, rows[i], r.discrete, column, apart)
+            n = _differences(Q, queries[i], R, rows[i], r.discrete, column, gap)
             sign = 1.0 / max(t, 1.0) if kind[i] & 1 == 0 else -1.0 / max(u, 1.0)
             for s in range(n):
-                j, d = column[s], apart[s]
+                j, d = column[s], gap[s]
                 if len(e):
                     e[j] += r.slope[j] * d if d <= r.reach[j] else 1.0
                 if coupled and not is_touched[j]:
@@ -260,21 +272,21 @@ def tally(
                     total[kind[i], j] += weight[i] * d
                     total[kind[i] + 1, j] += (1.0 - weight[i]) * d
                     if coupled:
-                        far[j] += weight[i] * d
-                        near[j] += (1.0 - weight[i]) * d
+                        miss[j] += weight[i] * d
+                        hit[j] += (1.0 - weight[i]) * d
                 else:
                     total[kind[i], j] += d
                     if coupled:
-                        far[j] += sign * d
+                        miss[j] += sign * d
         for s in range(seen):
             j = touched[s]
             if len(weight):
-                add_products(spread, g, j, far[j], near[j], t, u)
-                near[j] = 0.0
+                add_products(spread, g, j, miss[j], hit[j], t, u)
+                hit[j] = 0.0
             elif t > 0.0 and u > 0.0:
-                spread[0, g, j] += far[j]
-                spread[1, g, j] += far[j] * far[j]
-            far[j] = 0.0
+                spread[0, g, j] += miss[j]
+                spread[1, g, j] += miss[j] * miss[j]
+            miss[j] = 0.0
             is_touched[j] = False
         p = end
 
@@ -284,24 +296,24 @@ def collisions(
     Q: Csr, queries: Array, R: Csr, rows: Array, r: Reach, by_rate: bool, line: Array, place: Array,
     lines: Array, columns: Array, cross: Array,
 ) -> None:  # fmt: skip
-    """Count the complement of the joint collisions of some features (lines) with others (columns).
+    """Sum the complements of the joint collisions of some features (lines) with others (columns).
 
     Parameters
     ----------
-    by_rate : whether rates are multiplied with rates: then e² takes the place of z in the sums, and e in the products
-    line, place : for each feature its line and its column, or -1
+    by_rate : multiply rates with rates: use e² instead of z in the sums, and e instead of z in the products
+    line, place : the line and the column of each feature, or -1
     lines, columns : (2, n), Σe and Σz of each line and each column
     cross : (lines, columns), Σ(e_i·z_j + z_i·e_j)/2
     """
     room = _longest(Q) + _longest(R)
-    column, apart = np.empty(room, np.int64), np.empty(room)
+    column, gap = np.empty(room, np.int64), np.empty(room)
     es, zs = np.empty(room), np.empty(room)
     for p in range(len(queries)):
-        n = _apart(Q, queries[p], R, rows[p], r.discrete, column, apart)
+        n = _differences(Q, queries[p], R, rows[p], r.discrete, column, gap)
         for t in range(n):
             j = column[t]
-            zs[t] = 0.0 if apart[t] <= r.reach[j] else 1.0
-            es[t] = 1.0 if zs[t] > 0.0 else r.slope[j] * apart[t]
+            zs[t] = 0.0 if gap[t] <= r.reach[j] else 1.0
+            es[t] = 1.0 if zs[t] > 0.0 else r.slope[j] * gap[t]
             second = es[t] * es[t] if by_rate else zs[t]
             zs[t] = es[t] if by_rate else zs[t]
             if line[j] >= 0:

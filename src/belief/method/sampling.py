@@ -17,12 +17,11 @@ SAMPLE, TIES = 0, 1  # the streams
 
 
 def splitmix64(z: Array) -> Array:
-    """The finaliser of splitmix64, modulo 2^64."""
-    with np.errstate(over="ignore"):
-        z = z + np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
+    """Mix the bits of 64-bit numbers in an array, modulo 2^64. Kernels compile this function for scalars."""
+    z = z + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 def row_keys(seed: int, stream: int, rows: Array) -> Array:

@@ -1,4 +1,7 @@
-"""One block of rows in one place: the engine for what it is stored in, and for the device that does the work."""
+"""Engines for rows on one machine, which are read by index: one engine per storage format and device.
+
+Threads, tiles and memory belong here; the numbers are computed in `belief.kernels`.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,34 @@ from belief.engines.block.small import SmallEngine, is_small
 from belief.engines.block.threads import Threads
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
+from belief.method.targets import Target, make_class_target
 
 if TYPE_CHECKING:
     from belief.engines.block.sparse import SparseEngine
+
+
+def table_engine(
+    rows: Any, target: Target, targets: Array, discrete: Array, resources: Resources | None = None
+) -> DenseEngine | SparseEngine:
+    """Create the engine for a whole table.
+
+    Parameters
+    ----------
+    rows : a source, an array, a CSR matrix, or a list of these, concatenated
+    target : the target
+    targets : the target of each row as a number, such as the index of its class
+    discrete : mask of the discrete features
+    """
+    engine = block_engine(rows, targets, discrete, resources or Resources())
+    engine.target = target
+    return engine
+
+
+def local_engine(
+    rows: Any, classes: Array, labels: Array, discrete: Array, resources: Resources | None = None
+) -> DenseEngine | SparseEngine:
+    """Create the engine for a whole table whose rows have the class `classes[labels]`."""
+    return table_engine(rows, make_class_target(classes, labels), labels, discrete, resources)
 
 
 def block_engine(
@@ -28,42 +56,41 @@ def block_engine(
     pool: Threads | None = None,
     counted: Array | None = None,
 ) -> DenseEngine | SparseEngine:
-    """The engine for some rows.
+    """Create the engine for a block of rows.
 
     Parameters
     ----------
-    rows : a source, a float array in C order, a CSR matrix, or a list of those, one after the other
-    targets : the target of each row
-    pool : the threads of another engine, if it is not to have its own
-    counted : which rows are sampled and found, where not all are
+    rows : a source, a float array in C order, a CSR matrix, or a list of these, concatenated
+    targets : the target of each row as a number
+    pool : threads of another engine, to share them
+    counted : mask of the rows that may be sampled and found; None: all
     """
-    source = _source(rows)
+    source = _as_source(rows)
     if isinstance(source, SparseSource):
-        if resources.device not in (None, "auto", "cpu"):
-            warn(f"device={resources.device!r} is for dense rows: sparse ones are searched on the CPU.")
+        if resources.torch_devices or resources.device not in (None, "auto", "cpu"):
+            warn(f"device={resources.device!r} is ignored for sparse data, which is searched on the CPU.")
         with importing():
             from belief.engines.block.sparse import SparseEngine
 
         return SparseEngine(source, targets, discrete, resources, pool, counted)
-    devices = resources.devices(source.n_rows, source.n_features)
+    devices = resources.choose_devices(source.n_rows, source.n_features)
     if not devices:
-        return (SmallEngine if is_small(source) else DenseEngine)(source, targets, discrete, resources, pool, counted)
-    from belief.engines.block.gpu import GpuEngine, GpusEngine  # torch comes with it
+        engine = SmallEngine if is_small(source, resources) else DenseEngine
+        return engine(source, targets, discrete, resources, pool, counted)
+    from belief.engines.block.gpu import GpuEngine, MultiGpuEngine  # imports torch
 
     if len(devices) == 1:
         return GpuEngine(source, targets, discrete, resources, pool, counted, device=devices[0])
-    return GpusEngine(source, targets, discrete, resources, pool, counted, devices=devices)
+    return MultiGpuEngine(source, targets, discrete, resources, pool, counted, devices=devices)
 
 
-def _source(rows: Any) -> Any:
-    """Rows by id, whatever they came in."""
+def _as_source(rows: Any) -> Any:
+    """Wrap rows in a source."""
     if isinstance(rows, Sequence):
         parts = list(rows)
-        return SparseSource(parts) if is_sparse(parts[0]) else _one(BlockSource([_source(x) for x in parts]), parts)
+        if is_sparse(parts[0]):
+            return SparseSource(parts)
+        return _as_source(parts[0]) if len(parts) == 1 else BlockSource([_as_source(x) for x in parts])
     if is_sparse(rows):
         return SparseSource([rows])
     return ArraySource(rows) if isinstance(rows, np.ndarray) else rows
-
-
-def _one(blocks: BlockSource, parts: list[Any]) -> Any:
-    return _source(parts[0]) if len(parts) == 1 else blocks

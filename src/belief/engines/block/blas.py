@@ -1,9 +1,8 @@
-"""BLAS starts no threads while a search runs: our own threads make the calls, and the two would fight for the cores.
+"""Limit BLAS to one thread during a search: our own threads make the calls, and BLAS threads would compete for cores.
 
-How many threads BLAS may start is one number for the whole process in some libraries (OpenBLAS with threads of its
-own), and one for each thread in others (MKL, OpenBLAS with OpenMP). So each of our threads says it for itself, and
-where the number is everybody's, the first search to begin sets it and the last one to end puts it back, whichever
-threads they run in.
+Some libraries (OpenBLAS with pthreads) have one thread limit for the whole process, others (MKL, OpenBLAS with OpenMP)
+one per thread. So each of our threads sets its own limit. A limit of the whole process is set when the first search
+begins and restored when the last one ends, in whichever threads they run.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 
-class _Shared:
-    """The searches of this process that run now, and the threads that BLAS had before the first of them."""
+class _Running:
+    """The number of searches that run in this process, and the BLAS limits from before the first of them."""
 
     lock = Lock()
-    running = 0
-    before: tuple[tuple[Any, int], ...] = ()
+    searches = 0
+    limits: tuple[tuple[Any, int], ...] = ()
 
 
 @cache
 def _libraries() -> list[Any]:
-    """The BLAS libraries of this process: looking for them takes longer than a small block does."""
+    """Find the BLAS libraries of this process. Finding them takes longer than searching a small block."""
     return [x for x in ThreadpoolController().lib_controllers if x.user_api == "blas"]
 
 
-def _is_shared(library: Any) -> bool:
+def _has_process_limit(library: Any) -> bool:
     return library.internal_api == "openblas" and library.threading_layer != "openmp"
 
 
-def _set(library: Any, n: int) -> None:
-    """Set it even if another thread was the first to: threadpoolctl would let only that one, without a word."""
-    clear = getattr(library, "clear_controlling_thread", None)  # new in threadpoolctl 3.8
+def _set_limit(library: Any, n: int) -> None:
+    """Set the limit from any thread. threadpoolctl would silently ignore all threads but the first."""
+    clear = getattr(library, "clear_controlling_thread", None)  # since threadpoolctl 3.8
     if clear is not None:
         clear(force=True)
     library.set_num_threads(n)
@@ -46,56 +45,57 @@ def _set(library: Any, n: int) -> None:
         clear(force=True)
 
 
-def one_thread_here() -> None:
-    """See to it that the calls of this thread start no others."""
+def limit_blas_in_this_thread() -> None:
+    """Limit the BLAS calls of this thread to one thread."""
     for library in _libraries():
-        if not _is_shared(library):
-            _set(library, 1)
+        if not _has_process_limit(library):
+            _set_limit(library, 1)
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """See to it that BLAS starts no threads until this ends, here and in threads that call `one_thread_here`."""
-    mine = [(library, library.num_threads) for library in _libraries() if not _is_shared(library)]
-    one_thread_here()
+def limit_blas() -> Iterator[None]:
+    """Limit BLAS to one thread, in this thread and in those that call `limit_blas_in_this_thread`."""
+    before = [(library, library.num_threads) for library in _libraries() if not _has_process_limit(library)]
+    limit_blas_in_this_thread()
     _enter()
     try:
         yield
     finally:
         _leave()
-        for library, n in mine:
-            _set(library, n)
+        for library, n in before:
+            _set_limit(library, n)
 
 
 def _enter() -> None:
-    with _Shared.lock:
-        if not _Shared.running:
-            _Shared.before = tuple((library, library.num_threads) for library in _libraries() if _is_shared(library))
-        _Shared.running += 1
-        for library, _ in _Shared.before:
-            _set(library, 1)
+    with _Running.lock:
+        if not _Running.searches:
+            shared = (library for library in _libraries() if _has_process_limit(library))
+            _Running.limits = tuple((library, library.num_threads) for library in shared)
+        _Running.searches += 1
+        for library, _ in _Running.limits:
+            _set_limit(library, 1)
 
 
 def _leave() -> None:
-    with _Shared.lock:
-        _Shared.running -= 1
-        if not _Shared.running:
+    with _Running.lock:
+        _Running.searches -= 1
+        if not _Running.searches:
             _restore()
 
 
 def _restore() -> None:
-    """Put back what was before, unless somebody has set something else since."""
-    for library, n in _Shared.before:
+    """Restore the limits, except where someone has set another one in the meantime."""
+    for library, n in _Running.limits:
         if library.num_threads == 1:
-            _set(library, n)
+            _set_limit(library, n)
 
 
-def _begin_anew() -> None:
-    """In the child of a fork none of the parent's searches runs, whoever held the lock."""
-    _Shared.lock = Lock()
-    if _Shared.running:
-        _Shared.running = 0
+def _reset_after_fork() -> None:
+    """Start the child of a fork without running searches, and with a lock that nobody holds."""
+    _Running.lock = Lock()
+    if _Running.searches:
+        _Running.searches = 0
         _restore()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)

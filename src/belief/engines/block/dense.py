@@ -1,7 +1,7 @@
-"""Dense rows in one place: the kernels on slices of the data, in threads.
+"""The engine for dense rows on one machine, which runs the kernels on slices of the data in threads.
 
-Each pass cuts the data into pieces, gives them to the threads, and merges the answers in the order of the pieces, so
-that no number depends on how many threads there are. The search, the one long pass, is in search.py.
+Each pass cuts the data into slices, distributes them to the threads, and merges the results in the order of the
+slices, so that no number depends on the number of threads. The search, the one long pass, is in search.py.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import pairwise
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from belief._utils.lazy import importing
 from belief.data.source import Located, Source
-from belief.engines.block import threads
-from belief.engines.block.rates import Rates, parts_of
-from belief.engines.block.threads import TILE, ThreadedEngine, Threads, spans
+from belief.engines.block.rates import Rates, cut_pairs
+from belief.engines.block.threads import TILE, RowEngine, Threads, spans
 from belief.engines.resources import Resources
 from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, reaches
 from belief.method.arrays import Array
@@ -34,34 +32,34 @@ from belief.method.relevance import scale_spread
 from belief.method.sampling import Sample
 from belief.method.summary import MOST_GROUPS, Levels, Summary
 
-CHUNK = 128  # features a kernel works on at a time where it passes over many rows
-WHOLE = 1024  # unless rows have no more than these: then they are read from end to end, in half the time
-TALLIED = 256  # and where it goes from row to row: long enough that getting there costs little
-FLOOR_PAIRS = 2048  # pairs whose float32 products are added up at a time
-GROUP_ROWS = 64  # for each group: of so many rows the sums of groups are added up before they are merged, which costs
-HELD = 8  # collision rates that may be asked for again take this part of the working memory at the most
-FEW_LEVELS = 64  # levels counted in a small table; a feature with more is sorted
+CHUNK = 128  # features that a kernel processes at a time in a pass over many rows
+MAX_WHOLE_ROW = 1024  # rows with at most this many features are processed whole, which takes half the time
+TALLY_CHUNK = 256  # features of a chunk of the tally, which jumps from row to row: long enough to pay for the jump
+FLOOR_PAIRS = 2048  # pairs whose products are summed in float32 at a time
+ROWS_PER_GROUP = 64  # sums of groups are merged once per this many rows and group, since merging is expensive
+RATES_SHARE = 8  # cached collision rates use at most 1 / RATES_SHARE of the working memory
+MAX_COUNTED_LEVELS = 64  # levels counted in a small table; features with more levels are sorted
 
 
-class _Groups:
-    """What is added up of n groups of rows, piece after piece; one that nobody asks for, where there is none."""
+class _GroupSums:
+    """Running sums of n groups of rows. With n = 0 there is one group that is ignored."""
 
     def __init__(self, n: int, n_features: int) -> None:
         self.n = n
         self.count, self.total = np.zeros((2, max(n, 1), n_features))  # present values, and Σ(x - origin)
-        self.origin = np.full(n_features, np.nan)  # the first mean there is
+        self.origin = np.full(n_features, np.nan)  # the mean of the first slice that has values
 
     def add(self, columns: slice, moments: Array, total: Array, present: Array) -> None:
-        """Add the present values of some features, and Σ(x - mean) by the mean of this piece."""
-        there, mean, origin = moments[0] > 0, moments[1], self.origin[columns]
-        origin[there & np.isnan(origin)] = mean[there & np.isnan(origin)]
+        """Add the number of present values of some features, and Σ(x - mean) about the mean of this slice."""
+        has_values, mean, origin = moments[0] > 0, moments[1], self.origin[columns]
+        origin[has_values & np.isnan(origin)] = mean[has_values & np.isnan(origin)]
         self.count[:, columns] += present
-        with np.errstate(invalid="ignore", over="ignore"):  # infinities are refused when all is read, by name
-            self.total[:, columns] += total + present * np.where(there, mean - origin, 0.0)
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities raise an error later that names the feature
+            self.total[:, columns] += total + present * np.where(has_values, mean - origin, 0.0)
 
 
-class DenseEngine(ThreadedEngine):
-    """The BlockEngine protocol over a Source of dense rows; over all rows, the Engine protocol."""
+class DenseEngine(RowEngine):
+    """The BlockEngine protocol over a Source of dense rows; over a whole table, the Engine protocol."""
 
     def __init__(
         self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
@@ -69,11 +67,11 @@ class DenseEngine(ThreadedEngine):
     ) -> None:  # fmt: skip
         super().__init__(source.n_features, targets, discrete, resources, pool, counted)
         self.source = source
-        self._held: list[Rates] = []  # of pairs that have been asked for
+        self._cached_rates: list[Rates] = []
 
     @cached_property
     def kernels(self) -> ModuleType:
-        """The kernels, of numba: imported when there is work for them, since that takes half a second."""
+        """The compiled kernels. Importing them takes half a second, so it waits until they are needed."""
         with importing():
             from belief.kernels import dense
         return dense
@@ -82,41 +80,55 @@ class DenseEngine(ThreadedEngine):
 
     def describe(self) -> Summary:
         height = max(TILE, TILE * CHUNK // self.n_features)
-        n = self._groups_kept()
-        pieces, together = spans(self.m, height), max(1, -(-n * GROUP_ROWS // height))
-        runs = [pieces[a:b] for a, b in spans(len(pieces), together)]
-        parts = (part for run in self.map(partial(self._describe, n), runs) for part in run)
+        n = self._count_groups()
+        slices, per_task = spans(self.m, height), max(1, -(-n * ROWS_PER_GROUP // height))
+        tasks = [slices[a:b] for a, b in spans(len(slices), per_task)]
+        parts = (part for summaries in self.map(partial(self._summarise, n), tasks) for part in summaries)
         return reduce(Summary.merge, parts, Summary.zero(self.n_features))
 
-    def _describe(self, n: int, pieces: Sequence[tuple[int, int]]) -> list[Summary]:
-        """Summaries of some pieces, to be merged one by one; the levels and the n groups of all are in the last."""
-        by, levels = _Groups(n, self.n_features), [Levels.zero()]
-        found = [self._moments(np.arange(a, b), by, levels) for a, b in pieces]
-        count, total = by.count[:n], by.total[:n]
-        last = replace(found[-1], levels=Levels.merged(levels), group_count=count, group_sum=total, origin=by.origin)
+    def _summarise(self, n: int, slices: Sequence[tuple[int, int]]) -> list[Summary]:
+        """Summarise some slices of rows. The last summary has the levels and the sums of the n groups of them all."""
+        sums, levels = _GroupSums(n, self.n_features), [Levels.zero()]
+        found = [self._moments(np.arange(a, b), sums, levels) for a, b in slices]
+        count, total = sums.count[:n], sums.total[:n]
+        last = replace(found[-1], levels=Levels.merged(levels), group_count=count, group_sum=total, origin=sums.origin)
         return [*found[:-1], last]
 
-    def _moments(self, ids: Array, by: _Groups, levels: list[Levels]) -> Summary:
-        """The moments of some rows; what is known of groups is added to `by`, and levels to the list."""
-        group = self.targets[ids].astype(np.int32) if by.n else np.zeros(len(ids), np.int32)
-        out, in_group = np.empty((7, self.n_features)), np.bincount(group, minlength=len(by.count))[:, None]
-        for a, b in spans(self.n_features, WHOLE if self.n_features <= WHOLE else CHUNK):
+    def _moments(self, ids: Array, sums: _GroupSums, levels: list[Levels]) -> Summary:
+        """Return the moments of some rows; add their sums by group to `sums`, and append their levels."""
+        group = self.targets[ids].astype(np.int32) if sums.n else np.zeros(len(ids), np.int32)
+        out, in_group = np.empty((7, self.n_features)), np.bincount(group, minlength=len(sums.count))[:, None]
+        for a, b in spans(self.n_features, MAX_WHOLE_ROW if self.n_features <= MAX_WHOLE_ROW else CHUNK):
             X, rows, at = self.source.rows(ids, a, b)
             lo, hi = int(rows[0]), int(rows[-1]) + 1
-            part, total, absent = np.empty((7, b - a)), *np.zeros((2, len(by.count), b - a))
+            part, total, absent = np.empty((7, b - a)), *np.zeros((2, len(sums.count), b - a))
             self.kernels.moments(X, lo, hi, at, at + b - a, part, group, total, absent)
             out[:, a:b] = part
-            by.add(slice(a, b), part, total, in_group - absent)
+            sums.add(slice(a, b), part, total, in_group - absent)
             columns = np.flatnonzero(self.discrete[a:b])
             if len(columns):
-                levels.append(_levels(self.kernels, X[lo:hi], columns + at, columns + a, group, by.n))
+                levels.append(self._levels(X[lo:hi], columns + at, columns + a, group, sums.n))
         count, mean, m2, minimum, maximum, nonzero, between = out
         return replace(
             Summary.zero(self.n_features), m=len(ids), count=count, mean=mean, m2=m2, minimum=minimum, maximum=maximum,
             nonzero=nonzero, between=between > 0,
         )  # fmt: skip
 
-    def _values(self) -> Iterator[Array]:
+    def _levels(self, X: Array, at: Array, features: Array, group: Array, n_groups: int) -> Levels:
+        """Return the levels of the columns `at` of a block, which hold these features."""
+        n = n_groups if n_groups <= MOST_GROUPS else 0
+        group = group if n else np.zeros_like(group)
+        shape = len(at), MAX_COUNTED_LEVELS
+        value, count = np.empty(shape), np.empty((*shape, max(n, 1)), np.int64)
+        found = np.full(len(at), -1)  # -1: more levels than counted
+        if len(X) > self.resources.small_rows:
+            self.kernels.levels(X, at, group, value, count, found)
+        used = np.arange(MAX_COUNTED_LEVELS) < found[:, None]
+        parts = [_make_levels(np.broadcast_to(features[:, None], used.shape)[used], value[used], count[used], n)]
+        many = found < 0
+        return Levels.concat([*parts, _sort_levels(X[:, at[many]], features[many], group, n)])
+
+    def _all_values(self) -> Iterator[Array]:
         for a, b in spans(self.m, TILE):
             X, rows, at = self.source.rows(np.arange(a, b), 0, self.n_features)
             yield X[rows, at : at + self.n_features]
@@ -127,16 +139,10 @@ class DenseEngine(ThreadedEngine):
         def task(span: tuple[int, int]) -> None:
             for a, b in spans(self.n_features, CHUNK):
                 X, rows, first = self.source.rows(np.arange(*span), a, b)
-                self._add_identities(X, rows, first, column_keys(np.arange(a, b)), out[slice(*span)])
+                self.kernels.add_identities(X, rows, first, column_keys(np.arange(a, b)), out[slice(*span)])
 
         deque(self.map(task, spans(self.m, TILE)), maxlen=0)
         return out
-
-    def _add_identities(self, *what: Any) -> None:
-        with importing():
-            from belief.kernels.identity import of_dense
-
-        of_dense(*what)
 
     def rows(self, ids: Array, columns: Array) -> Array:
         X, at, first = self.source.columns(ids, columns)
@@ -168,23 +174,23 @@ class DenseEngine(ThreadedEngine):
                 np.zeros((kinds, n)), np.zeros((kinds if missing else 0, n)), np.zeros(n if rates else 0),
                 np.zeros((lines, couples, n)), np.zeros((query_lines if missing else 0, couples, n)),
             )  # fmt: skip
-            for part, few, at in cut:
-                X, rows, a = self.source.rows(few, *span)
+            for part, queries, at in parts_of_pairs:
+                X, rows, a = self.source.rows(queries, *span)
                 neighbours = self.source.rows(pairs.neighbour[part], *span)
                 self.kernels.tally(X, rows[at], a, *neighbours, pairs.kind[part], weight[part], mine, sums)
             return sums
 
-        cut = [(part, *_runs(pairs.query[part])) for part in self._parts(pairs)]
-        parts = self.map(task, spans(self.n_features, TALLIED))
+        parts_of_pairs = [(part, *_drop_repeats(pairs.query[part])) for part in self._cut(pairs)]
+        parts = self.map(task, spans(self.n_features, TALLY_CHUNK))
         total, absent, rate, spread, queries = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
         per_unit = difference.per_unit
         total *= per_unit
         scale_spread(spread, pairs, per_unit)
         return Tally.from_sums(pairs, total, rate, spread, absent if missing else None, queries)
 
-    def _parts(self, pairs: Pairs) -> list[slice]:
-        """Cut the pairs between queries, so that the rows gathered for a part stay within the working memory."""
-        row_bytes = 3 * 8 * TALLIED * 2 * self.n_jobs
+    def _cut(self, pairs: Pairs) -> list[slice]:
+        """Cut the pairs between queries, so that the rows of each part fit into the working memory."""
+        row_bytes = 3 * 8 * TALLY_CHUNK * 2 * self.n_jobs
         most = max(1024, self.working_memory // (2 * row_bytes))
         ends = np.r_[pairs.starts, len(pairs)]
         cuts = ends[np.searchsorted(ends, np.arange(0, len(pairs) + most, most)).clip(max=len(ends) - 1)]
@@ -194,60 +200,59 @@ class DenseEngine(ThreadedEngine):
         return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        held, every = self._rates(pairs, difference, rates.kappa), np.union1d(watched, columns)
-        if self._hold(held, held.lacking(every)):
+        cached, every = self._find_rates(pairs, difference, rates.kappa), np.union1d(watched, columns)
+        if self._cache_rates(cached, cached.missing(every)):
 
             def task(part: tuple[int, slice]) -> Joint:
-                return joint_sums(rates, held.of(watched, *part), held.of(columns, *part))
+                return joint_sums(rates, cached.read(watched, *part), cached.read(columns, *part))
 
         else:
             at, reach = np.searchsorted(every, watched), reaches(difference, rates.kappa, every)
             to = np.searchsorted(every, columns)
 
             def task(part: tuple[int, slice]) -> Joint:
-                return reduce(Joint.merge, (anew(cut) for cut in _pieces(part[1], len(every))))
+                return reduce(Joint.merge, (compute(cut) for cut in _cut_for_cache(part[1], len(every))))
 
-        def anew(cut: slice) -> Joint:
+        def compute(cut: slice) -> Joint:
             Q, N = self.source.columns(pairs.query[cut], every), self.source.columns(pairs.neighbour[cut], every)
             R, P = self._collisions(Q, N, reach, difference.missing)
-            return joint_sums(
-                rates, CollisionRates.from_rates(R[:, at], P[:, at]), CollisionRates.from_rates(R[:, to], P[:, to])
-            )
+            lines = CollisionRates.from_rates(R[:, at], P[:, at])
+            return joint_sums(rates, lines, CollisionRates.from_rates(R[:, to], P[:, to]))
 
-        return reduce(Joint.merge, self.map(task, list(enumerate(parts_of(len(pairs))))))
+        return reduce(Joint.merge, self.map(task, list(enumerate(cut_pairs(len(pairs))))))
 
-    def _rates(self, pairs: Pairs, difference: Difference, kappa: float) -> Rates:
-        """The rates of these pairs that are held, none to begin with; those of pairs that are gone are forgotten."""
-        self._held = [x for x in self._held if not x.gone]
-        known = [x for x in self._held if x.are(pairs, difference, kappa)]
-        if not known:
-            known = [Rates(pairs, difference, kappa)]
-            self._held += known
-        return known[0]
+    def _find_rates(self, pairs: Pairs, difference: Difference, kappa: float) -> Rates:
+        """Return the cached rates of these pairs, or empty ones. Drop those of pairs that no longer exist."""
+        self._cached_rates = [x for x in self._cached_rates if not x.is_stale]
+        matching = [x for x in self._cached_rates if x.matches(pairs, difference, kappa)]
+        if not matching:
+            matching = [Rates(pairs, difference, kappa)]
+            self._cached_rates += matching
+        return matching[0]
 
-    def _hold(self, held: Rates, features: Array) -> bool:
-        """Hold the rates of these features too, if there is room for them."""
-        used = sum(x.nbytes for x in self._held)
-        if used + 8 * math.prod(held.shape_of(features)) > self.working_memory // HELD:
+    def _cache_rates(self, cached: Rates, features: Array) -> bool:
+        """Compute and cache the rates of these features too. Return False if there is no room for them."""
+        used = sum(x.nbytes for x in self._cached_rates)
+        if used + 8 * math.prod(cached.shape_of(features)) > self.working_memory // RATES_SHARE:
             return False
         if not len(features):
             return True
-        X, at, a = self.source.columns(held.rows, features)
-        (out, sums), reach = held.add(features), reaches(held.difference, held.kappa, features)
+        X, at, a = self.source.columns(cached.rows, features)
+        (out, sums), reach = cached.allocate(features), reaches(cached.difference, cached.kappa, features)
 
         def task(part: tuple[int, slice]) -> None:
-            for cut in _pieces(part[1], len(features)):
-                Q, N = (X, at[held.query[cut]], a), (X, at[held.neighbour[cut]], a)
-                found = self._collisions(Q, N, reach, held.difference.missing)
+            for cut in _cut_for_cache(part[1], len(features)):
+                Q, N = (X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a)
+                found = self._collisions(Q, N, reach, cached.difference.missing)
                 sums[part[0]] += sum_powers(found[0])
                 for x, values in zip(out, found, strict=False):
                     x[:, cut] = values.T
 
-        deque(self.map(task, list(enumerate(parts_of(len(held.query))))), maxlen=0)
+        deque(self.map(task, list(enumerate(cut_pairs(len(cached.query))))), maxlen=0)
         return True
 
     def _collisions(self, Q: Located, N: Located, reach: Reach, missing: bool) -> tuple[Array, Array]:
-        """The rates of some pairs, and presence where values are missing."""
+        """Return the rates of some pairs, and whether both values are present if any value is missing."""
         n, width = len(Q[1]), len(reach.reach)
         R, P = np.empty((n, width)), np.empty((n if missing else 0, width))
         self.kernels.collisions(*Q, *N, reach, R, P)
@@ -268,7 +273,9 @@ class DenseEngine(ThreadedEngine):
 
         def task(cut: tuple[int, int]) -> None:
             mine = columns[slice(*cut)]
-            run = np.arange(mine[0], mine[-1] + 1)  # reading features that lie side by side is worth a few too many
+            run = np.arange(
+                mine[0], mine[-1] + 1
+            )  # reading adjacent features is fast enough to read some unneeded ones
             mine_reach = Reach(*(x[run[0] : run[-1] + 1] for x in reach))
             H, run_gap = np.empty((FLOOR_PAIRS, len(run)), np.float32), np.zeros(len(run))
             for a, b in spans(len(pairs), FLOOR_PAIRS):
@@ -285,43 +292,29 @@ class DenseEngine(ThreadedEngine):
         self.kernels.half_hits(*Q, *N, reach, H, gap)
 
 
-def _pieces(part: slice, n_features: int) -> list[slice]:
-    """A part of pairs in pieces whose rates stay in the cache; one piece of none."""
+def _cut_for_cache(part: slice, n_features: int) -> list[slice]:
+    """Cut a part of the pairs so that the rates of each slice fit the CPU cache. No pairs make one empty slice."""
     height = int(np.clip(2**16 // max(n_features, 1), 64, 1024))
     return [slice(part.start + a, part.start + b) for a, b in spans(part.stop - part.start, height) or [(0, 0)]]
 
 
-def _runs(ids: Array) -> tuple[Array, Array]:
-    """The ids without repetitions in a row, and which of them each was."""
+def _drop_repeats(ids: Array) -> tuple[Array, Array]:
+    """Return the ids without consecutive repeats, and the position of each original id among them."""
     new = np.r_[True, ids[1:] != ids[:-1]]
     return ids[new], np.cumsum(new) - 1
 
 
-def _levels(kernels: ModuleType, X: Array, at: Array, features: Array, group: Array, n_groups: int) -> Levels:
-    """The levels of the columns `at` of a block, filed under their features."""
-    n = n_groups if n_groups <= MOST_GROUPS else 0
-    group = group if n else np.zeros_like(group)
-    value, count = np.empty((len(at), FEW_LEVELS)), np.empty((len(at), FEW_LEVELS, max(n, 1)), np.int64)
-    found = np.full(len(at), -1)  # -1: to be sorted
-    if len(X) > threads.SMALL:
-        kernels.levels(X, at, group, value, count, found)
-    used = np.arange(FEW_LEVELS) < found[:, None]
-    parts = [_table(np.broadcast_to(features[:, None], used.shape)[used], value[used], count[used], n)]
-    many = found < 0
-    return Levels.concat([*parts, _sorted_levels(X[:, at[many]], features[many], group, n)])
-
-
-def _sorted_levels(X: Array, features: Array, group: Array, n: int) -> Levels:
-    """The levels of some columns, one column after the other."""
+def _sort_levels(X: Array, features: Array, group: Array, n: int) -> Levels:
+    """Return the levels of these columns by sorting them."""
     order, lines = np.argsort(X.T, axis=1), max(n, 1)
     values = np.take_along_axis(X.T, order, axis=1)
-    there = ~np.isnan(values)  # missing ones come last
-    new = there.copy()
+    present = ~np.isnan(values)  # missing values are sorted to the end
+    new = present.copy()
     new[:, 1:] &= values[:, 1:] != values[:, :-1]
-    level = (np.cumsum(new) - 1).reshape(new.shape)[there]
-    count = np.bincount(level * lines + group[order[there]], minlength=int(new.sum()) * lines).reshape(-1, lines)
-    return _table(np.repeat(features, new.sum(axis=1)), values[new].astype(float), count, n)
+    level = (np.cumsum(new) - 1).reshape(new.shape)[present]
+    count = np.bincount(level * lines + group[order[present]], minlength=int(new.sum()) * lines).reshape(-1, lines)
+    return _make_levels(np.repeat(features, new.sum(axis=1)), values[new].astype(float), count, n)
 
 
-def _table(feature: Array, value: Array, count: Array, n: int) -> Levels:
+def _make_levels(feature: Array, value: Array, count: Array, n: int) -> Levels:
     return Levels(feature, value, count.sum(axis=1), count[:, :n])

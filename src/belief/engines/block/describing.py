@@ -1,4 +1,4 @@
-"""The summary of blocks of rows that come one after the other, dense or sparse, before their targets are known."""
+"""Summaries of blocks of rows that arrive one after the other, dense or sparse, before all targets are known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Describer:
-    """Adds up what each block says of the features."""
+    """Accumulates the summary of a table block by block."""
 
     def __init__(self, resources: Resources, pool: Threads | None = None) -> None:
         self._resources, self._pool = resources, pool
@@ -31,9 +31,9 @@ class Describer:
 
         Parameters
         ----------
-        first : the number of its first row, where others than those added come before it
-        groups : the group of each row, numbered from 0 in any order that all blocks share; None: not known, so that
-            nothing is known of any group in the end
+        first : the number of its first row, unless it follows the blocks added before
+        groups : the group of each row, numbered from 0 in the same way for all blocks; None: unknown, so that the
+            summary has no sums of groups
         """
         if is_sparse(X):
             with importing():
@@ -53,8 +53,8 @@ class Describer:
             return engine.describe()
 
     def summary(self) -> Summary:
-        """Of all blocks that were added."""
+        """Return the summary of all blocks added."""
         if self._sparse is not None:
             return self._sparse.summary()
-        assert self._dense is not None, "nothing was added"
+        assert self._dense is not None, "no block was added"
         return self._dense

@@ -1,9 +1,9 @@
-"""Dense rows on a GPU: the search and the sums there, everything else as the CPU's engine does it.
+"""The engine for dense rows on a GPU, which runs the search and the sums there and inherits the rest from the CPU.
 
-    rows ──once, or span by span──► device ──► chunks ──meet the queries──► the best lists ──► sums over pairs
+    rows ──once, or span by span──► device ──► chunks ──compare with queries──► neighbours ──► sums over pairs
 
-The answers are those of the CPU's engine: candidates are kept within a proven bound (kernels/gpu/points.py), and exact
-distances are what is ordered. A device that runs out of memory gets smaller chunks, and goes on.
+The results are those of the CPU engine: candidates are selected by proven bounds (kernels/gpu/points.py) and ordered by
+exact distances. If the device runs out of memory, the search continues with smaller chunks.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from belief.data.source import ArraySource, Source
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.stored import Stored, memory_for_rows
 from belief.engines.block.threads import Threads, spans
-from belief.engines.resources import Resources, silent
-from belief.kernels.gpu import exact, sums
-from belief.kernels.gpu.lists import Best
-from belief.kernels.gpu.moments import FEW_GROUPS, summary
-from belief.kernels.gpu.points import WORDS, Space
+from belief.engines.resources import Resources, ignore_progress
+from belief.kernels.gpu import sums
+from belief.kernels.gpu.points import MAX_TEMPORARY, Space
+from belief.kernels.gpu.ranking import Best, tie_keys
 from belief.kernels.gpu.scan import Chunk, Queries
-from belief.kernels.gpu.search import meet
+from belief.kernels.gpu.search import compare
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
@@ -39,8 +38,9 @@ from belief.method.relevance import scale_spread
 from belief.method.sampling import SAMPLE, TIES, Sample, splitmix64
 from belief.method.summary import Summary
 
-START, MOST, LEAST = 2**14, 2**20, 64  # rows of the first chunk, of the largest, and of the smallest worth trying
-TOGETHER = 1024  # features whose joint sums are all made at once, and kept
+FIRST_CHUNK, MAX_CHUNK, MIN_CHUNK = 2**14, 2**20, 64  # rows of a chunk
+MAX_JOINT_FEATURES = 1024  # up to this many features, the joint sums of all pairs are computed at once and cached
+MAX_GROUPS = 64  # groups whose sums are computed on the device
 
 
 class GpuEngine(DenseEngine):
@@ -48,12 +48,12 @@ class GpuEngine(DenseEngine):
 
     Parameters
     ----------
-    counted : which rows are found, where not all are
-    device : the torch device, by name; "cpu" runs the same code without a GPU
-    span : the rows it answers for, in a search; all of them by default
+    counted : mask of the rows that may be found; None: all
+    device : name of the torch device; "cpu" runs the same code without a GPU
+    span : the rows to search; all by default
     """
 
-    columns_at_once = TOGETHER
+    columns_at_once = MAX_JOINT_FEATURES
 
     def __init__(
         self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
@@ -63,45 +63,45 @@ class GpuEngine(DenseEngine):
         self.device = torch.device(device)
         self._span = span or (0, self.m)
         self._stored: Stored | None = None
-        self._known: list[tuple[Pairs, Difference, Collisions, Joint]] = []  # joint sums of all features
+        self._joint_cache: list[tuple[Pairs, Difference, Collisions, Joint]] = []  # joint sums of all features
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
         super().__exit__(error, *about)
         self.release()
 
     def release(self) -> None:
-        """Give the device's memory back."""
-        self._stored, self._known = None, []
+        """Free the memory of the device."""
+        self._stored, self._joint_cache = None, []
 
     @property
     def stored(self) -> Stored:
         if self._stored is None:
-            assert self.pool is not None, "an engine is to be used as a context"
+            assert self.pool is not None, "use the engine as a context manager"
             memory = memory_for_rows(self.device, self.working_memory)
             self._stored = Stored(self.source, self.device, self.pool, self._span, memory)
         return self._stored
 
-    def _here(self) -> Any:
-        """Kernels start on the current device."""
+    def _on_device(self) -> Any:
+        """Make this device the current one, on which kernels run."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
 
-    # --- 1. the summary: on the device where all rows are, else as the CPU does it ---
+    # --- 1. the summary, on the device if all rows are there ---
 
     def describe(self) -> Summary:
-        n, whole = self._groups_kept(), self.stored.whole() if self._span == (0, self.m) else None
-        if whole is None or n > FEW_GROUPS:
+        n, whole = self._count_groups(), self.stored.whole() if self._span == (0, self.m) else None
+        if whole is None or n > MAX_GROUPS:
             return super().describe()
         group = torch.tensor(self.targets if n else np.zeros(self.m, np.int64), device=self.device).long()
         columns = np.flatnonzero(self.discrete)
-        cuts = (slice(a, b) for a, b in spans(self.m, max(1, 4 * WORDS // self.n_features)))
-        with self._here():
-            parts = [summary(whole[cut], group[cut], n, columns) for cut in cuts]
+        cuts = (slice(a, b) for a, b in spans(self.m, max(1, 4 * MAX_TEMPORARY // self.n_features)))
+        with self._on_device():
+            parts = [sums.summarise(whole[cut], group[cut], n, columns) for cut in cuts]
         return reduce(Summary.merge, parts, Summary.zero(self.n_features))
 
     # --- 2. the sample ---
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        keys = exact.keys(start_key(seed, SAMPLE), torch.arange(self.m, device=self.device))
+        keys = tie_keys(stream_key(seed, SAMPLE), torch.arange(self.m, device=self.device))
         groups = zip(self._groups(0, self.m, len(quota)), quota.tolist(), strict=True)
         ids = [rows[torch.topk(keys[rows], min(n, len(rows)), largest=False)[1]] for rows, n in groups]
         chosen = np.sort(torch.cat(ids).cpu().numpy())
@@ -110,7 +110,7 @@ class GpuEngine(DenseEngine):
     # --- 3. neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
-        with self._here():
+        with self._on_device():
             first = visit.first if visit else 0
             before = visit.found if visit else Neighbours.zero(len(sample.row), search.n_groups, search.size)
             space = Space.of(difference, self.device)
@@ -122,58 +122,59 @@ class GpuEngine(DenseEngine):
         row = torch.tensor(sample.row, device=self.device)
         if visit is None:
             return Queries.of(self.stored.at(sample.row), row, space)
-        name = f"queries on {self.device}"  # of all blocks that are visited the first makes them ready
+        name = f"queries on {self.device}"  # embedded for the first block, and reused for the others
         if name not in visit.ready:
-            given = visit.queries.rows(np.arange(len(sample.row)), 0, self.n_features)
-            visit.ready[name] = Queries.of(self.stored.put(*given), row, space)
+            rows = visit.queries.rows(np.arange(len(sample.row)), 0, self.n_features)
+            visit.ready[name] = Queries.of(self.stored.copy_rows(*rows), row, space)
         return visit.ready[name]
 
     def _search(self, queries: Queries, space: Space, best: Best, search: Search, first: int) -> Best:
-        seed_key = start_key(search.seed, TIES)
-        done, most = self.stored.first, MOST
+        seed_key = stream_key(search.seed, TIES)
+        done, most = self.stored.first, MAX_CHUNK
         known = bool(best.farthest.isfinite().all())
         while done < self.stored.stop:
             try:
                 for values, at, source, end in self._chunks(done, most, search.n_groups, known):
                     chunk = Chunk.of(values, source, first + at, space, seed_key)
-                    best = meet(queries, chunk, best, space)
+                    best = compare(queries, chunk, best, space)
                     done = end
                     self.report(done - self.stored.first, len(self.stored))
             except torch.OutOfMemoryError:
-                most = self._smaller(most)
+                most = self._shrink(most)
         return best
 
-    def _smaller(self, most: int) -> int:
+    def _shrink(self, most: int) -> int:
+        """Return a smaller chunk size after the device ran out of memory."""
         torch.cuda.empty_cache()
-        if most <= LEAST:
+        if most <= MIN_CHUNK:
             raise ValueError(
-                f"device={str(self.device)!r} has not the memory for the queries and {most} rows of {self.n_features}"
-                " features: sample fewer rows, or use device='cpu'."
+                f"device={str(self.device)!r} ran out of memory with {most} rows of {self.n_features} features."
+                " Reduce sample_size, or use device='cpu'."
             ) from None
         return min(most, len(self.stored)) // 2
 
     def _chunks(
         self, done: int, most: int, n_groups: int, known: bool
     ) -> Iterator[tuple[Tensor, int, list[Tensor], int]]:
-        """Rows, the id of the first, the places of each group among them, and how far that is.
+        """Iterate over chunks: rows, the id of the first, the positions of each group among them, and the chunk's end.
 
-        Of rows that are all there each chunk takes its share of every group, so that none is without thresholds for
-        long; of others, whatever is in a span.
+        If all rows are on the device, each chunk has the same share of every group, so that all groups have thresholds
+        early. Otherwise a chunk is a span of rows.
         """
         whole = self.stored.whole()
         a, n = self.stored.first, len(self.stored)
         if whole is not None:
             groups = self._groups(a, a + n, n_groups)
-            for lo, hi in _growing(done - a, n, most, known):
+            for lo, hi in _growing_chunks(done - a, n, most, known):
                 cut = [slice(round(lo / n * len(x)), round(hi / n * len(x))) for x in groups]
                 yield whole, a, [x[c] for x, c in zip(groups, cut, strict=True)], a + hi
             return
-        most = min(most, max(LEAST, self.stored.memory // (4 * self.stored.row_bytes)))
+        most = min(most, max(MIN_CHUNK, self.stored.memory // (4 * self.stored.row_bytes)))
         for span in self.stored.spans(done, most):
             yield span.values, span.first, self._groups(span.first, span.stop, n_groups), span.stop
 
     def _groups(self, a: int, b: int, n_groups: int) -> list[Tensor]:
-        """The places of the rows of each group, among the rows a to b."""
+        """Return the positions of the rows of each group among the rows a to b."""
         group = torch.tensor(self.targets[a:b] if n_groups > 1 else np.zeros(b - a, np.int8), device=self.device)
         if self.counted is not None:
             group[torch.tensor(~self.counted[a:b], device=self.device)] = -1
@@ -182,7 +183,7 @@ class GpuEngine(DenseEngine):
     # --- 4. and 5. the sums ---
 
     def _tally(self, pairs: Pairs, difference: Difference, rates: Collisions | None) -> Tally:
-        with self._here():
+        with self._on_device():
             found = sums.tally(self._located(pairs), difference, rates)
         total = found["total"] * difference.per_unit
         spread = scale_spread(found["spread"], pairs, difference.per_unit)
@@ -190,68 +191,68 @@ class GpuEngine(DenseEngine):
         return Tally.from_sums(pairs, total, found["rates"], spread, absent, found["queries"])
 
     def _located(self, pairs: Pairs) -> sums.Located:
-        """The pairs and their rows on the device, fetched where not all rows are there."""
+        """Return the pairs with their rows on the device, copied there if they are not all there yet."""
         whole = self.stored.whole() if self._span == (0, self.m) else None
         if whole is not None:
             return sums.Located.of(whole, pairs, pairs.query, pairs.neighbour)
         ids, at = np.unique(np.concatenate([pairs.query, pairs.neighbour]), return_inverse=True)
-        rows = self.stored.put(*self.source.rows(ids, 0, self.n_features))
+        rows = self.stored.copy_rows(*self.source.rows(ids, 0, self.n_features))
         return sums.Located.of(rows, pairs, *at.reshape(2, -1))
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        if self.n_features > TOGETHER:
-            with self._here():
+        if self.n_features > MAX_JOINT_FEATURES:
+            with self._on_device():
                 return sums.joint(self._located(pairs), difference, rates, watched, columns)
-        return _part(self._all_joint(pairs, difference, rates), watched, columns)
+        return _select(self._all_joint(pairs, difference, rates), watched, columns)
 
     def _all_joint(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Joint:
-        """Of all features: the same pairs will be asked about again, and a product of all costs little more."""
-        for of, by, how, joint in self._known:
-            if of is pairs and by is difference and how == rates:
+        """Return the joint sums of all features, cached: computing them all costs little more than computing some."""
+        for known, scaling, settings, joint in self._joint_cache:
+            if known is pairs and scaling is difference and settings == rates:
                 return joint
         every = np.arange(self.n_features)
-        with self._here():
+        with self._on_device():
             joint = sums.joint(self._located(pairs), difference, rates, every, every)
-        self._known.append((pairs, difference, rates, joint))
+        self._joint_cache.append((pairs, difference, rates, joint))
         return joint
 
     def _floor(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Array:
         return self._joint(pairs, difference, rates, watched, columns).joint
 
 
-def start_key(seed: int, stream: int) -> int:
-    """What the keys of all rows in a stream begin with."""
+def stream_key(seed: int, stream: int) -> int:
+    """Return the part of the keys that all rows of a stream share."""
     return int(splitmix64(splitmix64(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))[0])
 
 
-def _growing(done: int, n: int, most: int, known: bool) -> Iterator[tuple[int, int]]:
-    """Chunks of rows: each as many as came before, at most `most`, since a list meets k new rows as they double."""
+def _growing_chunks(done: int, n: int, most: int, known: bool) -> Iterator[tuple[int, int]]:
+    """Cut the rows into chunks that double in size: each doubling replaces about k rows of a list of neighbours."""
     while done < n:
-        step = most if known else min(most, max(START, done))
+        step = most if known else min(most, max(FIRST_CHUNK, done))
         yield done, min(n, done + step)
         done = min(n, done + step)
 
 
-def _part(joint: Joint, lines: Array, columns: Array) -> Joint:
-    """The joint sums of some features with others, from those of all."""
+def _select(joint: Joint, lines: Array, columns: Array) -> Joint:
+    """Return the joint sums of some features with others, from the joint sums of all."""
     i, j = lines[:, None], columns[None, :]
     if not joint.lines.size:
         return replace(joint, joint=joint.joint[i, j], pairs=joint.pairs[i, j])
-    wide = joint.lines.shape[2] > 1  # where values are missing
-    of_lines = joint.lines[:, i, j] if wide else joint.lines[:, lines]
-    of_columns = joint.columns[:, i, j] if wide else joint.columns[:, :, columns]
-    return Joint(joint.joint[i, j], joint.pairs[i, j], of_lines, of_columns)
+    wide = joint.lines.shape[2] > 1  # values are missing
+    line_sums = joint.lines[:, i, j] if wide else joint.lines[:, lines]
+    column_sums = joint.columns[:, i, j] if wide else joint.columns[:, :, columns]
+    return Joint(joint.joint[i, j], joint.pairs[i, j], line_sums, column_sums)
 
 
-class GpusEngine(GpuEngine):
-    """Several devices: each searches its share of the rows, driven by a thread; the first makes the sums."""
+class MultiGpuEngine(GpuEngine):
+    """The engine for several GPUs: each searches a share of the rows in its own thread; the first computes the sums."""
 
     def __init__(
         self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
         counted: Array | None = None, devices: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        super().__init__(source, targets, discrete, resources, pool, counted, devices[0], (0, 0))  # keeps no rows
-        quiet = replace(resources, report=silent)
+        super().__init__(source, targets, discrete, resources, pool, counted, devices[0], (0, 0))  # stores no rows
+        quiet = replace(resources, report=ignore_progress)
         shares = zip(devices, spans(self.m, -(-self.m // len(devices))), strict=False)
         self._shares = [GpuEngine(source, targets, discrete, quiet, pool, counted, name, span) for name, span in shares]
 
@@ -268,13 +269,13 @@ class GpusEngine(GpuEngine):
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
         nothing = Neighbours.zero(len(sample.row), search.n_groups, search.size)
-        given = replace(visit, found=nothing) if visit else Visit(self._sampled(sample), 0, nothing)
+        shared = replace(visit, found=nothing) if visit else Visit(self._read_sample(sample), 0, nothing)
         for engine in self._shares:
             engine.counted = self.counted
         with ThreadPoolExecutor(len(self._shares)) as drivers:
-            found = drivers.map(lambda engine: engine.nearest(sample, difference, search, given), self._shares)
+            found = drivers.map(lambda engine: engine.nearest(sample, difference, search, shared), self._shares)
             return reduce(Neighbours.merge, found, visit.found if visit else nothing)
 
-    def _sampled(self, sample: Sample) -> Source:
+    def _read_sample(self, sample: Sample) -> Source:
         X, rows, a = self.source.rows(sample.row, 0, self.n_features)
         return ArraySource(np.ascontiguousarray(X[rows, a : a + self.n_features]))

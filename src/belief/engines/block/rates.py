@@ -1,4 +1,4 @@
-"""The collision rates of pairs of rows, held feature by feature: a redundancy measure asks for the same ones often."""
+"""A cache of the collision rates of pairs of rows, since redundancy measures need the same rates repeatedly."""
 
 from __future__ import annotations
 
@@ -12,72 +12,73 @@ from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.redundancy.collisions import CollisionRates
 
-AT_ONCE, PARTS = 2048, 16  # pairs of a part, at the least, and parts, at the most: whatever the number of threads
+# independent of the number of threads, so that sums are too
+MIN_PART_PAIRS, MAX_PARTS = 2048, 16
 
 
-def parts_of(n_pairs: int) -> list[slice]:
-    """The pairs in parts, of which threads take one at a time; one part of none."""
-    return [slice(a, b) for a, b in spans(n_pairs, max(AT_ONCE, -(-n_pairs // PARTS))) or [(0, 0)]]
+def cut_pairs(n_pairs: int) -> list[slice]:
+    """Cut the pairs into parts, one task each. No pairs make one empty part."""
+    return [slice(a, b) for a, b in spans(n_pairs, max(MIN_PART_PAIRS, -(-n_pairs // MAX_PARTS))) or [(0, 0)]]
 
 
 class Rates:
-    """The rates of some pairs, in blocks of features as they came.
+    """The collision rates of some pairs, in blocks of the features that were added together.
 
     Parameters
     ----------
-    pairs : the pairs, of which nothing is kept but where their rows are
-    difference, kappa : what the rates are made of
+    pairs : the pairs; only the positions of their rows are kept
+    difference, kappa : definition of the rates
     """
 
     def __init__(self, pairs: Pairs, difference: Difference, kappa: float) -> None:
         self._pairs, self.difference, self.kappa = ref(pairs), difference, kappa
         self.rows, at = unique_ids(np.concatenate([pairs.query, pairs.neighbour]))
-        self.query, self.neighbour = at.reshape(2, -1)  # places in `rows`
-        self._blocks: list[tuple[Array, Array]] = []  # (1 or 2, features, pairs): rates, presence; (parts, 2, features)
-        self._block, self._line = np.full((2, difference.n_features), -1)  # of each feature
+        self.query, self.neighbour = at.reshape(2, -1)  # positions in `rows`
+        # per block: rates, and presence if values are missing, (1 or 2, features, pairs); sums (parts, 2, features)
+        self._blocks: list[tuple[Array, Array]] = []
+        self._block, self._line = np.full((2, difference.n_features), -1)  # where the rates of each feature are
 
     @property
-    def gone(self) -> bool:
-        """Whether nobody can ask for these pairs any more."""
+    def is_stale(self) -> bool:
+        """Whether the pairs no longer exist."""
         return self._pairs() is None
 
     @property
     def nbytes(self) -> int:
-        """The memory used."""
         return sum(x.nbytes for x, _ in self._blocks)
 
-    def are(self, pairs: Pairs, difference: Difference, kappa: float) -> bool:
-        """Whether these rates are those."""
+    def matches(self, pairs: Pairs, difference: Difference, kappa: float) -> bool:
+        """Return True if the cached rates have these pairs, this scaling and this kappa."""
         return self._pairs() is pairs and self.difference is difference and self.kappa == kappa
 
-    def lacking(self, features: Array) -> Array:
-        """Those of the features that are not held."""
+    def missing(self, features: Array) -> Array:
+        """Return those of the features that are not cached."""
         return features[self._block[features] < 0]
 
     def shape_of(self, features: Array) -> tuple[int, int, int]:
-        """That of the block of these features."""
+        """Return the shape that a block of these features has."""
         return 1 + self.difference.missing, len(features), len(self.query)
 
-    def add(self, features: Array) -> tuple[Array, Array]:
-        """Make room for the rates of features and their sums in each part; both are to be filled."""
+    def allocate(self, features: Array) -> tuple[Array, Array]:
+        """Allocate a block for the rates of these features and one for their sums; the caller fills both."""
         self._block[features], self._line[features] = len(self._blocks), np.arange(len(features))
-        self._blocks.append((np.empty(self.shape_of(features)), np.zeros((PARTS, 2, len(features)))))
+        self._blocks.append((np.empty(self.shape_of(features)), np.zeros((MAX_PARTS, 2, len(features)))))
         return self._blocks[-1]
 
-    def of(self, features: Array, number: int, part: slice) -> CollisionRates:
-        """The rates of features that are held, in a part of the pairs."""
+    def read(self, features: Array, number: int, part: slice) -> CollisionRates:
+        """Return the cached rates of these features, for part `number` of the pairs."""
         block, line = self._block[features], self._line[features]
-        if len(features) and (block == block[0]).all() and (np.diff(line) == 1).all():  # as they lie
+        if len(features) and (block == block[0]).all() and (np.diff(line) == 1).all():  # a view suffices
             values, sums = self._blocks[block[0]]
             mine = slice(int(line[0]), int(line[-1]) + 1)
-            return _rated(values[:, mine, part], sums[number, :, mine])
+            return _make_rated(values[:, mine, part], sums[number, :, mine])
         found = np.empty((1 + self.difference.missing, len(features), part.stop - part.start))
-        of_part = np.empty((2, len(features)))
-        for t, (b, i) in enumerate(zip(block.tolist(), line.tolist(), strict=True)):  # each is copied once
+        part_sums = np.empty((2, len(features)))
+        for t, (b, i) in enumerate(zip(block.tolist(), line.tolist(), strict=True)):
             values, sums = self._blocks[b]
-            found[:, t], of_part[:, t] = values[:, i, part], sums[number, :, i]
-        return _rated(found, of_part)
+            found[:, t], part_sums[:, t] = values[:, i, part], sums[number, :, i]
+        return _make_rated(found, part_sums)
 
 
-def _rated(values: Array, sums: Array) -> CollisionRates:
+def _make_rated(values: Array, sums: Array) -> CollisionRates:
     return CollisionRates(values[0].T, values[1].T if len(values) > 1 else np.zeros((0, 0)), sums)

@@ -1,10 +1,10 @@
-"""The neighbour search of the dense engine: tiles of queries meet tiles of rows.
+"""The neighbour search of the dense engine, which compares tiles of queries with tiles of rows.
 
-    two tiles ──embed──► float32 product ──scan──► candidates, which wait ──exact distances──► push into the best so far
+    two tiles ──embed──► float32 product ──scan──► candidates, queued ──exact distances──► push into the best so far
 
-Candidates wait until many tiles have been seen, and most of them turn out to be too far away to be worth an exact
-distance. Where every row is a query, the tiles above the diagonal serve both ways. What is beside the data at any time
-is a few tiles per thread and a bounded number of candidates, whatever the number of rows.
+Candidates are queued until many tiles have been scanned, because by then most of them are known to be too far away and
+need no exact distance. If every row is a query, only the tiles on and above the diagonal are computed. The memory
+overhead is a few tiles per thread and a bounded number of candidates, whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belief.data.source import Located
-from belief.engines.block import threads
 from belief.engines.block.threads import TILE, spans
 from belief.engines.block.tiles import Tile, Tiles
 from belief.kernels import dense
@@ -34,29 +33,26 @@ from belief.method.sampling import Sample
 if TYPE_CHECKING:
     from belief.engines.block.dense import DenseEngine
 
-WAITING = 1024  # bytes of working memory for each candidate, or row of a tile, that waits for its exact distance
+BYTES_PER_CANDIDATE = 1024  # working memory for each queued candidate and each row of a queued tile
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Rows r of a tile that may be among the nearest of the queries q, of a part whose lists have this lock."""
+    """Pairs of a query q and a row r of a tile that may be neighbours; the lock protects the lists of the queries."""
 
     lock: threading.Lock
     queries: Array
     tile: Tile
     q: Array
     r: Array
-    low: Array  # d² is no less
+    low: Array  # lower bounds of d²
 
     def __len__(self) -> int:
         return len(self.q) + len(self.tile.rows)
 
 
 class NeighbourSearch:
-    """One search: tiles of queries meet tiles of rows.
-
-    A query is known by its place in the sample, a row by its place in the engine's data.
-    """
+    """A neighbour search. Queries are numbered by their position in the sample, rows by that in the engine's data."""
 
     def __init__(
         self, engine: DenseEngine, sample: Sample, difference: Difference, search: Search, visit: Visit | None
@@ -71,52 +67,54 @@ class NeighbourSearch:
         else:
             self.queries, self.place, self.first = visit.queries, np.arange(len(sample.row)), visit.first
             self.found = visit.found.copy()
-        self.bound = self.found.d2 / self.embedding.scale**2 * (1 + TIE_MARGIN)  # of the nearest of each query, sorted
+        # upper bounds of d² to the nearest rows of each query, sorted
+        self.bound = self.found.d2 / self.embedding.scale**2 * (1 + TIE_MARGIN)
         self.tiles = Tiles(engine, self.embedding.slices, search, self.first)
-        self.waiting: list[Candidates] = []
-        self.most_waiting = engine.working_memory // WAITING
-        # where every row is a query, they are not taken in the order of the sample
+        self.queue: list[Candidates] = []
+        self.max_queued = engine.working_memory // BYTES_PER_CANDIDATE
+        # if every row is a query, the queries are not processed in the order of the sample
         in_order = visit is not None or len(sample.row) < engine.m
         width = sum(x.width for x in self.embedding.slices)
         fits = 4 * len(sample.row) * width <= engine.working_memory // 16
-        held = visit.ready if visit else {}
-        self.ready: dict[Any, Any] | None = held if in_order and fits else None  # the queries embedded
-        self.own = threading.local()  # buffers of a thread
+        cache = visit.ready if visit else {}
+        self.ready: dict[Any, Any] | None = cache if in_order and fits else None  # the embedded queries
+        self.buffers = threading.local()
         self.lock = threading.Lock()
         self.height = self._height()
 
     def run(self) -> Neighbours:
-        """Search. Where all products fit, they are made first, and each query sees all rows at once.
+        """Return the neighbours.
 
-        Not where queries visit one block after another: they bring limits that leave few rows to look at.
+        If all products fit into memory, they are computed first, and then each query is compared with all rows at once.
+        Visiting queries instead bring bounds from other blocks, which exclude most rows early.
         """
         m, s = self.engine.m, len(self.sample.row)
         if self.visit is None and 4 * s * m <= self.engine.working_memory // 4:
-            self._all_at_once(self.tiles.of((0, m)))
-        elif self._symmetric(m):
-            self._every_row()
+            self._search_all_at_once(self.tiles.make((0, m)))
+        elif self._is_symmetric(m):
+            self._search_symmetric()
         else:
-            self._tile_by_tile()
-        deque(self.engine.map(self._settle, self.waiting), maxlen=0)
+            self._search_by_tiles()
+        deque(self.engine.map(self._verify, self.queue), maxlen=0)
         return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
 
-    def _symmetric(self, n_rows: int) -> bool:
-        """Whether every row is a query too, and none was left out."""
-        return self.visit is None and len(self.sample.row) == self.engine.m == n_rows > threads.SMALL
+    def _is_symmetric(self, n_rows: int) -> bool:
+        """Return True if every row is a query, and no copies were dropped."""
+        return self.visit is None and len(self.sample.row) == self.engine.m == n_rows > self.engine.resources.small_rows
 
     def _queries_at(self, rows: Array) -> Array:
-        """Which queries these rows are, where every row is one."""
+        """Return the query number of each row, if every row is a query."""
         return np.argsort(self.sample.row)[rows]
 
-    def _all_at_once(self, tile: Tile) -> None:
-        symmetric = self._symmetric(len(tile.rows))
+    def _search_all_at_once(self, tile: Tile) -> None:
+        symmetric = self._is_symmetric(len(tile.rows))
         queries = self._queries_at(tile.rows) if symmetric else np.arange(len(self.sample.row))
         whole = np.empty((len(queries), len(tile.rows)), np.float32)
         nq, nr = np.zeros(len(queries)), np.zeros(len(tile.rows))
         across, down = spans(len(tile.rows), self.height), spans(len(queries), self.height)
 
-        def multiply(meeting: tuple[tuple[int, int], tuple[int, int]]) -> None:
-            i, j = (slice(*x) for x in meeting)
+        def multiply(pair: tuple[tuple[int, int], tuple[int, int]]) -> None:
+            i, j = (slice(*x) for x in pair)
             product, nq[i], nr[j] = self._product(queries[i], tile.rows[j], whole[i, j], same=symmetric and i == j)
             if symmetric and i != j:
                 transpose(product, whole[j, i])
@@ -125,36 +123,36 @@ class NeighbourSearch:
             i = slice(*span)
             self._choose(self.lock, queries[i], tile, whole[i], nq[i], nr)
 
-        self._work(multiply, [(i, j) for j in across for i in down if not symmetric or i <= j])
+        self._run_tasks(multiply, [(i, j) for j in across for i in down if not symmetric or i <= j])
         for _ in self.engine.map(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs)))):
             pass
 
-    def _tile_by_tile(self) -> None:
-        """Fewer queries than rows: each tile of rows meets all queries, and is forgotten."""
+    def _search_by_tiles(self) -> None:
+        """Compare each tile of rows with all queries, one tile at a time."""
         parts = [np.arange(a, b) for a, b in spans(len(self.sample.row), self.height)]
         locks = [threading.Lock() for _ in parts]
 
-        def meet(span: tuple[int, int]) -> None:
-            tile = self.tiles.of(span)
+        def compare(span: tuple[int, int]) -> None:
+            tile = self.tiles.make(span)
             for queries, lock in zip(parts, locks, strict=True) if len(tile.rows) else ():
                 product, nq, nr = self._product(
                     queries, tile.rows, self._buffer("product", len(queries), len(tile.rows))
                 )
                 self._choose(lock, queries, tile, product, nq, nr)
 
-        self._work(meet, spans(self.engine.m, self.height))
+        self._run_tasks(compare, spans(self.engine.m, self.height))
 
-    def _every_row(self) -> None:
-        """Every row is a query: two tiles meet once, and serve both ways, unless copies of rows were left out."""
-        tiles = list(self.engine.map(self.tiles.of, spans(self.engine.m, self.height)))
-        if not self._symmetric(sum(len(t.rows) for t in tiles)):
-            self._tile_by_tile()
+    def _search_symmetric(self) -> None:
+        """Compare each two tiles once, for the queries of both. This requires that no copies were dropped."""
+        tiles = list(self.engine.map(self.tiles.make, spans(self.engine.m, self.height)))
+        if not self._is_symmetric(sum(len(t.rows) for t in tiles)):
+            self._search_by_tiles()
             return
         queries = [self._queries_at(tile.rows) for tile in tiles]
         locks = [threading.Lock() for _ in tiles]
 
-        def meet(meeting: tuple[int, int]) -> None:
-            i, j = meeting
+        def compare(pair: tuple[int, int]) -> None:
+            i, j = pair
             n, others = len(queries[i]), tiles[j].rows
             product, nq, nr = self._product(queries[i], others, self._buffer("product", n, len(others)), same=i == j)
             self._choose(locks[i], queries[i], tiles[j], product, nq, nr)
@@ -163,44 +161,44 @@ class NeighbourSearch:
                 transpose(product, mirrored)
                 self._choose(locks[j], queries[j], tiles[i], mirrored, nr, nq)
 
-        self._work(meet, [(i, j) for j in range(len(tiles)) for i in range(j + 1)])
+        self._run_tasks(compare, [(i, j) for j in range(len(tiles)) for i in range(j + 1)])
 
-    def _work(self, task: Callable[[Any], None], meetings: list[Any]) -> None:
-        """Do all meetings of tiles, and say how far it has come, in rows."""
+    def _run_tasks(self, task: Callable[[Any], None], arguments: list[Any]) -> None:
+        """Run the tasks in threads and report their progress as a number of rows."""
         m = self.engine.m
-        for done, _ in enumerate(self.engine.map(task, meetings), 1):
-            self.engine.report(m * done // len(meetings), m)
+        for done, _ in enumerate(self.engine.map(task, arguments), 1):
+            self.engine.report(m * done // len(arguments), m)
 
     def _height(self) -> int:
-        """Rows of a tile: within the working memory, and small enough that every thread gets several."""
+        """Return the number of rows of a tile: few enough for the working memory and for several tiles per thread."""
         widest = max(x.width for x in self.embedding.slices)
-        # a thread holds a product, its copy, and two embedded tiles, of float32
+        # each thread needs a product, a copy of it, and two embedded tiles, all float32
         room = self.engine.working_memory / (2 * self.engine.n_jobs * 4)
         most = int((np.sqrt(widest**2 + 2 * room) - widest) / 2)  # 2·most² + 2·most·widest = room
         wanted = max(512, -(-self.engine.m // (4 * self.engine.n_jobs))) if self.engine.n_jobs > 1 else TILE
         return max(min(TILE, most, wanted), 1)
 
     def _product(self, queries: Array, rows: Array, product: Array, same: bool = False) -> tuple[Array, Array, Array]:
-        """The inner products of the embedded rows of two tiles, and their squared norms.
+        """Compute the inner products of the embedded rows of two tiles, and return them with the squared norms.
 
-        Where both are the same rows, BLAS computes half of the product.
+        If both tiles are the same, BLAS computes only half of the product.
         """
         nq, nr = np.zeros(len(queries)), np.zeros(len(rows))
         for t, part in enumerate(self.embedding.slices):
             Q = self.queries.rows(self.place[queries], part.a, part.b)
             R = self.source.rows(rows, part.a, part.b)
-            q = self._points(t, part, queries, Q, nq)
+            q = self._embed_queries(t, part, queries, Q, nq)
             r = q if same else self._embed("rows", R, part, nr)
             if t == 0:
                 np.matmul(q, r.T, out=product)
             else:
                 product += np.matmul(q, r.T, out=self._buffer("more", len(queries), len(rows)))
             if part.direct:
-                dense.match(*Q, *R, part.geometry, self.embedding.scale**-2, product)
+                dense.add_matches(*Q, *R, part.geometry, self.embedding.scale**-2, product)
         return product, nq, nq if same else nr
 
-    def _points(self, t: int, part: Slice, queries: Array, Q: Located, norm: Array) -> Array:
-        """The queries embedded, once for all rows that they meet if there is room."""
+    def _embed_queries(self, t: int, part: Slice, queries: Array, Q: Located, norm: Array) -> Array:
+        """Return the embedded queries. They are embedded once for all rows if that fits into memory."""
         if self.ready is None:
             return self._embed("queries", Q, part, norm)
         with self.lock:
@@ -221,20 +219,20 @@ class NeighbourSearch:
         return out
 
     def _buffer(self, name: str, n: int, width: int) -> Array:
-        """A float32 array of this thread's own, used again from tile to tile."""
-        held = getattr(self.own, name, None)
+        """Return a float32 array that this thread reuses from tile to tile."""
+        held = getattr(self.buffers, name, None)
         if held is None or held.size < n * width:
             held = np.empty(n * width, np.float32)
-            setattr(self.own, name, held)
+            setattr(self.buffers, name, held)
         return held[: n * width].reshape(n, width)
 
     def _choose(self, lock: threading.Lock, queries: Array, tile: Tile, product: Array, nq: Array, nr: Array) -> None:
-        """Let those rows of the tile wait that may be among the neighbours of these queries."""
+        """Queue the rows of the tile that may be neighbours of these queries."""
         error = self.embedding.error
         low = (((1 - error) * nq), ((1 - error) * nr).astype(np.float32))
         gap = (2 * error * nq, 2 * error * nr)
-        column = _column_of(self.sample.row[queries], tile.ids)
-        room = max(min(8 * self.search.size * self.n_groups * len(queries), self.most_waiting), len(tile.rows))
+        column = _find_positions(self.sample.row[queries], tile.ids)
+        room = max(min(8 * self.search.size * self.n_groups * len(queries), self.max_queued), len(tile.rows))
         buffers = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
         start = 0
         while start < len(queries):
@@ -244,32 +242,32 @@ class NeighbourSearch:
                 product, (low[0], gap[0]), (low[1], gap[1]), tile.groups, column, limit, self.search.size, start,
                 *buffers,
             )  # fmt: skip
-            q, r, least = (x[:n].copy() for x in buffers)
+            q, r, lower = (x[:n].copy() for x in buffers)
             with lock:
-                narrow(self.bound, queries[q], tile.group[r], (least + gap[0][q] + gap[1][r]) * (1 + TIE_MARGIN))
-            self._wait(Candidates(lock, queries, tile, q, r, least))
+                narrow(self.bound, queries[q], tile.group[r], (lower + gap[0][q] + gap[1][r]) * (1 + TIE_MARGIN))
+            self._enqueue(Candidates(lock, queries, tile, q, r, lower))
 
-    def _wait(self, candidates: Candidates) -> None:
-        """Let them wait; who makes them too many settles all."""
+    def _enqueue(self, candidates: Candidates) -> None:
+        """Queue candidates; verify the whole queue when it is full."""
         with self.lock:
-            self.waiting.append(candidates)
-            full = sum(map(len, self.waiting)) > self.most_waiting
-            ready, self.waiting = (self.waiting, []) if full else ([], self.waiting)
+            self.queue.append(candidates)
+            is_full = sum(map(len, self.queue)) > self.max_queued
+            ready, self.queue = (self.queue, []) if is_full else ([], self.queue)
         for x in ready:
-            self._settle(x)
+            self._verify(x)
 
-    def _settle(self, x: Candidates) -> None:
-        """Put those that are still wanted among the neighbours, by their exact distances."""
+    def _verify(self, x: Candidates) -> None:
+        """Compute the exact distances of candidates within the bounds, and insert them into the lists of neighbours."""
         with x.lock:
-            near = x.low <= self.bound[x.queries[x.q], x.tile.group[x.r], -1]
-        q, r = x.q[near], x.r[near]
+            possible = x.low <= self.bound[x.queries[x.q], x.tile.group[x.r], -1]
+        q, r = x.q[possible], x.r[possible]
         d2 = self._distances(x.queries, q, x.tile.rows, r)
         with x.lock:
             best = (self.found.d2, self.found.key, self.found.row)
             push(best, x.queries[q], x.tile.group[r], d2, x.tile.keys[r], x.tile.ids[r])
 
     def _distances(self, queries: Array, q: Array, rows: Array, r: Array) -> Array:
-        """The exact d² of the pairs (queries[q], rows[r])."""
+        """Return the exact d² of the pairs (queries[q], rows[r])."""
         d2 = np.zeros(len(q))
         for part in self.embedding.slices if len(q) else ():
             X, at, a = self.queries.rows(self.place[queries], part.a, part.b)
@@ -278,10 +276,10 @@ class NeighbourSearch:
         return d2
 
 
-def _column_of(queries: Array, rows: Array) -> Array:
-    """Where each query stands among the rows, -1 where it does not."""
+def _find_positions(queries: Array, rows: Array) -> Array:
+    """Return the position of each query among the rows, -1 if it is not among them."""
     low = rows.min()
-    place = np.full(rows.max() - low + 2, -1)  # by number; the last one is of no row
+    place = np.full(rows.max() - low + 2, -1)  # by row number; the last entry stands for no row
     place[rows - low] = np.arange(len(rows))
     at = queries - low
     return place[np.where((at >= 0) & (at < len(place)), at, -1)]

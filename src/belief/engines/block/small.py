@@ -1,4 +1,4 @@
-"""A table so small that nothing is compiled for it, and no thread started: plain numpy, in the thread that asks."""
+"""The engine for small tables: plain numpy in the calling thread, without compilation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from belief.data.source import SMALL_CELLS, Source
-from belief.engines.block import threads
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.threads import spans
+from belief.engines.resources import Resources
 from belief.kernels import plain
 from belief.method.arrays import Array
 from belief.method.difference import Difference
@@ -20,18 +20,19 @@ from belief.method.protocols import Search, Visit
 from belief.method.sampling import TIES, Sample, row_keys
 
 T = TypeVar("T")
-MOST = 2**24  # differences between values of rows, all with all
-AT_ONCE = 2**20  # distances held
+MAX_DIFFERENCES = 2**24  # differences between the values of all pairs of rows
+DISTANCES_AT_ONCE = 2**20
 
 
-def is_small(source: Source) -> bool:
-    """Whether numpy takes no longer than it would take to load what numba has compiled."""
+def is_small(source: Source, resources: Resources) -> bool:
+    """Return True if numpy is faster than loading compiled kernels."""
     m, n = source.n_rows, source.n_features
-    return m <= threads.SMALL and m * n <= SMALL_CELLS and m * m * n <= MOST
+    few = m <= resources.small_rows and m * n <= SMALL_CELLS and m * m * n <= MAX_DIFFERENCES
+    return few and not resources.always_compile
 
 
 class SmallEngine(DenseEngine):
-    """The BlockEngine protocol over a few dense rows; over all rows, the Engine protocol."""
+    """The BlockEngine protocol over few dense rows; over a whole table, the Engine protocol."""
 
     n_jobs = 1
 
@@ -42,29 +43,24 @@ class SmallEngine(DenseEngine):
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
         return map(task, arguments)
 
-    def _add_identities(self, *what: Any) -> None:
-        plain.of_dense(*what)
-
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
         queries, place, first = self.source, sample.row, 0
         if visit is not None:
             queries, place, first = visit.queries, np.arange(len(sample.row)), visit.first
         rows = np.arange(self.m) if self.counted is None else np.flatnonzero(self.counted)
-        rows = rows[
-            np.argsort(row_keys(search.seed, TIES, rows + first))
-        ]  # of rows as near, the one with the smaller key
-        Q, R = _values(queries, place), _values(self.source, rows)
+        rows = rows[np.argsort(row_keys(search.seed, TIES, rows + first))]  # ties go to the smaller key
+        Q, R = _read_rows(queries, place), _read_rows(self.source, rows)
         found = Neighbours.zero(len(Q), search.n_groups, search.size)
         found = Neighbours(found.d2, found.key, found.row, found.target.astype(self.targets.dtype))
-        for a, b in spans(len(Q), max(1, AT_ONCE // max(1, len(R)))):
+        for a, b in spans(len(Q), max(1, DISTANCES_AT_ONCE // max(1, len(R)))):
             d2 = plain.distances(Q[a:b], R, difference)
-            d2[sample.row[a:b, None] == rows + first] = np.nan  # nobody's own neighbour
+            d2[sample.row[a:b, None] == rows + first] = np.nan  # no row is its own neighbour
             self._choose(d2, rows, search, first, a, found)
             self.report(self.m * b // len(Q), self.m)
         return found if visit is None else visit.found.merge(found)
 
     def _choose(self, d2: Array, rows: Array, search: Search, first: int, a: int, found: Neighbours) -> None:
-        """The nearest rows of each group, for the queries from `a` on."""
+        """Write the nearest rows of each group to `found`, for the queries from `a` on."""
         for g in range(search.n_groups):
             mine = np.flatnonzero(self.targets[rows] == g) if search.n_groups > 1 else np.arange(len(rows))
             query, rank, column, d = plain.smallest(d2[:, mine], search.size)
@@ -73,6 +69,6 @@ class SmallEngine(DenseEngine):
             found.row[at], found.target[at] = row + first, self.targets[row]
 
 
-def _values(source: Source, ids: Array) -> Array:
+def _read_rows(source: Source, ids: Array) -> Array:
     X, rows, a = source.rows(ids, 0, source.n_features)
     return X[rows, a : a + source.n_features].astype(np.float64)

@@ -1,7 +1,7 @@
-"""Sparse rows in one place: nothing as large as rows x features, and per-feature arrays only where the method has them.
+"""The engine for sparse rows on one machine. It allocates nothing of size rows x features.
 
-The queries are indexed by feature, and the rows stream past them; a row that shares no feature with a query is its
-neighbour too, if it is short enough.
+The queries are indexed by feature, and each row is compared with all of them through this index. A row that shares no
+feature with a query can still be its neighbour, if its norm is small.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from belief.data.source import SparseSource, frozen
-from belief.engines.block.threads import ThreadedEngine, Threads, spans
+from belief.engines.block.threads import RowEngine, Threads, spans
 from belief.engines.resources import Resources
-from belief.kernels import identity, sparse
+from belief.kernels import sparse
 from belief.kernels.shapes import reaches
 from belief.method.arrays import Array
 from belief.method.copies import column_keys
@@ -28,50 +28,50 @@ from belief.method.relevance import scale_spread
 from belief.method.sampling import TIES, Sample, row_keys
 from belief.method.summary import MOST_GROUPS, Levels, Summary, can_count_groups, pad_groups
 
-ROWS = 8192  # rows a thread takes at a time
-VECTOR_SHARE = 0.125  # a feature that more of the queries have is kept as a vector
+ROWS_PER_TASK = 8192
+VECTOR_SHARE = 0.125  # a feature that is non-zero in a larger share of the queries is stored as a dense vector
 
 
 def as_csr(X: csr_array) -> sparse.Csr:
-    """The arrays of a CSR matrix as the kernels want them."""
+    """Return the arrays of a CSR matrix in the form the kernels take."""
     return sparse.Csr(frozen(X.indptr), frozen(X.indices), frozen(X.data))
 
 
 class NonZeros:
-    """The moments of the non-zeros of blocks that come one after the other, and of all values in the end."""
+    """Accumulates the moments of the non-zeros block by block, and summarises all values in the end."""
 
     def __init__(self, discrete: Array) -> None:
         n_features = len(discrete)
-        self.m, self.discrete, self.levels = 0, discrete, [Levels.zero()]  # of the non-zeros
+        self.m, self.discrete, self.levels = 0, discrete, [Levels.zero()]  # levels of the non-zeros
         self.nonzero = np.zeros(n_features, np.int64)
         self.mean, self.m2 = np.zeros(n_features), np.zeros(n_features)
         self.least, self.most = np.full(n_features, np.inf), np.full(n_features, -np.inf)
         self.between = np.zeros(n_features, bool)
-        self.group_rows, self.total = np.zeros(0, np.int64), np.zeros((0, n_features))  # of each group, Σx
+        self.group_rows, self.total = np.zeros(0, np.int64), np.zeros((0, n_features))  # Σx per group
 
     def add(self, rows: sparse.Csr, first: int | None = None, groups: Array | None = None) -> None:
         """Add a block.
 
         Parameters
         ----------
-        first : the number of its first row, where others than those added come before it
-        groups : the group of each row, from 0; None or -1: not known
+        first : the number of its first row, unless it follows the blocks added before
+        groups : the group of each row, from 0; None or -1: unknown
         """
-        group = self._grouped(len(rows.start) - 1, groups)
+        group = self._count_group_rows(len(rows.start) - 1, groups)
         moments = (self.nonzero, self.mean, self.m2, self.least, self.most, self.between)
         bad = sparse.moments(rows, *moments, group, self.total if len(group) else self.total[:0])
         if bad >= 0:
             i = (self.m if first is None else first) + int(np.searchsorted(rows.start, bad, side="right")) - 1
             raise ValueError(
                 f"Input X contains NaN (row {i}, column {rows.column[bad]}): missing values in sparse data are not"
-                " supported; replace them, or pass dense rows."
+                " supported. Replace them, or pass a dense matrix."
             )
         self.m += len(rows.start) - 1
         if self.discrete.any():
             self.levels.append(self._levels(rows, group))
 
-    def _grouped(self, m: int, groups: Array | None) -> Array:
-        """The group of each of m rows, counted, and room for their sums; nothing where they are not kept."""
+    def _count_group_rows(self, m: int, groups: Array | None) -> Array:
+        """Count the rows of each group and return the group of each row; empty if there are no sums by group."""
         n = 0 if groups is None else max(int(groups.max(initial=-1)) + 1, len(self.total))
         if groups is None or not n or not can_count_groups(n, len(self.mean)):
             return np.zeros(0, np.int32)
@@ -80,7 +80,7 @@ class NonZeros:
         return groups.astype(np.int32)
 
     def _levels(self, rows: sparse.Csr, group: Array) -> Levels:
-        """The levels of the non-zeros of discrete features."""
+        """Return the levels of the non-zeros of discrete features."""
         cells = np.flatnonzero(self.discrete[rows.column] & (rows.value != 0.0))
         n = len(self.total) if len(group) and len(self.total) <= MOST_GROUPS else 0
         code, lines = np.repeat(group, np.diff(rows.start))[cells] if n else 0, max(n, 1)
@@ -90,7 +90,7 @@ class NonZeros:
         return Levels(values[:, 0].astype(np.int64), values[:, 1], count.sum(axis=1), count[:, :n])
 
     def _all_levels(self) -> Levels:
-        """Those of all values: the zeros are the rows that are left."""
+        """Return the levels of all values. Zeros are the rows without a non-zero."""
         known = Levels.merged(self.levels)
         n = known.groups.shape[1]
         feature = np.flatnonzero(self.discrete)
@@ -103,11 +103,11 @@ class NonZeros:
 
     def summary(self) -> Summary:
         F, m, n = len(self.mean), self.m, self.nonzero
-        some = n < m  # then 0 is among the values
+        some = n < m  # features that have zeros
         least, most = self.least.copy(), self.most.copy()
         between = self.between | (some & (least < most))
         least[some], most[some] = np.minimum(least[some], 0.0), np.maximum(most[some], 0.0)
-        with np.errstate(over="ignore"):  # values too large to square are refused when all is read, by name
+        with np.errstate(over="ignore"):  # values too large to square raise an error later that names the feature
             m2 = self.m2 + self.mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
         rows = np.broadcast_to(self.group_rows[:, None].astype(float), self.total.shape)
         return Summary(
@@ -116,10 +116,10 @@ class NonZeros:
         )  # fmt: skip
 
 
-class SparseEngine(ThreadedEngine):
-    """The BlockEngine protocol over blocks of CSR rows with sorted indices and no duplicates.
+class SparseEngine(RowEngine):
+    """The BlockEngine protocol over CSR blocks with sorted indices and no duplicates.
 
-    Over all rows, it is an Engine.
+    Over a whole table, it implements the Engine protocol.
     """
 
     def __init__(
@@ -134,18 +134,18 @@ class SparseEngine(ThreadedEngine):
     # --- 1. the summary ---
 
     def describe(self) -> Summary:
-        found, kept = NonZeros(self.discrete), self._groups_kept() > 0
+        found, has_groups = NonZeros(self.discrete), self._count_groups() > 0
         for rows, a in zip(self.csr, self.starts, strict=False):
-            found.add(rows, groups=self.targets[a : a + len(rows.start) - 1] if kept else None)
+            found.add(rows, groups=self.targets[a : a + len(rows.start) - 1] if has_groups else None)
         return found.summary()
 
-    def _values(self) -> Iterator[Array]:
+    def _all_values(self) -> Iterator[Array]:
         return (x for X in self.blocks for x in (X.indptr, X.indices, X.data))
 
     def identities(self) -> Array:
         out, keys = np.zeros(self.m, np.uint64), column_keys(np.arange(self.n_features))
         for rows, a, b in zip(self.csr, self.starts[:-1], self.starts[1:], strict=True):
-            identity.of_sparse(rows, keys, out[a:b])
+            sparse.add_identities(rows, keys, out[a:b])
         return out
 
     def rows(self, ids: Array, columns: Array) -> Array:
@@ -160,12 +160,12 @@ class SparseEngine(ThreadedEngine):
         queries, by, norm = as_csr(X), postings(X, scale), np.zeros(X.shape[0])
         sparse.norms(queries, scale, norm)
         own = threading.local()
-        held = [] if visit is None else [visit.found]
+        results = [] if visit is None else [visit.found]
 
         def task(span: tuple[int, int, int]) -> None:
             if not hasattr(own, "found"):
                 own.found = Neighbours.zero(X.shape[0], search.n_groups, search.size)
-                held.append(own.found)
+                results.append(own.found)
             block, a, b = span
             start = int(self.starts[block])
             group = self.targets[start + a : start + b] if search.n_groups > 1 else np.zeros(b - a, np.int32)
@@ -178,15 +178,15 @@ class SparseEngine(ThreadedEngine):
                 best,
             )  # fmt: skip
 
-        work = [(i, a, b) for i, Y in enumerate(self.blocks) for a, b in spans(Y.shape[0], ROWS)]
+        work = [(i, a, b) for i, Y in enumerate(self.blocks) for a, b in spans(Y.shape[0], ROWS_PER_TASK)]
         done = 0
         for (_, a, b), _ in zip(work, self.map(task, work), strict=True):
             done += b - a
             self.report(done, self.m)
-        return reduce(Neighbours.merge, held).with_targets(first, self.targets, visit.found if visit else None)
+        return reduce(Neighbours.merge, results).with_targets(first, self.targets, visit.found if visit else None)
 
     def _gather(self, ids: Array) -> csr_array:
-        """Some rows, in that order."""
+        """Return the rows with these ids, in this order."""
         home = np.searchsorted(self.starts, ids, side="right") - 1
         order = np.argsort(home, kind="stable")
         parts = [self.blocks[i][ids[home == i] - self.starts[i]] for i in np.unique(home)]
@@ -204,14 +204,14 @@ class SparseEngine(ThreadedEngine):
         spread = np.zeros((lines, couples, self.n_features))
         weight = np.zeros(0) if pairs.weight is None else pairs.weight
         limits = reaches(difference, rates.kappa if rates else 1.0, slice(None))
-        sparse.tally(*self._rows_of(pairs), pairs.kind, weight, limits, total, e, spread)
+        sparse.tally(*self._locate(pairs), pairs.kind, weight, limits, total, e, spread)
         per_unit = difference.per_unit
         total *= per_unit
         scale_spread(spread, pairs, per_unit)
         return Tally.from_sums(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
 
-    def _rows_of(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
-        """The queries and where each pair has its own, and the same of the neighbours."""
+    def _locate(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
+        """Return the queries and the position of each pair's query among them; likewise the neighbours."""
         if len(self.blocks) == 1:
             return self.csr[0], pairs.query, self.csr[0], pairs.neighbour
         ids, query = np.unique(pairs.query, return_inverse=True)
@@ -227,13 +227,13 @@ class SparseEngine(ThreadedEngine):
         lines, across = np.zeros((2, len(watched))), np.zeros((2, len(columns)))
         cross = np.zeros((len(watched), len(columns)))
         limits = reaches(difference, rates.kappa, slice(None))
-        sparse.collisions(*self._rows_of(pairs), limits, rates.by == "rate", line, place, lines, across, cross)
+        sparse.collisions(*self._locate(pairs), limits, rates.by == "rate", line, place, lines, across, cross)
         return joint_from_complement(rates, len(pairs), lines, across, cross)
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
-        return [seen.joint for seen in self.joint(difference, rates, watches, columns)]  # exact, and cheap enough
+        return [seen.joint for seen in self.joint(difference, rates, watches, columns)]  # the exact sums are cheap
 
 
 def postings(X: csr_array, scale: sparse.Scale) -> sparse.Postings:

@@ -1,8 +1,8 @@
-"""Rows on a device: all of them where they fit, else one span after the other, the next copied while one is used.
+"""Rows on a device: all of them if they fit, else span by span, where the next span is copied while one is used.
 
     source ──threads──► page-locked buffers ──streams──► device
 
-On torch's CPU device the same calls copy plainly.
+On torch's CPU device the same calls are plain copies.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from belief.data.source import GatherSource, Source
 from belief.engines.block.threads import Threads, spans
 from belief.method.arrays import Array
 
-PIECE = 2**23  # bytes that one thread copies at a time
-HELD = 0.6  # the share of the free memory that rows may take
+COPY_BYTES = 2**23  # bytes that a thread copies at a time
+MAX_MEMORY_SHARE = 0.6  # share of the free device memory that rows may use
 
 
 class TensorSource(GatherSource):
-    """Rows that are on a device already, in any float type; what is asked for as an array is copied from there."""
+    """Rows that are on a device already, in any float type. They are copied to the host when needed as arrays."""
 
     def __init__(self, values: Tensor) -> None:
         self.values = values
@@ -36,8 +36,8 @@ class TensorSource(GatherSource):
         return 0
 
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
-        wanted = columns if isinstance(columns, slice) else torch.tensor(columns, device=self.values.device)
-        rows = self.values[torch.tensor(ids, device=self.values.device)][:, wanted]
+        at = columns if isinstance(columns, slice) else torch.tensor(columns, device=self.values.device)
+        rows = self.values[torch.tensor(ids, device=self.values.device)][:, at]
         return (rows.float() if rows.element_size() < 4 else rows).cpu().numpy()
 
 
@@ -54,18 +54,18 @@ class Span:
 
 
 class Stored:
-    """The rows of a source, as a device sees them.
+    """The rows of a source, or a span of them, on a device.
 
     Parameters
     ----------
-    rows : the first and the end, where it is not to be all rows
-    memory : bytes that rows may take on the device
+    rows : the first row, and the end
+    memory : bytes of the device that rows may use
     """
 
     def __init__(self, source: Source, device: torch.device, pool: Threads, rows: tuple[int, int], memory: int) -> None:
         self.source, self.device, self._pool = source, device, pool
         self.first, self.stop = rows
-        self.memory, self._own = memory, threading.local()
+        self.memory, self._buffers = memory, threading.local()
         self._whole: Tensor | None = None
         if isinstance(source, TensorSource):
             self._whole = source.values[self.first : self.stop]
@@ -78,30 +78,30 @@ class Stored:
         return self._dtype().itemsize * self.source.n_features
 
     def whole(self) -> Tensor | None:
-        """All rows, kept on the device from the first time on; None where they do not fit."""
+        """Return all rows, which are copied to the device on the first call; None if they do not fit."""
         if self._whole is None and self.row_bytes * len(self) <= self.memory:
-            self._whole = self._begun((self.first, self.stop)).values
+            self._whole = self._start_copy((self.first, self.stop)).wait().values
         return self._whole
 
     def spans(self, start: int, height: int) -> Iterator[Span]:
-        """The rows from `start` on, `height` at a time; the next span is under way while one is used."""
+        """Iterate over the rows from `start` on, `height` at a time. The next span is copied while one is used."""
         cut = [(a + start, b + start) for a, b in spans(self.stop - start, height)]
-        under_way = self._begin(cut[0]) if cut else None
+        pending = self._start_copy(cut[0]) if cut else None
         for following in [*cut[1:], None]:
-            assert under_way is not None
-            span = under_way.done()
-            under_way = None if following is None else self._begin(following)
+            assert pending is not None
+            span = pending.wait()
+            pending = None if following is None else self._start_copy(following)
             yield span
 
     def at(self, ids: Array) -> Tensor:
-        """Some rows, by their ids."""
+        """Return the rows with these ids."""
         whole = self.whole()
         if whole is not None:
             return whole[torch.tensor(ids - self.first, device=self.device)]
-        return self.put(*self.source.rows(ids, 0, self.source.n_features))
+        return self.copy_rows(*self.source.rows(ids, 0, self.source.n_features))
 
-    def put(self, X: Array, rows: Array, a: int) -> Tensor:
-        """Rows as a source gives them."""
+    def copy_rows(self, X: Array, rows: Array, a: int) -> Tensor:
+        """Copy rows, in the form a source returns them, to the device."""
         return torch.tensor(X[rows, a : a + self.source.n_features], device=self.device)
 
     def _dtype(self) -> np.dtype[Any]:
@@ -110,55 +110,52 @@ class Stored:
 
     # --- copying ---
 
-    def _begun(self, rows: tuple[int, int]) -> Span:
-        return self._begin(rows).done()
-
-    def _begin(self, rows: tuple[int, int]) -> _UnderWay:
-        """Have the threads copy some rows."""
+    def _start_copy(self, rows: tuple[int, int]) -> _PendingCopy:
+        """Start to copy some rows in the threads."""
         dtype = getattr(torch, self._dtype().name)
         values = torch.empty(rows[1] - rows[0], self.source.n_features, dtype=dtype, device=self.device)
         free = torch.cuda.current_stream(self.device).record_event() if self.device.type == "cuda" else None
-        pieces = spans(len(values), max(1, PIECE // max(1, self.row_bytes)))
+        pieces = spans(len(values), max(1, COPY_BYTES // max(1, self.row_bytes)))
         tasks = [self._pool.submit(self._copy, values[a:b], rows[0] + a, free) for a, b in pieces]
-        return _UnderWay(Span(rows[0], values), tasks)
+        return _PendingCopy(Span(rows[0], values), tasks)
 
     def _copy(self, out: Tensor, first: int, free: Any) -> None:
-        """Copy the rows from `first` on; `free`: when the memory is no longer used by what was there before."""
+        """Copy the rows from `first` on, after the event `free`: then nothing uses the memory any more."""
         X, rows, a = self.source.rows(np.arange(first, first + len(out)), 0, self.source.n_features)
         lo, hi, b = int(rows[0]), int(rows[-1]) + 1, a + self.source.n_features
         if free is None:
             np.copyto(out.numpy(), X[lo:hi, a:b])
             return
-        buffer, stream = self._buffer(out)
+        buffer, stream = self._get_buffer(out)
         np.copyto(buffer.numpy(), X[lo:hi, a:b])
         with torch.cuda.stream(stream):
             stream.wait_event(free)
             out.copy_(buffer, non_blocking=True)
         stream.synchronize()
 
-    def _buffer(self, like: Tensor) -> tuple[Tensor, Any]:
-        """Page-locked memory and a stream of this thread's own."""
-        held = getattr(self._own, "held", None)
+    def _get_buffer(self, like: Tensor) -> tuple[Tensor, Any]:
+        """Return this thread's page-locked buffer and its stream."""
+        held = getattr(self._buffers, "held", None)
         if held is None or held[0].numel() < like.numel():
             room = torch.empty(like.numel(), dtype=like.dtype, pin_memory=True)
-            held = self._own.held = (room, torch.cuda.Stream(self.device))
+            held = self._buffers.held = (room, torch.cuda.Stream(self.device))
         return held[0][: like.numel()].view(like.shape), held[1]
 
 
 @dataclass(frozen=True)
-class _UnderWay:
+class _PendingCopy:
     span: Span
     tasks: Sequence[Future[None]]
 
-    def done(self) -> Span:
+    def wait(self) -> Span:
         for task in self.tasks:
             task.result()
         return self.span
 
 
 def memory_for_rows(device: torch.device, working_memory: int) -> int:
-    """Bytes that rows may take on a device: a share of what is free, or on the CPU the working memory."""
+    """Return the bytes that rows may use: a share of the free memory of a GPU, or the working memory on the CPU."""
     if device.type != "cuda":
         return working_memory
     free, _ = torch.cuda.mem_get_info(device)
-    return int(HELD * free)
+    return int(MAX_MEMORY_SHARE * free)

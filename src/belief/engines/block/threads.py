@@ -1,9 +1,9 @@
-"""What the engines over rows in one place share: threads, and the answers that need the targets alone."""
+"""Base classes of the engines: a thread pool, and the answers for which the targets suffice."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property, reduce
 from threading import Lock
@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from belief.engines.block.blas import one_thread, one_thread_here
+from belief.engines.block.blas import limit_blas, limit_blas_in_this_thread
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.copies import select_representatives
@@ -21,19 +21,18 @@ from belief.method.summary import can_count_groups
 from belief.method.targets import Target
 
 T = TypeVar("T")
-TILE = 2000  # rows a tile has at the most; not a power of two, whose columns would share few lines of the cache
-SMALL = 1024  # rows of a table for which it is not worth compiling what only saves time on larger ones
+TILE = 2000  # most rows of a tile; not a power of two, whose columns would compete for few cache lines
 
 
 def spans(n: int, width: int) -> list[tuple[int, int]]:
-    """Cut 0 to n into spans of at most `width`."""
+    """Cut range(n) into spans (start, stop) of at most `width`."""
     return [(a, min(a + width, n)) for a in range(0, n, width)]
 
 
 class Threads:
-    """The threads of an engine, which start when there is something to share among them.
+    """A thread pool that starts when it is first needed.
 
-    Each makes its own BLAS calls: BLAS starts none beside them.
+    Each thread makes its own BLAS calls, which run on that thread alone.
     """
 
     def __init__(self, resources: Resources) -> None:
@@ -41,51 +40,44 @@ class Threads:
         self._lock = Lock()
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
-        """Task over the arguments, the results in their order; one thread is the one that asks."""
+        """Apply the task to the arguments, results in order. A single task runs in the calling thread."""
         if len(arguments) < 2 or self._n == 1:
             return map(task, arguments)
-        return self._started().map(task, arguments)
+        return self._start().map(task, arguments)
 
     @cached_property
     def _n(self) -> int:
         return self._resources.threads
 
     def submit(self, task: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Begin a task."""
-        return self._started().submit(task, *arguments)
+        """Start a task."""
+        return self._start().submit(task, *arguments)
 
-    def _started(self) -> ThreadPoolExecutor:
+    def _start(self) -> ThreadPoolExecutor:
         with self._lock:
-            self._pool = self._pool or ThreadPoolExecutor(self._n, initializer=one_thread_here)
+            self._pool = self._pool or ThreadPoolExecutor(self._n, initializer=limit_blas_in_this_thread)
             return self._pool
 
     def shutdown(self) -> None:
-        """End them: after Ctrl-C, what has not begun never will."""
+        """Stop the threads. Tasks that have not started are cancelled, such as after Ctrl-C."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
 
 class ThreadedEngine:
-    """Rows in memory or memory-mapped, and threads to work on them; to be used as a context.
+    """An engine with threads, used as a context manager.
 
     Parameters
     ----------
-    targets : the target of each row, such as the number of its class
-    counted : which rows are sampled and found, where not all are
-    resources : what may be used
-    pool : the threads of another engine, to use instead of starting some
+    resources : threads, memory and device
+    pool : threads of another engine, to share them
     """
 
-    target: Target  # of all rows; set by whoever knows, where the engine is asked for a sample
+    target: Target  # the target of all rows; needed for sampling
     rereads_data = False
     columns_at_once = 0
 
-    def __init__(
-        self, n_features: int, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
-        counted: Array | None = None,
-    ) -> None:  # fmt: skip
-        self.n_features, self.m = n_features, len(targets)
-        self.targets, self.discrete, self.counted = targets, discrete, counted
+    def __init__(self, resources: Resources, pool: Threads | None = None) -> None:
         self.resources = resources
         self.working_memory, self.report = resources.working_memory, resources.report
         self.pool = pool
@@ -96,50 +88,77 @@ class ThreadedEngine:
         return self.resources.threads
 
     def __enter__(self) -> Self:
-        """Have threads of our own."""
-        self._quiet = one_thread()
-        self._quiet.__enter__()
+        """Create the thread pool."""
+        self._blas = limit_blas()
+        self._blas.__enter__()
         self.pool = self._own = Threads(self.resources)
         return self
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
         self._own.shutdown()
-        self._quiet.__exit__(None, None, None)
+        self._blas.__exit__(None, None, None)
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
-        """Task over the arguments, the results in their order, so that sums do not depend on the threads."""
-        assert self.pool is not None, "an engine is to be used as a context"
+        """Apply the task to the arguments, results in order, so that sums do not depend on the threads."""
+        assert self.pool is not None, "use the engine as a context manager"
         return self.pool.map(task, arguments)
 
-    def fingerprint(self) -> bytes:
-        """A name for the rows, their targets, and which features are discrete."""
-        crc = 0
-        for x in (self.targets, self.discrete, *self._values()):
-            crc = zlib.crc32(np.ascontiguousarray(x).tobytes(), crc)
-        return crc.to_bytes(4, "little")
 
-    def _values(self) -> Iterator[Array]:
-        """All values, in some fixed order."""
-        raise AssertionError  # every engine has its own
+class RowEngine(ThreadedEngine):
+    """An engine over rows in memory or memory-mapped, whose targets are known.
+
+    Parameters
+    ----------
+    targets : the target of each row as a number, such as the index of its class
+    counted : mask of the rows that may be sampled and found; None: all
+    """
+
+    def __init__(
+        self, n_features: int, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
+        counted: Array | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(resources, pool)
+        self.n_features, self.m = n_features, len(targets)
+        self.targets, self.discrete, self.counted = targets, discrete, counted
+
+    def fingerprint(self) -> bytes:
+        """Return a checksum of the rows, their targets and the types of the features."""
+        return checksum([self.targets, self.discrete, *self._all_values()])
+
+    def _all_values(self) -> Iterator[Array]:
+        """Iterate over all values in a fixed order."""
+        raise NotImplementedError
 
     def identities(self) -> Array:
-        """A number for each row, the same for identical rows."""
-        raise AssertionError  # every engine has its own
+        """Return a number for each row that is equal for identical rows."""
+        raise NotImplementedError
 
     def merge_copies(self, seed: int) -> Target:
         self.counted = select_representatives(self.identities(), self.targets, seed)
         return self.target.counted(self.targets[self.counted])
 
-    def _groups_kept(self) -> int:
-        """The groups of rows by their targets, which are numbered from 0; none where no target is known (-1)."""
+    def _count_groups(self) -> int:
+        """Return the number of groups to sum by; 0 if the targets are unknown (-1) or the sums would be too large."""
         n = int(self.targets.max(initial=-1)) + 1 if self.targets.dtype.kind in "iu" else 0
         return n if can_count_groups(n, self.n_features) else 0
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Be told of pairs to come: their rows are at hand already."""
+        """Do nothing: all rows can be read at any time."""
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
-        ids = np.arange(self.m) if self.counted is None else np.flatnonzero(self.counted)
-        parts = (Sample.draw(ids[a:b], self.targets[ids[a:b]], quota, seed) for a, b in spans(len(ids), 2**20))
-        return reduce(lambda x, y: x.merge(y, quota), parts, Sample.zero())
+        return draw_sample(self.targets, self.counted, quota, seed)
+
+
+def checksum(arrays: Iterable[Array]) -> bytes:
+    """Return the CRC-32 of some arrays."""
+    crc = 0
+    for x in arrays:
+        crc = zlib.crc32(np.ascontiguousarray(x).tobytes(), crc)
+    return crc.to_bytes(4, "little")
+
+
+def draw_sample(targets: Array, counted: Array | None, quota: Array, seed: int) -> Sample:
+    """Return the rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
+    ids = np.arange(len(targets)) if counted is None else np.flatnonzero(counted)
+    parts = (Sample.draw(ids[a:b], targets[ids[a:b]], quota, seed) for a, b in spans(len(ids), 2**20))
+    return reduce(lambda x, y: x.merge(y, quota), parts, Sample.zero())

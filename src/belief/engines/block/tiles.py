@@ -1,7 +1,6 @@
-"""Tiles: rows of dense data that are searched together, in the order of their groups.
+"""Tiles: rows of dense data that are searched together, sorted by group.
 
-Of many identical rows only so many are in a tile as can ever be neighbours: on data full of copies that is most of the
-work.
+A tile keeps only as many identical rows as can become neighbours. On data with many copies this saves most of the work.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belief.engines.block import threads
 from belief.kernels import dense
 from belief.kernels.embedding import Slice
 from belief.method.arrays import Array
@@ -23,12 +21,12 @@ from belief.method.sampling import TIES, row_keys
 if TYPE_CHECKING:
     from belief.engines.block.dense import DenseEngine
 
-FEW_COLUMNS = 32  # enough to tell most rows from each other
+FEW_COLUMNS = 32  # hashed first, since they distinguish most rows
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Rows of the data in the order of their groups, where each group begins, and what is known of each row."""
+    """Rows of the data sorted by group; rows groups[g] to groups[g + 1] have group g."""
 
     rows: Array
     groups: Array
@@ -38,13 +36,13 @@ class Tile:
 
 
 class Tiles:
-    """The tiles of an engine, for one search; `first` is the id of its first row in the whole data."""
+    """Makes the tiles of one search; `first` is the id of the engine's first row in the whole data."""
 
     def __init__(self, engine: DenseEngine, slices: Sequence[Slice], search: Search, first: int) -> None:
         self.engine, self.slices, self.search, self.first = engine, slices, search, first
 
-    def of(self, span: tuple[int, int]) -> Tile:
-        """The rows of a span by group, without those of which too many copies have a smaller key to ever be wanted."""
+    def make(self, span: tuple[int, int]) -> Tile:
+        """Make a tile of a span of rows, without surplus copies."""
         ids = np.arange(*span)
         if self.engine.counted is not None:
             ids = ids[self.engine.counted[slice(*span)]]
@@ -57,10 +55,10 @@ class Tiles:
         return self.engine.targets[ids] if self.search.n_groups > 1 else np.zeros(len(ids), np.int32)
 
     def _drop_copies(self, ids: Array) -> Array:
-        """Of identical rows of a group, the size + 1 with the smallest keys are enough: + 1 for the query itself."""
-        if len(ids) <= threads.SMALL:
+        """Keep the size + 1 identical rows of a group with the smallest keys: one of them may be the query itself."""
+        if len(ids) <= self.engine.resources.small_rows:
             return ids
-        many, h = self._looking_alike(ids)
+        many, h = self._find_likely_copies(ids)
         if not len(many):
             return ids
         group = self._group(many)
@@ -69,16 +67,16 @@ class Tiles:
         new = np.r_[True, (h[order][1:] != h[order][:-1]) | (group[order][1:] != group[order][:-1])]
         start = np.maximum.accumulate(np.where(new, np.arange(len(many)), 0))
         surplus = np.flatnonzero(np.arange(len(many)) - start > self.search.size)
-        same = self._identical(many[order[surplus]], many[order[start[surplus]]])  # a hash is not a proof
+        same = self._are_identical(many[order[surplus]], many[order[start[surplus]]])  # hashes may collide
         return ids[~np.isin(ids, many[order[surplus[same]]])]
 
-    def _looking_alike(self, ids: Array) -> tuple[Array, Array]:
-        """Rows whose hash more than size + 1 have, and that hash: a few columns tell most rows apart."""
+    def _find_likely_copies(self, ids: Array) -> tuple[Array, Array]:
+        """Return the rows whose hash occurs more than size + 1 times, and the hashes."""
         h = np.zeros(len(ids), np.int64)
         more = self.search.size + 1
-        for a, b in self._cuts():
+        for a, b in self._column_spans():
             X, rows, at = self.engine.source.rows(ids, a, b)
-            dense.hashes(_bits(X), rows, at, row_keys(0, 2, np.arange(a, b)).view(np.int64) | 1, h)
+            dense.hash_bits(_bits(X), rows, at, row_keys(0, 2, np.arange(a, b)).view(np.int64) | 1, h)
             ordered = np.sort(h)
             alike = np.isin(h, ordered[more:][ordered[more:] == ordered[:-more]])
             ids, h = ids[alike], h[alike]
@@ -86,12 +84,12 @@ class Tiles:
                 break
         return ids, h
 
-    def _cuts(self) -> list[tuple[int, int]]:
-        """The columns to look at, a few first."""
+    def _column_spans(self) -> list[tuple[int, int]]:
+        """Return the spans of columns to hash, a few columns first."""
         cuts = np.unique([0, FEW_COLUMNS, *(x.b for x in self.slices)])
         return list(pairwise(cuts[cuts <= self.slices[-1].b].tolist()))
 
-    def _identical(self, ids: Array, others: Array) -> Array:
+    def _are_identical(self, ids: Array, others: Array) -> Array:
         same = np.ones(len(ids), bool)
         for part in self.slices:
             X, rows, a = self.engine.source.rows(ids, part.a, part.b)

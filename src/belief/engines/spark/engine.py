@@ -11,12 +11,14 @@ from typing import Any
 
 from belief.engines.distributed.engine import DistributedEngine
 from belief.engines.distributed.owner import PREFIX
-from belief.engines.resources import silent
+from belief.engines.resources import ignore_progress
 from belief.engines.spark.frame import Input
 from belief.engines.spark.store import Files, Persisted
 
 
-def frame_engine(given: Input, staging: str = "auto", say: Callable[[str], None] = silent) -> DistributedEngine:
+def frame_engine(
+    given: Input, staging: str = "auto", say: Callable[[str], None] = ignore_progress
+) -> DistributedEngine:
     """The Engine protocol over a DataFrame that was opened.
 
     Parameters

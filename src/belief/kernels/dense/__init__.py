@@ -1,27 +1,27 @@
-"""The kernels for dense rows: a block of numbers in, arrays out. No file, no thread, no class knows of another.
+"""Compiled kernels for dense rows. They import only each other, `kernels.compiling` and `kernels.shapes`.
 
-Rows come as `(X, rows, a)`: row i of the block is X[rows[i]], its first column X[.., a]. So an array in memory is read
-where it lies, and a block gathered from elsewhere looks the same. A missing value is a NaN.
+Rows are given as `(X, rows, a)`: row i is X[rows[i]], and its first column is `a`. So arrays in memory are read without
+a copy, and gathered blocks have the same form. Missing values are NaN.
 """
 
-from belief.kernels.dense.collisions import collisions, half_hits
-from belief.kernels.dense.distance import Geometry, distances, embed, hashes, match
-from belief.kernels.dense.summary import gather, levels, moments
-from belief.kernels.dense.tally import tally
+from belief.kernels.dense.distance import Geometry, add_matches, distances, embed, hash_bits
+from belief.kernels.dense.summary import add_identities, gather, levels, moments
+from belief.kernels.dense.tally import collisions, half_hits, tally
 from belief.kernels.shapes import Reach, Sums
 
 __all__ = [
     "Geometry",
     "Reach",
     "Sums",
+    "add_identities",
+    "add_matches",
     "collisions",
     "distances",
     "embed",
     "gather",
     "half_hits",
-    "hashes",
+    "hash_bits",
     "levels",
-    "match",
     "moments",
     "tally",
 ]

@@ -1,4 +1,4 @@
-"""Distances between dense rows (3.): as points for a matrix product, and one by one in float64."""
+"""Distances between dense rows: embedded as points for a matrix product, and pair by pair in float64."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
-FAST = {"reassoc", "contract"}  # lets sums run in vector lanes; NaN keeps its meaning
+FAST = {"reassoc", "contract"}  # allows vectorised sums; NaN still works
 
 
 class Geometry(NamedTuple):
-    """What a kernel must know of the features of the slice it works on (all arrays are per feature)."""
+    """The features of a slice, in arrays with one entry per feature."""
 
     mean: Array
-    per_unit: Array  # 1/u, and 0 for a constant feature
-    spread: Array  # what a missing value is expected to cost
+    per_unit: Array  # 1/u, 0 for constant features
+    spread: Array  # expected cost of a missing value
     discrete: Array
-    first: Array  # the levels of feature j are level[first[j]:first[j + 1]], with shares p
+    first: Array  # feature j has the levels level[first[j]:first[j + 1]] and their shares
     level: Array
     share: Array
-    embedded: Array  # at which column of the search matrix the feature begins, -1: it is compared directly
-    point: Array  # where the coordinates of feature j's levels begin in `points`
+    embedded: Array  # first column of the feature in the search matrix, -1: compared directly
+    point: Array  # start of the coordinates of the feature's levels in `points`
     points: Array
 
 
 @kernel()
 def _find(level: Array, lo: int, hi: int, x: float) -> int:
-    """The position of x among the sorted levels lo to hi."""
-    guess = lo + int(x - level[lo])  # codes that follow one another need no search
+    """Return the position of x among the sorted levels lo to hi."""
+    guess = lo + int(x - level[lo])  # consecutive codes need no search
     if lo <= guess < hi and level[guess] == x:
         return guess
     while lo < hi:
@@ -43,11 +43,11 @@ def _find(level: Array, lo: int, hi: int, x: float) -> int:
 
 
 def embed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Array, norm: Array) -> None:
-    """Write each row as a point whose squared Euclidean distances are d²; add the squared norms to `norm`.
+    """Embed rows as points whose squared Euclidean distances are d²; add their squared norms to `norm`.
 
-    A continuous feature is (x - mean)/u. A discrete one with L levels is the corner of a regular simplex with edges of
-    length 1, centred on the mean of the data, in L - 1 columns. A missing value is the mean, that is zero, and adds its
-    spread to the norm. Everything is multiplied by `per_scale`, to stay within float32.
+    A continuous feature becomes (x - mean)/u. A discrete feature with L levels becomes the corner of a regular simplex
+    with edges of length 1, centred on the mean of the data, in L - 1 columns. A missing value becomes the mean, which
+    is zero, and adds its spread to the norm. All is multiplied by `per_scale` to stay in the range of float32.
     """
     if g.discrete.any():
         _embed_mixed(X, rows, a, g, per_scale, out, norm)
@@ -73,9 +73,9 @@ def _embed_plain(
         total = 0.0
         for j in range(n_features):
             z = (np.float64(x[j]) - mean[j]) * per_unit[j] * per_scale
-            there = z == z
-            z = z if there else 0.0
-            total += z * z + (0.0 if there else spread[j] * square)
+            present = z == z
+            z = z if present else 0.0
+            total += z * z + (0.0 if present else spread[j] * square)
             out[i, j] = z
         norm[i] += total
 
@@ -95,7 +95,7 @@ def _embed_mixed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, o
                 total += z * z if z == z else spread[j] * square
                 continue
             if at < 0:
-                total += 0.5 * square  # as one-hot/√2 would have it; `match` adds the products
+                total += 0.5 * square  # the norm of one-hot/√2; `add_matches` adds the products
                 continue
             first = g.first[j]
             width = g.first[j + 1] - first - 1
@@ -114,25 +114,25 @@ def _embed_mixed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, o
 
 @kernel()
 def _cost(x: float, y: float, j: int, g: Geometry) -> float:
-    """Δ² of feature j, and what is to be expected of it where x or y is missing."""
+    """Return Δ² of feature j, or its expectation if x or y is missing."""
     if x == x and y == y:
         d = (1.0 if x != y else 0.0) if g.discrete[j] else x - y
         return (d * g.per_unit[j]) ** 2
     if x != x and y != y:
         return 2.0 * g.spread[j]
-    there = x if x == x else y
+    present = x if x == x else y
     if g.per_unit[j] == 0.0:
         return 0.0
     if g.discrete[j]:
-        return 1.0 - g.share[_find(g.level, g.first[j], g.first[j + 1], there)]
-    return ((there - g.mean[j]) * g.per_unit[j]) ** 2 + g.spread[j]
+        return 1.0 - g.share[_find(g.level, g.first[j], g.first[j + 1], present)]
+    return ((present - g.mean[j]) * g.per_unit[j]) ** 2 + g.spread[j]
 
 
 @kernel()
-def match(
+def add_matches(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, square: float, product: Array
 ) -> None:
-    """Add the products of the discrete features with too many levels to embed: ½·(1 - cost) each."""
+    """Add the products of discrete features with too many levels to embed, ½·(1 - cost) each, to `product`."""
     y, share = np.empty(len(rows)), np.empty(len(rows))  # the values of the rows, and how frequent each is
     half = np.float32(0.5 * square)
     for j in range(len(g.mean)):
@@ -161,7 +161,7 @@ def distances(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: in
         _distances_mixed(Xq, queries, aq, Xr, rows, ar, g.per_unit, g.discrete, part)
     else:
         _distances_plain(Xq, queries, aq, Xr, rows, ar, g.per_unit, part)
-    lost = np.flatnonzero(np.isnan(part))  # a missing value makes the whole sum NaN: then the long way
+    lost = np.flatnonzero(np.isnan(part))  # rows with missing values, computed again below
     if len(lost):
         part[lost] = 0.0
         _distances_missing(Xq, queries, aq, Xr, rows, ar, g, lost, part)
@@ -177,7 +177,7 @@ def _distances_plain(
         q = queries[p]
         x = Xq[q, aq : aq + n]
         if p + 3 < len(d2) and queries[p + 1] == q and queries[p + 2] == q and queries[p + 3] == q:
-            # four neighbours at a time: the query is read once for all of them
+            # four neighbours at a time, so that the query is read once for all
             y0, y1 = Xr[rows[p], ar : ar + n], Xr[rows[p + 1], ar : ar + n]
             y2, y3 = Xr[rows[p + 2], ar : ar + n], Xr[rows[p + 3], ar : ar + n]
             t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
@@ -226,7 +226,7 @@ def _distances_missing(
 
 
 @kernel()
-def hashes(bits: Array, rows: Array, a: int, multiplier: Array, out: Array) -> None:
+def hash_bits(bits: Array, rows: Array, a: int, multiplier: Array, out: Array) -> None:
     """Add a 64-bit hash of the bits of each row to `out`."""
     n = len(multiplier)
     for i in range(len(rows)):

@@ -1,13 +1,17 @@
-"""The summary of dense rows (1.), and some of their values in one place."""
+"""Summaries and identities of dense rows, and copies of selected values."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from belief.kernels.compiling import kernel
+from belief.method import sampling
 from belief.method.arrays import Array
 
-ASKED = 32  # rows after which it is asked whether all columns have a value between, and no more need be looked at
+BETWEEN_CHECK_ROWS = 32  # after this many rows, check whether all columns are known to have values in between
+_MISSING = np.uint64(0x7FF8000000000000)  # stands for every missing value
+
+splitmix64 = kernel()(sampling.splitmix64)
 
 
 @kernel()
@@ -21,17 +25,18 @@ def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
 
 @kernel()
 def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array, total: Array, absent: Array) -> None:
-    """Moments of columns a to b over rows lo to hi, into out (7, b - a).
+    """Write the moments of columns a to b over rows lo to hi to `out` (7, b - a).
 
-    Those are count, mean, M2, minimum, maximum, non-zeros, and whether values are between the minimum and the maximum.
+    The moments are count, mean, M2, minimum, maximum, number of non-zeros, and whether any value lies strictly between
+    the minimum and the maximum.
 
     Parameters
     ----------
-    group : the group of each of the rows
-    total, absent : (groups, b - a) zeros, to which Σ(x - mean) and the missing values of each group are added
+    group : the group of each row
+    total, absent : (groups, b - a); Σ(x - mean) and the number of missing values of each group are added to them
     """
     n = b - a
-    # separate arrays and short loops: each runs in vector lanes, and the row stays in the cache
+    # separate arrays and short loops are vectorised, and the row stays in the CPU cache
     count, mean, m2, nonzero = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     least, most, between = np.empty(n, X.dtype), np.empty(n, X.dtype), np.zeros(n)
     for j in range(n):
@@ -39,9 +44,9 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array
     for i in range(lo, hi):
         x = X[i, a:b]
         for j in range(n):
-            there = x[j] == x[j]
-            count[j] += there
-            mean[j] += np.float64(x[j]) if there else 0.0
+            present = x[j] == x[j]
+            count[j] += present
+            mean[j] += np.float64(x[j]) if present else 0.0
         for j in range(n):
             least[j] = least[j] if least[j] <= x[j] or x[j] != x[j] else x[j]
             most[j] = most[j] if most[j] >= x[j] or x[j] != x[j] else x[j]
@@ -52,34 +57,35 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array
         mean[j] = mean[j] / count[j] if count[j] > 0.0 else 0.0
         missing += hi - lo - count[j]
     for i in range(lo, hi):
-        x, of_group, not_there = X[i, a:b], total[group[i - lo]], absent[group[i - lo]]
+        x, group_sum, group_missing = X[i, a:b], total[group[i - lo]], absent[group[i - lo]]
         for j in range(n):
             d = np.float64(x[j]) - mean[j]
             m2[j] += d * d if d == d else 0.0
-            of_group[j] += d if d == d else 0.0
+            group_sum[j] += d if d == d else 0.0
         if missing > 0.0:
             for j in range(n):
-                not_there[j] += x[j] != x[j]
+                group_missing[j] += x[j] != x[j]
         if undecided:
             for j in range(n):
                 between[j] += x[j] > least[j] and x[j] < most[j]
-            if (i - lo) % ASKED == 0:
+            if (i - lo) % BETWEEN_CHECK_ROWS == 0:
                 undecided = False
                 for j in range(n):
                     undecided |= between[j] == 0.0
-    for j in range(n):  # one by one: assigning whole rows takes seconds to compile
+    for j in range(n):  # assigning whole rows would take seconds to compile
         out[0, j], out[1, j], out[2, j], out[5, j] = count[j], mean[j], m2[j], nonzero[j]
         out[6, j] = between[j]
-        out[3, j], out[4, j] = least[j], most[j]  # NaN where nothing is present: the maximum is not above the minimum
+        out[3, j], out[4, j] = least[j], most[j]  # NaN if all values are missing
 
 
 @kernel()
 def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, found: Array) -> None:
-    """The distinct values of some columns and how often each occurs in each group; found = -1: more than fit.
+    """Count the distinct values of some columns in each group.
 
     Parameters
     ----------
-    value, count : (columns, levels) and (columns, levels, groups), of which `found` levels are filled
+    value, count : (columns, levels) and (columns, levels, groups)
+    found : the number of levels of each column, -1: more than fit
     """
     most = value.shape[1]
     found[:] = 0
@@ -101,3 +107,20 @@ def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, f
                     count[t, v, other] = 0
                 found[t] += 1
             count[t, v, g] += 1
+
+
+@kernel()
+def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> None:
+    """Add the terms of the features from column `a` on, one key each, to the identities of the rows.
+
+    An identity is a 64-bit number that is equal for rows with the same values, in whatever order, block or storage
+    format. It is a sum over the non-zero values, so that sparse and dense rows have the same one.
+    """
+    value = np.empty(1, np.float64)
+    bits = value.view(np.uint64)
+    for i in range(len(rows)):
+        x = X[rows[i]]
+        for j in range(len(keys)):
+            value[0] = x[a + j]
+            if value[0] != 0.0:
+                out[i] += splitmix64((bits[0] if value[0] == value[0] else _MISSING) ^ keys[j])

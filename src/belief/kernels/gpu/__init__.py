@@ -1,9 +1,9 @@
-"""The kernels for dense rows on a device: torch everywhere, compiled kernels (Triton, Gluon) where the device has them.
+"""Kernels for dense rows on a GPU: torch on every device, compiled kernels (Triton, Gluon) where they run.
 
-    points.py   rows as fp16 points, and the proven bounds of their distances
-    scan.py     candidates: products compared where they are made          hopper.py    the same in Gluon, for Hopper
-    search.py   chunk after chunk, exact distances, the best lists         compiled.py  the rest in Triton, any GPU
-    exact.py    d² in float64, rounding, keys       lists.py  the best so far       sums.py, moments.py  sums
+    points.py   rows as fp16 points, and proven bounds of their distances
+    scan.py     candidates: products compared as they are computed     hopper.py    the same in Gluon, for Hopper
+    search.py   the search, chunk after chunk                          compiled.py  other kernels in Triton, any GPU
+    ranking.py  exact distances, ties, the best rows so far            sums.py      sums over rows and over pairs
 
-Who is here has asked for a device, so torch is imported as any other library.
+Only the GPU engine imports this package, so its modules import torch at the top.
 """

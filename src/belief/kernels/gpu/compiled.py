@@ -1,4 +1,4 @@
-"""Kernels of the search for any CUDA device, in Triton: points, exact distances, the best of two lists."""
+"""Kernels of the search for any CUDA device, in Triton: embedding, exact distances, merging of lists."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from belief.kernels.gpu.points import LARGEST, RHO, Space
+from belief.kernels.gpu.points import LARGEST_FP16, RHO, Space
 
-WIDEST = 4096  # columns of points that one program makes
+MAX_COLUMNS = 4096  # columns of points that one program computes
 
 
 # --- points -------------------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ def _embed(values, where, mean, per_unit, spread, point, low, high, n, gamma,
     z = (x - tl.load(mean + column, mask=known, other=0.0)[None, :]) * u[None, :]
     lost = z != z
     z = tl.where(lost, 0.0, z)
-    rounded = tl.clamp(z.to(tl.float32), -MOST, MOST).to(tl.float16)  # twice rounded: the error is measured anyway
+    rounded = tl.clamp(z.to(tl.float32), -MOST, MOST).to(tl.float16)  # rounded twice; the error is measured anyway
     back = rounded.to(tl.float64)
     tl.store(point + row[:, None] * W + column[None, :], rounded, mask=here[:, None] & (column < W)[None, :])
     near, far, error = tl.sum(z * z, 1), tl.sum(back * back, 1), tl.sum((z - back) * (z - back), 1)
@@ -43,7 +43,7 @@ def _embed(values, where, mean, per_unit, spread, point, low, high, n, gamma,
 
 
 def embed_plain(values: Tensor, where: Tensor, space: Space, gamma: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The points of the rows values[where] and their bounds, where all features are continuous."""
+    """Return the points of the rows values[where] and their bounds, if all features are continuous."""
     n, columns = len(where), space.columns
     wide = triton.next_power_of_2(columns)
     point = torch.empty(n, columns, dtype=torch.float16, device=values.device)
@@ -52,7 +52,7 @@ def embed_plain(values: Tensor, where: Tensor, space: Space, gamma: float) -> tu
     if n:
         _embed[(triton.cdiv(n, high_rows),)](
             values.contiguous(), where, space.mean, space.per_unit / space.scale, space.spread / space.scale**2, point,
-            low, high, n, gamma, space.n_features, columns, wide, high_rows, LARGEST, RHO, num_warps=4,
+            low, high, n, gamma, space.n_features, columns, wide, high_rows, LARGEST_FP16, RHO, num_warps=4,
         )  # fmt: skip
     return point, low, high
 
@@ -88,7 +88,7 @@ def _distances(queries, values, source, count, place, per_unit, discrete, out, n
 def pair_distances(
     queries: Tensor, values: Tensor, source: Tensor, count: Tensor, place: Tensor, room: int, space: Space
 ) -> Tensor:
-    """d² in float64 of each stored hit, (groups, queries, room), infinite where there is none; no value is missing."""
+    """Return d² in float64 of each candidate, (groups, queries, room), infinite for empty entries."""
     out = torch.full((*count.shape, room), torch.inf, dtype=torch.float64, device=values.device)
     if room:
         _distances[(count.numel(),)](
@@ -98,7 +98,7 @@ def pair_distances(
     return out
 
 
-# --- the best of both ---------------------------------------------------------------------------------------------
+# --- merging lists ---------------------------------------------------------------------------------------------
 
 
 @triton.jit
@@ -124,7 +124,7 @@ def _merge(d_old, k_old, r_old, d_new, k_new, r_new, d_out, k_out, r_out, K: tl.
 
 
 def merge_lists(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The best of two lists of (d2, key, row), by distance, ties by key; as long as the old ones."""
+    """Return the best of two lists of (d2, key, row), by distance, ties by key; as long as the old lists."""
     k, room = old[0].shape[2], new[0].shape[2]
     out = tuple(torch.empty_like(x) for x in old)
     length = triton.next_power_of_2(k + room)

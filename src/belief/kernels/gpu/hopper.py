@@ -1,8 +1,8 @@
-"""The scan for NVIDIA's Hopper, in Gluon: a product that is compared in registers, and never written to memory.
+"""The scan for NVIDIA's Hopper, in Gluon: the product is compared in registers and never written to memory.
 
-    one warp brings tiles in by TMA ──► eight multiply them and compare ──► hits; persistent programs
+    one warp loads tiles by TMA ──► eight warps multiply and compare them ──► candidates; programs are persistent
 
-A tile of 128 queries meets a tile of 256 rows. While one tile is compared, the next is on its way.
+Tiles of 128 queries are multiplied with tiles of 256 rows. While one tile is compared, the next one is loaded.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from belief.kernels.gpu.points import STEP
 from belief.kernels.gpu.scan import TILE
 
 HEIGHT = 128  # queries of a tile
-STAGES = 4  # slices of tiles on their way at a time
-TOGETHER = 32  # tiles of queries that meet a tile of rows while it is in the cache
+STAGES = 4  # slices of tiles that are loaded at a time
+QUERY_TILES = 32  # tiles of queries that are compared with a tile of rows while it is in the cache
 PACK = 8  # distances that share a branch
 
 
 def _append(pack: int) -> str:
-    """PTX: append the column of each distance not above tau to the query's list; one branch where there is none.
+    """Return PTX that appends the column of each distance not above tau to the list of the query.
 
-    The operands are `pack` each of: nothing (a result is required), low - product, tau, the address of the list's
-    counter, the address of the list, the column, the room in the list.
+    If there is no such distance, it takes a single branch. The operands are `pack` each of: an unused result, low -
+    product, tau, the address of the counter of the list, the address of the list, the column, the capacity.
     """
 
     def operand(i: int, j: int) -> str:
@@ -54,12 +54,12 @@ APPEND_PACK = gl.constexpr(PACK)
 ROWS = gl.constexpr(TILE)
 QUERIES = gl.constexpr(HEIGHT)
 SLICE = gl.constexpr(STEP)
-GROUP = gl.constexpr(TOGETHER)
+GROUP = gl.constexpr(QUERY_TILES)
 
 
 @gluon.jit
 def _place(tile, q_tiles, r_tiles):
-    """Which tile of queries meets which tile of rows."""
+    """Return the tile of queries and the tile of rows that are multiplied."""
     first = tile // (GROUP * r_tiles) * GROUP
     height = gl.minimum(q_tiles - first, GROUP)
     within = tile % (GROUP * r_tiles)
@@ -67,7 +67,7 @@ def _place(tile, q_tiles, r_tiles):
 
 
 @gluon.jit
-def _bring(q, x, pointers, sizes, buffers, K: gl.constexpr):
+def _load_tiles(q, x, pointers, sizes, buffers, K: gl.constexpr):
     n_queries, r_tiles, _ = sizes
     q_buffer, x_buffer, ready, empty = buffers
     DEPTH: gl.constexpr = q_buffer.shape[0]
@@ -135,7 +135,9 @@ def _scan(q, x, low_ptr, tau_ptr, group_ptr, count_ptr, place_ptr, n_queries, r_
     sizes = (n_queries, r_tiles, capacity)
     buffers = (q_buffer, x_buffer, ready, empty)
     gl.warp_specialize(
-        [(_multiply, (q, x, pointers, sizes, buffers, K)), (_bring, (q, x, pointers, sizes, buffers, K))], [1], [24]
+        [(_multiply, (q, x, pointers, sizes, buffers, K)), (_load_tiles, (q, x, pointers, sizes, buffers, K))],
+        [1],
+        [24],
     )
 
 
@@ -147,16 +149,16 @@ def _tiles(x: Tensor, height: int) -> TensorDescriptor:
 def scan_points(
     queries: Tensor, rows: Tensor, low: Tensor, tau: Tensor, group: Tensor, capacity: int
 ) -> tuple[Tensor, Tensor]:
-    """How many rows have low - q·x <= tau, (groups, queries), and where, (groups, queries, capacity).
+    """Return the number of rows with low - q·x <= tau, (groups, queries), and their places, up to `capacity`.
 
-    What is beyond the capacity is counted, not stored; what is beyond the count is not written.
+    Rows beyond the capacity are counted but not stored. Entries beyond the count are not initialised.
 
     Parameters
     ----------
     queries, rows : fp16 points; the rows are a multiple of TILE
-    low : fp32 per row, NaN where there is no row
+    low : fp32 per row, NaN for padding
     tau : fp32 (groups, queries)
-    group : int32 of each tile of rows
+    group : int32, the group of each tile of rows
     """
     count = torch.zeros(tau.shape, dtype=torch.int32, device=tau.device)
     place = torch.empty(*tau.shape, capacity, dtype=torch.int32, device=tau.device)

@@ -1,4 +1,4 @@
-"""Compiled kernels, where the device and the installed Triton have them; None elsewhere, and torch does the work."""
+"""Load the compiled kernels. If the device or the installed Triton does not support them, torch does the work."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from belief._utils.warnings import warn
 
 
 @cache
-def compiled(device: torch.device) -> Any:
-    """The Triton kernels for a GPU."""
-    return _module("compiled") if device.type == "cuda" else None
+def load_triton_kernels(device: torch.device) -> Any:
+    """Return the module of Triton kernels, or None."""
+    return _load("compiled") if device.type == "cuda" else None
 
 
 @cache
-def hopper(device: torch.device) -> Any:
-    """The scan for NVIDIA's Hopper, in Gluon, which is younger than Triton and still changes."""
-    here = device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == 9
-    return _module("hopper") if here else None
+def load_hopper_kernels(device: torch.device) -> Any:
+    """Return the module with the scan for NVIDIA's Hopper, or None. Gluon is younger than Triton and still changes."""
+    is_hopper = device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == 9
+    return _load("hopper") if is_hopper else None
 
 
 @cache
-def _module(name: str) -> Any:
+def _load(name: str) -> Any:
     try:
         return import_module(f"belief.kernels.gpu.{name}")
     except (ImportError, AttributeError, TypeError) as error:
-        warn(f"The compiled kernels ({name}) cannot be used ({error}): torch takes their place, which is slower.")
+        warn(f"The compiled kernels ({name}) cannot be used ({error}). Torch is used instead, which is slower.")
         return None

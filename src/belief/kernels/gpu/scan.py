@@ -1,9 +1,10 @@
-"""Candidates: the rows of a chunk that may be among the nearest of a query.
+"""The scan for candidates: rows of a chunk that may be among the nearest of a query.
 
-    fp16 product in registers ──low - q·x <= tau──► hits
+    fp16 product in registers ──low - q·x <= tau──► candidates
 
-The product is never written to memory: a tile is compared with one threshold per query and group where it was made, and
-the rare hits are appended to the query's list. Where there is no such kernel, torch makes the product in parts.
+On Hopper, each tile of the product is compared with one threshold per query and group while it is in registers, and the
+rare candidates are appended to the lists of the queries; the product is never written to memory. On other devices torch
+computes the product in parts.
 """
 
 from __future__ import annotations
@@ -16,19 +17,18 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from belief.kernels.gpu.exact import keys
-from belief.kernels.gpu.lists import Best
-from belief.kernels.gpu.loading import hopper
-from belief.kernels.gpu.points import WORDS, Points, Space, embed
+from belief.kernels.gpu.loading import load_hopper_kernels
+from belief.kernels.gpu.points import MAX_TEMPORARY, Points, Space, embed
+from belief.kernels.gpu.ranking import Best, tie_keys
+from belief.kernels.shapes import TIE_MARGIN
 
-TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so what lies this close is a candidate too
-TILE = 256  # rows of a tile; each group of a chunk begins with a tile of its own
-HEAD = 4096  # rows of a group whose distances are all looked at where nothing is known yet
+TILE = 256  # rows of a tile; each group of a chunk begins with a new tile
+HEAD = 4096  # rows of a group that give the first thresholds
 
 
 @dataclass(frozen=True)
 class Queries:
-    """The rows whose neighbours are wanted."""
+    """The rows whose neighbours are searched."""
 
     points: Points
     values: Tensor
@@ -47,22 +47,22 @@ class Queries:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows by group, each group from the beginning of a tile on; what lies between is never hit."""
+    """Rows sorted by group, with padding so that each group begins with a new tile. Padding is never a candidate."""
 
     point: Tensor  # (places, columns) fp16
-    low: Tensor  # fp32, rounded down; NaN where there is no row
+    low: Tensor  # fp32, rounded down; NaN for padding
     high: Tensor  # fp32, rounded up
     first: list[int]  # the place where each group begins, and the end
-    size: list[int]  # rows of each group
-    group: Tensor  # of each tile
-    values: Tensor  # the rows themselves
-    source: Tensor  # which of them stands at a place
-    row: Tensor  # its id
+    size: list[int]  # number of rows of each group
+    group: Tensor  # group of each tile
+    values: Tensor  # the rows
+    source: Tensor  # position in `values` of each place
+    row: Tensor  # row id of each place
     key: Tensor
 
     @classmethod
     def of(cls, values: Tensor, source: Sequence[Tensor], first_id: int, space: Space, seed_key: int) -> Self:
-        """Of the rows values[source[g]] of each group g; `first_id` is the id of the first row in `values`."""
+        """Create a chunk of the rows values[source[g]] of each group g; `first_id` is the id of values[0]."""
         device, size = values.device, [len(x) for x in source]
         tiles = [-(-n // TILE) for n in size]
         first = [0, *(TILE * n for n in accumulate(tiles))]
@@ -76,13 +76,13 @@ class Chunk:
         ids = chosen + first_id
         return cls(
             points.point, low, above(points.high), first, size, group.to(device), values, chosen, ids,
-            keys(seed_key, ids),
+            tie_keys(seed_key, ids),
         )  # fmt: skip
 
     def without_copies(self, k: int) -> Self:
-        """Without all but k + 1 of the rows of a group that are identical, those with the smallest keys.
+        """Drop identical rows of a group except the k + 1 with the smallest keys.
 
-        The others can never be wanted: one of the k + 1 may be the query, k are before them in every list.
+        The others cannot be neighbours: at most one of the k + 1 is the query, and k precede them in every list.
         """
         low = self.low.clone()
         for a, n in zip(self.first, self.size, strict=False):
@@ -98,9 +98,9 @@ class Chunk:
         start = torch.where(torch.cat([place[:1] == 0, h[1:] != h[:-1]]), place, 0).cummax(0)[0]
         late = torch.nonzero(place - start > k)[:, 0]
         out = torch.zeros(len(order), dtype=torch.bool, device=h.device)
-        for part in late.split(max(1, WORDS // self.values.shape[1])):
+        for part in late.split(max(1, MAX_TEMPORARY // self.values.shape[1])):
             mine, theirs = self.values[source[order[part]]], self.values[source[order[start[part]]]]
-            out[order[part]] = (_bits(mine) == _bits(theirs)).all(1)  # a hash is not a proof
+            out[order[part]] = (_bits(mine) == _bits(theirs)).all(1)  # hashes may collide
         return out
 
 
@@ -110,28 +110,28 @@ def _bits(x: Tensor) -> Tensor:
 
 def _hashes(values: Tensor, rows: Tensor) -> Tensor:
     """A 64-bit hash of the bits of each row."""
-    factors = keys(0, torch.arange(values.shape[1], device=values.device)) | 1
-    parts = rows.split(max(1, WORDS // values.shape[1]))
+    factors = tie_keys(0, torch.arange(values.shape[1], device=values.device)) | 1
+    parts = rows.split(max(1, MAX_TEMPORARY // values.shape[1]))
     return torch.cat([((_bits(values[x]).long() ^ (_bits(values[x]) >> 15)) * factors).sum(1) for x in parts])
 
 
 def above(x: Tensor) -> Tensor:
-    """A float32 not below x."""
+    """Return a float32 not below x."""
     return torch.nextafter(x.float(), torch.tensor(torch.inf, device=x.device))
 
 
 def below(x: Tensor) -> Tensor:
-    """A float32 not above x."""
+    """Return a float32 not above x."""
     return torch.nextafter(x.float(), torch.tensor(-torch.inf, device=x.device))
 
 
 # --- thresholds ---
 
 
-def seed(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Tensor:
-    """½d² that a row must not exceed to be wanted, (groups, queries): where k are not known yet, from the first rows.
+def estimate_bounds(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Tensor:
+    """Return upper bounds of ½d² to the k-th neighbour, (groups, queries).
 
-    One more than k is counted, since one of them may be the query itself.
+    If k rows are not known yet, the bound is the k + 1 smallest of the first rows, since one may be the query itself.
     """
     half, k = best.farthest / 2, best.size
     unknown = half.isinf().any(1).tolist()
@@ -139,7 +139,7 @@ def seed(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Tensor:
         if n <= k or not unknown[g]:
             continue
         head = slice(a, a + min(n, max(HEAD, k + 1)))
-        step = max(1, 8 * WORDS // (head.stop - head.start))
+        step = max(1, 8 * MAX_TEMPORARY // (head.stop - head.start))
         for lo in range(0, len(queries), step):
             q = slice(lo, min(lo + step, len(queries)))
             v = chunk.high[head] - product(queries.points.point[q], chunk.point[head])
@@ -149,53 +149,53 @@ def seed(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Tensor:
     return half
 
 
-def thresholds(queries: Queries, half: Tensor, space: Space) -> Tensor:
-    """A row is a candidate where low - acc is not above this: (groups, queries) fp32."""
+def compute_thresholds(queries: Queries, half: Tensor, space: Space) -> Tensor:
+    """Return the thresholds (groups, queries) fp32: rows are candidates if low - acc is not above."""
     return above(half * (1 + TIE_MARGIN) / space.scale**2 - queries.points.low)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """Inner products of fp16 points in fp32."""
+    """Return the inner products of fp16 points in fp32."""
     return torch.mm(a, b.T, out_dtype=torch.float32) if a.is_cuda else a.float() @ b.float().T
 
 
-# --- hits ---
+# --- candidates ---
 
 
 @dataclass(frozen=True)
-class Hits:
-    """Candidates: of list (group, query) the first min(count, capacity) places of the chunk."""
+class Candidates:
+    """Lists of places of the chunk; list (group, query) has min(count, capacity) entries."""
 
-    count: Tensor  # (groups, queries) int32: how many there were, stored or not
+    count: Tensor  # (groups, queries) int32: the number of candidates, stored or not
     place: Tensor  # (groups, queries, capacity) int32
 
     @property
-    def overflown(self) -> Tensor:
-        """Queries of which a hit was not stored."""
+    def overflowed(self) -> Tensor:
+        """The queries with candidates that were not stored."""
         return torch.nonzero((self.count > self.place.shape[2]).any(0))[:, 0]
 
 
-def scan(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Hits:
-    """The places of the chunk with low - q·x <= tau."""
-    kernel = hopper(tau.device)
+def scan(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidates:
+    """Return the places of the chunk with low - q·x <= tau."""
+    kernel = load_hopper_kernels(tau.device)
     if kernel is None:
         return scan_in_parts(queries, chunk, tau, capacity)
-    return Hits(*kernel.scan_points(queries.points.point, chunk.point, chunk.low, tau, chunk.group, capacity))
+    return Candidates(*kernel.scan_points(queries.points.point, chunk.point, chunk.low, tau, chunk.group, capacity))
 
 
-def scan_in_parts(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Hits:
-    """The same with products that are written to memory, a part of the rows at a time."""
+def scan_in_parts(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidates:
+    """Scan with products that are written to memory, a part of the rows at a time."""
     groups, s = tau.shape
     count = torch.zeros(groups, s, dtype=torch.int32, device=tau.device)
     place = torch.zeros(groups, s, capacity, dtype=torch.int32, device=tau.device)
-    width = max(1, WORDS // max(s, 1))
+    width = max(1, MAX_TEMPORARY // max(s, 1))
     for g, (a, n) in enumerate(zip(chunk.first, chunk.size, strict=False)):
         for lo in range(a, a + n, width):
-            here = slice(lo, min(lo + width, a + n))
-            near = chunk.low[here] - product(queries.points.point, chunk.point[here]) <= tau[g][:, None]
-            q, p = torch.nonzero(near, as_tuple=True)
-            slot = near.cumsum(1, dtype=torch.int32)[q, p].long() - 1 + count[g, q]
+            part = slice(lo, min(lo + width, a + n))
+            is_candidate = chunk.low[part] - product(queries.points.point, chunk.point[part]) <= tau[g][:, None]
+            q, p = torch.nonzero(is_candidate, as_tuple=True)
+            slot = is_candidate.cumsum(1, dtype=torch.int32)[q, p].long() - 1 + count[g, q]
             kept = slot < capacity
             place[g, q[kept], slot[kept]] = (p[kept] + lo).int()
-            count[g] += near.sum(1, dtype=torch.int32)
-    return Hits(count, place)
+            count[g] += is_candidate.sum(1, dtype=torch.int32)
+    return Candidates(count, place)

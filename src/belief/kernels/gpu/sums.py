@@ -1,14 +1,14 @@
-"""The sums over pairs (query, neighbour) on a device: differences, what queries say of them, collisions.
+"""Sums over rows and over pairs (query, neighbour) on a device: moments, differences, their spread, collisions.
 
-Everything is torch in float64, so that sums agree with any other order of summation to 1e-12 or so; a part of the pairs
-is worked on at a time. The pairs of a query lie together and are added up one after the other, then the queries of each
-kind by a product with a matrix of ones, so that no sum depends on which thread comes first.
+All sums are torch in float64, so they agree with any other order of summation to about 1e-12. Pairs are processed in
+parts. The pairs of a query are summed in order, and the queries of each kind by a product with a matrix of ones, so
+that no sum depends on the order of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, Self
 
@@ -16,17 +16,80 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from belief.kernels.gpu.points import WORDS
-from belief.kernels.shapes import reaches
+from belief.kernels.gpu.points import MAX_TEMPORARY
+from belief.kernels.shapes import query_statistics, reaches
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Pairs
 from belief.method.redundancy.collisions import Collisions
+from belief.method.summary import Levels, Summary
+
+# --- the summary ---
+
+
+def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> Summary:
+    """Return the moments of some rows, their sums by group, and the levels of the discrete features."""
+    present = ~values.isnan() if bool(values.isnan().any()) else None
+    count, mean, deviation = _centre(values.double(), present)
+    least, most = _find_range(values, present)
+    between = ((values > least) & (values < most)).any(0)
+    limits = (torch.where(count > 0, x.double(), torch.nan) for x in (least, most))
+    lines = [count, mean, deviation.square().sum(0), *limits, (values != 0).sum(0).double()]
+    count, mean, m2, least, most, nonzero = torch.stack(lines).cpu().numpy()
+    group_count, group_sum = _sum_groups(deviation, present, group, n_groups)
+    return replace(
+        Summary.zero(values.shape[1]), m=len(values), count=count, mean=mean, m2=m2, minimum=least, maximum=most,
+        nonzero=nonzero, between=between.cpu().numpy(), levels=find_levels(values, group, n_groups, discrete),
+        group_count=group_count, group_sum=group_sum, origin=np.where(count > 0, mean, np.nan),
+    )  # fmt: skip
+
+
+def _centre(x: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the number of present values, their mean, and x - mean, 0 for missing values."""
+    if present is None:
+        mean = x.mean(0)
+        return torch.full_like(mean, len(x)), mean, x - mean
+    count = present.sum(0).double()
+    mean = x.nansum(0) / count.clamp(min=1)
+    return count, mean, (x - mean).masked_fill_(~present, 0.0)
+
+
+def _find_range(values: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the smallest and the largest value of each column."""
+    if present is None:
+        least, most = torch.aminmax(values, dim=0)
+        return least, most
+    return values.masked_fill(~present, torch.inf).amin(0), values.masked_fill(~present, -torch.inf).amax(0)
+
+
+def _sum_groups(deviation: Tensor, present: Tensor | None, group: Tensor, n: int) -> tuple[Array, Array]:
+    """Return the number of present values of each group, and Σ(x - mean)."""
+    if present is None:
+        count = torch.bincount(group, minlength=n)[:n, None].double().expand(n, deviation.shape[1])
+    else:
+        count = sum_by_kind(present.double(), group, n)
+    return count.cpu().numpy(), sum_by_kind(deviation, group, n).cpu().numpy()
+
+
+def find_levels(values: Tensor, group: Tensor, n_groups: int, features: Array) -> Levels:
+    """Return the distinct values of these features and their counts, in total and by group."""
+    parts, lines = [Levels.zero()], max(n_groups, 1)
+    for j in features.tolist():
+        present = ~values[:, j].isnan()
+        value, which = torch.unique(values[present, j], return_inverse=True)
+        cells = torch.bincount(which * lines + group[present], minlength=len(value) * lines)
+        table = cells.reshape(-1, lines).cpu().numpy()
+        value = value.double().cpu().numpy()
+        parts.append(Levels(np.full(len(value), j), value, table.sum(axis=1), table[:, :n_groups]))
+    return Levels.concat(parts)
+
+
+# --- pairs ---
 
 
 @dataclass(frozen=True)
 class Located:
-    """Pairs by the places of their rows in `values`, on the device."""
+    """Pairs with the positions of their rows in `values`, on the device."""
 
     values: Tensor
     query: Tensor
@@ -45,15 +108,15 @@ class Located:
         return Located(self.values, self.query[part], self.neighbour[part], self.pairs.take(part))
 
     def parts(self, width: int) -> Iterator[Located]:
-        """Cut between queries, so that `width` numbers for each pair are few enough."""
+        """Cut the pairs between queries, so that `width` numbers per pair fit into a temporary array."""
         ends = np.r_[self.pairs.starts, len(self)]
-        step = max(1, WORDS // width)
+        step = max(1, MAX_TEMPORARY // width)
         cuts = ends[np.searchsorted(ends, np.arange(0, len(self) + step, step)).clip(max=len(ends) - 1)]
         return (self.at(slice(a, b)) for a, b in pairwise(np.unique(cuts).tolist()))
 
 
 class Reach(NamedTuple):
-    """When two values collide (|a - b| <= reach), how fast the rate falls, and which features are discrete."""
+    """`belief.kernels.shapes.Reach` on the device."""
 
     reach: Tensor
     slope: Tensor
@@ -67,8 +130,8 @@ class Reach(NamedTuple):
         return cls(farthest, slope, discrete, bool(host.discrete.any()))
 
 
-def differences(located: Located, reach: Reach, columns: Tensor | None = None) -> Tensor:
-    """|a - b| of each pair (lines) and feature (columns), 0 or 1 for a discrete one, NaN where a value is missing."""
+def compute_differences(located: Located, reach: Reach, columns: Tensor | None = None) -> Tensor:
+    """Return |a - b| (pairs x features): 0 or 1 for discrete features, NaN if a value is missing."""
     x, y = (
         located.values[at] if columns is None else located.values[at[:, None], columns]
         for at in (located.query, located.neighbour)
@@ -77,8 +140,8 @@ def differences(located: Located, reach: Reach, columns: Tensor | None = None) -
     return torch.where(reach.discrete & (d > 0), 1.0, d) if reach.mixed else d
 
 
-def collision_rates(d: Tensor, reach: Reach) -> Tensor:
-    """The collision rates of differences; 0 where a value is missing, since that is never near."""
+def compute_rates(d: Tensor, reach: Reach) -> Tensor:
+    """Return the collision rates of differences; 0 if a value is missing."""
     return torch.where(d <= reach.reach, 1.0 - reach.slope * d, 0.0)
 
 
@@ -86,19 +149,21 @@ def collision_rates(d: Tensor, reach: Reach) -> Tensor:
 
 
 def tally(located: Located, difference: Difference, rates: Collisions | None) -> dict[str, Array]:
-    """Total, absent, rates, spread and queries of a tally, in each feature's own unit."""
+    """Return the `belief.kernels.shapes.Sums` of some pairs, by name."""
     reach = Reach.of(difference, rates.kappa if rates else 1.0, slice(None), located.values.device)
-    sums = _nothing(located.pairs, difference, rates, located.values.device)
+    sums = _allocate(located.pairs, difference, rates, located.values.device)
     for part in located.parts(difference.n_features):
-        d = differences(part, reach)
+        d = compute_differences(part, reach)
         if rates is not None:
-            sums["rates"] += collision_rates(d, reach).sum(0)
+            sums["rates"] += compute_rates(d, reach).sum(0)
         lost = d.isnan() if difference.missing else None
         _add(sums, part.pairs, d if lost is None else d.masked_fill_(lost, 0.0), lost)
     return {name: x.cpu().numpy() for name, x in sums.items()}
 
 
-def _nothing(pairs: Pairs, difference: Difference, rates: Collisions | None, device: torch.device) -> dict[str, Tensor]:
+def _allocate(
+    pairs: Pairs, difference: Difference, rates: Collisions | None, device: torch.device
+) -> dict[str, Tensor]:
     F, kinds, missing = difference.n_features, pairs.n_kinds, difference.missing
     lines, query_lines, couples = pairs.spread_shape
     shapes = {
@@ -112,51 +177,44 @@ def _add(sums: dict[str, Tensor], pairs: Pairs, d: Tensor, lost: Tensor | None) 
     """Add the differences of some pairs to the sums."""
     kind = torch.tensor(pairs.kind, device=d.device)
     if pairs.coupled:
-        _add_couples(sums, pairs, kind, d, lost)
+        _add_by_query(sums, pairs, kind, d, lost)
         return
     weight = 1.0 if pairs.weight is None else torch.tensor(pairs.weight, device=d.device)
     shares = [(kind, weight)] if pairs.weight is None else [(kind, weight), (kind + 1, 1.0 - weight)]
     for line, share in shares:
-        sums["total"] += by_kind(d, line, pairs.n_kinds, share)
+        sums["total"] += sum_by_kind(d, line, pairs.n_kinds, share)
         if lost is not None:
-            sums["absent"] += by_kind(lost.double(), line, pairs.n_kinds, share)
+            sums["absent"] += sum_by_kind(lost.double(), line, pairs.n_kinds, share)
 
 
-def _add_couples(sums: dict[str, Tensor], pairs: Pairs, kind: Tensor, d: Tensor, lost: Tensor | None) -> None:
-    """Add up the far and the near pairs of each query first, and then what the query has to say."""
+def _add_by_query(sums: dict[str, Tensor], pairs: Pairs, kind: Tensor, d: Tensor, lost: Tensor | None) -> None:
+    """Sum the misses and hits of each query, and add these sums and their products to the totals."""
     lengths = torch.tensor(np.diff(np.r_[pairs.starts, len(pairs)]), device=d.device)
     g = torch.tensor(pairs.kind[pairs.starts] // 2, device=d.device)
     weighted, couples = pairs.weight is not None, pairs.n_kinds // 2
-    far = torch.tensor(pairs.weight, device=d.device) if weighted else 1.0 - (kind & 1).double()
-    there = torch.ones_like(d[:, :1]) if lost is None else (~lost).double()
-    (a, t), (b, u) = (
-        tuple(_runs(x * side[:, None], lengths) for x in (d, there)) for side in (far, 1.0 - far)
-    )  # what a query sums up to, and over how much, far and near
+    miss = torch.tensor(pairs.weight, device=d.device) if weighted else 1.0 - (kind & 1).double()
+    present = torch.ones_like(d[:, :1]) if lost is None else (~lost).double()
+    sides = miss, 1.0 - miss
+    (a, t), (b, u) = (tuple(_sum_runs(x * side[:, None], lengths) for x in (d, present)) for side in sides)
     for line, x in enumerate((a, b)):
-        sums["total"][line::2] += by_kind(x, g, couples)
-    if lost is not None:
-        for line, side in enumerate((far, 1.0 - far)):
-            sums["absent"][line::2] += by_kind(_runs(lost * side[:, None], lengths), g, couples)
-    if weighted:
-        products, weights = (a * a, a * b, b * b, a * t, a * u, b * t, b * u), (t * t, t * u, u * u)
-    else:
-        both = (t > 0) & (u > 0)
-        delta = torch.where(both, a / t.clamp(min=1) - b / u.clamp(min=1), 0.0)
-        products, weights = (delta, delta * delta), (both.double(),)
+        sums["total"][line::2] += sum_by_kind(x, g, couples)
+    products, counts = query_statistics(a, b, t, u, weighted, torch)
     for line, x in zip(sums["spread"], products, strict=True):
-        line += by_kind(x, g, couples)
+        line += sum_by_kind(x, g, couples)
     if lost is not None:
-        for line, x in zip(sums["queries"], weights, strict=True):
-            line += by_kind(x, g, couples)
+        for line, side in enumerate(sides):
+            sums["absent"][line::2] += sum_by_kind(_sum_runs(lost * side[:, None], lengths), g, couples)
+        for line, x in zip(sums["queries"], counts, strict=True):
+            line += sum_by_kind(x, g, couples)
 
 
-def _runs(x: Tensor, lengths: Tensor) -> Tensor:
-    """Add up the lines of x in runs of these lengths."""
+def _sum_runs(x: Tensor, lengths: Tensor) -> Tensor:
+    """Sum the lines of x in runs of these lengths."""
     return torch.segment_reduce(x, "sum", lengths=lengths, axis=0, unsafe=True)
 
 
-def by_kind(x: Tensor, kind: Tensor, n: int, share: Tensor | float = 1.0) -> Tensor:
-    """Add up the lines of x by `kind`, of which there are few."""
+def sum_by_kind(x: Tensor, kind: Tensor, n: int, share: Tensor | float = 1.0) -> Tensor:
+    """Sum the lines of x by `kind`, of which there are few."""
     ones = (kind == torch.arange(n, device=kind.device)[:, None]).double()
     return (ones * share) @ x
 
@@ -165,7 +223,7 @@ def by_kind(x: Tensor, kind: Tensor, n: int, share: Tensor | float = 1.0) -> Ten
 
 
 def joint(located: Located, difference: Difference, rates: Collisions, lines: Array, columns: Array) -> Joint:
-    """The joint sums of some features with others over the pairs, as `joint_sums` has them."""
+    """Return the joint sums of some features (lines) with others (columns) over the pairs."""
     every = np.union1d(lines, columns)
     i, j = np.searchsorted(every, lines), np.searchsorted(every, columns)
     device = located.values.device
@@ -174,8 +232,8 @@ def joint(located: Located, difference: Difference, rates: Collisions, lines: Ar
     where = [torch.tensor(x, device=device) for x in (i, j)]
     found: list[Tensor] = []
     for part in located.parts(len(every)):
-        more = _joint(differences(part, reach, at), reach, rates, difference.missing, *where)
-        found = more if not found else [x.add_(y) for x, y in zip(found, more, strict=True)]
+        part_sums = _joint(compute_differences(part, reach, at), reach, rates, difference.missing, *where)
+        found = part_sums if not found else [x.add_(y) for x, y in zip(found, part_sums, strict=True)]
     if not found:
         nothing = torch.zeros(0, len(every), dtype=torch.float64, device=device)
         found = _joint(nothing, reach, rates, difference.missing, *where)
@@ -186,8 +244,8 @@ def joint(located: Located, difference: Difference, rates: Collisions, lines: Ar
 
 
 def _joint(d: Tensor, reach: Reach, rates: Collisions, missing: bool, i: Tensor, j: Tensor) -> list[Tensor]:
-    """The joint sums, the pairs that have both where values are missing, and by "rate" Σcr and Σcr² of either."""
-    R = collision_rates(d, reach)
+    """Return the joint sums, the number of complete pairs if values are missing, and by "rate" Σcr and Σcr² of both."""
+    R = compute_rates(d, reach)
     R_i, R_j = R[:, i], R[:, j]
     out = [R_i.T @ R_j if rates.by == "rate" else (R_i.T @ (R_j > 0).double() + (R_i > 0).double().T @ R_j) / 2]
     P = (~d.isnan()).double() if missing else torch.ones_like(d[:, :1])
