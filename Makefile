@@ -1,5 +1,5 @@
-# One word each: make demo, test, lint, format, docs, bench, release-check. The environment is made in .venv, with the versions of
-# constraints.txt.
+# Targets: demo, test, quick, test-all, lint, format, docs, bench, release-check, clean. The environment is created in .venv with
+# the versions of constraints.txt.
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
@@ -8,13 +8,22 @@ DOCS_READY := $(VENV)/.docs
 RELEASE_READY := $(VENV)/.release
 SITE := build/site
 
-.PHONY: demo test lint format docs bench release-check clean
+.PHONY: demo test quick test-all lint format docs bench release-check clean
 
 demo: $(READY)
 	$(VENV)/bin/python examples/demo.py
 
+# about ten minutes on two cores; of each experiment one test
 test: lint
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -m "not experiments"
+
+# about a minute, for every change
+quick: $(READY)
+	$(VENV)/bin/python -m pytest -m "not (spark or browser or experiments or slow)"
+
+# everything, with all random cases; the nightly workflow runs it
+test-all: lint
+	BELIEF_THOROUGH=1 $(VENV)/bin/python -m pytest
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .
@@ -25,19 +34,19 @@ format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-# the site, offline; a warning is an error, and so is a link that leads nowhere
+# build the site offline; warnings and broken links are errors
 docs: $(DOCS_READY)
 	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs $(SITE)
 	$(VENV)/bin/python docs/_ext/check_links.py $(SITE)
 
-# all that can be known of a release without a network; with TAG=v0.2.0, that it is the one to be made
+# check everything about a release that needs no network; TAG=v0.2.0 also checks the tag
 release-check: lint docs $(RELEASE_READY)
 	rm -rf dist build/sdist && mkdir -p build/sdist
 	$(VENV)/bin/python -m build --no-isolation --outdir dist
 	$(VENV)/bin/python -m pytest tests/test_looks.py
 	$(VENV)/bin/python release/check.py dist $(if $(TAG),--tag $(TAG))
 	tar -xzf dist/*.tar.gz -C build/sdist --strip-components 1
-	cd build/sdist && PYTHONPATH=src $(CURDIR)/$(VENV)/bin/python -m pytest
+	cd build/sdist && PYTHONPATH=src $(CURDIR)/$(VENV)/bin/python -m pytest -m "not experiments"
 
 bench: $(BENCH_READY)
 	$(VENV)/bin/python -W ignore benchmarks/local.py

@@ -15,6 +15,8 @@ from belief.engines.block import local_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 
+# tests are marked by their file or fixture, so that no file can forget it
+FILE_MARKS = {"test_spark_": "spark", "test_baselines_spark": "spark", "test_experiments": "experiments"}
 LOST = []  # the tests that lost Spark's JVM, and what they said
 
 
@@ -30,6 +32,20 @@ def pytest_runtest_protocol(item, nextitem):
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests that need Spark or a browser, and those of the experiments but one smoke test of each."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        marks = {mark for start, mark in FILE_MARKS.items() if item.path.name.startswith(start)}
+        marks |= fixtures & {"spark", "browser"}
+        if "[Spark" in item.name:
+            marks.add("spark")
+        if item.get_closest_marker("smoke"):
+            marks.discard("experiments")
+        for mark in marks:
+            item.add_marker(mark)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -18,6 +18,7 @@ from belief.engines.block import blas
 from belief.engines.block.blas import limit_blas
 from belief.kernels import compiling
 
+pytestmark = pytest.mark.slow
 SOURCE = Path(belief.__file__).parents[1]
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1100, 4)).astype(np.float32)  # too many rows for the engine of small tables

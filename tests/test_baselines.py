@@ -34,9 +34,10 @@ from belief.baselines import MRMR, Relief, ReliefF, RReliefF, mrmr
 from belief.baselines.mrmr import as_codes
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
-@parametrize_with_checks([Relief(), ReliefF(), RReliefF(), MRMR()])
+@parametrize_with_checks([ReliefF()])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

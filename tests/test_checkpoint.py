@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from effort import THOROUGH
 from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file
 
@@ -38,6 +39,8 @@ def forgetful(self, given, label, resources, *more):
 stream.StreamEngine.__init__ = forgetful
 sys.exit(cli.main(["select", *sys.argv[1:]]))
 """
+
+KILLS = 10 if THOROUGH else 3
 
 
 @pytest.fixture(scope="module")
@@ -75,16 +78,17 @@ def undisturbed(data, tmp_path_factory):
     return found(out), min(times)
 
 
-def test_killed_ten_times_it_gives_the_answer_of_a_run_that_was_not(data, undisturbed, tmp_path):
+@pytest.mark.slow
+def test_a_run_that_is_killed_again_and_again_gives_the_same_answer(data, undisturbed, tmp_path):
     want, seconds = undisturbed
     out, notes = tmp_path / "r.json", tmp_path / "notes"
     again = command(data, "--seed", 7, "--out", out, "--checkpoint", notes, "--force")
     moment = random.Random(0)
     kills, stages = 0, set()
-    while kills < 10 or not out.exists():
+    while kills < KILLS or not out.exists():
         begun = time.monotonic()
         process = subprocess.Popen(again, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        if kills < 10:
+        if kills < KILLS:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(moment.uniform(0.4, 1.5) * seconds)
             process.send_signal(signal.SIGKILL)
@@ -94,7 +98,7 @@ def test_killed_ten_times_it_gives_the_answer_of_a_run_that_was_not(data, undist
         if process.returncode == 0:
             seconds = min(seconds, time.monotonic() - begun)  # the first of all may have compiled, or had to wait
             assert found(out) == want
-            if kills < 10:  # begin anew
+            if kills < KILLS:  # begin anew
                 shutil.rmtree(notes)
                 out.unlink()
     assert len(stages) > 1

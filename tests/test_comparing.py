@@ -23,6 +23,7 @@ from belief.comparison.entrants import ENTRANTS, Entrant, Part
 from belief.comparison.judging import judged, judges_of
 from belief.datasets import CHURN
 
+pytestmark = pytest.mark.slow
 ALWAYS = {"seconds": 600, "random_state": 0}  # whatever else the machine does
 
 

@@ -33,6 +33,7 @@ from belief.method.redundancy.agreement import compute_correlation
 from belief.method.redundancy.collisions import Collisions
 from belief.method.settings import PAPER, Settings
 
+pytestmark = pytest.mark.slow
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 RATES = Collisions(0.8, by="hit")
 M, F, KINDS = 260, 9, 5

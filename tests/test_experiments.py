@@ -20,6 +20,7 @@ def redundancy():
     monkeypatch.undo()
 
 
+@pytest.mark.smoke
 def test_planted_copies_are_near_copies(redundancy):
     X, y, origin = redundancy.planted(10, 0)
     assert X.shape == (1000, 200)

@@ -79,6 +79,7 @@ def test_real_data_is_judged_on_rows_that_did_not_select(modules):
     assert choices.macro_f1(told, select, 0) > 0.9
 
 
+@pytest.mark.smoke
 def test_only_missing_answers_are_computed(small, monkeypatch):
     choices, _, answers = small
     asked = []

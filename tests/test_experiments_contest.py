@@ -176,6 +176,7 @@ NAMES = [  # written down again: who takes part is not to change unseen
 ]  # fmt: skip
 
 
+@pytest.mark.smoke
 def test_all_take_part(it):
     assert list(it["contest_selectors"].SELECTORS) == NAMES
 

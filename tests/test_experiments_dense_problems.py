@@ -149,6 +149,7 @@ def test_oversampling_repeats_the_rows_of_class_one():
     assert len(np.unique(rare.X[0], axis=0)) == 4_000
 
 
+@pytest.mark.smoke
 def test_fewer_positions_make_a_narrower_table():
     problem = ecbdl14_like(50, n_positions=9)
     assert problem.X[0].shape == (50, 79 + 9 * 24)

@@ -91,6 +91,7 @@ def test_the_study_of_samples_is_computed_once(it, tiny, spark, tmp_path, monkey
     assert it["sampling_page"].markdown(again) == text
 
 
+@pytest.mark.smoke
 def test_a_table_goes_to_spark_as_it_is_and_in_order(it, spark):
     X = np.round(np.random.default_rng(0).standard_normal((50, 4)), 2) * (np.arange(200).reshape(50, 4) % 3 > 0)
     y = np.arange(50) % 2

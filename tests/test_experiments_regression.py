@@ -66,6 +66,7 @@ def test_products_are_found_and_a_test_of_single_columns_does_not_find_them(regr
     assert regression.found("F test", kind, 100) < 1.0
 
 
+@pytest.mark.smoke
 def test_one_more_answer_is_what_is_computed_now(regression, kept):
     kind = regression.NOISES[0]
     now = regression.noise(kind, 0)

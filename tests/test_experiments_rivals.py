@@ -7,18 +7,10 @@ import pandas as pd
 import pytest
 from rivals import CleanedRelief, GramSchmidtRelief, KMeansRelief, Simba
 from scipy.sparse import csr_array
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from belief.baselines import ReliefF
 
 SCHEMES = [KMeansRelief, GramSchmidtRelief, CleanedRelief, Simba]
-
-
-@pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
-@pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
-@parametrize_with_checks([KMeansRelief(), GramSchmidtRelief(), CleanedRelief(), Simba(n_steps=20)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def repeating(seed, m=60, n_classes=2):
@@ -254,6 +246,7 @@ def test_simba_passes_by_copies_of_rows_and_classes_of_one_row():
 # --- all of them ---
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", SCHEMES)
 def test_names_missing_values_and_constants(kind):
     rng = np.random.default_rng(0)

@@ -117,6 +117,7 @@ def test_the_published_page_is_that_of_the_answers(it, name):
     assert page.markdown(kept(module, it["common"])) in module.PAGE.read_text()
 
 
+@pytest.mark.smoke
 def test_only_missing_answers_are_computed(it, monkeypatch, tmp_path):
     asked = []
     check = it["checking"].Check("part", "wanted", {"a": lambda: asked.append("a") or 1}, lambda found: ("one", True))

@@ -91,6 +91,7 @@ def test_a_fold_is_selected_and_cut_into_bins_without_the_rows_it_is_judged_by(s
         assert np.array_equal(X, tasks.problem("Corral-100").X[learn])
 
 
+@pytest.mark.smoke
 def test_only_missing_answers_are_computed(small, made_anew, monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(small, "TASKS", {name: small.TASKS[name] for name in ("Corral-100", "SD1")})

@@ -129,6 +129,7 @@ def test_a_seed_makes_the_same_rows_in_blocks_of_any_size(make):
 DIGESTS = {url_like: "b1179bf44c4fdda3", kddb_like: "2c3dce8284233b55"}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("make", DIGESTS)
 def test_the_rows_are_the_ones_the_published_figures_were_computed_on(make):
     problem = make(1_000, 50_000)

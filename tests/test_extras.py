@@ -1,6 +1,5 @@
 """Libraries that may be missing, and words that belong to one face only."""
 
-import ast
 import json
 import re
 import subprocess
@@ -18,19 +17,6 @@ from belief._utils.optional import MissingExtraError, import_optional, installs
 from belief.cli.arguments import translate_message
 from belief.data.columns import ColumnSelection
 from belief.data.stream import open_files
-
-SOURCE = Path(belief.__file__).parent
-OPTIONAL = ("pyarrow", "matplotlib", "pyspark", "pandas", "polars", "jinja2", "torch", "triton")
-BEHIND_A_DOOR = (
-    *("spark", "engines/spark", "baselines/spark.py"),  # who is here has a Spark session already,
-    *("kernels/gpu", "engines/block/gpu.py", "engines/block/stored.py"),  # or has asked for a device
-)
-
-
-def modules(but=()):
-    found = {str(path.relative_to(SOURCE)): path for path in sorted(SOURCE.rglob("*.py"))}
-    return {name: path for name, path in found.items() if not name.startswith(tuple(but))}
-
 
 # --- libraries ---
 
@@ -121,26 +107,7 @@ def test_every_face_says_so(tmp_path, library, extra, program):
     assert f"{library}, which is not installed: {installs(extra, library)}." in done.stdout
 
 
-@pytest.mark.parametrize("name", modules(but=BEHIND_A_DOOR))
-def test_optional_libraries_come_through_one_door(name):
-    tree = ast.parse((SOURCE / name).read_text())
-    for node in ast.walk(tree):  # what only a type checker sees is no import
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    imported = [a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names]
-    imported += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    assert not [library for library in imported if library.partition(".")[0] in OPTIONAL]
-
-
 # --- words ---
-
-
-@pytest.mark.parametrize("name", modules(but=("cli/commands.py", "cli/errors.py", "cli/inputs.py", "cli/compare.py")))
-def test_no_option_of_the_command_line_is_in_a_string_elsewhere(name):
-    tree = ast.parse((SOURCE / name).read_text())
-    strings = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    docs = {ast.get_docstring(n, clean=False) for n in ast.walk(tree) if isinstance(n, ast.Module)}
-    assert not [s for s in strings if s not in docs and re.search(r"(?<![\w-])--[a-z]", s)]
 
 
 @pytest.mark.parametrize(

@@ -243,6 +243,7 @@ def peak_mb(*arguments):
     return int(done.stderr) / 1024
 
 
+@pytest.mark.slow
 def test_a_file_larger_than_the_memory_it_may_use(tmp_path):
     """350 MB of numbers: what is used beside the program is less than that, and not more for twice the rows."""
     rng = np.random.default_rng(0)

@@ -34,6 +34,7 @@ torch = pytest.importorskip("torch", reason="the GPU engine needs torch: pip ins
 from belief.engines.block import gpu, stored  # noqa: E402
 from belief.kernels.gpu import points, ranking, scan, search  # noqa: E402
 
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 DEVICES = ["torch on the CPU"] + (["cuda"] if torch.cuda.is_available() else [])
 
 

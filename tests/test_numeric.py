@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from conftest import ENGINES, Blocks
+from effort import examples
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes
@@ -144,7 +145,7 @@ def without_null(case):
 
 
 @given(made=numeric_cases())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_method_agrees_with_the_oracle(make_engine, made):
     case, y = made
     how = without_null(case)
@@ -156,7 +157,7 @@ def test_the_method_agrees_with_the_oracle(make_engine, made):
 
 
 @given(made=numeric_cases())
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 def test_agreement_and_weights_agree_with_the_oracle(make_engine, made):
     case, y = made
     mine = {"redundancy": "agreement", "theta": "auto"}
@@ -174,7 +175,7 @@ def test_agreement_and_weights_agree_with_the_oracle(make_engine, made):
 
 @pytest.mark.parametrize(("blocks", "dtype"), [(1, np.float64), (3, np.float32)])
 @given(made=numeric_cases())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 def test_sparse_rows_agree_with_the_oracle(blocks, dtype, made):
     case, y = made
     X = np.nan_to_num(case.X).astype(dtype).astype(np.float64)

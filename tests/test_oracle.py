@@ -5,6 +5,7 @@ import warnings
 import naive
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tables import Case, cases
@@ -14,6 +15,7 @@ from belief.method.difference import Difference
 from belief.method.sampling import sample_quota
 from belief.method.settings import PAPER, Settings
 
+pytestmark = pytest.mark.slow
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 
 
@@ -45,7 +47,7 @@ def few_ties():
 
 @given(case=cases())
 @example(case=few_ties())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_method_agrees_with_the_oracle(make_engine, case):
     got = run(make_engine(case.X, case.labels, case.discrete), case.settings)
     ref = naive.belief(case.X, case.labels, **case.oracle(), noise=(got.null.mean, got.null.spread))
@@ -70,7 +72,7 @@ def test_the_method_agrees_with_the_oracle(make_engine, case):
 
 
 @given(case=cases())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 def test_joint_collisions_agree_with_the_oracle(make_engine, case):
     ref = naive.belief(case.X, case.labels, **{**case.oracle(), "redundancy": "mcr"})
     assume(not is_close_call(ref))
@@ -84,7 +86,7 @@ def test_joint_collisions_agree_with_the_oracle(make_engine, case):
 
 
 @given(case=cases())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 def test_agreement_agrees_with_the_oracle(make_engine, case):
     mine = {"redundancy": "agreement", "theta": "auto"}
     ref = naive.belief(case.X, case.labels, **{**case.oracle(), **mine})
@@ -100,7 +102,7 @@ def test_agreement_agrees_with_the_oracle(make_engine, case):
 @given(case=cases(), waiting=st.sampled_from([1, 2**22, 2**40]), columns=st.sampled_from([1, 3, 32]))
 @example(case=few_ties(), waiting=2**40, columns=1)
 @example(case=few_ties(), waiting=1, columns=32)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_neighbours_are_those_of_the_oracle_in_order(make_engine, case, waiting, columns):
     """However many candidates may wait for their exact distances, and however many columns tell copies apart."""
     ref = naive.belief(case.X, case.labels, **case.oracle())

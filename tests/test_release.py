@@ -115,10 +115,10 @@ def test_the_recipe_says_what_pyproject_says():
 
 
 @pytest.mark.skipif(not WORKFLOWS.is_dir(), reason="an sdist has no workflows")
-def test_the_workflows_run_what_there_is():
+def test_workflows_name_existing_targets_and_files():
     yaml = pytest.importorskip("yaml", reason="comes with the extra test")
     read = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(WORKFLOWS.glob("*.yml"))}
-    assert set(read) == {"tests", "docs", "benchmarks", "release"}
+    assert set(read) == {"tests", "nightly", "docs", "benchmarks", "release"}
     matrix = read["tests"]["jobs"]["tests"]["strategy"]["matrix"]
     assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
     assert {*matrix["dependencies"], *(each["dependencies"] for each in matrix["include"])} == {

@@ -226,6 +226,7 @@ def test_constant_features_and_features_all_alike():
     assert "All features that are not constant are equally relevant." in Reader(render(alike)).text
 
 
+@pytest.mark.slow
 def test_a_large_result_makes_a_small_page():
     large = select(300, 1200, batch_size=0.5)
     page = render(large)

@@ -328,6 +328,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_columns_take_seconds_and_less_than_a_gigabyte(tmp_path):
     rng = np.random.default_rng(0)
     width, m = 100_000, 60

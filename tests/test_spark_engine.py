@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import test_invariances
 import test_oracle
+from effort import THOROUGH
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -434,7 +435,8 @@ def test_what_is_packed_is_unpacked(arrays):
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
 def test_all_of_it_on_connect():
     with connect_server() as address:
-        on_connect(address, __file__, "-x", "-k", "not cluster and not lazy")  # the classic ones take long enough
+        chosen = "not cluster and not lazy" if THOROUGH else "plain or bad or vectors or progress"
+        on_connect(address, __file__, "-x", "-k", chosen)
 
 
 @pytest.mark.parametrize(
@@ -502,7 +504,7 @@ def large():
 @pytest.mark.parametrize(
     ("phase", "staging"),
     [("staging", "disk"), ("searching", "memory"), ("weighing", "disk"), ("searching", "folder"),
-     ("comparing features", "memory")],
+     ("comparing features", "memory")][: None if THOROUGH else 2],
 )  # fmt: skip
 def test_a_cluster_that_loses_a_worker_gives_the_same_answer(large, phase, staging, tmp_path):
     X, y, wanted = large

@@ -4,6 +4,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from effort import examples
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from problems import kddb_like, url_like
@@ -67,7 +68,7 @@ def cut(X, blocks):
 
 @pytest.mark.parametrize(("blocks", "n_jobs", "dtype"), [(1, 1, np.float64), (3, 2, np.float64), (1, 3, np.float32)])
 @given(case=sparse_cases())
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 def test_sparse_agrees_with_the_oracle(blocks, n_jobs, dtype, case):
     X, labels, discrete, given_settings = case
     X = X.astype(dtype).astype(np.float64)

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from effort import THOROUGH
 
 import belief
 from belief.cli import commands as cli
@@ -21,7 +22,7 @@ from belief.method.settings import Settings
 from belief.method.targets import make_class_target
 from belief.result.serialization import compute_checksum
 
-EDITS = 500
+EDITS = 10_000 if THOROUGH else 500
 M, F = 40, 5
 
 
@@ -230,6 +231,7 @@ def test_a_checkpoint_can_be_told_to_start_anew(noted, tmp_path, capsys):
     assert "--restart needs --checkpoint DIR" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_sample_that_grows_begins_each_search_anew(tmp_path, monkeypatch):
     """Of a file, too: what was noted of the first search is not taken for the second."""
     pa = pytest.importorskip("pyarrow")

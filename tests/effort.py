@@ -1,0 +1,10 @@
+"""How many random cases the tests try: a third by default, all of them with BELIEF_THOROUGH=1 (`make test-all`)."""
+
+import os
+
+THOROUGH = os.environ.get("BELIEF_THOROUGH") == "1"
+
+
+def examples(n):
+    """Return how many of n random cases to try."""
+    return n if THOROUGH else max(1, n // 3)
