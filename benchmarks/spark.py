@@ -30,9 +30,9 @@ from local import Peak, best
 from page import shown
 
 import belief
+from belief.engines.spark.executors import FileBlocks
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.session import small_batches
-from belief.engines.spark.store import ReadBlocks
 from belief.method.settings import Settings
 from belief.spark.frames import select_frame
 
@@ -293,19 +293,19 @@ def moved(spark: Any, share: float) -> list[dict]:
     m = int(50_000 * share) // 64 * 64
     df = frame(spark, m, 4)
     seen: dict[str, list[int]] = {}
-    run = ReadBlocks.run
+    run = FileBlocks.run
 
-    def weighed(self: ReadBlocks, job: Any, size: int, what: str) -> Any:
+    def weighed(self: FileBlocks, job: Any, size: int, what: str) -> Any:
         out, back = seen.get(what, [0, 0])
         back += sum(len(row.data) for row in self.answers(job).collect())
         seen[what] = [out + len(pickle.dumps(job)), back]
         return run(self, job, size, what)
 
-    ReadBlocks.run = weighed  # type: ignore[method-assign]
+    FileBlocks.run = weighed  # type: ignore[method-assign]
     try:
         result = fit(df, sample_size=1000, n_neighbors=10)
     finally:
-        ReadBlocks.run = run  # type: ignore[method-assign]
+        FileBlocks.run = run  # type: ignore[method-assign]
     df.unpersist()
     about = f"{m:,} x {F}, {8 * m * F / 1e6:.0f} MB, s = {result.sample_size:,}, {result.n_pairs:,} pairs"
     return [

@@ -17,14 +17,13 @@ from spark_sessions import start_session
 from belief.data.labels import read_target
 from belief.engines.block import local_engine, table_engine
 from belief.engines.block.small import SmallEngine
-from belief.engines.distributed import gathering
-from belief.engines.distributed.folder import dealt
-from belief.engines.distributed.records import flat
-from belief.engines.distributed.staging import narrowed
-from belief.engines.distributed.tasks import Choose
 from belief.engines.resources import Resources
-from belief.engines.spark.engine import frame_engine
+from belief.engines.spark import gathering
+from belief.engines.spark.executors import frame_engine
+from belief.engines.spark.folder import balance_tasks
 from belief.engines.spark.frame import open_frame
+from belief.engines.spark.records import flatten
+from belief.engines.spark.staging import narrow
 from belief.method.algorithm import belief
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
@@ -92,7 +91,7 @@ def case(request, _stopped_at_the_end):
         pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
     X = PLAIN if values == "plain" else MISSING
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
-        patch.setattr("belief.engines.distributed.folder.TOGETHER_BYTES", 0)  # several blocks
+        patch.setattr("belief.engines.spark.folder.MIN_BLOCK_BYTES", 0)  # several blocks
         right = stack.enter_context(local(in_memory, X))
         engine = stack.enter_context(MAKE[name](X))
         assert isinstance(engine, SmallEngine) == (name == "small")
@@ -111,7 +110,7 @@ def difference(case):
 
 def comparable(record):
     """The fields by name; sums are about an origin that depends on the blocks, so they are given one."""
-    fields = flat(record)
+    fields = flatten(record)
     if "origin" in fields:
         fields["group_sum"] = fields["group_sum"] + np.nan_to_num(fields.pop("origin")) * fields["group_count"]
     return fields
@@ -345,7 +344,7 @@ def test_rows_of_which_some_are_sparse_are_held_as_most_of_them_are():
     for name, dense in forms.items():
         with MAKE[name](PLAIN) as engine:
             engine.describe()
-            assert engine.layout.form.dense == dense
+            assert engine.layout.dense == dense
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
@@ -356,32 +355,32 @@ def test_doubles_that_survive_float32_are_held_in_it(narrow):
     X[:narrow] = X[:narrow].astype(np.float32)
     with pool_engine(X, LABELS, DISCRETE) as engine, local(in_memory, X) as right:
         same_outcome(outcome(engine), outcome(right))
-        assert engine.layout.form.dtype == ("<f4" if narrow == M else "<f8")
-        blocks = engine.staged._files.read(range(len(engine.staged._files)), Choose(np.array([1]), 0, np.zeros(0)))
-        assert {block.X.dtype.str for block in blocks} == {engine.layout.form.dtype}
+        assert engine.layout.dtype == ("<f4" if narrow == M else "<f8")
+        blocks = engine.staged.files.read(range(len(engine.staged.files)), None)
+        assert {block.X.dtype.str for block in blocks} == {engine.layout.dtype}
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
 @pytest.mark.parametrize("value", [0.1, 1e300, 1e-60, float(2**24 + 1)])
 def test_doubles_that_float32_would_change_stay_doubles(value):
     X = np.array([[1.5, -0.0], [np.nan, np.inf]])
-    assert narrowed([X])[0].dtype == np.float32
-    np.testing.assert_array_equal(narrowed([X])[0].view(np.uint32), X.astype(np.float32).view(np.uint32))
-    assert narrowed([X, np.append(X, [[2.0, value]], axis=0)])[0].dtype == np.float64
+    assert narrow([X])[0].dtype == np.float32
+    np.testing.assert_array_equal(narrow([X])[0].view(np.uint32), X.astype(np.float32).view(np.uint32))
+    assert narrow([X, np.append(X, [[2.0, value]], axis=0)])[0].dtype == np.float64
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
 def test_tasks_are_dealt_as_many_rows():
     sizes = [17, 17, 17, 12, 17, 17, 17, 12, 17, 17, 17, 12, 13]  # of every second one, in turn: 114 and 88
-    mine = dealt(sizes, 2)
+    mine = balance_tasks(sizes, 2)
     assert sorted(mine[0] + mine[1]) == list(range(13))
     assert all(x == sorted(x) for x in mine)
     assert abs(sum(sizes[i] for i in mine[0]) - sum(sizes) / 2) <= 6
-    assert dealt([5], 1) == [[0]]
+    assert balance_tasks([5], 1) == [[0]]
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
-@pytest.mark.parametrize("what", ["searching", "weighing", "comparing features"])
+@pytest.mark.parametrize("what", ["searching", "tallying", "comparing features"])
 def test_a_pool_that_loses_a_worker_gives_the_same_answer(what, monkeypatch):
     monkeypatch.setattr(gathering, "PORTION_PAIRS", 50)
     before = pool().broken

@@ -29,13 +29,12 @@ from tables import cases
 import belief
 from belief.engines.block.search import BYTES_PER_CANDIDATE
 from belief.engines.block.tiles import FEW_COLUMNS
-from belief.engines.distributed import engine as distributed_engine
-from belief.engines.distributed import folder, gathering, placing, staging
-from belief.engines.distributed.wire import pack, unpack
-from belief.engines.spark import jobs
-from belief.engines.spark.engine import frame_engine
+from belief.engines.spark import blocks, executors, folder, gathering, staging
+from belief.engines.spark import engine as cluster_engine
+from belief.engines.spark.executors import frame_engine
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.reading import Reader
+from belief.engines.spark.wire import pack, unpack
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.settings import Settings
@@ -68,7 +67,7 @@ if "SPARK_REMOTE" in os.environ:
 @pytest.fixture(params=WAYS)
 def make_engine(request, spark, monkeypatch):
     n, where = WAYS[request.param]
-    monkeypatch.setattr(folder, "TOGETHER_BYTES", 0)  # several blocks, however small
+    monkeypatch.setattr(folder, "MIN_BLOCK_BYTES", 0)  # several blocks, however small
 
     def make(X, labels, discrete):
         df = in_partitions(spark, X.astype(float), labels, n)
@@ -171,12 +170,12 @@ def test_plain_columns(spark, sampling):
 def test_sums_are_merged_by_slices_on_the_executors(spark, monkeypatch, sparse):
     X, y = table()
     X[:, 3:] *= np.random.default_rng(1).random((80, 5)) < 0.1
-    monkeypatch.setattr(distributed_engine, "SLICE", 3)
-    monkeypatch.setattr(distributed_engine, "BATCH_BYTES", 0)  # a pass for each batch
-    monkeypatch.setattr(jobs, "COLLECT_BYTES", 0)
-    monkeypatch.setattr(distributed_engine, "QUERY_BYTES", 2000)  # several searches too
+    monkeypatch.setattr(cluster_engine, "MAX_SLICE_FEATURES", 3)
+    monkeypatch.setattr(cluster_engine, "BATCH_BYTES", 0)  # a pass for each batch
+    monkeypatch.setattr(executors, "COLLECT_BYTES", 0)
+    monkeypatch.setattr(cluster_engine, "QUERY_BYTES", 2000)  # several searches too
     monkeypatch.setattr(gathering, "PORTION_PAIRS", 100)
-    monkeypatch.setattr(placing, "KEPT_SPARSE_BELOW", 1.1 if sparse else 0)
+    monkeypatch.setattr(blocks, "MAX_SPARSE_DENSITY", 1.1 if sparse else 0)
     df = vectors(spark, X, y, np.zeros(80, bool))
     chosen = {"n_features_to_select": 3, "random_state": 1, "scale": "standard"}
     same(belief.select(df, label="label", **chosen), belief.select(csr_array(X) if sparse else X, y, **chosen))
@@ -219,7 +218,7 @@ def test_gathered_rows_that_are_lost_are_gathered_again(spark):
         query, neighbour = np.repeat(np.arange(20), 3), np.arange(60)
         pairs = Pairs(query, neighbour, query % 2, 2)
         (before,) = engine.tally([pairs], difference, None)
-        for blocks, _ in engine.gathered.reach([pairs]):
+        for blocks, _ in engine.gathered.find([pairs]):
             blocks.table.unpersist(blocking=True)
         engine.staged.table.unpersist(blocking=True)
         (after,) = engine.tally([pairs], difference, None)
@@ -234,7 +233,7 @@ def test_a_partition_of_several_blocks_comes_back_the_same(spark):
     features = "transform(sequence(0, 49), j -> double(hash(id, j))) features"
     with engine_on(spark.range(0, 170_000, 1, 1).selectExpr(features, "id % 2 label"), "memory") as engine:
         engine.describe()
-        assert len(engine.layout.placed) == 3
+        assert len(engine.layout.blocks) == 3
         engine.staged.table.unpersist(blocking=True)
         assert len(engine.sample(np.array([10]), 0).row) == 10
 
@@ -256,15 +255,10 @@ def test_blocks_do_not_depend_on_batches(cuts, sparse):
     def staged(at):
         edges = [0, *sorted(at), 300]
         batches = [whole.slice(a, b - a) for a, b in itertools.pairwise(edges)]
+        rows = Reader(None, "y", "X", np.zeros(0, bool), 4)(iter(batches), {})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(staging, "BLOCK_BYTES", 1000)
-            cutter, rows = staging.Cutter(), Reader(None, "y", "X", np.zeros(0, bool), 4)(iter(batches), {})
-            found = [heap.whole() for some in rows for heap in cutter.add(0, some)]
-            found += [heap.whole() for heap in cutter.rest()]
-        return [
-            (np.concatenate(part).tobytes() if isinstance(part, list) else part.toarray().tobytes(), codes.tolist())
-            for part, _, codes in found
-        ]
+            return [bytes(data) for _, data in staging.stage([(0, rows)], np.zeros(0, bool), {}) if data is not None]
 
     assert staged(cuts) == staged([])
     assert len(staged([])) > 5
@@ -275,10 +269,10 @@ def test_blocks_are_kept_in_the_folder_named_and_gone_in_the_end(spark, tmp_path
     with engine_on(in_partitions(spark, X, y.astype(np.int32), 3), str(tmp_path)) as engine:
         engine.describe()
         (run,) = tmp_path.iterdir()
-        files = [file for file in run.iterdir() if file.name != ".owner"]
+        files = [file for file in run.iterdir() if file.name != folder.OWNER_FILE]
         assert len(files) == 2  # one partition is empty
         files[0].unlink()
-        with pytest.raises(ValueError, match="is gone: the folder of staged blocks"):
+        with pytest.raises(ValueError, match=r"is missing\. The staging folder"):
             engine.sample(np.array([60]), 0)
     assert not list(tmp_path.iterdir())
 
@@ -305,8 +299,8 @@ BAD = {
         lambda df: df.selectExpr("features", "cast(monotonically_increasing_id() as double) + 0.5 label"),
         {"task": "classification"}, "looks like a regression target",
     ),
-    "twice": (lambda df: df.selectExpr("features", "label", "1 Label"), {}, r"the columns \['label', 'Label'\] of"),
-    "twin": (lambda df: df.selectExpr("1 a", "2 A", "label"), {}, r"tell the columns \['a', 'A'\] .* apart: rename"),
+    "twice": (lambda df: df.selectExpr("features", "label", "1 Label"), {}, r"the DataFrame has \['label', 'Label'\]"),
+    "twin": (lambda df: df.selectExpr("1 a", "2 A", "label"), {}, r"'a' is ambiguous: the DataFrame has \['a', 'A'\]"),
     "no features": (lambda df: df.selectExpr("array_repeat(1D, 0) features", "label"), {}, "without features in row 0"),
     "a stream": (lambda df: df.sparkSession.readStream.format("rate").load(), {"label": "value"}, "is a stream"),
     "said twice": (lambda df: df, {"y": "label"}, "Both y='label' and label='label' are given"),
@@ -412,7 +406,7 @@ def test_progress_is_told(spark):
     settings_ = Settings(n_features_to_select=2, random_state=0)
     df = vectors(spark, X, y, np.ones(80, bool))
     select_frame(df, features="features", label="label", settings=settings_, callback=told.append)
-    assert {"staging", "searching", "weighing"} <= {p.detail for p in told}
+    assert {"staging", "searching", "tallying"} <= {p.detail for p in told}
     assert told[-1].phase == "finished"
 
 
@@ -442,8 +436,8 @@ def test_all_of_it_on_connect():
 @pytest.mark.parametrize(
     ("discrete", "said"),
     [
-        ([-1], "count from the front"),
-        ([15], "speaks of 16 features"),
+        ([-1], "Use non-negative indices"),
+        ([15], "index 15, but the vectors have 8"),
         (["a"], "no column names"),
         ([True, False], "a mask of 2 values, but the vectors have 8"),
     ],
@@ -503,7 +497,7 @@ def large():
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="a cluster is of classic Spark")
 @pytest.mark.parametrize(
     ("phase", "staging"),
-    [("staging", "disk"), ("searching", "memory"), ("weighing", "disk"), ("searching", "folder"),
+    [("staging", "disk"), ("searching", "memory"), ("tallying", "disk"), ("searching", "folder"),
      ("comparing features", "memory")][: None if THOROUGH else 2],
 )  # fmt: skip
 def test_a_cluster_that_loses_a_worker_gives_the_same_answer(large, phase, staging, tmp_path):

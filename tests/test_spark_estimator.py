@@ -234,7 +234,7 @@ def test_arrays_with_missing_values(df, selector):
 
 
 def test_a_column_named_twice_is_refused(columns):
-    with pytest.raises(ValueError, match="Column 'signal' is named as a feature 2 times"):
+    with pytest.raises(ValueError, match="Column 'signal' is listed as a feature 2 times"):
         BeliefSelector(inputCols=["signal", "signal", "noise"], labelCol="kind").fit(columns)
 
 

@@ -15,12 +15,11 @@ from test_spark_engine import engine_on, in_partitions, same, table
 
 import belief
 from belief.data.labels import RowError
-from belief.engines.distributed import staging
-from belief.engines.distributed.blocks import Pieces
-from belief.engines.distributed.owner import NOTE, Owner, remove_stale
-from belief.engines.distributed.placing import refuse_problems
-from belief.engines.distributed.wire import unpack
-from belief.engines.spark.jobs import in_runs
+from belief.engines.spark import staging
+from belief.engines.spark.blocks import Layout, TableSpec, lay_out
+from belief.engines.spark.executors import split_runs
+from belief.engines.spark.folder import OWNER_FILE, Owner, remove_stale
+from belief.engines.spark.wire import unpack
 from belief.method.settings import Settings
 from belief.spark.frames import select_frame
 
@@ -70,10 +69,10 @@ def test_many_small_partitions_are_read_by_few_tasks(spark, where):
     df.count()  # partitions in their order
     with engine_on(df, where) as engine:
         engine.describe()
-        blocks = engine.staged.table if where == "memory" else engine.cluster._blocks(None, 8)
+        blocks = engine.staged.table if where == "memory" else engine.cluster.make_blocks(None, 8)
         assert blocks.rdd.getNumPartitions() == 8
-        assert len(engine.layout.placed) <= 8 < len(engine.layout.pieces)  # a task's partitions share a block
-        assert where == "memory" or len(engine.staged._files) == 1  # read as one block
+        assert len(engine.layout.blocks) <= 8 < len(engine.layout.run_first)  # a task's partitions share a block
+        assert where == "memory" or len(engine.staged.files) == 1  # read as one block
         np.testing.assert_array_equal(engine.queries.rows(np.arange(300)), X)  # in their order
     df.unpersist()
 
@@ -83,9 +82,9 @@ def batch(*partitions):
 
 
 def test_only_partitions_that_follow_each_other_make_a_run():
-    found = [(first, rows.column("x").to_pylist()) for first, rows in in_runs([batch(3, 3, 4, 7), batch(7, 8, 2)])]
+    found = [(first, rows.column("x").to_pylist()) for first, rows in split_runs([batch(3, 3, 4, 7), batch(7, 8, 2)])]
     assert found == [(3, [0, 1, 2]), (7, [3]), (7, [0, 1]), (2, [2])]
-    assert list(in_runs([batch()])) == []
+    assert list(split_runs([batch()])) == []
 
 
 def staged_runs(runs, block_bytes=48):
@@ -107,17 +106,17 @@ def test_runs_that_share_blocks_keep_the_order_of_partitions():
     """A run may come after those that follow it, and be cut between two blocks."""
     found = staged_runs([(5, [50, 51]), (2, [20, 21, 22]), (9, [90])])
     blocks = [(block, data) for block, data in found if data is not None]
-    pieces = Pieces.of([block for block, _ in blocks])
+    layout = Layout.of([info for info, _ in blocks], [np.zeros(1, np.int32)] * len(blocks))
     values = [unpack(data)["X"][:, 0] for _, data in blocks]
     assert [len(x) for x in values] == [3, 3]
-    in_order = [values[b][a] for b, a in zip(*pieces.find(np.arange(6)), strict=True)]
+    in_order = [values[b][a] for b, a in zip(*layout.locate(np.arange(6)), strict=True)]
     assert in_order == [20, 21, 22, 50, 51, 90]
 
 
 def test_a_row_of_a_shared_block_is_refused_by_its_number_in_the_whole():
     found = staged_runs([(5, [50, 51, None]), (2, [20, 21, 22])], 2**20)
     with pytest.raises(RowError, match="No vector in row 5"):  # three of partition 2, and two before it in 5
-        refuse_problems([block for block, _ in found])
+        lay_out([info for info, _ in found], TableSpec("y", "X", np.zeros(2, bool)))
 
 
 # --- rows that change with every reading ---
@@ -159,7 +158,7 @@ def nothing_persisted(spark):
 
 
 @on_classic
-@pytest.mark.parametrize("phase", ["staging", "searching", "weighing", "comparing features"])
+@pytest.mark.parametrize("phase", ["staging", "searching", "tallying", "comparing features"])
 def test_what_was_persisted_is_released_where_a_fit_fails(spark, phase):
     X, y = table()
     df = in_partitions(spark, X, y.astype(np.int32), 2)
@@ -187,8 +186,9 @@ def test_what_was_persisted_is_released_where_the_rows_cannot_be_read(spark):
 
 def test_the_folder_of_a_killed_driver_goes_with_the_next_run(spark, tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from belief.engines.distributed.owner import Owner\n"
-        "home = Path(sys.argv[1]); home.mkdir(); Owner.me().note(home); print('ready', flush=True); time.sleep(99)"
+        "import sys, time; from pathlib import Path; from belief.engines.spark.folder import Owner\n"
+        "home = Path(sys.argv[1]); home.mkdir(); Owner.current().write(home)\n"
+        "print('ready', flush=True); time.sleep(99)"
     )
     names = [tmp_path / f"belief-{digit * 32}" for digit in "ab"]
     drivers = [subprocess.Popen([sys.executable, "-c", code, name], stdout=subprocess.PIPE) for name in names]
@@ -210,13 +210,15 @@ def test_of_another_machine_only_what_is_forgotten_is_removed(tmp_path):
     new, old, foreign = (tmp_path / f"belief-{digit * 32}" for digit in "012")
     for folder in (new, old, foreign):
         folder.mkdir()
-        (folder / NOTE).write_text(json.dumps({**vars(Owner.me()), "place": "elsewhere", "pid": 2**22 + 1}))
+        (folder / OWNER_FILE).write_text(
+            json.dumps({**vars(Owner.current()), "machine": "elsewhere", "pid": 2**22 + 1})
+        )
     os.utime(old, (0, 0))
     (tmp_path / "belief-notes").mkdir()
     os.utime(tmp_path / "belief-notes", (0, 0))
     remove_stale(tmp_path)
     assert {x.name for x in tmp_path.iterdir()} == {new.name, foreign.name, "belief-notes"}
-    assert not Owner.me().is_gone()
+    assert not Owner.current().has_ended()
 
 
 # --- two at a time, and in a stream ---

@@ -38,7 +38,7 @@ def test_workers_without_the_package_are_one_sentence(spark, request):
     with pytest.raises(RuntimeError) as error:
         belief.select(df, label="label", n_features_to_select=2)
     said = str(error.value)
-    assert re.match(rf"The workers' Python, {re.escape(sys.executable)}, has no module '(belief|numpy)': set P", said)
+    assert re.match(rf"The workers' Python, {re.escape(sys.executable)}, has no module '(belief|numpy)'. Set P", said)
     assert "spark.archives" in said
     assert "install belief-fs[spark]" in said
     assert "\n" not in said
@@ -47,17 +47,17 @@ def test_workers_without_the_package_are_one_sentence(spark, request):
 
 def test_an_error_in_a_function_of_the_users_is_left_alone(spark):
     text = "ModuleNotFoundError: No module named 'tensorflow'"
-    assert workers.explained(spark, text) is None
+    assert workers.explain_error(spark, text) is None
 
 
 def test_an_older_package_on_the_workers_is_named(spark, monkeypatch):
-    monkeypatch.setattr(workers, "_asked", lambda spark: {"executable": "/opt/python", "belief-fs": "0.0.1"})
-    said = workers.explained(spark, "ModuleNotFoundError: No module named 'belief.engines.spark.parquet'\n")
-    assert said.startswith("The workers' Python, /opt/python, has belief-fs 0.0.1, which lacks belief.engines.spark")
+    monkeypatch.setattr(workers, "_ask_worker", lambda spark: {"executable": "/opt/python", "belief-fs": "0.0.1"})
+    said = workers.explain_error(spark, "ModuleNotFoundError: No module named 'belief.engines.spark.parquet'\n")
+    assert said.startswith("The workers' Python, /opt/python, has belief-fs 0.0.1 without belief.engines.spark")
 
 
 def test_other_versions_on_the_workers_are_told(spark, monkeypatch):
-    here = {**workers.versions(), "numpy": "1.0.0", "belief-fs": "9.9"}
-    monkeypatch.setattr(workers, "_here", lambda: here)  # as if the driver had these
-    with pytest.warns(UserWarning, match=r"has belief-fs .* and not 9\.9, numpy .* and not 1\.0\.0 as the driver"):
+    here = {**workers.get_versions(), "numpy": "1.0.0", "belief-fs": "9.9"}
+    monkeypatch.setattr(workers, "_driver_versions", lambda: here)  # as if the driver had these
+    with pytest.warns(UserWarning, match=r"belief-fs .* \(driver: 9\.9\), numpy .* \(driver: 1\.0\.0\)"):
         belief.select(frame(spark), label="label", n_features_to_select=2)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from belief.engines.block.threads import spans
-from belief.engines.distributed.blocks import RowBlock
-from belief.engines.distributed.engine import SLICE
-from belief.engines.distributed.tasks import Answer
+from belief.engines.spark.blocks import RowBlock
+from belief.engines.spark.engine import MAX_SLICE_FEATURES
+from belief.engines.spark.jobs import Answer, Job
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
 
 @dataclass(frozen=True)
-class Encode:
+class Encode(Job):
     """Blocks of codes (features x rows) from blocks of rows; of sparse rows, where they are not 0."""
 
     upto: Sequence[Array] | None  # of each feature the largest value of every level but the last; None: sparse rows
-    features: ClassVar[None] = None
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         for block in blocks:
@@ -39,19 +38,14 @@ class Encode:
             out[j] = np.where(missing, len(upto) + 1, np.searchsorted(upto, X[:, j]))
         return out
 
-    @staticmethod
-    def merge(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return answers[0]  # every slice is one block's
-
 
 @dataclass(frozen=True)
-class Count:
+class Count(Job):
     """The contingency tables of all features with one of them, or with the class, by slices of features."""
 
     feature: int | None
     n_target: int
     levels: Array
-    features: ClassVar[None] = None
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         start = np.concatenate([[0], np.cumsum(self.levels)])
@@ -68,11 +62,11 @@ class Count:
                 count(block.X["codes"], start, target, counts)
         if sparse:
             counts[::2] = rows - counts[1::2]
-        for i, (a, b) in enumerate(spans(len(self.levels), SLICE)):
+        for i, (a, b) in enumerate(spans(len(self.levels), MAX_SLICE_FEATURES)):
             yield i, {"counts": counts[start[a] : start[b]]}
 
-    @staticmethod
-    def merge(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    @classmethod
+    def merge(cls, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {"counts": np.sum([x["counts"] for x in answers], axis=0)}
 
 

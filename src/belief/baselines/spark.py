@@ -23,12 +23,11 @@ from belief.baselines.contingency import Count, Encode
 from belief.baselines.information import information_of
 from belief.baselines.mrmr import MRMR, as_codes, checked_settings, mrmr
 from belief.baselines.relief import relieff
-from belief.engines.distributed.blocks import RowBlock
-from belief.engines.distributed.engine import DistributedEngine
-from belief.engines.distributed.wire import unpack
-from belief.engines.spark.engine import frame_engine
+from belief.engines.spark.blocks import RowBlock
+from belief.engines.spark.engine import ClusterEngine
+from belief.engines.spark.executors import TableBlocks, frame_engine
 from belief.engines.spark.frame import open_frame
-from belief.engines.spark.store import TableBlocks
+from belief.engines.spark.wire import unpack
 from belief.method.arrays import Array
 from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
@@ -193,7 +192,7 @@ class CodedColumns:
 
     levels: Array  # how many each feature has
 
-    def __init__(self, engine: DistributedEngine) -> None:
+    def __init__(self, engine: ClusterEngine) -> None:
         self.engine = engine
         self._coded: TableBlocks | None = None
 
@@ -208,7 +207,7 @@ class CodedColumns:
 
     def encode(self, summary: Summary, bins: int | None, names: Sequence[str]) -> None:
         """Put codes in the place of the values, in all blocks."""
-        upto = self._cuts(summary, bins) if self.engine.layout.form.dense else None
+        upto = self._cuts(summary, bins) if self.engine.layout.dense else None
         self.levels = np.full(len(names), 2) if upto is None else np.array([len(x) + 2 for x in upto])
         most = int(np.argmax(self.levels))
         if upto is not None and 8 * int(self.levels.sum()) * int(self.levels[most]) > TABLE_BYTES:
@@ -223,7 +222,7 @@ class CodedColumns:
         F, discrete = self.engine.n_features, self.engine.discrete
         if bins is None and not discrete.all():
             discrete = np.ones(F, bool)
-            summary = self.engine.described(discrete)
+            summary = self.engine.describe_as(discrete)
         upto = np.split(summary.levels.value, np.searchsorted(summary.levels.feature, np.arange(1, F)))
         if bins is not None and not discrete.all():
             sample = self.engine.sample(np.array([min(summary.m, CUT_ROWS, max(100, CUT_BYTES // (8 * F)))]), seed=0)
@@ -271,7 +270,7 @@ def coded(staged: Any, job: Encode) -> TableBlocks:
     from pyspark import StorageLevel
 
     table = staged.answers(job).where("slice >= 0").persist(StorageLevel.MEMORY_AND_DISK)
-    return TableBlocks(staged.watched, table, coded_blocks, len(staged), staged.tasks)
+    return TableBlocks(staged.runner, table, coded_blocks, len(staged), staged.tasks)
 
 
 def coded_blocks(batches: Iterator[Any]) -> Iterator[RowBlock]:

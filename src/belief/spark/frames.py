@@ -1,4 +1,4 @@
-"""A Spark DataFrame and its columns, or files that Spark reads, in; a Result out."""
+"""Select features of a Spark DataFrame, or of files that Spark reads."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from belief.api import run_engine
 from belief.data.columns import ColumnSelection
 from belief.data.files import find_files
 from belief.data.stream import check_csv_options
-from belief.engines.spark.engine import frame_engine
-from belief.engines.spark.files import read, session
+from belief.engines.spark.executors import frame_engine
 from belief.engines.spark.frame import open_frame
+from belief.engines.spark.session import read_files, start_session
 from belief.method.settings import Settings
 from belief.progress import Callback, Reporter
 from belief.result.result import Result
 
-DRIVER_MEMORY = 1024  # MiB of the driver that the joint collisions may take
+JOINT_MEMORY_MB = 1024  # memory of the driver for joint collisions
 
 
 def select_frame(
@@ -33,44 +33,46 @@ def select_frame(
     verbose: int = 0,
     callback: Callback | None = None,
 ) -> Result:
-    """Select features of a Spark DataFrame, where it is.
+    """Select features of a Spark DataFrame; the rows stay on the executors.
 
     Parameters
     ----------
-    df : a DataFrame of classic Spark or of Spark Connect
+    df : a DataFrame of classic Spark or Spark Connect
     features : a column of vectors, or the names of plain columns (numbers, booleans, strings; null is missing)
-    label : the column that holds the class, or the number to be explained
-    task : "classification", "regression", or "auto": what the label looks like
+    label : the target column
+    task : "classification", "regression", or "auto" to infer the task from the label
     discrete_features : mask, indices or names of the nominal features
-    staging : where blocks of the rows are held: "memory", "disk" (Spark's), a folder that all executors reach, or
-        "auto", which is a temporary folder where Spark runs on one machine, and memory elsewhere
+    staging : where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto":
+        a temporary folder if Spark runs on one machine, otherwise memory
     """
-    given = open_frame(df, features, label, discrete_features, task)
+    frame = open_frame(df, features, label, discrete_features, task)
     reporter = Reporter(callback, bar=verbose > 0)
-    with reporter, frame_engine(given, staging, lambda what: reporter.rows(0, 0, what)) as engine:
-        return run_engine(engine, settings, given.names, DRIVER_MEMORY, reporter)
+    with reporter, frame_engine(frame, staging, lambda what: reporter.rows(0, 0, what)) as engine:
+        return run_engine(engine, settings, frame.names, JOINT_MEMORY_MB, reporter)
 
 
 def select_files(
     paths: Sequence[Path], columns: ColumnSelection, settings: Settings, master: str | None, verbose: int
 ) -> Result:
-    """Select features of files that Spark reads; the order of the rows is the one Spark gives them."""
+    """Select features of files that Spark reads, in the order in which Spark reads their rows."""
     kind, files = find_files(paths)
     if kind not in ("parquet", "csv", "libsvm"):
-        raise ValueError(f"{paths[0]}: Spark reads Parquet, CSV and LIBSVM files: convert it, or do without Spark.")
+        raise ValueError(
+            f"{paths[0]} is not a Parquet, CSV or LIBSVM file, the formats that Spark reads. Convert it, or use the"
+            " local engine."
+        )
     label = "label" if kind == "libsvm" else columns.label
     if label is None:
-        raise ValueError("Say which column holds the class, with label='name'.")
-    spark = session(master)
+        raise ValueError("The target column is missing. Name it with label='column'.")
+    spark = start_session(master)
     PySparkException = import_optional("pyspark.errors", "spark").PySparkException
     try:
-        df = read(spark, kind, files, columns)
+        df = read_files(spark, kind, files, columns)
         if kind == "csv":
             check_csv_options(df.columns, files[0], columns)
-        features = "features" if kind == "libsvm" else columns.feature_names(df.columns, str(files[0]))
         return select_frame(
             df,
-            features=features,
+            features="features" if kind == "libsvm" else columns.feature_names(df.columns, str(files[0])),
             label=str(label),
             settings=settings,
             task=columns.task,

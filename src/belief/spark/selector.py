@@ -15,7 +15,7 @@ from pyspark.sql.functions import coalesce, col, lit, transform
 from pyspark.sql.types import ArrayType
 
 from belief._utils.validation import did_you_mean
-from belief.engines.spark.frame import quoted, refuse_unknown
+from belief.engines.spark.frame import check_columns, quote
 from belief.result.result import Result
 from belief.spark.params import TABLE, BeliefParams, with_setters
 from belief.spark.saving import ModelReader, ModelWriter, ParamsReader, ParamsWriter
@@ -164,14 +164,14 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
         features = self._features()
         if isinstance(features, str):
             return self._sliced(dataset, features)
-        refuse_unknown(dataset, self.selectedNames)
+        check_columns(dataset, self.selectedNames)
         return dataset.drop(*set(features).difference(self.selectedNames))
 
     def _sliced(self, dataset: DataFrame, features: str) -> DataFrame:
-        refuse_unknown(dataset, [features])
+        check_columns(dataset, [features])
         vectors = f"{self.uid}__vectors"  # a copy: VectorSlicer takes a dot in a name for a field
         slicer = VectorSlicer(inputCol=vectors, outputCol=self.getOutputCol(), indices=self.selectedFeatures)
-        given = col(quoted(features))
+        given = col(quote(features))
         if isinstance(dataset.schema[features].dataType, ArrayType):
             numbers = transform(given.cast("array<double>"), lambda x: coalesce(x, lit(float("nan"))))
             given = array_to_vector(numbers)

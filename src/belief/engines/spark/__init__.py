@@ -1,4 +1,16 @@
-"""Spark as a cluster: blocks of a DataFrame on executors.
+"""The engine for Spark DataFrames: rows stay in blocks on the executors, and only sums and row ids travel.
 
-frame.py (the input) → reading.py (its batches as rows) → store.py (where blocks are) → jobs.py (what runs on them)
+From a DataFrame to a result:
+
+frame.py      check the schema of a DataFrame          parquet.py    read Parquet files with pyarrow
+reading.py    Arrow batches to rows                    staging.py    rows to blocks, on the executors
+blocks.py     blocks, and the position of every row    folder.py     blocks in files
+executors.py  run jobs with mapInArrow                 session.py    sessions, job descriptions, errors
+workers.py    check the Python of the workers
+
+Independent of Spark, and tested with a process pool (tests/pool_cluster.py) in its place:
+
+engine.py     the Engine protocol over a cluster       cluster.py    the protocol of a cluster
+jobs.py       the computations on each block           gathering.py  bring the rows of pairs together
+records.py    dataclasses to dicts of arrays           wire.py       dicts of arrays to bytes
 """

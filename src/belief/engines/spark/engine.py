@@ -1,58 +1,252 @@
-"""The engine for a DataFrame, and where its blocks are held."""
+"""The Engine protocol over a cluster, whose executors run the block engines of one machine."""
 
 from __future__ import annotations
 
-import os
-import re
-import tempfile
-import uuid
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from functools import reduce
+from typing import Self, TypeVar
 
-from belief.engines.distributed.engine import DistributedEngine
-from belief.engines.distributed.owner import PREFIX
-from belief.engines.resources import ignore_progress
-from belief.engines.spark.frame import Input
-from belief.engines.spark.store import Files, Persisted
+import numpy as np
+from scipy.sparse import issparse
 
+from belief.engines.block.threads import spans
+from belief.engines.spark.blocks import Matrix, TableSpec, lay_out, merge_summaries, stack_rows
+from belief.engines.spark.cluster import Answers, Cluster, StagedBlocks
+from belief.engines.spark.gathering import GatheredRows
+from belief.engines.spark.jobs import (
+    ChooseSample,
+    Describe,
+    FindNeighbours,
+    Identify,
+    JointFloors,
+    JointSums,
+    TallyPairs,
+)
+from belief.engines.spark.records import count_bytes, flatten, join_features, restore
+from belief.method.arrays import Array
+from belief.method.copies import select_representatives
+from belief.method.difference import Difference
+from belief.method.partials import Joint, Neighbours, Pairs, Tally
+from belief.method.protocols import Search
+from belief.method.redundancy.collisions import Collisions, Watch, empty_joint
+from belief.method.sampling import Sample
+from belief.method.summary import Summary
+from belief.method.targets import Target
 
-def frame_engine(
-    given: Input, staging: str = "auto", say: Callable[[str], None] = ignore_progress
-) -> DistributedEngine:
-    """The Engine protocol over a DataFrame that was opened.
-
-    Parameters
-    ----------
-    staging : where blocks are held: "auto", "memory", "disk", or a folder that all executors reach
-    say : told what Spark is doing, in a word or two
-    """
-    return DistributedEngine(cluster_of(given, staging, say), given.about)
-
-
-def cluster_of(given: Input, staging: str, say: Callable[[str], None]) -> Files | Persisted:
-    """Spark as a cluster that holds blocks where it is said: "auto", "memory", "disk", or a folder."""
-    from pyspark import StorageLevel
-
-    if staging not in ("auto", "memory", "disk") and not re.match(r"(file://)?/", staging):
-        raise ValueError(
-            f"staging must be 'auto', 'memory', 'disk', or the full path of a folder that every executor reaches as a"
-            f" file system; got {staging!r}."
-        )
-    spark = given.df.sparkSession
-    local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))
-    if staging in ("memory", "disk") or (staging == "auto" and not local):
-        return Persisted(given, say, StorageLevel.DISK_ONLY if staging == "disk" else StorageLevel.MEMORY_AND_DISK)
-    run = f"{PREFIX}{uuid.uuid4().hex}"
-    here = bool(local) and hasattr(spark, "_sc")
-    home = tempfile.gettempdir() if here else ""  # of another process, it may be another
-    folder = os.path.join(home, run) if staging == "auto" else f"{staging.removeprefix('file://').rstrip('/')}/{run}"
-    return Files(given, say, folder, parallelism(spark, local), here)
+T = TypeVar("T")
+MAX_SLICE_FEATURES = 2**20  # features whose sums are merged in one place
+MERGE_BYTES = 2**28  # answers merged in one place
+QUERY_BYTES = 2**26  # queries that travel with one job
+MAX_FETCHED_ROWS = 4_000  # samples up to this size are fetched when they are chosen, as they become queries
+BATCH_BYTES = 2**26  # up to this size, the sums of all batches are computed in one pass
 
 
-def parallelism(spark: Any, local: re.Match[str] | None) -> int:
-    """How many tasks a pass over files has: as many as run at once, and on a cluster a few times that."""
-    context = getattr(spark, "_sc", None)
-    if local is not None and (local[2] or "").isdigit():
-        return int(local[2])
-    together = int(context.defaultParallelism) if context is not None else 16
-    return together if local is not None else 3 * together
+class ClusterEngine:
+    """The Engine protocol over the blocks of a cluster; use it as a context manager."""
+
+    n_features: int
+    discrete: Array
+    target: Target
+    rereads_data = False
+    columns_at_once = 2048  # high, because a job has a large fixed cost
+
+    def __init__(self, cluster: Cluster, spec: TableSpec) -> None:
+        self.cluster, self._spec = cluster, spec
+        self._summary: Summary | None = None
+        self._counted = np.zeros(0, np.uint8)  # bit mask of the rows that count, after copies are merged; empty: all
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
+        held = [self.gathered.release, self.staged.release] if self._summary is not None else []
+        for release in (*held, self.cluster.release):
+            with suppress(Exception) if error else nullcontext():  # do not hide the first error
+                release()
+
+    # --- 1. staging and the summary ---
+
+    def describe(self) -> Summary:
+        """Stage the table on the first call; return its summary."""
+        if self._summary is None:
+            staged = sorted(self.cluster.stage(), key=lambda x: (x.partition, x.seq))
+            self.layout, self.target, self.discrete = lay_out(staged, self._spec)
+            self.n_features = self.layout.n_features
+            self.staged: StagedBlocks = self.cluster.open(self.layout)
+            self.queries = FetchedRows(self.staged)
+            self.gathered = GatheredRows(self.staged, self.layout.n_rows, self.layout.row_bytes)
+            summary = merge_summaries(staged, self.layout.n_rows, self.target.names)
+            self._summary = summary or self.describe_as(self.discrete)
+        return self._summary
+
+    def describe_as(self, discrete: Array) -> Summary:
+        """Compute the summary in a pass over the blocks, with these features as discrete."""
+        bytes_per_feature = count_bytes(Summary.zero(1))
+        width = self._slice_width(bytes_per_feature)
+        answers = self.staged.run(Describe(discrete, width), bytes_per_feature * self.n_features, "describing")
+        n = len(self.target.names)
+        return self._join_slices(Summary, answers, width).regrouped(np.arange(n), n)
+
+    def fingerprint(self) -> bytes:
+        """Return the checksums of all blocks and the mask of discrete features."""
+        return np.array([x.checksum for x in self.layout.blocks], np.int64).tobytes() + self.discrete.tobytes()
+
+    # --- 2. the sample ---
+
+    def sample(self, quota: Array, seed: int) -> Sample:
+        """Return the rows with the smallest keys."""
+        if len(quota) > 1 or len(self._counted) or quota[0] > MAX_FETCHED_ROWS:
+            row_bytes = count_bytes(Sample.draw(np.zeros(1, np.int64), np.zeros(1, np.int32), np.array([1]), 0))
+            job = ChooseSample(quota, seed, self._counted)
+            return restore(Sample, self.staged.run(job, row_bytes * int(quota.sum()), "sampling")[0])
+        sample = Sample.zero()  # without classes, the ids alone decide
+        for a, b in spans(self.layout.n_rows, 2**20):
+            sample = sample.merge(Sample.draw(np.arange(a, b), np.zeros(b - a, np.int32), quota, seed), quota)
+        return replace(sample, target=self.queries.targets(sample.row))
+
+    def merge_copies(self, seed: int) -> Target:
+        """Count only one of several identical rows with the same target."""
+        answers = self.staged.run(Identify(), 12 * self.layout.n_rows // self.staged.tasks, "merging copies")
+        identity, targets = (np.concatenate([answers[i][x] for i in sorted(answers)]) for x in ("identity", "targets"))
+        counted = select_representatives(identity, targets, seed)
+        self._counted = np.packbits(counted)
+        return self.target.counted(targets[counted])
+
+    def rows(self, ids: Array, columns: Array) -> Array:
+        """Return some features of some rows; rows that were fetched before need no job."""
+        if self.queries.has(ids):
+            X = self.queries.rows(ids)[:, columns]
+            return (X.toarray() if issparse(X) else X).astype(np.float64)
+        order, features = np.argsort(ids), np.unique(columns)
+        X = stack_rows([block.X for block in self.staged.fetch(ids[order], features)])
+        X = X.toarray() if issparse(X) else X
+        return X[np.ix_(np.argsort(order), np.searchsorted(features, columns))].astype(np.float64)
+
+    # --- 3. neighbours ---
+
+    def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
+        """Return the nearest rows of each sampled row; portions of the queries travel to all blocks."""
+        parts = []
+        bytes_per_query = count_bytes(Neighbours.zero(1, search.n_groups, search.size))
+        width = self._slice_width(bytes_per_query)
+        for a, b in spans(len(sample.row), max(1, QUERY_BYTES // self.layout.row_bytes)):
+            part = restore(Sample, {name: x[a:b] for name, x in flatten(sample).items()})
+            job = FindNeighbours(part, self.queries.rows(part.row), difference, search, width, self._counted)
+            answers = self.staged.run(job, bytes_per_query * (b - a), "searching")
+            parts += [answers[i] for i in sorted(answers)]
+        return restore(Neighbours, {name: np.concatenate([x[name] for x in parts]) for name in parts[0]})
+
+    # --- 4. and 5. sums over pairs ---
+
+    def prefetch(self, batches: Sequence[Pairs]) -> None:
+        """Gather the rows of these pairs."""
+        self.gathered.prefetch(batches)
+
+    def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
+        """Yield the tally of each batch; small ones are computed in one pass, since each pass has a fixed cost."""
+        self.prefetch(batches)
+        bytes_per_feature = max((count_bytes(Tally.zero(x, 1, rates is not None)) for x in batches), default=0)
+        is_small = bytes_per_feature * self.n_features * len(batches) <= BATCH_BYTES
+        for group in [batches] if is_small else [[pairs] for pairs in batches]:
+            yield from self._tally(group, difference, rates, bytes_per_feature)
+
+    def _tally(
+        self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None, bytes_per_feature: int
+    ) -> Iterator[Tally]:
+        gathered = list(self.gathered.find(batches))
+        width = self._slice_width(bytes_per_feature, *(blocks.tasks for blocks, _ in gathered))
+        n, size = len(spans(self.n_features, width)), bytes_per_feature * self.n_features * len(batches)
+        answers = [
+            blocks.run(TallyPairs(pairs, difference, rates, width), size, "tallying") for blocks, pairs in gathered
+        ]
+        for t, batch in enumerate(batches):
+            of_batch = [{i - t * n: x for i, x in found.items() if i // n == t} for found in answers]
+            tallies = [self._join_slices(Tally, found, width) for found in of_batch if found]
+            yield reduce(Tally.merge, tallies) if tallies else Tally.zero(batch, self.n_features, rates is not None)
+
+    def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
+        """Return the joint sums of the watched features with the features `columns`, for each watch."""
+        answers = self._compare(JointSums, difference, rates, watches, columns)
+        out = []
+        for t, (_, watched) in enumerate(watches):
+            parts = [restore(Joint, x[t]) for x in answers if t in x]
+            out.append(reduce(Joint.merge, parts) if parts else empty_joint(rates, len(watched), len(columns)))
+        return out
+
+    def joint_floor(
+        self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
+    ) -> list[Array]:
+        """Return lower bounds of the joint sums."""
+        answers = self._compare(JointFloors, difference, rates, watches, columns)
+        return [
+            sum((x[t]["floor"] for x in answers if t in x), np.zeros((len(watched), len(columns))))
+            for t, (_, watched) in enumerate(watches)
+        ]
+
+    def _compare(
+        self,
+        job: type[JointSums | JointFloors],
+        difference: Difference,
+        rates: Collisions,
+        watches: Sequence[Watch],
+        columns: Array,
+    ) -> list[Answers]:
+        watched = [features for _, features in watches]
+        if not len(columns) or not any(map(len, watched)):
+            return []
+        size = 16 * len(columns) * sum(map(len, watched))
+        return [
+            blocks.run(job.of(pairs, watched, columns, difference, rates), size, "comparing features")
+            for blocks, pairs in self.gathered.find([pairs for pairs, _ in watches])
+        ]
+
+    # --- slices of answers ---
+
+    def _slice_width(self, size: int, *tasks: int) -> int:
+        """Return how many features (or queries) a slice has, if each takes `size` bytes in every task's answer."""
+        return max(1, min(MAX_SLICE_FEATURES, MERGE_BYTES // max(1, size * max((self.staged.tasks, *tasks)))))
+
+    def _join_slices(self, kind: type[T], answers: Answers, width: int) -> T:
+        """Join the slices of features to one record."""
+        widths = [b - a for a, b in spans(self.n_features, width)]
+        return join_features([restore(kind, answers[i]) for i in range(len(widths))], widths)
+
+
+class FetchedRows:
+    """Rows on the driver, by id; missing ones are fetched on demand. Queries travel from here."""
+
+    def __init__(self, staged: StagedBlocks) -> None:
+        self._staged = staged
+        self._ids = np.zeros(0, np.int64)  # sorted
+        self._X: Matrix = None
+        self._targets = np.zeros(0, np.int32)
+
+    def has(self, ids: Array) -> bool:
+        """Return True if all these rows have been fetched."""
+        return bool(np.isin(ids, self._ids).all())
+
+    def rows(self, ids: Array) -> Matrix:
+        """Return these rows, in this order."""
+        positions = self._fetch(ids)
+        return self._X[positions]
+
+    def targets(self, ids: Array) -> Array:
+        """Return the targets of these rows."""
+        positions = self._fetch(ids)
+        return self._targets[positions]
+
+    def _fetch(self, ids: Array) -> Array:
+        """Fetch the missing rows; return the positions of all."""
+        missing = np.setdiff1d(ids, self._ids)
+        if len(missing):
+            pieces = self._staged.fetch(missing)
+            known = [] if self._X is None else [self._X]
+            ids_known = np.concatenate([self._ids, missing])
+            order = np.argsort(ids_known)
+            X = stack_rows([*known, *(piece.X for piece in pieces)])
+            self._X = X[order] if known else X
+            self._ids = ids_known[order]
+            self._targets = np.concatenate([self._targets, *(piece.targets for piece in pieces)])[order]
+        return np.searchsorted(self._ids, ids)

@@ -1,202 +1,227 @@
-"""A Spark DataFrame as input: its schema is checked before any job starts, and its columns become those of a Reader."""
+"""Open a Spark DataFrame as input: check its schema before any job starts, and select the columns to read."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from belief._utils.validation import did_you_mean
 from belief.data.columns import parse_discrete_features
-from belief.engines.distributed.placing import Given
-from belief.engines.spark.parquet import VECTOR, FileRows, is_bare_scan, places
+from belief.engines.spark.blocks import TableSpec
+from belief.engines.spark.parquet import VECTOR, FileRows, is_bare_scan, position_columns
 from belief.engines.spark.reading import Reader
 from belief.method.arrays import Array
 
-NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal", "boolean")
+NUMERIC = ("byte", "short", "integer", "long", "float", "double", "decimal", "boolean")
 
 
 @dataclass(frozen=True)
-class Input:
-    """The columns of a DataFrame as executors read them, and what is known of them beforehand."""
+class FrameInput:
+    """The columns of a DataFrame that executors read, and how they read them."""
 
     df: Any
     reader: Reader
-    names: list[str] | None
-    about: Given
+    names: list[str] | None  # of the features
+    spec: TableSpec
 
 
-def _given(label: str, features: str, discrete: Array, masked: bool = False) -> Given:
-    return Given("The DataFrame", f"Column {label!r}", f"The vectors of column {features!r}", discrete, masked)
+def open_frame(
+    df: Any, features: str | Sequence[str], label: str, discrete_features: Any, task: str = "auto"
+) -> FrameInput:
+    """Check the schema of a DataFrame, and select the columns to read.
 
-
-def open_frame(df: Any, features: str | Sequence[str], label: str, discrete_features: Any, task: str = "auto") -> Input:
-    """Check a DataFrame, and choose the columns that are read."""
+    Parameters
+    ----------
+    features : a column of vectors or arrays, or the names of plain columns
+    """
     if df.isStreaming:
-        raise ValueError("The DataFrame is a stream, which has no end: write some of it to a table first.")
-    refuse_unknown(df, [label] + ([features] if isinstance(features, str) else list(features)))
-    refuse_type(df, label, (*NUMBERS, "string"), "a class: a number or a string")
+        raise ValueError("The DataFrame is a stream. Write a part of it to a table, or use foreachBatch.")
+    check_columns(df, [label] + ([features] if isinstance(features, str) else list(features)))
+    _check_type(label, _types(df)[label], (*NUMERIC, "string"), "a number or a string")
     if isinstance(features, str):
-        found = _vectors(df, features, label, discrete_features)
-    else:
-        found = _columns(df, list(features), label, discrete_features)
-    return replace(found, about=replace(found.about, task=task))
+        return _open_vectors(df, features, label, discrete_features, task)
+    return _open_columns(df, list(features), label, discrete_features, task)
 
 
-def refuse_unknown(df: Any, columns: Sequence[str]) -> None:
-    """Refuse a column that is not there, and suggest the nearest, or one that Spark cannot tell from another."""
-    known, there = list(df.columns), set(df.columns)
-    as_spark_sees = str if df.sparkSession.conf.get("spark.sql.caseSensitive").lower() == "true" else str.lower
-    seen = Counter(map(as_spark_sees, known))
+def check_columns(df: Any, columns: Sequence[str]) -> None:
+    """Raise if a column does not exist, or if Spark finds its name ambiguous."""
+    known, known_set = list(df.columns), set(df.columns)
+    is_case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive").lower() == "true"
+    normalize = str if is_case_sensitive else str.lower
+    counts = Counter(map(normalize, known))
     for name in columns:
-        if name not in there:
+        if name not in known_set:
             raise ValueError(f"There is no column {name!r} in the DataFrame{did_you_mean(name, known)}.")
-        if seen[as_spark_sees(name)] > 1:
-            same = [x for x in known if as_spark_sees(x) == as_spark_sees(name)]
-            raise ValueError(
-                f"Spark cannot tell the columns {same} of the DataFrame apart: rename all but one of them."
-            )
+        if counts[normalize(name)] > 1:
+            same = [x for x in known if normalize(x) == normalize(name)]
+            raise ValueError(f"The column name {name!r} is ambiguous: the DataFrame has {same}. Rename all but one.")
 
 
-def refuse_type(df: Any, name: str, allowed: Sequence[str], wanted: str) -> None:
-    """Refuse a column whose type is not one of those allowed."""
-    _refuse_kind(name, df.schema[name].dataType, allowed, wanted)
-
-
-def _refuse_kind(name: str, kind: Any, allowed: Sequence[str], wanted: str) -> None:
+def _check_type(name: str, kind: Any, allowed: Sequence[str], expected: str) -> None:
     if kind.typeName() not in allowed:
-        raise ValueError(f"Column {name!r} has the type {kind.simpleString()}, but must be {wanted}; convert it.")
+        raise ValueError(f"Column {name!r} has the type {kind.simpleString()}, but must be {expected}. Convert it.")
 
 
-def _vectors(df: Any, features: str, label: str, discrete_features: Any) -> Input:
+def quote(name: str) -> str:
+    """Quote a column name for Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _types(df: Any) -> dict[str, Any]:
+    """Return the type of each column; `df.schema[name]` would search through all columns each time."""
+    return {field.name: field.dataType for field in df.schema}
+
+
+def _label_expression(df: Any, label: str) -> str:
+    is_decimal = _types(df)[label].typeName() == "decimal"
+    return f"CAST({quote(label)} AS double) AS label" if is_decimal else f"{quote(label)} AS label"
+
+
+# --- a column of vectors or arrays ---
+
+
+def _open_vectors(df: Any, features: str, label: str, discrete_features: Any, task: str) -> FrameInput:
     from pyspark.ml.linalg import VectorUDT
     from pyspark.sql import functions
     from pyspark.sql.types import ArrayType
 
-    kind = df.schema[features].dataType
-    if isinstance(kind, VectorUDT):
-        parts = functions.unwrap_udt(functions.col(quoted(features)))
+    field = df.schema[features]
+    if isinstance(field.dataType, VectorUDT):
+        parts = functions.unwrap_udt(functions.col(quote(features)))
         size, indices, values = (parts.getField(name) for name in ("size", "indices", "values"))
-        # in one column, since a second of arrays would double the time of dense vectors
+        # values and indices in one column: a second array column would take twice the time for dense vectors
         both = functions.concat(values, indices.cast("array<double>"))
-        columns = [size, functions.when(size.isNull(), values).otherwise(both)]
-    elif isinstance(kind, ArrayType) and kind.elementType.typeName() in NUMBERS:
-        values = functions.col(quoted(features))
-        is_float = kind.elementType.typeName() in ("double", "float")
-        columns = [functions.lit(None).cast("int"), values if is_float else values.cast("array<double>")]
+        values = functions.when(size.isNull(), values).otherwise(both)
+    elif isinstance(field.dataType, ArrayType) and field.dataType.elementType.typeName() in NUMERIC:
+        size, values = functions.lit(None).cast("int"), functions.col(quote(features))
+        if field.dataType.elementType.typeName() not in ("double", "float"):
+            values = values.cast("array<double>")
     else:
         raise ValueError(
-            f"Column {features!r} has the type {kind.simpleString()}, but must be a vector of pyspark.ml or an array of"
-            " numbers; assemble it with pyspark.ml.feature.VectorAssembler, or name plain columns instead."
+            f"Column {features!r} has the type {field.dataType.simpleString()}, but must be a vector of pyspark.ml or"
+            " an array of numbers. Assemble it with pyspark.ml.feature.VectorAssembler, or name plain columns."
         )
-    attributes = _attributes(df.schema[features].metadata)
+    attributes = _ml_attributes(field.metadata)
     names = [name for name, _ in attributes] if attributes else None
-    nominal = np.array([is_nominal for _, is_nominal in attributes], bool)
-    width = len(attributes) if attributes else df.schema[features].metadata.get("ml_attr", {}).get("num_attrs")
-    declared = _declared(discrete_features, names, width)
-    discrete = nominal | declared if len(nominal) else declared
-    chosen = [c.alias(name) for c, name in zip(columns, ("size", "values"), strict=True)]
-    handed = partial(df.select, *chosen, functions.expr(_label(df, label)))
-    about = _given(label, features, discrete, masked=width is None and _is_mask(discrete_features))
-    return _input(df, handed, Reader(None, label, features, discrete, width), [features], names, about)
+    width = len(attributes) if attributes else field.metadata.get("ml_attr", {}).get("num_attrs")
+    discrete = _declared_mask(discrete_features, names, width)
+    if attributes:
+        discrete = discrete | np.array([is_nominal for _, is_nominal in attributes], bool)
+    spec = TableSpec(label, features, discrete, width is None and _is_mask(discrete_features), task)
+    reader = Reader(None, label, features, discrete, width)
+    in_files = _read_files(df, reader, [features])
+    if in_files is not None:
+        return FrameInput(*in_files, names, spec)
+    selected = df.select(size.alias("size"), values.alias("values"), functions.expr(_label_expression(df, label)))
+    return FrameInput(selected, reader, names, spec)
 
 
-def _declared(given: Any, names: list[str] | None, width: int | None) -> Array:
-    """Which features are declared discrete; of vectors of unknown length, as many as are needed to say so."""
-    if width is not None:
-        return parse_discrete_features(given, names, width)
-    if given is None or isinstance(given, str):
-        return parse_discrete_features(given, None, 0)
-    if _is_mask(given):
-        return np.array(given, bool)
-    items = list(given)
-    below = [x for x in items if isinstance(x, int | np.integer) and x < 0]
-    if below:
-        raise ValueError(
-            f"discrete_features has the index {below[0]}, but how long the vectors are is not known before they are"
-            " read: count from the front."
-        )
-    return parse_discrete_features(items, None, 1 + max((int(x) for x in items if not isinstance(x, str)), default=0))
-
-
-def _is_mask(given: Any) -> bool:
-    """Whether what is declared discrete is said by True and False, one for each feature."""
-    if given is None or isinstance(given, str):
-        return False
-    return bool(len(given)) and all(isinstance(x, bool | np.bool_) for x in given)
-
-
-def _attributes(metadata: dict[str, Any]) -> list[tuple[str, bool]]:
-    """The name of each feature of a vector, and whether it is nominal, by its ML attributes; none where it has none."""
+def _ml_attributes(metadata: dict[str, Any]) -> list[tuple[str, bool]]:
+    """Return (name, is nominal) for each feature of a vector column; empty without ML attributes."""
     about = metadata.get("ml_attr", {})
-    known = {}
-    for kind, attributes in about.get("attrs", {}).items():
-        for x in attributes:
-            known[x["idx"]] = (x.get("name", f"x{x['idx']}"), kind == "nominal")
+    known = {
+        x["idx"]: (x.get("name", f"x{x['idx']}"), kind == "nominal")
+        for kind, attributes in about.get("attrs", {}).items()
+        for x in attributes
+    }
     n = about.get("num_attrs", len(known)) if known else 0
     return [known.get(j, (f"x{j}", False)) for j in range(n)]
 
 
-def _columns(df: Any, names: list[str], label: str, discrete_features: Any) -> Input:
+def _declared_mask(discrete_features: Any, names: list[str] | None, width: int | None) -> Array:
+    """Return the mask of declared features; if the length of the vectors is unknown, up to the last declared one."""
+    if width is not None:
+        return parse_discrete_features(discrete_features, names, width)
+    if discrete_features is None or isinstance(discrete_features, str):
+        return parse_discrete_features(discrete_features, None, 0)
+    if _is_mask(discrete_features):
+        return np.array(discrete_features, bool)
+    items = list(discrete_features)
+    indices = [int(x) for x in items if not isinstance(x, str)]
+    if any(x < 0 for x in indices):
+        raise ValueError(
+            f"discrete_features has the index {min(indices)}, but the length of the vectors is not known before they"
+            " are read. Use non-negative indices."
+        )
+    return parse_discrete_features(items, None, 1 + max(indices, default=0))
+
+
+def _is_mask(discrete_features: Any) -> bool:
+    if discrete_features is None or isinstance(discrete_features, str):
+        return False
+    return bool(len(discrete_features)) and all(isinstance(x, bool | np.bool_) for x in discrete_features)
+
+
+# --- plain columns ---
+
+
+def _open_columns(df: Any, names: list[str], label: str, discrete_features: Any, task: str) -> FrameInput:
     import pyarrow as pa
 
     if label in names:
-        raise ValueError(f"Column {label!r} is both the label and a feature: take it out of the features.")
+        raise ValueError(f"Column {label!r} is both the label and a feature. Remove it from the features.")
     if not names:
-        raise ValueError("No column is named as a feature: name at least one.")
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    if twice:
-        raise ValueError(f"Column {twice[0]!r} is named as a feature {names.count(twice[0])} times: name it once.")
+        raise ValueError("The list of feature columns is empty. Name at least one.")
+    repeated = [name for name, n in Counter(names).items() if n > 1]
+    if repeated:
+        n = names.count(repeated[0])
+        raise ValueError(f"Column {repeated[0]!r} is listed as a feature {n} times. List it once.")
     types = _types(df)
     for name in names:
-        _refuse_kind(name, types[name], (*NUMBERS, "string"), "numbers, strings or booleans")
+        _check_type(name, types[name], (*NUMERIC, "string"), "numbers, strings or booleans")
     declared = parse_discrete_features(discrete_features, names, len(names))
-    kinds = {name: _kind(types[name].typeName(), bool(is_name)) for name, is_name in zip(names, declared, strict=True)}
+    read_as = [_read_type(types[name].typeName(), bool(nominal)) for name, nominal in zip(names, declared, strict=True)]
     arrow = {"string": pa.string(), "float": pa.float32(), "boolean": pa.bool_(), "long": pa.int64()}
-    fields = [pa.field(name, arrow.get(k, pa.float64())) for name, k in kinds.items()]
-    text = np.array([k in ("string", "boolean") for k in kinds.values()], bool)
-    # under names of our own: mapInArrow parses those it is given; as text, for a column built by calls takes dozens
-    chosen = [f"CAST({quoted(name)} AS {k}) AS f{j}" for j, (name, k) in enumerate(kinds.items())]
-    handed = partial(df.selectExpr, *chosen, _label(df, label))
+    fields = [pa.field(name, arrow.get(kind, pa.float64())) for name, kind in zip(names, read_as, strict=True)]
+    is_text = np.array([kind in ("string", "boolean") for kind in read_as], bool)
+    spec = TableSpec(label, "", is_text | declared, task=task)
     reader = Reader(fields, label, "", declared, len(names))
-    found = _input(df, handed, reader, names, names, _given(label, "", text | declared))
-    return found if found.reader.files or set(kinds.values()) - {"float", "double"} else _as_arrays(found)
+    in_files = _read_files(df, reader, names)
+    if in_files is not None:
+        return FrameInput(*in_files, names, spec)
+    # Renamed, because mapInArrow parses column names; as SQL text, because Column objects are slow for many columns.
+    read = zip(names, read_as, strict=True)
+    columns = [f"CAST({quote(name)} AS {kind}) AS f{j}" for j, (name, kind) in enumerate(read)]
+    selected = df.selectExpr(*columns, _label_expression(df, label))
+    if set(read_as) <= {"float", "double"}:  # one array column is faster than many columns
+        array = f"array({', '.join(selected.columns[:-1])}) AS values"
+        selected = selected.selectExpr("CAST(NULL AS INT) AS size", array, "label")
+        reader = Reader(None, label, "", declared, len(names))
+    return FrameInput(selected, reader, names, spec)
 
 
-def _as_arrays(found: Input) -> Input:
-    """Columns of floats as one column of arrays, which Spark hands over faster than many columns."""
-    *columns, label = found.df.columns
-    df = found.df.selectExpr("CAST(NULL AS INT) AS size", f"array({', '.join(columns)}) AS values", label)
-    return replace(found, df=df, reader=replace(found.reader, columns=None))
+def _read_type(kind: str, is_nominal: bool) -> str:
+    """Return the type a column is read as; nominal integers stay integers, so that too large ones are found."""
+    if is_nominal and kind == "long":
+        return kind
+    return kind if kind in ("string", "boolean", "float") else "double"
 
 
-def _input(
-    df: Any, handed: Callable[[], Any], reader: Reader, columns: list[str], names: list[str] | None, about: Given
-) -> Input:
-    """The columns that Spark is to hand over, or the places of the rows where Python can read the files itself."""
+# --- Parquet files that Python reads itself ---
+
+
+def _read_files(df: Any, reader: Reader, columns: list[str]) -> tuple[Any, Reader] | None:
+    """Return row positions and a Reader that reads their files, or None if Spark must hand over the rows."""
     from pyspark.sql import functions
 
     types = _types(df)
-    kinds = [_wanted(types[name]) for name in columns]
+    kinds = [_file_type(types[name]) for name in columns]
     if reader.columns is not None:
-        kinds = [k and field.type for k, field in zip(kinds, reader.columns, strict=True)]
-    if not all(kinds) or not is_bare_scan(df, [quoted(name) for name in columns]):
-        return Input(handed(), reader, names, about)
-    rows = df.select(*places(df), functions.expr(_label(df, reader.label)))
-    return Input(rows, replace(reader, files=FileRows(columns, kinds)), names, about)
+        kinds = [kind and field.type for kind, field in zip(kinds, reader.columns, strict=True)]
+    if not all(kinds) or not is_bare_scan(df, [quote(name) for name in columns]):
+        return None
+    rows = df.select(*position_columns(df), functions.expr(_label_expression(df, reader.label)))
+    return rows, Reader(
+        reader.columns, reader.label, reader.features, reader.declared, reader.width, FileRows(columns, kinds)
+    )
 
 
-def _types(df: Any) -> dict[str, Any]:
-    """The type of each column; a schema that is asked for one looks through all."""
-    return {field.name: field.dataType for field in df.schema}
-
-
-def _wanted(kind: Any) -> Any:
-    """The type a column of a Parquet file is wanted in; of a vector its name; None where Spark must convert it."""
+def _file_type(kind: Any) -> Any:
+    """Return the Arrow type to read a Parquet column as, VECTOR, True for plain columns, or None for decimals."""
     import pyarrow as pa
     from pyspark.ml.linalg import VectorUDT
     from pyspark.sql.types import ArrayType
@@ -204,23 +229,6 @@ def _wanted(kind: Any) -> Any:
     if isinstance(kind, VectorUDT):
         return VECTOR
     if isinstance(kind, ArrayType):
-        inner = kind.elementType.typeName()
-        return None if inner == "decimal" else pa.list_(pa.float32() if inner == "float" else pa.float64())
+        element = kind.elementType.typeName()
+        return None if element == "decimal" else pa.list_(pa.float32() if element == "float" else pa.float64())
     return None if kind.typeName() == "decimal" else True
-
-
-def _kind(kind: str, is_name: bool) -> str:
-    """What a column is read as; whole numbers that are names stay whole, so that too long ones are found."""
-    if is_name and kind == "long":
-        return kind
-    return kind if kind in ("string", "boolean", "float") else "double"
-
-
-def _label(df: Any, label: str) -> str:
-    kind = df.schema[label].dataType.typeName()
-    return f"CAST({quoted(label)} AS double) AS label" if kind == "decimal" else f"{quoted(label)} AS label"
-
-
-def quoted(name: str) -> str:
-    """A name as Spark reads it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"

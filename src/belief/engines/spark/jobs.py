@@ -1,178 +1,309 @@
-"""How executors run jobs: functions for mapInArrow, and what becomes of their answers.
+"""Jobs: the computations that executors run over their blocks, and how the driver merges the answers.
 
-Only DataFrames are used (mapInArrow, applyInArrow), so classic Spark and Spark Connect are served alike.
+A job yields answers as (slice, arrays). Answers for the same slice are merged in task order, so that no number depends
+on which task finishes first.
 """
 
 from __future__ import annotations
 
-import gc
-import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
-from itertools import groupby, pairwise
-from operator import itemgetter
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 
-from belief.engines.distributed.blocks import RowBlock, Staged
-from belief.engines.distributed.cluster import Slices
-from belief.engines.distributed.merging import SEEN, Merge, answers_of, merged, merged_slice, refuse_lost
-from belief.engines.distributed.staging import Strings, stage
-from belief.engines.distributed.tasks import Fetch, Job
-from belief.engines.distributed.wire import pack, unpack
-from belief.engines.spark.reading import Reader
-from belief.engines.spark.session import described
-from belief.engines.spark.workers import versions
+from belief.data.source import ArraySource
+from belief.engines.block import block_engine
+from belief.engines.block.describing import Describer
+from belief.engines.block.threads import spans
+from belief.engines.resources import Resources
+from belief.engines.spark.blocks import Matrix, RowBlock, take_features, take_rows, to_arrays, to_matrix
+from belief.engines.spark.records import flatten, restore, select_features
+from belief.engines.spark.wire import pack, unpack
 from belief.method.arrays import Array
+from belief.method.difference import Difference
+from belief.method.partials import Joint, Neighbours, Pairs, Tally
+from belief.method.protocols import BlockEngine, Search, Visit
+from belief.method.redundancy.collisions import Collisions, Watch
+from belief.method.sampling import Sample
+from belief.method.summary import Summary
 
-STAGED = "partition int, seq int, rows long, checksum long, about string, summary binary, strings binary, data binary"
-ANSWERS = "task int, slice int, data binary"
-COLLECT_BYTES = 2**26  # answers up to this size go to the driver as they are; more are merged on the way
-
-
-# --- on the executors ---
-
-
-@cache
-def forget_imports() -> None:
-    """Once in a Python worker: what has been imported by now is no garbage.
-
-    PySpark collects garbage after every task. Looking through all that numba and pandas hold takes 40 ms each time,
-    more than a task on a small partition.
-    """
-    gc.collect()
-    gc.freeze()
+Answer = tuple[int, dict[str, Any]]  # slice, arrays
+# For each block, the pairs whose rows it has, by position in the block, with the index of the batch they belong to
+LocatedPairs = Mapping[int, Sequence[tuple[int, Pairs]]]
+Merge = Callable[[Sequence[dict[str, Any]]], dict[str, Any]]
+SEEN = -1  # the slice in which tasks list their blocks
 
 
-def arrow_schema(columns: str) -> Any:
-    """The schema of a DataFrame as Arrow writes it."""
-    import pyarrow as pa
+class Job:
+    """One pass over the blocks."""
 
-    kinds = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
-    return pa.schema([(name, kinds[kind]) for name, kind in (part.split() for part in columns.split(", "))])
+    features: Array | None = None  # the features that the job reads; None: all
+    partial: ClassVar[Any] = None  # the record type of the answers; None: each slice comes from one block
 
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        """Compute the answers of one task, with `n_jobs` threads."""
+        raise NotImplementedError
 
-def one_row(values: Iterable[Any], schema: Any) -> Any:
-    """A batch of one row."""
-    import pyarrow as pa
-
-    return pa.record_batch([[x] for x in values], schema=schema)
-
-
-def task_number() -> int:
-    """The number of this task, and of the partition it reads."""
-    from pyspark import TaskContext
-
-    return int(TaskContext.get().partitionId())  # type: ignore[union-attr]
+    @classmethod
+    def merge(cls, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Merge the answers of several tasks for one slice."""
+        if cls.partial is None:
+            return answers[0]
+        return flatten(reduce(cls.partial.merge, (restore(cls.partial, x) for x in answers)))
 
 
-def threads() -> int:
-    """The cores of a task."""
-    from pyspark import TaskContext
-
-    return max(1, TaskContext.get().cpus())  # type: ignore[union-attr]
-
-
-def staged_by(
-    reader: Reader, discrete: Array, keep: Callable[[Staged, bytearray], bytearray | None]
-) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The function that cuts what a task reads into blocks; `keep` says what of each is to be held in the DataFrame."""
-
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        forget_imports()
-        schema, strings = arrow_schema(STAGED), Strings()
-        runs = groupby(in_runs(batches), itemgetter(0))
-        read = ((first, reader((batch for _, batch in together), strings)) for first, together in runs)
-        for block, data in stage(read, discrete, strings):
-            held = keep(block, data) if data is not None else None
-            told = {**vars(block), "about": json.dumps({**block.about, "worker": versions()})}
-            yield one_row([*told.values(), held], schema)
-
-    return run
-
-
-def in_runs(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-    """Batches of rows of partitions that follow each other, each with the first of these.
-
-    A task may read several partitions, and what it reads of them in their order is one run of rows. Where it reads
-    others, which ones are between is not known, and a new run begins: so the rows keep the order of partitions.
-    """
-    first, last = -1, -2
-    for batch in batches:
-        number = np.asarray(batch.column("partition"))
-        rows = batch.drop_columns(["partition"])
-        edges = [0, *(np.flatnonzero(~np.isin(np.diff(number), (0, 1))) + 1), len(number)]
-        for a, b in pairwise(edges):
-            if a < b:
-                first = first if number[a] in (last, last + 1) else int(number[a])
-                last = int(number[b - 1])
-                yield first, rows.slice(a, b - a)
-
-
-def answered(job: Job, blocks: Iterable[RowBlock]) -> Iterator[Any]:
-    """Run a job over some blocks, and put its answers into batches."""
-    forget_imports()
-    task, schema = task_number(), arrow_schema(ANSWERS)
-    for where, data in answers_of(job, blocks, threads()):
-        yield one_row([task, where, data], schema)
-
-
-# --- on the driver ---
-
-
-def told(rows: Iterable[Any]) -> list[Staged]:
-    """What the staging job says of the blocks."""
-    return [
-        Staged(x.partition, x.seq, x.rows, x.checksum, json.loads(x.about), _bytes(x.summary), _bytes(x.strings))
-        for x in rows
-    ]
-
-
-def _bytes(x: Any) -> bytes | None:
-    return None if x is None else bytes(x)
+# --- 1. the summary ---
 
 
 @dataclass(frozen=True)
-class Watched:
-    """A session, and whom to tell what it is doing."""
+class Describe(Job):
+    """Compute moments and levels, by slices of features."""
 
-    spark: Any
-    say: Callable[[str], None]
+    discrete: Array
+    width: int  # features per slice
+    partial: ClassVar = Summary
 
-    def collected(self, answers: Any, job: Job, n_blocks: int, what: str) -> Slices:
-        """The answers to a job, merged by the driver."""
-        with described(self.spark, self.say, what):
-            rows = answers.collect()
-        return merged(job, [(row.task, row.slice, bytes(row.data)) for row in rows], n_blocks)
-
-    def answer(self, answers: Any, job: Job, size: int, n_blocks: int, what: str) -> Slices:
-        """The answers to a job, of about `size` bytes in all; large ones are merged on the way."""
-        if size <= COLLECT_BYTES or isinstance(job, Fetch):
-            return self.collected(answers, job, n_blocks, what)
-        with described(self.spark, self.say, what):
-            return merged_on_the_way(answers, job.merge, n_blocks)
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        describer, has_rows, F = Describer(Resources(n_jobs)), False, len(self.discrete)
+        for block in blocks:
+            groups = block.targets if block.targets.dtype.kind == "i" else None
+            describer.add(block.X, self.discrete, block.first, groups)
+            has_rows = True
+        summary = describer.summary() if has_rows else Summary.zero(F)
+        for i, (a, b) in enumerate(spans(F, self.width)):
+            yield i, flatten(select_features(summary, F, slice(a, b)))
 
 
-def merged_on_the_way(answers: Any, merge: Merge, n_blocks: int) -> Slices:
-    """Slices are merged by the executors, each in one place, and reach the driver one at a time."""
-
-    def run(table: Any) -> Any:
-        return merged_table(table, merge)
-
-    out: Slices = {SEEN: {"seen": np.zeros(0, np.int64)}}
-    for row in answers.groupBy("slice").applyInArrow(run, ANSWERS).toLocalIterator():
-        out[row.slice] = unpack(bytes(row.data))
-    refuse_lost(out.pop(SEEN)["seen"], n_blocks)
-    return out
+# --- 2. the sample ---
 
 
-def merged_table(table: Any, merge: Merge) -> Any:
-    """The answers of all tasks for one slice, on an executor."""
-    import pyarrow as pa
+@dataclass(frozen=True)
+class ChooseSample(Job):
+    """Choose the rows with the smallest keys in each class."""
 
-    where = table.column("slice")[0].as_py()
-    data = table.column("data")  # not sorted as it is: one array holds no more than 2 GB
-    parts = [data[int(i)].as_buffer() for i in np.argsort(table.column("task"))]
-    return pa.table([[0], [where], [pack(merged_slice(where, parts, merge))]], schema=table.schema)
+    quota: Array
+    seed: int
+    counted: Array  # bit mask of the rows that count; empty: all
+    features = np.zeros(0, np.int64)  # only targets
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        sample = Sample.zero()
+        for block in blocks:
+            mask = counted_rows(block, self.counted)
+            positions = np.arange(len(block.targets)) if mask is None else np.flatnonzero(mask)
+            more = Sample.draw(block.first + positions, block.targets[positions], self.quota, self.seed)
+            sample = sample.merge(more, self.quota)
+        yield 0, flatten(sample) | {"quota": self.quota}
+
+    @classmethod
+    def merge(cls, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        quota = answers[0]["quota"]
+        samples = [restore(Sample, x) for x in answers]
+        return flatten(reduce(lambda a, b: a.merge(b, quota), samples)) | {"quota": quota}
+
+
+@dataclass(frozen=True)
+class Fetch(Job):
+    """Return some rows, with all or some features."""
+
+    ids: Array  # sorted
+    columns: Array | None = None  # sorted
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        for block in blocks:
+            X, targets, positions = take_rows(block, self.ids)
+            if len(positions):
+                X = X if self.columns is None else take_features(X, self.columns)
+                yield int(positions[0]), {"targets": targets, **to_arrays(X)}
+
+    @staticmethod
+    def read(answers: dict[int, dict[str, Any]]) -> list[RowBlock]:
+        """Return the fetched rows in the order of the ids."""
+        return [RowBlock(i, to_matrix(answers[i]), answers[i]["targets"]) for i in sorted(answers)]
+
+
+@dataclass(frozen=True)
+class Identify(Job):
+    """Compute a number for each row that is the same for identical rows."""
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        for block in blocks:
+            discrete = np.zeros(block.X.shape[1], bool)
+            with block_engine(block.X, block.targets, discrete, Resources(n_jobs)) as engine:
+                yield block.number, {"identity": engine.identities(), "targets": block.targets}
+
+
+def counted_rows(block: RowBlock, bits: Array) -> Array | None:
+    """Return the mask of the rows of a block that count, given a bit for every row of the table; None: all."""
+    if not len(bits):
+        return None
+    mask = np.unpackbits(bits[block.first // 8 : (block.first + len(block.targets)) // 8 + 1])
+    return mask[block.first % 8 :][: len(block.targets)].astype(bool)
+
+
+# --- 3. neighbours ---
+
+
+@dataclass(frozen=True)
+class FindNeighbours(Job):
+    """Find the nearest rows of every query, by slices of queries."""
+
+    sample: Sample
+    queries: Matrix
+    difference: Difference
+    search: Search
+    width: int  # queries per slice
+    counted: Array  # bit mask of the rows that count; empty: all
+    partial: ClassVar = Neighbours
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        found = Neighbours.zero(len(self.sample.row), self.search.n_groups, self.search.size)
+        queries = self.queries if issparse(self.queries) else ArraySource(self.queries)
+        prepared: dict[int, tuple[Array, Array]] = {}  # what the first block computes from the queries serves all
+        for block in blocks:
+            counted = counted_rows(block, self.counted)
+            with block_engine(
+                block.X, block.targets, self.difference.discrete, Resources(n_jobs), counted=counted
+            ) as engine:
+                visit = Visit(queries, block.first, found, prepared)
+                found = engine.nearest(self.sample, self.difference, self.search, visit)
+        for a, b in spans(len(self.sample.row), self.width):
+            yield a, {name: x[a:b] for name, x in flatten(found).items()}
+
+
+# --- 4. and 5. sums over pairs, in blocks that have both rows of each pair ---
+
+
+def with_dtype(pairs: Pairs, dtype: Any) -> Pairs:
+    """Convert the integers of pairs: int32 to travel, as rows are numbered within a block; int64 for the kernels."""
+    integers: dict[str, Any] = {x: getattr(pairs, x).astype(dtype) for x in ("query", "neighbour", "kind")}
+    return replace(pairs, **integers)
+
+
+@dataclass(frozen=True)
+class TallyPairs(Job):
+    """Tally each batch of pairs, by slices of features; the slices of batch t begin at t · (slices per batch)."""
+
+    pairs: LocatedPairs
+    difference: Difference
+    rates: Collisions | None
+    width: int  # features per slice
+    partial: ClassVar = Tally
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        tallies: dict[int, Tally] = {}
+        for block in blocks:
+            with block_engine(block.X, block.targets, self.difference.discrete, Resources(n_jobs)) as engine:
+                for t, pairs in self.pairs.get(block.number, ()):
+                    (tally,) = engine.tally([with_dtype(pairs, np.int64)], self.difference, self.rates)
+                    tallies[t] = tallies[t].merge(tally) if t in tallies else tally
+        F = self.difference.n_features
+        slices = spans(F, self.width)
+        for t, tally in tallies.items():
+            for i, (a, b) in enumerate(slices):
+                yield t * len(slices) + i, flatten(select_features(tally, F, slice(a, b)))
+
+
+@dataclass(frozen=True)
+class _CompareFeatures(Job):
+    """Sums over the pairs of each watch, for the watched features with other features."""
+
+    pairs: LocatedPairs
+    watched: Sequence[Array]  # positions in `features`
+    columns: Array  # positions in `features`
+    difference: Difference  # of these features
+    rates: Collisions
+    features: Array  # sorted
+
+    @classmethod
+    def of(
+        cls, pairs: LocatedPairs, watched: Sequence[Array], columns: Array, difference: Difference, rates: Collisions
+    ) -> Self:
+        features = np.unique(np.concatenate([columns, *watched]))
+        some = select_features(difference, difference.n_features, features)
+        positions = [np.searchsorted(features, x) for x in watched]
+        return cls(pairs, positions, np.searchsorted(features, columns), some, rates, features)
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        sums: dict[int, dict[str, Any]] = {}
+        for block in blocks:
+            X = take_features(block.X, self.features)
+            with block_engine(X, block.targets, self.difference.discrete, Resources(n_jobs)) as engine:
+                for t, pairs in self.pairs.get(block.number, ()):
+                    found = self.compare(engine, (with_dtype(pairs, np.int64), self.watched[t]))
+                    sums[t] = self.merge([sums[t], found]) if t in sums else found
+        yield from sums.items()
+
+    def compare(self, engine: BlockEngine, watch: Watch) -> dict[str, Any]:
+        """Compute the sums of one watch in one block."""
+        raise NotImplementedError
+
+
+class JointSums(_CompareFeatures):
+    """Compute the joint sums of each watch."""
+
+    partial: ClassVar = Joint
+
+    def compare(self, engine: BlockEngine, watch: Watch) -> dict[str, Any]:
+        return flatten(engine.joint(self.difference, self.rates, [watch], self.columns)[0])
+
+
+class JointFloors(_CompareFeatures):
+    """Compute lower bounds of the joint sums; the bounds of parts add up to a bound of the whole."""
+
+    def compare(self, engine: BlockEngine, watch: Watch) -> dict[str, Any]:
+        return {"floor": engine.joint_floor(self.difference, self.rates, [watch], self.columns)[0]}
+
+    @classmethod
+    def merge(cls, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return {"floor": sum(x["floor"] for x in answers)}
+
+
+# --- running jobs and merging answers ---
+
+
+def run_job(job: Job, blocks: Iterable[RowBlock], n_jobs: int) -> Iterator[tuple[int, bytearray]]:
+    """Run a job over the blocks of a task; yield (slice, bytes) for each answer, and the list of the blocks seen."""
+    seen: list[int] = []
+
+    def note_seen() -> Iterator[RowBlock]:
+        for block in blocks:
+            seen.append(block.number)
+            yield block
+
+    for where, arrays in job.run(note_seen(), n_jobs):
+        yield where, pack(arrays)
+    yield SEEN, pack({"seen": np.array(seen, np.int64)})
+
+
+def merge_answers(job: Job, answers: Iterable[tuple[int, int, Any]], n_blocks: int) -> dict[int, dict[str, Any]]:
+    """Merge the answers (task, slice, bytes) of all tasks."""
+    by_slice: dict[int, list[Any]] = defaultdict(list)
+    for _, where, data in sorted(answers, key=lambda x: x[:2]):
+        by_slice[where].append(data)
+    merged = {where: merge_slice(job.merge, where, parts) for where, parts in by_slice.items()}
+    check_seen(merged.pop(SEEN, None), n_blocks)
+    return merged
+
+
+def merge_slice(merge: Merge, where: int, parts: Sequence[Any]) -> dict[str, Any]:
+    """Merge the answers of all tasks for one slice, in task order."""
+    answers = [unpack(data) for data in parts]
+    if where == SEEN:
+        return {"seen": np.concatenate([x["seen"] for x in answers])}
+    return merge(answers)
+
+
+def check_seen(answer: dict[str, Any] | None, n_blocks: int) -> None:
+    """Raise if a block is missing from an answer, or counted twice."""
+    seen = np.zeros(0) if answer is None else answer["seen"]
+    different = len(np.unique(seen))
+    if len(seen) != n_blocks or different != n_blocks:
+        raise ValueError(
+            f"The job ran over {different} of {n_blocks} blocks: Spark computed the DataFrame again, and its rows came"
+            " out different. Stage to a folder (staging='/path'), or write the DataFrame to storage first."
+        )

@@ -1,10 +1,8 @@
-"""Rows of a DataFrame that is Parquet files as they are, read by Python itself: Spark says which rows, and no more.
+"""Read the rows of a DataFrame from its Parquet files with pyarrow; Spark only says which rows of which file.
 
-    Spark ──(file, row in it, label), filters and partitions respected──► pyarrow ──► batches as Spark would hand over
-
-A row that Spark hands over is taken apart and put together again, value by value where it has many columns; pyarrow
-decodes columns. So where a DataFrame is a bare scan of files that Python can open, only the places of the rows come
-through the JVM.
+Spark hands rows over value by value if there are many columns, while pyarrow decodes whole columns. So if a DataFrame
+is a bare scan of files that Python can open, only the positions and labels of the rows pass through the JVM. Filters
+and partition folders are respected.
 """
 
 from __future__ import annotations
@@ -20,8 +18,8 @@ import numpy as np
 from belief.method.arrays import Array
 
 PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
-ROW_BY_ROW = ("Project", "Filter", "Sample")  # steps of a plan that leave rows out, or columns, and change none
-VECTOR = "vector"  # the type of a column of vectors, as pyspark.ml stores them
+ROW_STEPS = ("Project", "Filter", "Sample")  # plan nodes that drop rows or columns, but change no values
+VECTOR = "vector"  # the type of a column of pyspark.ml vectors
 BATCH_ROWS = 2000
 
 
@@ -29,43 +27,43 @@ BATCH_ROWS = 2000
 
 
 def is_bare_scan(df: Any, columns: Sequence[str]) -> bool:
-    """Whether these columns (quoted) are in Parquet files that Python can open, unchanged; some rows may be left out.
+    """Return True if these quoted columns come unchanged from Parquet files that Python can open.
 
-    What is persisted is not looked for in files; Connect does not show its plans.
+    False for persisted DataFrames, which are faster to read from memory, and on Spark Connect, which shows no plans.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     if not hasattr(df, "_jdf") or "_metadata" in df.columns:
         return False
     try:
-        chosen = df.selectExpr(*columns)  # planned anew: it may have been persisted since
-        return _reads_files(chosen._jdf.queryExecution().optimizedPlan(), chosen.columns)
-    except (Py4JError, AttributeError, OSError):  # another Spark's plans, or files the driver does not reach
+        selected = df.selectExpr(*columns)  # a new plan, because the DataFrame may have been persisted since
+        return _reads_files(selected._jdf.queryExecution().optimizedPlan(), selected.columns)
+    except (Py4JError, AttributeError, OSError):  # plans of another Spark version, or files the driver cannot read
         return False
 
 
 def _reads_files(plan: Any, names: Sequence[str]) -> bool:
-    wanted = _attributes(plan)
-    while _kind(plan) in ROW_BY_ROW:
+    attributes = _attribute_ids(plan)
+    while _class_name(plan) in ROW_STEPS:
         plan = plan.children().head()
-    if _kind(plan) != "LogicalRelation" or _kind(plan.relation()) != "HadoopFsRelation":
+    if _class_name(plan) != "LogicalRelation" or _class_name(plan.relation()) != "HadoopFsRelation":
         return False
     files = plan.relation()
-    in_folders = set(files.partitionSchema().fieldNames())
-    unchanged = wanted <= _attributes(plan) and not in_folders.intersection(names)
-    return unchanged and files.fileFormat().getClass().getName() == PARQUET and _can_be_opened(files.location())
+    partition_columns = set(files.partitionSchema().fieldNames())
+    unchanged = attributes <= _attribute_ids(plan) and not partition_columns.intersection(names)
+    return unchanged and files.fileFormat().getClass().getName() == PARQUET and _can_open(files.location())
 
 
-def _kind(node: Any) -> str:
+def _class_name(node: Any) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def _attributes(plan: Any) -> set[str]:
-    """Its columns as Spark tells them apart, name#number: what is computed has a number of its own."""
+def _attribute_ids(plan: Any) -> set[str]:
+    """Return the output columns as name#id; a computed column has an id of its own."""
     return set(plan.output().mkString("\0").split("\0"))
 
 
-def _can_be_opened(location: Any) -> bool:
+def _can_open(location: Any) -> bool:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -73,20 +71,20 @@ def _can_be_opened(location: Any) -> bool:
     if not len(files) or any(urlparse(root).scheme != "file" for root in roots):
         return False
     try:
-        parquet.read_schema(path_of(files[0]))
-    except pa.ArrowInvalid:  # encrypted, say
+        parquet.read_schema(to_path(files[0]))
+    except pa.ArrowInvalid:  # for example encrypted
         return False
     return True
 
 
-def places(df: Any) -> list[Any]:
-    """The columns that say where a row is."""
+def position_columns(df: Any) -> list[Any]:
+    """Return the columns with the file of each row and its number in the file."""
     about = df.metadataColumn("_metadata")
     return [about.getField("file_path").alias("file"), about.getField("row_index").alias("row")]
 
 
-def path_of(url: str) -> str:
-    """A file: URL as a path."""
+def to_path(url: str) -> str:
+    """Convert a file: URL to a path."""
     return unquote(urlparse(url).path)
 
 
@@ -95,25 +93,28 @@ def path_of(url: str) -> str:
 
 @dataclass(frozen=True)
 class FileRows:
-    """Batches of places become batches of what is there, as Spark would hand it over, the label beside it."""
+    """Converts batches of row positions to batches of rows, as Spark would hand them over."""
 
     names: Sequence[str]  # of the columns
-    types: Sequence[Any]  # Arrow's, as they are wanted, or VECTOR
+    types: Sequence[Any]  # the Arrow types to convert to, or VECTOR
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
         path, file = "", None
         for batch in batches:
             label, rows = batch.column("label"), np.asarray(batch.column("row"))
-            for a, b, url in _runs(batch.column("file")):
+            for a, b, url in _split_by_file(batch.column("file")):
                 if url != path:
-                    path, file = url, _File(path_of(url), self.names, self.types)
-                for columns in file.rows(rows[a:b]):  # type: ignore[union-attr]
-                    yield _with_label(columns, label, a)
-                    a += len(next(iter(columns.values())))
+                    path, file = url, _ParquetFile(to_path(url), self.names, self.types)
+                for columns in file.read(rows[a:b]):  # type: ignore[union-attr]
+                    n = len(next(iter(columns.values())))
+                    yield pa.record_batch([*columns.values(), label.slice(a, n)], [*columns, "label"])
+                    a += n
 
 
-def _runs(files: Any) -> Iterator[tuple[int, int, str]]:
-    """From where to where rows are of the same file, and which."""
+def _split_by_file(files: Any) -> Iterator[tuple[int, int, str]]:
+    """Yield (start, end, URL) for each range of rows in the same file."""
     coded = files.dictionary_encode()
     codes = np.asarray(coded.indices)
     edges = [0, *(np.flatnonzero(np.diff(codes)) + 1), len(codes)]
@@ -122,83 +123,73 @@ def _runs(files: Any) -> Iterator[tuple[int, int, str]]:
             yield int(a), int(b), coded.dictionary[int(codes[a])].as_py()
 
 
-def _with_label(columns: dict[str, Any], label: Any, a: int) -> Any:
-    import pyarrow as pa
-
-    n = len(next(iter(columns.values())))
-    return pa.record_batch([*columns.values(), label.slice(a, n)], [*columns, "label"])
-
-
-class _File:
-    """A Parquet file, read forwards, a piece of a row group at a time."""
+class _ParquetFile:
+    """A Parquet file, read forwards in pieces of a row group."""
 
     def __init__(self, path: str, names: Sequence[str], types: Sequence[Any]) -> None:
         from pyarrow import parquet
 
         self._file = parquet.ParquetFile(path, memory_map=True)
-        self._names, self._types = [_found(name, self._file.schema_arrow.names) for name in names], types
+        self._names, self._types = [_find_column(name, self._file.schema_arrow.names) for name in names], types
         about = self._file.metadata
         self._edges = np.cumsum([0] + [about.row_group(g).num_rows for g in range(about.num_row_groups)])
-        self._first, self._end, self._size = 0, 0, 0  # of the piece, and where its row group ends
+        self._first, self._size = 0, 0  # of the current piece
+        self._group_end = 0
         self._piece: dict[str, Any] = {}
         self._pieces: Iterator[Any] = iter(())
 
-    def rows(self, rows: Array) -> Iterator[dict[str, Any]]:
-        """Some rows by their numbers, in that order, in pieces."""
+    def read(self, rows: Array) -> Iterator[dict[str, Any]]:
+        """Yield the columns of some rows, given by number, in this order and in several pieces."""
         import pyarrow as pa
 
         edges = [0, *(np.flatnonzero(np.diff(rows) < 0) + 1), len(rows)]
-        for rising in (rows[a:b] for a, b in pairwise(edges)):
+        for ascending in (rows[a:b] for a, b in pairwise(edges)):
             a = 0
-            while a < len(rising):
-                self._reach(int(rising[a]))
-                b = int(np.searchsorted(rising, self._first + self._size))
-                at = rising[a:b] - self._first
-                all_of_them = at[-1] - at[0] == b - a - 1
+            while a < len(ascending):
+                self._advance(int(ascending[a]))
+                b = int(np.searchsorted(ascending, self._first + self._size))
+                positions = ascending[a:b] - self._first
+                is_range = positions[-1] - positions[0] == b - a - 1
                 yield {
-                    name: x.slice(at[0], b - a) if all_of_them else x.take(pa.array(at))
+                    name: x.slice(positions[0], b - a) if is_range else x.take(pa.array(positions))
                     for name, x in self._piece.items()
                 }
                 a = b
 
-    def _reach(self, row: int) -> None:
-        """Go on to the piece that has a row."""
-        if not self._first <= row < self._end:
+    def _advance(self, row: int) -> None:
+        """Read up to the piece that has a row."""
+        if not self._first <= row < self._group_end:
             group = int(np.searchsorted(self._edges, row, side="right")) - 1
-            self._first, self._end, self._size = int(self._edges[group]), int(self._edges[group + 1]), 0
+            self._first, self._group_end, self._size = int(self._edges[group]), int(self._edges[group + 1]), 0
             names = [name for name in self._names if name is not None]
             self._pieces = self._file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names, use_threads=False)
         while row >= self._first + self._size:
             batch = next(self._pieces)
             self._first, self._size = self._first + self._size, len(batch)
-            self._piece = _as_handed_over(batch, self._names, self._types)
+            self._piece = _convert_batch(batch, self._names, self._types)
 
 
-def _found(name: str, there: Sequence[str]) -> str | None:
-    """What a column is called in a file: names may differ in case; None where it is not there, as of an older file."""
-    same = [x for x in there if x == name] or [x for x in there if x.lower() == name.lower()]
+def _find_column(name: str, columns: Sequence[str]) -> str | None:
+    """Return the name of a column in a file, which may differ in case; None if the file lacks it."""
+    same = [x for x in columns if x == name] or [x for x in columns if x.lower() == name.lower()]
     return same[0] if same else None
 
 
-def _as_handed_over(batch: Any, names: Sequence[str | None], types: Sequence[Any]) -> dict[str, Any]:
-    """The columns as a Reader wants them: vectors in two, an array as one of those, plain ones numbered."""
+def _convert_batch(batch: Any, names: Sequence[str | None], types: Sequence[Any]) -> dict[str, Any]:
+    """Return the columns that a Reader expects: size and values of vectors and arrays, or f0, f1, ..."""
     import pyarrow as pa
 
-    given = [pa.nulls(len(batch)) if name is None else batch.column(name) for name in names]
+    columns = [pa.nulls(len(batch)) if name is None else batch.column(name) for name in names]
     if types[0] == VECTOR:
-        return vector_columns(given[0])
-    columns = [_cast(x, kind) for x, kind in zip(given, types, strict=True)]
+        return split_vectors(columns[0])
+    columns = [x if x.type == kind else x.cast(kind, safe=False) for x, kind in zip(columns, types, strict=True)]
     if pa.types.is_list(types[0]):
         return {"size": pa.nulls(len(batch), pa.int32()), "values": columns[0]}
     return {f"f{j}": x for j, x in enumerate(columns)}
 
 
-def _cast(column: Any, kind: Any) -> Any:
-    return column if column.type == kind else column.cast(kind, safe=False)
-
-
-def vector_columns(column: Any) -> dict[str, Any]:
-    """Vectors as pyspark.ml stores them: of a dense one its values, of a sparse one after them their places."""
+def split_vectors(column: Any) -> dict[str, Any]:
+    """Convert vectors as pyspark.ml stores them: `values` has the values, and for sparse vectors also the indices."""
     import pyarrow as pa
 
     if pa.types.is_null(column.type):
@@ -211,12 +202,7 @@ def vector_columns(column: Any) -> dict[str, Any]:
     end = np.cumsum(n + k)
     out = np.empty(int(end[-1]))
     is_value = np.ones(len(out), bool)
-    is_value[_spans(end - k, k)] = False
+    before = np.cumsum(k) - k
+    is_value[np.repeat(end - k - before, k) + np.arange(int(k.sum()))] = False  # the k places before each end
     out[is_value], out[~is_value] = np.asarray(values.flatten()), np.asarray(fields["indices"].flatten())
     return {"size": size, "values": pa.ListArray.from_arrays(pa.array(np.append(0, end), pa.int32()), pa.array(out))}
-
-
-def _spans(starts: Array, lengths: Array) -> Array:
-    """The numbers starts[i], starts[i] + 1, ... of each i, as many as it has."""
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))

@@ -1,4 +1,4 @@
-"""Batches of a DataFrame become rows, on the executors: vectors, or plain columns, strings by codes of their own."""
+"""Convert Arrow batches of a DataFrame to rows, on the executors."""
 
 from __future__ import annotations
 
@@ -12,99 +12,95 @@ from scipy.sparse import csr_array
 
 from belief.data.arrow import CategoryEncoder, Columns, target_values
 from belief.data.labels import RowError
-from belief.engines.distributed.blocks import Matrix
-from belief.engines.distributed.placing import refuse_shared
-from belief.engines.distributed.staging import ReadRows, Strings
+from belief.engines.spark.blocks import Matrix, check_collision
 from belief.engines.spark.parquet import FileRows
+from belief.engines.spark.staging import Rows, StringCodes
 from belief.method.arrays import Array
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How batches of the input become rows: vectors in two columns, or plain columns.
+    """Converts batches to rows; the features are vectors in two columns, or plain columns.
 
-    Of a sparse vector, `size` is its length, and `values` its numbers and after them their places; of a dense one,
+    For a sparse vector, `size` is its length and `values` has its values followed by their indices. For a dense one,
     `size` is null.
     """
 
-    columns: Any  # the fields of plain columns, None for vectors
-    label: str  # as the user calls it
+    columns: Any  # the Arrow fields of plain columns; None for vectors
+    label: str
     features: str
-    declared: Array  # which features are declared discrete; those of vectors that are too few are filled up with False
-    width: int | None  # of the vectors, where it is known
-    files: FileRows | None = None  # where batches say only in which files the rows are
+    declared: Array  # mask of the features that the user declared discrete
+    width: int | None  # the number of features, if known
+    files: FileRows | None = None  # reads the rows, if the batches have only their positions in files
 
-    def __call__(self, batches: Iterator[Any], strings: Strings) -> Iterator[ReadRows]:
-        """The rows of some batches; `strings` notes the codes of strings."""
-        rows = self._plain(strings) if self.columns is not None else self._vectors()
+    def __call__(self, batches: Iterator[Any], strings: StringCodes) -> Iterator[Rows]:
+        """Yield the rows of each batch, and add the codes of new strings to `strings`."""
+        convert = self._column_converter(strings) if self.columns is not None else self._vector_converter()
         n = 0
         for batch in self.files(batches) if self.files else batches:
             if len(batch):
                 labels = target_values(batch.column("label"), self.label, n)
-                yield *rows(batch, n), *labels
+                yield *convert(batch, n), *labels
                 n += len(batch)
 
-    def _plain(self, strings: Strings) -> Callable[[Any, int], tuple[Matrix, Array]]:
-        coders = Columns(self.columns, "The DataFrame", lambda name: Hashed(name, strings))
-        coders.declare_discrete(self.declared)
+    def _column_converter(self, strings: StringCodes) -> Callable[[Any, int], tuple[Matrix, Array]]:
+        columns = Columns(self.columns, "The DataFrame", lambda name: HashedStrings(name, strings))
+        columns.declare_discrete(self.declared)
 
-        def rows(batch: Any, n: int) -> tuple[Matrix, Array]:
-            X = coders.block(batch.drop_columns(["label"]))  # told apart by their places
+        def convert(batch: Any, n: int) -> tuple[Matrix, Array]:
+            X = columns.block(batch.drop_columns(["label"]))
             return X, np.full(len(X), X.itemsize * X.shape[1])
 
-        return rows
+        return convert
 
-    def _vectors(self) -> Callable[[Any, int], tuple[Matrix, Array]]:
+    def _vector_converter(self) -> Callable[[Any, int], tuple[Matrix, Array]]:
         width = self.width
 
-        def rows(batch: Any, n: int) -> tuple[Matrix, Array]:
+        def convert(batch: Any, n: int) -> tuple[Matrix, Array]:
             nonlocal width
             size, values = batch.column("size"), batch.column("values")
             if values.null_count:
                 i = n + int(np.flatnonzero(np.asarray(values.is_null()))[0])
-                raise RowError(
-                    f"Column {self.features!r} has no vector in row", i, ": drop such rows, or fill them in."
-                )
+                raise RowError(f"Column {self.features!r} has no vector in row", i, ". Drop or impute such rows.")
             dense = size.is_null().to_numpy(zero_copy_only=False)
-            held = np.diff(values.offsets.to_numpy())
-            lengths = np.where(dense, held, size.fill_null(-1).to_numpy(zero_copy_only=False))
+            stored = np.diff(values.offsets.to_numpy())
+            lengths = np.where(dense, stored, size.fill_null(-1).to_numpy(zero_copy_only=False))
             width = int(lengths[0]) if width is None else width
             if np.any(lengths != width):
                 i = int(np.flatnonzero(lengths != width)[0])
-                said = (
-                    f"The vectors of column {self.features!r} differ in length: {width}, but {int(lengths[i])} in row"
-                )
-                raise RowError(said, n + i, ": make them all as long.")
+                before = f"The vectors of column {self.features!r} differ in length: {width}, but {lengths[i]} in row"
+                raise RowError(before, n + i, ". Make them all the same length.")
             if width == 0:
                 raise RowError(f"Column {self.features!r} has a vector without features in row", n, ".")
             data = values.flatten().to_numpy(zero_copy_only=False)
-            X = data.reshape(len(batch), width) if dense.all() else _mixed(dense, held, data, width)
-            return X, data.itemsize * held
+            X = data.reshape(len(batch), width) if dense.all() else _mixed_to_csr(dense, stored, data, width)
+            return X, data.itemsize * stored
 
-        return rows
+        return convert
 
 
-def _mixed(dense: Array, held: Array, data: Array, width: int) -> csr_array:
-    """Rows of which some came dense, as CSR without zeros."""
-    n = np.where(dense, held, held // 2)  # numbers of each row
-    at = np.arange(len(data)) - np.repeat(np.cumsum(held) - held, held)  # within the row
-    is_number = at < np.repeat(n, held)
-    column = at[is_number].astype(np.int32)
-    column[np.repeat(~dense, n)] = data[~is_number]
-    X = csr_array((data[is_number], column, np.concatenate([[0], np.cumsum(n)])), shape=(len(dense), width))
+def _mixed_to_csr(dense: Array, stored: Array, data: Array, width: int) -> csr_array:
+    """Convert rows of dense and sparse vectors to CSR without explicit zeros."""
+    n_values = np.where(dense, stored, stored // 2)
+    position = np.arange(len(data)) - np.repeat(np.cumsum(stored) - stored, stored)  # within the row
+    is_value = position < np.repeat(n_values, stored)
+    column = position[is_value].astype(np.int32)
+    column[np.repeat(~dense, n_values)] = data[~is_value]
+    indptr = np.concatenate([[0], np.cumsum(n_values)])
+    X = csr_array((data[is_value], column, indptr), shape=(len(dense), width))
     X.eliminate_zeros()
     return X
 
 
-class Hashed(CategoryEncoder):
-    """A column of strings, whose codes are the same wherever they are computed.
+class HashedStrings(CategoryEncoder):
+    """A column of strings with codes that are the same on every executor.
 
-    A code is 53 bits of a hash, and 63 others are noted beside it: two strings that share a code are found out.
+    The code is 53 bits of a hash. Another 63 bits are kept to detect strings that share a code.
     """
 
     dtype = np.dtype(np.float64)
 
-    def __init__(self, name: str, strings: Strings) -> None:
+    def __init__(self, name: str, strings: StringCodes) -> None:
         super().__init__(name)
         self._strings = strings
 
@@ -114,5 +110,5 @@ class Hashed(CategoryEncoder):
             digest = hashlib.blake2b(str(value).encode(), digest_size=16).digest()
             known = self._codes[value] = float(int.from_bytes(digest[:8], "little") >> 11)
             check = int.from_bytes(digest[8:], "little") >> 1
-            refuse_shared(self._strings.setdefault((self.name, known), check), check, self.name)
+            check_collision(self._strings.setdefault((self.name, known), check), check, self.name)
         return known

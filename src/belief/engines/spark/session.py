@@ -1,30 +1,75 @@
-"""What is asked of a Spark session around a phase: names for its jobs, small batches, and errors in one sentence."""
+"""Spark sessions: start one, read files, name its jobs, and turn its errors into one sentence."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from belief.engines.spark.workers import explained
+from belief._utils.optional import import_optional
+from belief.data.columns import ColumnSelection
+from belief.data.readers import MISSING, CsvFiles
+from belief.engines.spark.frame import quote
+from belief.engines.spark.workers import explain_error
 
-STAGING_ROWS = 2000  # of a batch
+STAGING_BATCH_ROWS = 2000
+
+
+def start_session(master: str | None) -> Any:
+    """Start a session on a master: local[2], spark://host:port, yarn, k8s://..., or sc://host:port (Spark Connect)."""
+    SparkSession = import_optional("pyspark.sql", "spark").SparkSession
+    if master is None or master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors use this environment too
+    builder = SparkSession.builder.appName("belief")
+    if master is not None and master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
+    return (builder.master(master) if master else builder).getOrCreate()
+
+
+def read_files(spark: Any, kind: str, files: Sequence[Path], columns: ColumnSelection) -> Any:
+    """Read Parquet, CSV or LIBSVM files as a DataFrame."""
+    paths = [str(file.absolute()) for file in files]
+    if kind == "libsvm":
+        return spark.read.format("libsvm").load(paths)
+    return spark.read.parquet(*paths) if kind == "parquet" else _read_csv(spark, paths, files, columns)
+
+
+def _read_csv(spark: Any, paths: list[str], files: Sequence[Path], columns: ColumnSelection) -> Any:
+    """Read CSV files with the names, types and missing values that the local engine infers."""
+    from pyspark.sql import functions
+
+    discrete = columns.discrete_features
+    names = [] if isinstance(discrete, str) else [name for name in discrete if isinstance(name, str)]
+    schema = CsvFiles(files, columns, names).schema
+    options = {"header": columns.header, "sep": columns.separator_for(files[0]), "encoding": columns.encoding}
+    rows = spark.read.csv(paths, escape='"', **options)
+    types = {"double": "double", "int64": "long", "bool": "boolean"}
+    converted = []
+    for name, field in zip(rows.columns, schema, strict=True):
+        text = functions.col(quote(name))
+        present = functions.when(~text.isin(MISSING), text)
+        converted.append(present.cast(types.get(str(field.type), "string")).alias(field.name))
+    return rows.select(*converted)
 
 
 @contextmanager
-def described(spark: Any, say: Callable[[str], None], what: str) -> Iterator[None]:
-    """Name the jobs of a phase, in Spark's own pages and for who watches."""
-    say(what)
-    with clear_errors(spark), _tagged(spark, what):
+def phase(spark: Any, report: Callable[[str], None], what: str) -> Iterator[None]:
+    """Describe the jobs of a phase in the Spark UI and to `report`, and simplify their errors."""
+    report(what)
+    with clear_errors(spark), _described(spark, what):
         yield
 
 
 @contextmanager
-def _tagged(spark: Any, what: str) -> Iterator[None]:
-    context = getattr(spark, "_sc", None)  # none on Connect
-    if context is None:
+def _described(spark: Any, what: str) -> Iterator[None]:
+    context = getattr(spark, "_sc", None)
+    if context is None:  # Spark Connect has tags in place of descriptions
         tag = "belief-" + what.replace(" ", "-")
         spark.addTag(tag)
         try:
@@ -40,49 +85,45 @@ def _tagged(spark: Any, what: str) -> Iterator[None]:
         context.setJobDescription(before)
 
 
-_at_work: dict[int, tuple[int, str]] = {}  # by session: how many want small batches, and what was set before
+_staging_sessions: dict[int, tuple[int, str]] = {}  # session id -> number of stagings, setting before the first
 _lock = Lock()
 
 
 @contextmanager
 def small_batches(spark: Any) -> Iterator[None]:
-    """Rows go to Python in batches that stay in the cache: a tenth faster, and less memory where rows are wide.
+    """Limit Arrow batches to a size that stays in the CPU cache: 10 % faster, and less memory for wide rows.
 
-    Several threads may fit at a time (CrossValidator's parallelism): the last one puts back what the first one found.
+    Several threads may stage at a time (CrossValidator's parallelism), so the last one restores the setting.
     """
     name, session = "spark.sql.execution.arrow.maxRecordsPerBatch", id(spark)
     with _lock:
-        n, before = _at_work.get(session, (0, spark.conf.get(name)))
-        _at_work[session] = n + 1, before
-        spark.conf.set(name, str(min(STAGING_ROWS, int(before)) if int(before) > 0 else STAGING_ROWS))
+        n, before = _staging_sessions.get(session, (0, spark.conf.get(name)))
+        _staging_sessions[session] = n + 1, before
+        spark.conf.set(name, str(min(STAGING_BATCH_ROWS, int(before)) if int(before) > 0 else STAGING_BATCH_ROWS))
     try:
         yield
     finally:
         with _lock:
-            n = _at_work.pop(session)[0] - 1
+            n = _staging_sessions.pop(session)[0] - 1
             if n:
-                _at_work[session] = n, before
+                _staging_sessions[session] = n, before
             else:
                 spark.conf.set(name, before)
 
 
 @contextmanager
 def clear_errors(spark: Any) -> Iterator[None]:
-    """What went wrong on an executor, as one sentence where it is one of ours, or comes of its Python."""
+    """Raise errors of this package on an executor, and errors of its Python environment, as one sentence."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        said = _sentence(spark, str(error))
-        if said is None:
+        message = str(error)
+        ours = re.search(r"^ValueError: (.*)$", message, re.MULTILINE)
+        if ours is not None and re.search(r'File "[^"]*/belief/', message):  # not from a function of the user
+            raise ValueError(ours[1]) from None
+        explanation = explain_error(spark, message)
+        if explanation is None:
             raise
-        raise said from None
-
-
-def _sentence(spark: Any, said: str) -> Exception | None:
-    ours = re.search(r"^ValueError: (.*)$", said, re.MULTILINE)
-    if ours is not None and re.search(r'File "[^"]*/belief/', said):  # not a function of the user's
-        return ValueError(ours[1])
-    lacking = explained(spark, said)
-    return None if lacking is None else RuntimeError(lacking)
+        raise RuntimeError(explanation) from None

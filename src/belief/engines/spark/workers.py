@@ -1,7 +1,6 @@
-"""Which Python the workers run, and a sentence where it lacks this package, or is not like the driver's.
+"""Check the Python environment of the workers: missing packages, and versions that differ from the driver's.
 
-Where the workers cannot load what they are sent, they are asked by a function that goes to them by value and needs
-nothing but Python.
+If workers cannot load this package, a function that is pickled by value and needs only Python asks them what they have.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from typing import Any
 
 from belief._utils.warnings import warn
 
-LACKING = re.compile(
+MISSING_MODULE = re.compile(
     r"^(?:ModuleNotFoundError: No module named|ImportError: cannot import name) '([\w.]+)'", re.MULTILINE
 )
-NEEDED = ("belief", "numpy", "scipy", "numba", "llvmlite", "pyarrow")
-CANNOT_LOAD = re.compile(r"^AttributeError: Can't get attribute '\w+' on <module '(belief\.[\w.]+)'", re.MULTILINE)
-WAYS_OUT = (
-    "set PYSPARK_PYTHON to a Python that has belief-fs on every worker before the session starts, or send an"
-    " environment with spark.archives=belief.tar.gz#environment, or install belief-fs[spark] into the workers' Python;"
-    " all three are in docs/spark.md"
+MISSING_NAME = re.compile(r"^AttributeError: Can't get attribute '\w+' on <module '(belief\.[\w.]+)'", re.MULTILINE)
+REQUIRED = ("belief", "numpy", "scipy", "numba", "llvmlite", "pyarrow")
+SOLUTIONS = (
+    "Set PYSPARK_PYTHON to a Python that has belief-fs on every worker before the session starts, or send an"
+    " environment with spark.archives=belief.tar.gz#environment, or install belief-fs[spark] into the workers' Python"
+    " (see docs/spark.md)."
 )
 
 
-def interpreter() -> dict[str, str]:
-    """Where Python is, and the versions that matter; those of packages that are not there are left out."""
+def read_versions() -> dict[str, str]:
+    """Return the path of Python, its version, and the versions of belief-fs and NumPy if installed."""
     known = {"executable": sys.executable, "Python": ".".join(map(str, sys.version_info[:2]))}
     for name in ("belief-fs", "numpy"):
         with suppress(metadata.PackageNotFoundError):
@@ -38,56 +37,55 @@ def interpreter() -> dict[str, str]:
 
 
 @cache
-def versions() -> dict[str, str]:
-    """The same, looked up once in a process."""
-    return interpreter()
+def get_versions() -> dict[str, str]:
+    """Return the versions of this process, read once."""
+    return read_versions()
 
 
-def _here() -> dict[str, str]:
-    """The driver's."""
-    return versions()
+def _driver_versions() -> dict[str, str]:
+    return get_versions()
 
 
 def warn_of_differences(workers: Iterable[dict[str, str]]) -> None:
-    """Warn where a worker has other versions than the driver."""
-    here = _here()
-    for there in workers:
-        other = [name for name in here if name != "executable" and there.get(name, here[name]) != here[name]]
-        if other:
-            said = ", ".join(f"{name} {there[name]} and not {here[name]}" for name in other)
+    """Warn if a worker has other versions than the driver."""
+    driver = _driver_versions()
+    for worker in workers:
+        names = [name for name in driver if name != "executable" and worker.get(name, driver[name]) != driver[name]]
+        if names:
+            differences = ", ".join(f"{name} {worker[name]} (driver: {driver[name]})" for name in names)
             warn(
-                f"The workers' Python, {there['executable']}, has {said} as the driver: the answer may differ, or a"
-                " job fail; install the same versions on both sides."
+                f"The workers' Python, {worker['executable']}, has other versions than the driver: {differences}."
+                " Results may differ, or jobs fail. Install the same versions on both sides."
             )
             return
 
 
-def explained(spark: Any, said: str) -> str | None:
-    """A sentence for an error of the workers that comes of their Python; None where it does not."""
-    found = LACKING.search(said) or CANNOT_LOAD.search(said)
-    if found is None or found[1].split(".")[0] not in NEEDED:  # a function of the user's may need others
+def explain_error(spark: Any, message: str) -> str | None:
+    """Return an explanation of an error that the Python environment of the workers causes; None for other errors."""
+    found = MISSING_MODULE.search(message) or MISSING_NAME.search(message)
+    if found is None or found[1].split(".")[0] not in REQUIRED:  # a function of the user may import others
         return None
-    there, here = _asked(spark), _here()
-    which = f"The workers' Python, {there['executable']}"
-    if "belief-fs" in there and found[1].startswith("belief"):
+    worker, driver = _ask_worker(spark), _driver_versions()
+    python = f"The workers' Python, {worker['executable']},"
+    if "belief-fs" in worker and found[1].startswith("belief"):
         return (
-            f"{which}, has belief-fs {there['belief-fs']}, which lacks {found[1]}, and the driver has"
-            f" {here.get('belief-fs', 'another')}: install the same version on both sides."
+            f"{python} has belief-fs {worker['belief-fs']} without {found[1]}; the driver has"
+            f" {driver.get('belief-fs', 'another version')}. Install the same version on both sides."
         )
-    return f"{which}, has no module {found[1].split('.')[0]!r}: {WAYS_OUT}."
+    return f"{python} has no module {found[1].split('.')[0]!r}. {SOLUTIONS}"
 
 
-def _asked(spark: Any) -> dict[str, str]:
-    """What a worker says of itself; what it is called where it cannot even say that."""
+def _ask_worker(spark: Any) -> dict[str, str]:
+    """Return the versions on a worker, or its configured path if it cannot run Python code."""
     from pyspark import cloudpickle
     from pyspark.sql.functions import udf
 
     module = import_module(__name__)
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
-        ask = udf(lambda: interpreter(), "map<string,string>", useArrow=False)  # nor pyarrow
-        return dict(spark.range(1).select(ask.asNondeterministic()().alias("it")).collect()[0].it)
+        ask = udf(lambda: read_versions(), "map<string,string>", useArrow=False)  # pyarrow may be missing
+        return dict(spark.range(1).select(ask.asNondeterministic()().alias("versions")).collect()[0].versions)
     except Exception:
-        return {"executable": str(getattr(getattr(spark, "_sc", None), "pythonExec", "of unknown place"))}
+        return {"executable": str(getattr(getattr(spark, "_sc", None), "pythonExec", "in an unknown place"))}
     finally:
         cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]

@@ -19,49 +19,49 @@ from belief.method.summary import Levels
 T = TypeVar("T")
 
 
-def flat(record: Any) -> dict[str, Any]:
-    """The fields by name, those of a record within it as "outer.inner"; what is None is left out."""
+def flatten(record: Any) -> dict[str, Any]:
+    """Return the fields by name, those of a nested record as "outer.inner", without fields that are None."""
     out: dict[str, Any] = {}
     for f in fields(record):
         x = getattr(record, f.name)
         if is_dataclass(x):
-            out |= {f"{f.name}.{name}": y for name, y in flat(x).items()}
+            out |= {f"{f.name}.{name}": y for name, y in flatten(x).items()}
         elif x is not None:
             out[f.name] = x
     return out
 
 
-def restored(kind: type[T], arrays: Mapping[str, Any]) -> T:
-    """The inverse of `flat`."""
-    return kind(**{f.name: _value(_kinds(kind)[f.name], f.name, arrays) for f in fields(kind)})  # type: ignore[arg-type]
+def restore(kind: type[T], arrays: Mapping[str, Any]) -> T:
+    """Invert `flatten`."""
+    return kind(**{f.name: _restore_field(_type_hints(kind)[f.name], f.name, arrays) for f in fields(kind)})  # type: ignore[arg-type]
 
 
-def _value(kind: Any, name: str, arrays: Mapping[str, Any]) -> Any:
+def _restore_field(kind: Any, name: str, arrays: Mapping[str, Any]) -> Any:
     if is_dataclass(kind):
-        inner = {full[len(name) + 1 :]: x for full, x in arrays.items() if full.startswith(f"{name}.")}
-        return restored(kind, inner)  # type: ignore[arg-type]
+        nested = {full[len(name) + 1 :]: x for full, x in arrays.items() if full.startswith(f"{name}.")}
+        return restore(kind, nested)  # type: ignore[arg-type]
     x = arrays.get(name)
     return x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x
 
 
 @cache
-def _kinds(kind: Any) -> dict[str, Any]:
+def _type_hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def n_bytes(record: Any) -> int:
-    """The size of all arrays together."""
-    return sum(np.asarray(x).nbytes for x in flat(record).values())
+def count_bytes(record: Any) -> int:
+    """Return the size of all arrays of a record together."""
+    return sum(np.asarray(x).nbytes for x in flatten(record).values())
 
 
 @cache
 def feature_fields(kind: Any) -> frozenset[str]:
-    """Names of the fields whose last axis runs over the features."""
+    """Return the names of the fields whose last axis runs over the features."""
     hints = get_type_hints(kind, include_extras=True)
     return frozenset(name for name, hint in hints.items() if FEATURES in getattr(hint, "__metadata__", ()))
 
 
-def of_features(record: T, n_features: int, which: Array | slice) -> T:
+def select_features(record: T, n_features: int, which: Array | slice) -> T:
     """Keep some features of a record, in ascending order; they are renumbered from 0."""
     names = feature_fields(type(record))  # type: ignore[arg-type]
     cut = {name: x[..., which] for name in names if (x := getattr(record, name)).shape[-1] > 1}
@@ -75,7 +75,7 @@ def of_features(record: T, n_features: int, which: Array | slice) -> T:
     return replace(record, **cut)  # type: ignore[type-var]
 
 
-def side_by_side(parts: Sequence[T], widths: Sequence[int]) -> T:
+def join_features(parts: Sequence[T], widths: Sequence[int]) -> T:
     """Join records of consecutive slices of features, which have these widths."""
     if len(parts) == 1:
         return parts[0]

@@ -1,0 +1,273 @@
+"""Blocks of rows: what the driver knows about them, where every row is, and how executors decode them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array, issparse, vstack
+
+from belief.data.labels import Labels, RowError
+from belief.data.source import frozen
+from belief.engines.spark.records import restore
+from belief.engines.spark.wire import unpack
+from belief.kernels.dense import gather
+from belief.method.arrays import Array
+from belief.method.summary import Summary
+from belief.method.targets import REGRESSION, Classes, Target, rank_value_counts
+
+MAX_SPARSE_DENSITY = 0.25  # tables with sparse rows are kept sparse below this share of non-zero values
+Matrix = Any  # a C-ordered float array or a CSR matrix
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """What is known about a table before its rows are read, and how error messages name its columns."""
+
+    label: str
+    features: str  # the column of vectors; "" for plain columns
+    discrete: Array  # mask; may be shorter than the vectors if their length is unknown
+    is_full_mask: bool = False  # `discrete` must have one value per feature
+    task: str = "auto"
+
+
+@dataclass(frozen=True)
+class BlockInfo:
+    """What the driver knows about a staged block.
+
+    Tasks also send entries without rows: the message of an error, or the summary of all blocks of the task.
+    """
+
+    partition: int  # the first input partition with rows in this block
+    seq: int  # number of the block within its task
+    rows: int = 0
+    checksum: int = 0
+    about: dict[str, Any] = field(default_factory=dict)  # sizes and labels, as JSON
+    summary: bytes | None = None
+    strings: bytes | None = None  # codes of the strings that this block is the first of its task to have
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """The rows of a block on an executor; `first` is the id of the first row if the ids are consecutive."""
+
+    number: int
+    X: Matrix
+    targets: Array
+    first: int = 0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The position of every row, and the format of the rows. It travels with every job, so it is small.
+
+    A run is a range of consecutive row ids that lie together in one block. Runs are sorted by id.
+    """
+
+    blocks: Sequence[BlockInfo]
+    targets: Sequence[Array]  # for each block, the target of each of its distinct labels
+    run_first: Array  # the id of the first row of each run
+    run_rows: Array
+    run_block: Array
+    run_offset: Array  # the position of the first row within the block
+    n_rows: int
+    n_features: int
+    row_bytes: int  # average
+    dense: bool  # arrays of `dtype`, or CSR matrices
+    dtype: str
+
+    @classmethod
+    def of(cls, blocks: Sequence[BlockInfo], targets: Sequence[Array]) -> Self:
+        """Number the rows by partition, and within a partition in the order they were read (as zipWithIndex does)."""
+        runs = [(*run, i, x.seq) for i, x in enumerate(blocks) for run in x.about["runs"]]
+        partition, rows, block, seq = np.array(runs, np.int64).T
+        offset = np.cumsum(rows) - rows
+        offset -= offset[np.searchsorted(block, block)]
+        order = np.lexsort((seq, partition))
+        n_rows, n_features = int(rows.sum()), int(blocks[0].about["width"])
+        has_sparse = any(x.about["sparse"] for x in blocks)
+        nonzero = sum(x.about["nonzero"] for x in blocks)
+        dense = not (has_sparse and nonzero < MAX_SPARSE_DENSITY * n_rows * n_features)
+        stored_bytes = sum(x.about["bytes"] for x in blocks)
+        return cls(
+            [replace(x, about={}, summary=None, strings=None) for x in blocks],
+            targets,
+            run_first=np.cumsum(rows[order]) - rows[order],
+            run_rows=rows[order],
+            run_block=block[order],
+            run_offset=offset[order],
+            n_rows=n_rows,
+            n_features=n_features,
+            row_bytes=8 * n_features if dense and has_sparse else 1 + stored_bytes // n_rows,
+            dense=dense,
+            dtype=np.result_type(*{x.about["dtype"] for x in blocks}).str,
+        )
+
+    def locate(self, ids: Array) -> tuple[Array, Array]:
+        """Return the block of each row, and the position within it."""
+        run = np.searchsorted(self.run_first, ids, side="right") - 1
+        return self.run_block[run], self.run_offset[run] + ids - self.run_first[run]
+
+    def decode_runs(self, data: Any, runs: Sequence[int]) -> Iterator[RowBlock]:
+        """Decode some runs of one block."""
+        i = self.run_block[runs[0]]
+        arrays = unpack(data)
+        X, targets = to_matrix(arrays), self.targets[i][arrays["codes"]]
+        for run in runs:
+            a, n = int(self.run_offset[run]), int(self.run_rows[run])
+            rows = X if n == self.blocks[i].rows else X[a : a + n]
+            yield RowBlock(int(run), self._convert(rows), targets[a : a + n], int(self.run_first[run]))
+
+    def decode_rows(self, data: Any, block: int, positions: Array, features: Array | None) -> tuple[Matrix, Array]:
+        """Decode some rows of a block: all features, or some of them in ascending order."""
+        arrays = unpack(data)
+        X, targets = to_matrix(arrays), self.targets[block][arrays["codes"][positions]]
+        if features is None:
+            return self._convert(X[positions]), targets
+        if issparse(X) or not self.dense:
+            return take_features(self._convert(X[positions]), features), targets
+        out = np.empty((len(positions), len(features)), X.dtype)
+        gather(frozen(X), positions, features, out)
+        return self._convert(out), targets
+
+    def _convert(self, X: Matrix) -> Matrix:
+        """Convert rows, which may be stored in float32 or as CSR, to the format that all rows share."""
+        if not self.dense:
+            return X if issparse(X) else csr_array(X)
+        return frozen(X.toarray()) if issparse(X) else X.astype(self.dtype, copy=False)
+
+
+# --- matrices ---
+
+
+def to_arrays(X: Matrix) -> dict[str, Any]:
+    """Return the arrays that a matrix consists of, by name."""
+    if not issparse(X):
+        return {"X": X}
+    return {"indptr": X.indptr, "indices": X.indices, "data": X.data, "width": X.shape[1]}
+
+
+def to_matrix(arrays: dict[str, Any]) -> Matrix:
+    """Invert `to_arrays`."""
+    if "X" in arrays:
+        return arrays["X"]
+    shape = (len(arrays["indptr"]) - 1, int(arrays["width"]))
+    X = csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+    X.has_canonical_format = True
+    return X
+
+
+def take_features(X: Matrix, features: Array) -> Matrix:
+    """Select columns, unless X has these columns only."""
+    if X.shape[1] == len(features):
+        return X
+    return X[:, features] if issparse(X) else frozen(np.take(X, features, axis=1))
+
+
+def take_rows(block: RowBlock, ids: Array) -> tuple[Matrix, Array, Array]:
+    """Return the rows of a block that are among the sorted ids, their targets, and their positions in `ids`."""
+    a, b = np.searchsorted(ids, (block.first, block.first + len(block.targets)))
+    positions = ids[a:b] - block.first
+    return block.X[positions], block.targets[positions], np.arange(a, b)
+
+
+def stack_rows(parts: Sequence[Matrix]) -> Matrix:
+    """Concatenate matrices of the same format; the result is read-only."""
+    if len(parts) == 1:
+        return parts[0]
+    return csr_array(vstack(parts, format="csr")) if issparse(parts[0]) else frozen(np.concatenate(parts))
+
+
+# --- on the driver, after staging ---
+
+
+def lay_out(staged: Sequence[BlockInfo], spec: TableSpec) -> tuple[Layout, Target, Array]:
+    """Validate the staged table; return the layout, the target, and the mask of discrete features."""
+    _raise_first_problem(staged)
+    _check_string_codes(staged)
+    blocks = [x for x in staged if x.rows]
+    if not blocks:
+        raise ValueError("The DataFrame has no rows.")
+    widths = sorted({x.about["width"] for x in blocks})
+    if len(widths) > 1:
+        raise ValueError(
+            f"The vectors of column {spec.features!r} differ in length: {widths[0]} in one partition, {widths[-1]} in"
+            " another. Make them all the same length."
+        )
+    target, codes = _read_target(blocks, spec)
+    ends = np.cumsum([len(x.about["labels"]) for x in blocks])
+    layout = Layout.of(blocks, np.split(codes, ends[:-1]))
+    return layout, target, _full_mask(spec, layout.n_features)
+
+
+def _read_target(blocks: Sequence[BlockInfo], spec: TableSpec) -> tuple[Target, Array]:
+    """Return the target, and the code in it of each of the distinct labels of each block."""
+    labels = Labels(f"Column {spec.label!r}", spec.task)
+    for x in blocks:
+        values = np.array(x.about["labels"])
+        labels.add_encoded(values, np.arange(len(values)))
+    labels.n_rows = sum(x.rows for x in blocks)  # each distinct label stands for several rows
+    counts = np.concatenate([x.about["counts"] for x in blocks])
+    if (labels.infer_task() if spec.task == "auto" else spec.task) == REGRESSION:
+        return rank_value_counts(labels.to_numbers(), counts)
+    names, codes = labels.encode_classes()
+    return Classes(names, np.bincount(codes, counts, len(names)).astype(np.int64)), codes.astype(np.int32)
+
+
+def _full_mask(spec: TableSpec, n_features: int) -> Array:
+    """Extend the mask of discrete features to all features."""
+    n = len(spec.discrete)
+    if spec.is_full_mask and n != n_features:
+        raise ValueError(
+            f"discrete_features is a mask of {n} values, but the vectors have {n_features} features. Pass one value per"
+            " feature."
+        )
+    if n > n_features:
+        raise ValueError(f"discrete_features has the index {n - 1}, but the vectors have {n_features} features.")
+    return np.concatenate([spec.discrete, np.zeros(n_features - n, bool)])
+
+
+def merge_summaries(staged: Sequence[BlockInfo], n_rows: int, classes: Array) -> Summary | None:
+    """Return the summary of all rows, or None if some rows were not summarized during staging."""
+    summaries = []
+    for x in staged:
+        if x.summary is not None:
+            order = np.searchsorted(classes, np.array(x.about["labels"], classes.dtype))
+            summaries.append(restore(Summary, unpack(x.summary)).regrouped(order, len(classes)))
+    return reduce(Summary.merge, summaries) if sum(x.m for x in summaries) == n_rows else None
+
+
+def _raise_first_problem(staged: Sequence[BlockInfo]) -> None:
+    """Raise the first error of the tasks, with the number of the row in the whole table."""
+    for x in staged:
+        problem = x.about.get("problem")
+        if problem is None:
+            continue
+        if len(problem) == 1:
+            raise ValueError(*problem)
+        runs = (run for y in staged for run in y.about.get("runs", ()))
+        rows_before = sum(rows for partition, rows in runs if partition < x.partition)
+        before, row, rest = problem
+        raise RowError(before, rows_before + row, rest)
+
+
+def _check_string_codes(staged: Sequence[BlockInfo]) -> None:
+    """Raise if tasks gave two strings of a column the same code."""
+    known: dict[tuple[str, float], int] = {}
+    for x in staged:
+        if x.strings is not None:
+            codes = unpack(x.strings)
+            for name, code, check in zip(x.about["columns"], codes["code"], codes["check"], strict=True):
+                check_collision(known.setdefault((name, float(code)), int(check)), int(check), name)
+
+
+def check_collision(known: int, check: int, name: str) -> None:
+    """Raise if two strings with the same code have different checks."""
+    if known != check:
+        raise ValueError(
+            f"Two values of column {name!r} have the same 53-bit hash. Convert the column to numbers, with"
+            " pyspark.ml.feature.StringIndexer for example."
+        )

@@ -1,0 +1,459 @@
+"""Spark as a cluster: staging, jobs and gathering on the executors, with mapInArrow and applyInArrow only.
+
+DataFrames are the only interface, so classic Spark and Spark Connect work alike. There are two places for the blocks:
+
+FileCluster: each block is a file, in a folder the user names, or in a temporary folder if Spark runs on one machine.
+Tasks map the files into memory; no rows pass through the JVM, and gathering is reading.
+
+PersistedCluster: each block is a row of a persisted DataFrame, in memory or on disk. Spark computes lost blocks again,
+and a block that comes out different raises an error. Rows are gathered by one shuffle into another DataFrame.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from belief.engines.resources import ignore_progress
+from belief.engines.spark.blocks import BlockInfo, Layout, RowBlock, stack_rows, take_rows, to_arrays, to_matrix
+from belief.engines.spark.cluster import Answers
+from belief.engines.spark.engine import ClusterEngine
+from belief.engines.spark.folder import PREFIX, BlockFiles, Folder, Owner, balance_tasks
+from belief.engines.spark.frame import FrameInput
+from belief.engines.spark.jobs import (
+    SEEN,
+    ChooseSample,
+    Fetch,
+    Job,
+    Merge,
+    check_seen,
+    merge_answers,
+    merge_slice,
+    run_job,
+)
+from belief.engines.spark.session import phase, small_batches
+from belief.engines.spark.staging import StringCodes, stage
+from belief.engines.spark.wire import pack, unpack
+from belief.engines.spark.workers import get_versions, warn_of_differences
+from belief.method.arrays import Array
+
+STAGED = "partition int, seq int, rows long, checksum long, about string, summary binary, strings binary, data binary"
+ANSWERS = "task int, slice int, data binary"
+GATHERED = "portion int, block int, rows int, data binary"
+COLLECT_BYTES = 2**26  # larger answers are merged on the executors before they go to the driver
+TASKS_PER_CORE = 4  # staging tasks; each reads several partitions if there are more
+TASK_BYTES = 2**26  # tables up to this size per task are small: one task reads several partitions
+MAX_DRIVER_SAMPLING_ROWS = 2**20  # up to this many rows, the driver draws samples itself if it can read the targets
+
+
+def frame_engine(
+    frame: FrameInput, staging: str = "auto", report: Callable[[str], None] = ignore_progress
+) -> ClusterEngine:
+    """Return the engine for a DataFrame.
+
+    Parameters
+    ----------
+    staging : where blocks are held: "auto", "memory", "disk", or a folder that all executors can read
+    report : called with a short description of each Spark job
+    """
+    from pyspark import StorageLevel
+
+    if staging not in ("auto", "memory", "disk") and not re.match(r"(file://)?/", staging):
+        raise ValueError(
+            f"staging must be 'auto', 'memory', 'disk', or the full path of a folder that every executor can read as a"
+            f" file system; got {staging!r}."
+        )
+    spark = frame.df.sparkSession
+    local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))
+    cluster: FileCluster | PersistedCluster
+    if staging in ("memory", "disk") or (staging == "auto" and not local):
+        level = StorageLevel.DISK_ONLY if staging == "disk" else StorageLevel.MEMORY_AND_DISK
+        cluster = PersistedCluster(frame, report, level)
+    else:
+        run = f"{PREFIX}{uuid.uuid4().hex}"
+        on_driver = bool(local) and hasattr(spark, "_sc")
+        if staging == "auto":  # each executor resolves a relative name in its own temporary directory
+            folder = os.path.join(tempfile.gettempdir(), run) if on_driver else run
+        else:
+            folder = f"{staging.removeprefix('file://').rstrip('/')}/{run}"
+        cluster = FileCluster(frame, report, folder, count_tasks(spark, local), on_driver)
+    return ClusterEngine(cluster, frame.spec)
+
+
+def count_tasks(spark: Any, local: re.Match[str] | None) -> int:
+    """Return the number of tasks per pass over files: one per core, and three per core on a cluster."""
+    context = getattr(spark, "_sc", None)
+    if local is not None and (local[2] or "").isdigit():
+        return int(local[2])
+    cores = int(context.defaultParallelism) if context is not None else 16
+    return cores if local is not None else 3 * cores
+
+
+# --- staging ---
+
+
+class _SparkCluster:
+    """A DataFrame, and the session that reads it."""
+
+    def __init__(self, frame: FrameInput, report: Callable[[str], None]) -> None:
+        self.frame = frame
+        self.runner = JobRunner(frame.df.sparkSession, report)
+
+    def make_blocks(self, keep: Callable[[BlockInfo, bytearray], bytearray | None], tasks: int | None) -> Any:
+        """Return the DataFrame of blocks.
+
+        Parameters
+        ----------
+        keep : returns the bytes of a block that go into the DataFrame
+        tasks : maximum number of tasks; None: one per partition
+        """
+        from pyspark.sql.functions import spark_partition_id
+
+        df, reader, discrete = self.frame.df, self.frame.reader, self.frame.spec.discrete
+        df = df.withColumn("partition", spark_partition_id())
+        df = df if tasks is None else df.coalesce(tasks)
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            freeze_imports()
+            schema, strings = arrow_schema(STAGED), StringCodes()
+            runs = groupby(split_runs(batches), itemgetter(0))
+            rows = ((first, reader((batch for _, batch in run), strings)) for first, run in runs)
+            for info, data in stage(rows, discrete, strings):
+                kept = keep(info, data) if data is not None else None
+                values = {**vars(info), "about": json.dumps({**info.about, "worker": get_versions()})}
+                yield one_row([*values.values(), kept], schema)
+
+        return df.mapInArrow(run, STAGED)
+
+    def _collect(self, table: Any) -> list[BlockInfo]:
+        """Run the staging job, and return the descriptions of the blocks."""
+        with phase(self.runner.spark, self.runner.report, "staging"), small_batches(self.runner.spark):
+            rows = table.drop("data").collect()
+        staged = [
+            BlockInfo(
+                x.partition, x.seq, x.rows, x.checksum, json.loads(x.about),
+                summary=None if x.summary is None else bytes(x.summary),
+                strings=None if x.strings is None else bytes(x.strings),
+            )
+            for x in rows
+        ]  # fmt: skip
+        warn_of_differences(x.about["worker"] for x in staged)
+        return staged
+
+
+def split_runs(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Split batches into runs of consecutive partitions; yield the first partition of the run with each piece.
+
+    A task may read several partitions. Rows are numbered by partition, so a new run starts where partitions are
+    skipped: another task may have those.
+    """
+    first, last = -1, -2
+    for batch in batches:
+        number = np.asarray(batch.column("partition"))
+        rows = batch.drop_columns(["partition"])
+        edges = [0, *(np.flatnonzero(~np.isin(np.diff(number), (0, 1))) + 1), len(number)]
+        for a, b in pairwise(edges):
+            if a < b:
+                first = first if number[a] in (last, last + 1) else int(number[a])
+                last = int(number[b - 1])
+                yield first, rows.slice(a, b - a)
+
+
+def count_staging_tasks(df: Any) -> int | None:
+    """Return the number of tasks that stage a table that Spark knows to be small; otherwise None."""
+    context = getattr(df.sparkSession, "_sc", None)
+    if context is None:
+        return None
+    size = int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    tasks = TASKS_PER_CORE * int(context.defaultParallelism)
+    return tasks if size <= TASK_BYTES * tasks else None
+
+
+# --- running jobs ---
+
+
+@dataclass(frozen=True)
+class JobRunner:
+    """Runs jobs in a session, and reports what Spark is doing."""
+
+    spark: Any
+    report: Callable[[str], None]
+
+    def run(self, answers: Any, job: Job, size: int, n_blocks: int, what: str) -> Answers:
+        """Collect and merge the DataFrame of answers, of about `size` bytes in all; large ones on the executors."""
+        with phase(self.spark, self.report, what):
+            if size > COLLECT_BYTES and not isinstance(job, Fetch):
+                return merge_on_executors(answers, job.merge, n_blocks)
+            rows = answers.collect()
+        return merge_answers(job, [(row.task, row.slice, bytes(row.data)) for row in rows], n_blocks)
+
+
+def merge_on_executors(answers: Any, merge: Merge, n_blocks: int) -> Answers:
+    """Merge each slice on one executor; the driver gets one slice at a time."""
+
+    def run(table: Any) -> Any:
+        import pyarrow as pa
+
+        where = table.column("slice")[0].as_py()
+        data = table.column("data")  # Table.sort_by would put all into one array, which is limited to 2 GB
+        parts = [data[int(i)].as_buffer() for i in np.argsort(table.column("task"))]
+        return pa.table([[0], [where], [pack(merge_slice(merge, where, parts))]], schema=table.schema)
+
+    rows = answers.groupBy("slice").applyInArrow(run, ANSWERS).toLocalIterator()
+    merged = {row.slice: unpack(bytes(row.data)) for row in rows}
+    check_seen(merged.pop(SEEN, None), n_blocks)
+    return merged
+
+
+def answer_batches(job: Job, blocks: Iterable[RowBlock]) -> Iterator[Any]:
+    """Run a job on an executor; yield its answers as Arrow batches."""
+    from pyspark import TaskContext
+
+    freeze_imports()
+    context: Any = TaskContext.get()
+    schema = arrow_schema(ANSWERS)
+    for where, data in run_job(job, blocks, n_jobs=max(1, context.cpus())):
+        yield one_row([int(context.partitionId()), where, data], schema)
+
+
+@cache
+def freeze_imports() -> None:
+    """Exclude all objects so far from garbage collection, once in each Python worker.
+
+    PySpark collects garbage after every task. Visiting all objects of numba and pandas takes 40 ms, which is more than
+    a task on a small partition.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def arrow_schema(columns: str) -> Any:
+    """Convert the schema of a DataFrame from a DDL string to Arrow."""
+    import pyarrow as pa
+
+    types = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+    return pa.schema([(name, types[kind]) for name, kind in (part.split() for part in columns.split(", "))])
+
+
+def one_row(values: Iterable[Any], schema: Any) -> Any:
+    """Return an Arrow batch of one row."""
+    import pyarrow as pa
+
+    return pa.record_batch([[x] for x in values], schema=schema)
+
+
+# --- blocks in files ---
+
+
+class FileCluster(_SparkCluster):
+    """A cluster that holds blocks in files; `on_driver` says whether the driver can read them too."""
+
+    def __init__(
+        self, frame: FrameInput, report: Callable[[str], None], folder: str, tasks: int, on_driver: bool
+    ) -> None:
+        super().__init__(frame, report)
+        self._folder, self._tasks, self._on_driver = Folder(folder, Owner.current()), tasks, on_driver
+
+    def stage(self) -> list[BlockInfo]:
+        if os.path.isabs(self._folder.name):
+            self._folder.remove_older()
+        return self._collect(self.make_blocks(self._folder.write, TASKS_PER_CORE * self._tasks))
+
+    def open(self, layout: Layout) -> FileBlocks:
+        return FileBlocks(self.runner, BlockFiles.of(self._folder, layout), self._tasks, self._on_driver)
+
+    def release(self) -> None:
+        folder = self._folder
+        if self._on_driver:
+            folder.remove()
+            return
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            folder.remove()
+            folder.remove_older()
+            yield from batches
+
+        self.runner.spark.range(0, 1, 1, 1).mapInArrow(run, "id long").collect()
+
+
+class FileBlocks:
+    """Blocks in files, staged or gathered."""
+
+    def __init__(self, runner: JobRunner, files: BlockFiles, max_tasks: int, on_driver: bool) -> None:
+        self.runner, self.files = runner, files
+        self._max_tasks, self._on_driver = max_tasks, on_driver
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def tasks(self) -> int:
+        return max(1, min(self._max_tasks, len(self)))
+
+    def run(self, job: Job, size: int, what: str) -> Answers:
+        is_small = isinstance(job, ChooseSample) and self.files.layout.n_rows <= MAX_DRIVER_SAMPLING_ROWS
+        if self._on_driver and is_small:  # faster than a Spark job
+            self.runner.report(what)
+            answers = run_job(job, self.files.read(range(len(self)), job.features), n_jobs=1)
+            return merge_answers(job, [(0, *answer) for answer in answers], len(self))
+        return self.runner.run(self.answers(job), job, size * self.tasks, len(self), what)
+
+    def answers(self, job: Job) -> Any:
+        """Return the DataFrame of the answers to a job."""
+        files, tasks = self.files, self.tasks
+        assigned = balance_tasks([len(x) for x in files.portions], tasks)
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            for batch in batches:
+                for t in batch.column(0).to_pylist():
+                    yield from answer_batches(job, files.read(assigned[t], job.features))
+
+        return self.runner.spark.range(0, tasks, 1, tasks).mapInArrow(run, ANSWERS)
+
+    def fetch(self, ids: Array, features: Array | None = None) -> Sequence[RowBlock]:
+        if self._on_driver:
+            self.runner.report("fetching rows")
+            return [self.files.read_rows(ids, features)]
+        return Fetch.read(self.run(Fetch(ids, features), 0, "fetching rows"))
+
+    def gather(self, portions: Sequence[Array]) -> FileBlocks:
+        return FileBlocks(self.runner, self.files.gather(portions), self._max_tasks, self._on_driver)
+
+    def release(self) -> None:
+        """Do nothing: the cluster removes the folder."""
+
+
+# --- blocks in a persisted DataFrame ---
+
+
+class PersistedCluster(_SparkCluster):
+    """A cluster that holds blocks in the rows of a persisted DataFrame."""
+
+    def __init__(self, frame: FrameInput, report: Callable[[str], None], level: Any) -> None:
+        super().__init__(frame, report)
+        self._level = level
+        self._table: Any = None
+
+    def stage(self) -> list[BlockInfo]:
+        tasks = count_staging_tasks(self.frame.df)
+        self._table = self.make_blocks(lambda info, data: data, tasks).persist(self._level)
+        return self._collect(self._table)
+
+    def open(self, layout: Layout) -> TableBlocks:
+        def decode(batches: Iterator[Any]) -> Iterator[RowBlock]:
+            return decode_staged(batches, layout)
+
+        tasks = len({x.partition for x in layout.blocks})
+        return TableBlocks(self.runner, self._table, decode, len(layout.run_first), tasks, self._level)
+
+    def release(self) -> None:
+        if self._table is not None:
+            self._table.unpersist()
+
+
+class TableBlocks:
+    """Blocks in the rows of a persisted DataFrame, staged or gathered; `decode` reads them from Arrow batches."""
+
+    def __init__(
+        self,
+        runner: JobRunner,
+        table: Any,
+        decode: Callable[[Iterator[Any]], Iterator[RowBlock]],
+        n_blocks: int,
+        tasks: int,
+        level: Any = None,
+    ) -> None:
+        self.runner, self.table, self._decode = runner, table, decode
+        self._n_blocks, self.tasks, self._level = n_blocks, tasks, level
+
+    def __len__(self) -> int:
+        return self._n_blocks
+
+    def run(self, job: Job, size: int, what: str) -> Answers:
+        return self.runner.run(self.answers(job), job, size * self.tasks, len(self), what)
+
+    def answers(self, job: Job) -> Any:
+        """Return the DataFrame of the answers to a job."""
+        decode = self._decode
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            return answer_batches(job, decode(batches))
+
+        return self.table.mapInArrow(run, ANSWERS)
+
+    def fetch(self, ids: Array, features: Array | None = None) -> Sequence[RowBlock]:
+        return Fetch.read(self.run(Fetch(ids, features), 0, "fetching rows"))
+
+    def gather(self, portions: Sequence[Array]) -> TableBlocks:
+        """Return new blocks; one shuffle computes them on first use."""
+        decode, sizes = self._decode, [len(ids) for ids in portions]
+
+        def cut(batches: Iterator[Any]) -> Iterator[Any]:
+            schema = arrow_schema(GATHERED)
+            for block in decode(batches):
+                for portion, ids in enumerate(portions):
+                    X, targets, positions = take_rows(block, ids)
+                    if len(positions):
+                        data = pack({**to_arrays(X), "targets": targets})
+                        yield one_row([portion, block.number, len(positions), data], schema)
+
+        def join(table: Any) -> Any:
+            return join_pieces(table, sizes)
+
+        pieces = self.table.mapInArrow(cut, GATHERED).repartition(len(portions), "portion")
+        table = pieces.groupBy("portion").applyInArrow(join, GATHERED).persist(self._level)
+        return TableBlocks(self.runner, table, decode_gathered, len(portions), len(portions))
+
+    def release(self) -> None:
+        self.table.unpersist()
+
+
+def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
+    """Decode the staged blocks, a RowBlock for each run; raise if a block differs from the one that was staged."""
+    number = {(x.partition, x.seq): i for i, x in enumerate(layout.blocks)}
+    for batch in batches:
+        columns = (batch.column(name) for name in ("partition", "seq", "checksum", "data"))
+        for partition, seq, checksum, data in zip(*columns, strict=True):
+            if not data.is_valid:  # the summary of the task
+                continue
+            i = number.get((partition.as_py(), seq.as_py()))
+            if i is None or layout.blocks[i].checksum != checksum.as_py():
+                raise ValueError(
+                    f"Partition {partition.as_py()} of the DataFrame was lost, and came out different when Spark"
+                    " computed it again: its rows have no fixed order. Stage to a folder (staging='/path'), or write"
+                    " the DataFrame to storage first and read it from there."
+                )
+            yield from layout.decode_runs(data.as_buffer(), np.flatnonzero(layout.run_block == i).tolist())
+
+
+def join_pieces(table: Any, sizes: Sequence[int]) -> Any:
+    """Join the pieces of a portion to one block, in the order of the row ids."""
+    import pyarrow as pa
+
+    portion, data = table.column("portion")[0].as_py(), table.column("data")
+    parts = [unpack(data[int(i)].as_buffer()) for i in np.argsort(table.column("block"))]
+    X, targets = stack_rows([to_matrix(x) for x in parts]), np.concatenate([x["targets"] for x in parts])
+    if len(targets) != sizes[portion]:
+        raise ValueError(f"Gathering returned {len(targets)} of {sizes[portion]} rows: a block was lost. Try again.")
+    block = pack({**to_arrays(X), "targets": targets})
+    return pa.table([[portion], [0], [len(targets)], [block]], schema=table.schema)
+
+
+def decode_gathered(batches: Iterator[Any]) -> Iterator[RowBlock]:
+    """Decode gathered blocks."""
+    for batch in batches:
+        for portion, data in zip(batch.column("portion"), batch.column("data"), strict=True):
+            arrays = unpack(data.as_buffer())
+            yield RowBlock(portion.as_py(), to_matrix(arrays), arrays["targets"])

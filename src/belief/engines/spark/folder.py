@@ -1,0 +1,216 @@
+"""Blocks in files of a folder that every executor can read.
+
+Tasks map the files into memory and read the rows they need, so gathering moves no rows.
+
+The folder also has a note about the driver process that staged it. The next run that stages to the same place removes
+folders of drivers that have ended. Whether a process has ended is only known on its own machine; folders from other
+machines are removed if they have not been modified for a day.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import shutil
+import socket
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from heapq import heapreplace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from belief.engines.spark.blocks import BlockInfo, Layout, RowBlock, stack_rows
+from belief.method.arrays import Array
+
+MIN_BLOCK_BYTES = 2**22  # smaller consecutive runs are read as one block
+OWNER_FILE = ".owner"
+PREFIX = "belief-"
+STALE_SECONDS = 24 * 3600
+
+
+# --- the folder ---
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The driver process of a folder; the start time tells processes apart that reuse a process id."""
+
+    machine: str
+    pid: int
+    started: str
+
+    @classmethod
+    def current(cls) -> Self:
+        return cls(_machine_id(), os.getpid(), _start_time(os.getpid()))
+
+    def has_ended(self) -> bool:
+        """Return True if the process is known to have ended."""
+        if self.machine != _machine_id():
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:  # a process of another user
+            return False
+        return _start_time(self.pid) != self.started
+
+    def write(self, folder: Path) -> None:
+        """Write the owner file of a folder, unless it exists."""
+        with suppress(FileExistsError), (folder / OWNER_FILE).open("x") as file:
+            json.dump(asdict(self), file)
+
+
+def _machine_id() -> str:
+    """Identify the boot of the machine and the container; without /proc, the host name."""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.stat('/proc/self/ns/pid').st_ino}"
+    return socket.gethostname()
+
+
+def _start_time(pid: int) -> str:
+    """Return when a process started, in clock ticks; "" without /proc."""
+    with suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return ""
+
+
+def remove_stale(home: Path) -> None:
+    """Remove the staging folders in `home` whose drivers have ended."""
+    for folder in home.glob(f"{PREFIX}{'[0-9a-f]' * 32}"):
+        with suppress(OSError):  # another run may remove it at the same time
+            if _is_stale(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_stale(folder: Path) -> bool:
+    with suppress(OSError, ValueError, TypeError):
+        if Owner(**json.loads((folder / OWNER_FILE).read_text())).has_ended():
+            return True
+    return time.time() - folder.stat().st_mtime > STALE_SECONDS
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A staging folder, as executors see it; a relative name is below their temporary directory."""
+
+    name: str
+    owner: Owner | None = None
+
+    def path(self) -> Path:
+        return Path(tempfile.gettempdir(), self.name) if not os.path.isabs(self.name) else Path(self.name)
+
+    def write(self, block: BlockInfo, data: bytearray) -> None:
+        """Write a block atomically."""
+        folder = self.path()
+        if not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            if self.owner is not None:
+                self.owner.write(folder)
+        temporary = folder / f".{uuid.uuid4().hex}"
+        temporary.write_bytes(data)
+        temporary.replace(folder / self._file_name(block))
+
+    def read(self, block: BlockInfo, whole: bool) -> Any:
+        """Map a block into memory; `whole` reads all pages at once, which is faster if all are needed."""
+        path = self.path() / self._file_name(block)
+        if not path.exists():
+            raise ValueError(f"{path} is missing. The staging folder must be readable by every executor.")
+        with path.open("rb") as file:
+            populate = getattr(mmap, "MAP_POPULATE", 0) if whole else 0
+            return mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED | populate, mmap.PROT_READ)
+
+    @staticmethod
+    def _file_name(block: BlockInfo) -> str:
+        return f"{block.partition}-{block.seq}-{block.checksum:08x}"
+
+    def remove_older(self) -> None:
+        """Remove the folders next to this one whose drivers have ended."""
+        remove_stale(self.path().parent)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path(), ignore_errors=True)
+
+
+# --- its blocks ---
+
+
+@dataclass(frozen=True)
+class BlockFiles:
+    """Numbered blocks that any task can read: consecutive rows, or any sorted ids."""
+
+    folder: Folder
+    layout: Layout
+    portions: Sequence[range | Array]  # the row ids of each block
+
+    @classmethod
+    def of(cls, folder: Folder, layout: Layout) -> Self:
+        """Return the whole table as blocks: small consecutive runs together, because each block has overhead."""
+        portions: list[range] = []
+        size = 0  # of the last portion
+        for first, rows in zip(layout.run_first.tolist(), layout.run_rows.tolist(), strict=True):
+            size += rows * layout.row_bytes
+            if portions and size <= MIN_BLOCK_BYTES:
+                portions[-1] = range(portions[-1].start, first + rows)
+            else:
+                portions.append(range(first, first + rows))
+                size = rows * layout.row_bytes
+        return cls(folder, layout, portions)
+
+    def gather(self, portions: Sequence[Array]) -> Self:
+        """Return blocks of the same rows, in other portions."""
+        return replace(self, portions=portions)
+
+    def __len__(self) -> int:
+        return len(self.portions)
+
+    def read(self, numbers: Iterable[int], features: Array | None) -> Iterator[RowBlock]:
+        """Read some blocks; features that are not needed may be left out."""
+        for i in numbers:
+            yield replace(self._read_portion(self.portions[i], features), number=i)
+
+    def _read_portion(self, ids: range | Array, features: Array | None) -> RowBlock:
+        if not isinstance(ids, range):
+            return self.read_rows(ids, features)
+        layout = self.layout
+        run = int(np.searchsorted(layout.run_first, ids.start, side="right")) - 1
+        if layout.run_rows[run] != len(ids):
+            return replace(self.read_rows(np.arange(ids.start, ids.stop), features), first=ids.start)
+        block = layout.blocks[layout.run_block[run]]
+        data = self.folder.read(block, whole=features is None and block.rows == len(ids))
+        return next(layout.decode_runs(data, [run]))
+
+    def read_rows(self, ids: Array, features: Array | None = None) -> RowBlock:
+        """Read the rows with some sorted ids, from whatever blocks they are in."""
+        block, position = self.layout.locate(ids)
+        order = np.argsort(block, kind="stable")
+        by_block = np.split(order, np.flatnonzero(np.diff(block[order])) + 1)
+        parts = [self._decode(int(block[some[0]]), position[some], features) for some in by_block]
+        X, targets = stack_rows([X for X, _ in parts]), np.concatenate([targets for _, targets in parts])
+        if np.any(np.diff(block) < 0):  # consecutive ids alternate between blocks
+            back = np.argsort(order)
+            X, targets = X[back], targets[back]
+        return RowBlock(0, X, targets)
+
+    def _decode(self, block: int, positions: Array, features: Array | None) -> tuple[Any, Array]:
+        data = self.folder.read(self.layout.blocks[block], whole=False)
+        return self.layout.decode_rows(data, block, positions, features)
+
+
+def balance_tasks(sizes: Sequence[int], tasks: int) -> list[list[int]]:
+    """Assign blocks to tasks so that each has about as many rows: the largest block first, to the smallest task."""
+    load = [(0, t) for t in range(tasks)]
+    out: list[list[int]] = [[] for _ in load]
+    for i in np.argsort(sizes, kind="stable")[::-1].tolist():
+        size, t = load[0]
+        out[t].append(i)
+        heapreplace(load, (size + int(sizes[i]), t))
+    return [sorted(assigned) for assigned in out]

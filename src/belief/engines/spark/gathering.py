@@ -1,0 +1,134 @@
+"""Gather the rows of pairs: blocks in which every query meets all of its neighbours.
+
+Queries are distributed over portions; the cluster gathers the rows of each portion's queries and neighbours into one
+block. Pairs of queries that were not gathered yet, or with other neighbours, are gathered when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from belief.engines.spark.cluster import Blocks, StagedBlocks
+from belief.engines.spark.jobs import LocatedPairs, with_dtype
+from belief.method.arrays import Array
+from belief.method.partials import Pairs
+
+PORTION_BYTES = 2**26  # maximum size of a portion's rows
+PORTION_PAIRS = 1000  # fewer pairs are not worth a task
+GATHER_PAIRS = 2**22  # pairs gathered at once; the row ids of all portions travel with every job
+
+
+class GatheredRows:
+    """All rows that have been gathered."""
+
+    def __init__(self, staged: StagedBlocks, n_rows: int, row_bytes: int) -> None:
+        self._staged, self._n_rows, self._row_bytes = staged, n_rows, row_bytes
+        self._gatherings: list[_Gathering] = []
+
+    def prefetch(self, batches: Sequence[Pairs]) -> None:
+        """Gather the rows of these pairs, unless they have been gathered before."""
+        self._assign(batches)
+
+    def find(self, batches: Sequence[Pairs]) -> Iterator[tuple[Blocks, LocatedPairs]]:
+        """Yield the blocks that have the rows of these pairs, and the positions of the pairs in them."""
+        assigned = self._assign(batches)
+        for i, gathering in enumerate(self._gatherings):
+            selected = [pairs.take(home == i) for pairs, home in zip(batches, assigned, strict=True)]
+            if any(map(len, selected)):
+                yield gathering.blocks, gathering.locate(selected)
+
+    def release(self) -> None:
+        for gathering in self._gatherings:
+            gathering.blocks.release()
+        self._gatherings.clear()
+
+    def _assign(self, batches: Sequence[Pairs]) -> list[Array]:
+        """Return the index of the gathering for each pair; gather the rows of pairs that have none."""
+        assigned = [self._assign_known(pairs) for pairs in batches]
+        missing = [pairs.take(home < 0) for pairs, home in zip(batches, assigned, strict=True)]
+        if not any(map(len, missing)):
+            return assigned
+        query = np.concatenate([pairs.query for pairs in missing])
+        neighbour = np.concatenate([pairs.neighbour for pairs in missing])
+        self._gatherings += [self._gather(*part) for part in _split_by_query(query, neighbour, GATHER_PAIRS)]
+        return [self._assign_known(pairs) for pairs in batches]
+
+    def _assign_known(self, pairs: Pairs) -> Array:
+        """Return the index of the first gathering with all rows of each pair's query, or -1."""
+        assigned = np.full(len(pairs), -1)
+        for i, gathering in enumerate(self._gatherings):
+            assigned[(assigned < 0) & gathering.covers(pairs)] = i
+        return assigned
+
+    def _gather(self, query: Array, neighbour: Array) -> _Gathering:
+        queries, which = np.unique(query, return_inverse=True)
+        n = self._count_portions(len(queries), len(query))
+        portion, m = _deal(query, queries, n), self._n_rows
+        keys = np.unique(np.concatenate([portion * m + queries, portion[which] * m + neighbour]))
+        starts = np.searchsorted(keys, np.arange(n + 1) * m)
+        rows = np.split(keys % m, starts[1:-1])
+        return _Gathering(self._staged.gather(rows), m, queries, portion, keys, starts)
+
+    def _count_portions(self, n_queries: int, n_pairs: int) -> int:
+        """Return the number of portions: small enough each, and a multiple of the tasks if there are enough pairs."""
+        tasks = self._staged.tasks
+        fits = self._n_rows * self._row_bytes <= PORTION_BYTES  # the whole table fits into one portion
+        rows = 0 if fits else n_queries + n_pairs
+        n = max(-(-rows * self._row_bytes // PORTION_BYTES), min(tasks, -(-n_pairs // PORTION_PAIRS)))
+        return min(n_queries, n if n <= tasks else -(-n // tasks) * tasks)
+
+
+@dataclass(frozen=True)
+class _Gathering:
+    """Blocks that were gathered together."""
+
+    blocks: Blocks
+    n_rows: int  # of the table
+    queries: Array  # sorted
+    portion: Array  # of each query
+    keys: Array  # portion · n_rows + id of every gathered row, sorted
+    starts: Array  # the first key of each portion
+
+    def covers(self, pairs: Pairs) -> Array:
+        """Return the mask of the pairs for which all rows of the query's pairs are here."""
+        i = np.minimum(np.searchsorted(self.queries, pairs.query), len(self.queries) - 1)
+        key = self.portion[i] * self.n_rows + pairs.neighbour
+        k = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
+        covered = (self.queries[i] == pairs.query) & (self.keys[k] == key)
+        return covered if covered.all() else covered & ~np.isin(pairs.query, pairs.query[~covered])
+
+    def locate(self, batches: Sequence[Pairs]) -> LocatedPairs:
+        """Return the pairs by portion, with positions in its block in place of row ids."""
+        out: dict[int, list[tuple[int, Pairs]]] = {}
+        for t, pairs in enumerate(batches):
+            portion = self.portion[np.searchsorted(self.queries, pairs.query)]
+            query, neighbour = (
+                np.searchsorted(self.keys, portion * self.n_rows + ids) - self.starts[portion]
+                for ids in (pairs.query, pairs.neighbour)
+            )
+            located = with_dtype(replace(pairs, query=query, neighbour=neighbour), np.int32)
+            for p in np.unique(portion):
+                out.setdefault(int(p), []).append((t, located.take(portion == p)))
+        return out
+
+
+def _deal(query: Array, queries: Array, n: int) -> Array:
+    """Return a portion for each query: round robin in order of appearance, so that each has some of every batch."""
+    _, first = np.unique(query, return_index=True)
+    portion = np.empty(len(queries), np.int64)
+    portion[np.argsort(first, kind="stable")] = np.arange(len(queries)) % n
+    return portion
+
+
+def _split_by_query(query: Array, neighbour: Array, max_pairs: int) -> Iterator[tuple[Array, Array]]:
+    """Split pairs into parts of about `max_pairs`; all pairs of a query stay together."""
+    if len(query) <= max_pairs:
+        yield query, neighbour
+        return
+    queries, which = np.unique(query, return_inverse=True)
+    part = _deal(query, queries, -(-len(query) // max_pairs))[which]
+    for i in range(int(part.max()) + 1):
+        yield query[part == i], neighbour[part == i]

@@ -1,0 +1,183 @@
+"""Staging: each task cuts the rows it reads into blocks of about 32 MB, and describes them for the driver.
+
+A task may read several runs of consecutive partitions. Small runs share a block, because each block has a fixed
+overhead; the driver learns how many rows of which run a block has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse, vstack
+
+from belief.data.labels import RowError
+from belief.engines.block.describing import Describer
+from belief.engines.resources import Resources
+from belief.engines.spark.blocks import BlockInfo, Matrix, to_arrays
+from belief.engines.spark.records import flatten
+from belief.engines.spark.wire import compute_checksum, pack, unpack
+from belief.method.arrays import Array
+
+BLOCK_BYTES = 2**25
+MAX_SUMMARY_FEATURES = 20_000  # wider tables are described by a job of its own, in slices of features
+Rows = tuple[Matrix, Array, Array, Array]  # rows, bytes of each row, distinct labels, index of each row's label
+StringCodes = dict[tuple[str, float], int]  # (column, code of a string) -> more bits of its hash
+Staged = tuple[BlockInfo, bytearray | None]
+
+
+def stage(runs: Iterable[tuple[int, Iterable[Rows]]], discrete: Array, strings: StringCodes) -> Iterator[Staged]:
+    """Cut the rows of a task into blocks; yield the description and the bytes of each.
+
+    Parameters
+    ----------
+    runs : for each run of consecutive partitions, the number of the first one, and the rows
+    discrete : mask of the discrete features, as far as known before reading
+    strings : the reader adds the codes of new strings here
+    """
+    stager = _Stager(discrete, strings)
+    for partition, batches in runs:
+        try:
+            for rows in batches:
+                yield from stager.add(partition, rows)
+        except ValueError as error:
+            parts = error.parts if isinstance(error, RowError) else [str(error)]
+            yield BlockInfo(partition, stager.seq, about={"problem": parts}), None
+    yield from stager.flush()
+    yield from stager.summarize()
+
+
+@dataclass
+class _Buffer:
+    """Rows that wait until they fill a block."""
+
+    runs: list[list[int]] = field(default_factory=list)  # first partition, number of rows
+    parts: list[Matrix] = field(default_factory=list)
+    labels: list[tuple[Array, Array]] = field(default_factory=list)  # distinct labels, index of each row's label
+    size: int = 0
+
+    def add(self, partition: int, X: Matrix, labels: tuple[Array, Array], size: int) -> None:
+        if not self.runs or self.runs[-1][0] != partition:
+            self.runs.append([partition, 0])
+        self.runs[-1][1] += X.shape[0]
+        self.parts.append(X)
+        self.labels.append(labels)
+        self.size += size
+
+    def merge_labels(self) -> tuple[Array, Array]:
+        """Return the distinct labels, sorted, and the index of each row's label."""
+        values = np.unique(np.concatenate([v for v, _ in self.labels]))
+        codes = np.concatenate([np.searchsorted(values, v).astype(np.int32)[c] for v, c in self.labels])
+        return values, codes
+
+    def pack(self, codes: Array) -> tuple[bytearray, Matrix]:
+        """Return the bytes of the block, and its rows: CSR if any part is sparse."""
+        if any(map(issparse, self.parts)):
+            X = csr_array(vstack([csr_array(part) for part in self.parts], format="csr"))
+            return pack({**to_arrays(X), "codes": codes}), X
+        data = pack({"codes": codes}, narrow(self.parts))
+        return data, unpack(data)["X"]
+
+
+class _Stager:
+    """Cuts, packs and summarizes the rows of one task.
+
+    A block ends with the row that fills it, not with a batch: if Spark computes the partition again, the batches may
+    differ, but the blocks must not.
+    """
+
+    def __init__(self, discrete: Array, strings: StringCodes) -> None:
+        self.seq = 0
+        self._partition = 0  # of the last block
+        self._discrete, self._strings = discrete, strings
+        self._buffer = _Buffer()
+        self._describer: Describer | None = None
+        self._can_summarize = True
+        self._width: int | None = None
+        self._groups: dict[Any, int] = {}  # labels in order of appearance: the groups of the summary
+
+    def add(self, partition: int, rows: Rows) -> Iterator[Staged]:
+        """Add rows; yield the blocks that they fill."""
+        X, sizes, values, codes = rows
+        if self._buffer.parts and self._buffer.parts[0].shape[1] != X.shape[1]:  # the driver raises the error
+            yield from self.flush()
+        total, a = np.cumsum(sizes), 0
+        while a < len(total):
+            before = total[a] - sizes[a]
+            b = 1 + min(int(np.searchsorted(total, before + BLOCK_BYTES - self._buffer.size)), len(total) - 1)
+            self._buffer.add(partition, X[a:b], (values, codes[a:b]), int(total[b - 1] - before))
+            if self._buffer.size >= BLOCK_BYTES:
+                yield from self.flush()
+            a = b
+
+    def flush(self) -> Iterator[Staged]:
+        """Yield the waiting rows as a block."""
+        buffer, self._buffer = self._buffer, _Buffer()
+        if not buffer.parts:
+            return
+        values, codes = buffer.merge_labels()
+        data, X = buffer.pack(codes)
+        self._describe(X, values, codes)
+        about = {
+            "labels": values.tolist(),
+            "counts": np.bincount(codes, minlength=len(values)).tolist(),
+            "width": X.shape[1],
+            "dtype": X.dtype.str,
+            "sparse": bool(issparse(X)),
+            "nonzero": int(X.nnz if issparse(X) else X.size),
+            "bytes": len(data),
+            "runs": buffer.runs,
+            "columns": [name for name, _ in self._strings],
+        }
+        codes_of_strings = {
+            "check": np.array(list(self._strings.values()), np.int64),
+            "code": np.array([code for _, code in self._strings], float),
+        }
+        partition, checksum = buffer.runs[0][0], compute_checksum(data)
+        info = BlockInfo(partition, self.seq, X.shape[0], checksum, about, strings=bytes(pack(codes_of_strings)))
+        self._strings.clear()
+        self.seq, self._partition = self.seq + 1, partition
+        yield info, data
+
+    def _describe(self, X: Matrix, values: Array, codes: Array) -> None:
+        """Add a block to the summary, which is for dense tables that are not too wide."""
+        self._can_summarize &= (
+            not issparse(X) and X.shape[1] <= MAX_SUMMARY_FEATURES and self._width in (None, X.shape[1])
+        )
+        self._width = X.shape[1]
+        if self._can_summarize:
+            self._describer = self._describer or Describer(Resources(n_jobs=1))
+            mask = np.zeros(X.shape[1], bool)
+            mask[: len(self._discrete)] = self._discrete[: len(mask)]
+            groups = [self._groups.setdefault(v, len(self._groups)) for v in values.tolist()]
+            self._describer.add(X, mask, groups=np.array(groups, np.int32)[codes])
+
+    def summarize(self) -> Iterator[Staged]:
+        """Yield the summary of all blocks, if there is one."""
+        if self._describer is not None and self._can_summarize:
+            summary = bytes(pack(flatten(self._describer.summary())))
+            yield BlockInfo(self._partition, self.seq, about={"labels": list(self._groups)}, summary=summary), None
+
+
+def narrow(parts: list[Array]) -> list[Array]:
+    """Convert to float32, which halves memory and bandwidth, if no value changes; otherwise return the parts."""
+    out = []
+    for X in parts:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not _is_same(X[:1].astype(np.float32), X[:1]):  # the first row decides for most tables
+                return parts
+            narrowed = X.astype(np.float32, copy=False)
+        if not _is_same(narrowed, X):
+            return parts
+        out.append(narrowed)
+    return out
+
+
+def _is_same(narrowed: Array, X: Array) -> bool:
+    """Return True if all values are equal; missing values are equal to each other."""
+    if narrowed.dtype == X.dtype:
+        return True
+    changed = narrowed != X
+    return not changed.any() or bool(np.isnan(X[changed]).all())
