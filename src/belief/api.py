@@ -228,15 +228,17 @@ def run_engine(
     levels: LevelNames = lambda j: None,
 ) -> Result:
     """Run the method on an engine and return its result."""
-    feature_names = names or DefaultNames(engine.n_features)
+
+    def feature_names() -> Sequence[str]:
+        return names or DefaultNames(engine.n_features)  # known once the engine has described the data
 
     def check(summary: Summary, target: Target) -> None:
         check_sizes(settings, summary, target, working_memory)
-        check_values(summary, feature_names)
+        check_values(summary, feature_names())
 
     outcome = belief(engine, settings, check, reporter.phase, notes)
     named = [each.with_level_names(levels(each.feature)) for each in outcome.distributions]
-    return build_result(replace(outcome, distributions=named), feature_names)
+    return build_result(replace(outcome, distributions=named), feature_names())
 
 
 def is_spark_dataframe(X: Any) -> bool:
