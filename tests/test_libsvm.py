@@ -1,4 +1,4 @@
-"""LIBSVM files: what is read is what was written, in blocks of any size, and a malformed line is named."""
+"""Reading LIBSVM files: roundtrips with blocks of any size, tolerated variants, errors that name the line."""
 
 import bz2
 import gzip
@@ -45,7 +45,7 @@ def assert_same(blocks, y, X, labels):
 
 @st.composite
 def problems(draw):
-    """A matrix that has an entry in its last column, and finite labels; with explicit zeros and empty rows."""
+    """Draw a matrix with an entry in its last column, explicit zeros and empty rows, and finite labels."""
     n_rows, n_features = draw(st.integers(1, 12)), draw(st.integers(1, 30))
     rows = [draw(st.sets(st.integers(0, n_features - 1), max_size=5)) for _ in range(n_rows)]
     rows[draw(st.integers(0, n_rows - 1))].add(n_features - 1)
@@ -59,7 +59,7 @@ def problems(draw):
 
 @settings(max_examples=150, deadline=None)
 @given(problem=problems(), block_bytes=st.integers(1, 200), zero_based=st.booleans(), n_known=st.booleans())
-def test_every_number_comes_back_from_blocks_of_any_size(problem, block_bytes, zero_based, n_known):
+def test_roundtrip_with_any_block_size(problem, block_bytes, zero_based, n_known):
     X, y = problem
     lines = [
         f"{label!r} "
@@ -82,7 +82,7 @@ def test_every_number_comes_back_from_blocks_of_any_size(problem, block_bytes, z
     power=st.none() | st.integers(-330, 280),
     sign=st.sampled_from(["", "+", "-"]),
 )
-def test_every_number_is_rounded_correctly(digits, point, power, sign):
+def test_numbers_are_parsed_like_python_floats(digits, point, power, sign):
     text = str(digits).rjust(point + 1, "0")
     number = sign + text[: len(text) - point] + "." + text[len(text) - point :] + ("" if power is None else f"e{power}")
     with tempfile.TemporaryDirectory() as folder:
@@ -92,14 +92,14 @@ def test_every_number_is_rounded_correctly(digits, point, power, sign):
 
 
 @pytest.mark.parametrize("number", ["9007199254740993", "9007199254740992.9999", "4503599627370497.5", "1e22", "1e23"])
-def test_numbers_near_the_middle_of_two_floats(tmp_path, number):
+def test_numbers_between_two_floats_are_rounded_like_python_floats(tmp_path, number):
     blocks, y = load_libsvm(write(tmp_path, f"{number} 1:-{number}"), dtype=np.float64)
     assert -blocks[0].data[0] == y[0] == float(number)
 
 
 @pytest.mark.parametrize("zero_based", [True, False])
 @pytest.mark.parametrize("query_id", [None, np.arange(300)])
-def test_what_scikit_learn_writes(tmp_path, zero_based, query_id):
+def test_reads_files_of_dump_svmlight_file(tmp_path, zero_based, query_id):
     rng = np.random.default_rng(0)
     X = np.where(rng.random((300, 80)) < 0.1, rng.random((300, 80)), 0.0)
     X[0, 0] = X[5, 79] = 1.0
@@ -142,7 +142,7 @@ def test_types_and_format(tmp_path):
 
 @pytest.mark.parametrize("last", [2**31 - 1, 2**31, 2**40, 10**18 - 1])
 def test_large_indices(tmp_path, last):
-    """Blocks of one line each: all get the width of the widest, and the type that its indices need."""
+    """All blocks have the width of the widest block, and the index type that it needs."""
     path = write(tmp_path, f"1 1:1\n2 {last}:2\n3 2:3\n")
     kind = np.int32 if last < 2**31 else np.int64
     blocks, _ = load_libsvm(path, block_bytes=5)
@@ -168,7 +168,7 @@ TOLERATED = {
 
 @pytest.mark.parametrize("case", TOLERATED)
 @pytest.mark.parametrize("block_bytes", [1, 7, 2**25])
-def test_tolerated(tmp_path, case, block_bytes):
+def test_tolerated_variants(tmp_path, case, block_bytes):
     path = write(tmp_path, TOLERATED[case])
     blocks, y = load_libsvm(path, block_bytes=block_bytes)
     streamed, labels = read_whole(path, block_bytes=block_bytes)
@@ -187,7 +187,7 @@ def test_explicit_zeros_and_empty_rows_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("name", "compress"), [("a.gz", gzip.compress), ("a.BZ2", bz2.compress), ("a.xz", lzma.compress)]
 )
-def test_compressed(tmp_path, reader, name, compress):
+def test_compressed_files(tmp_path, reader, name, compress):
     text = "".join(f"{i % 2} {1 + i % 5}:{i} 7:1\n" for i in range(2_000)).encode()
     plain, packed = write(tmp_path, text), write(tmp_path, compress(text), name)
     expected, labels = load_libsvm(plain, block_bytes=500)
@@ -199,17 +199,27 @@ def test_compressed(tmp_path, reader, name, compress):
             reader(write(tmp_path, broken, name))
 
 
-def test_several_files_are_one(tmp_path):
+def test_several_files_are_concatenated(tmp_path):
     paths = [write(tmp_path, "1 1:1\n", "a"), str(write(tmp_path, "2 5:1\n3 0:1", "b")), write(tmp_path, "4 1:1", "c")]
     blocks, y = load_libsvm(paths, block_bytes=2**20)
-    assert [X.shape for X in blocks] == [(1, 6), (1, 6), (1, 6), (1, 6)]  # a last line without an end comes by itself
-    assert [X.indices.tolist() for X in blocks] == [[1], [5], [0], [1]]  # the index 0 of the second file counts for all
+    assert [X.shape for X in blocks] == [
+        (1, 6),
+        (1, 6),
+        (1, 6),
+        (1, 6),
+    ]  # a last line without end is a block
+    assert [X.indices.tolist() for X in blocks] == [
+        [1],
+        [5],
+        [0],
+        [1],
+    ]  # 0 in the second file makes all zero-based
     assert y.tolist() == [1, 2, 3, 4]
     streamed, labels = read_whole(paths)
     assert_same([streamed], labels, vstack(blocks, format="csr"), y)
 
 
-def test_n_features_makes_all_blocks_as_wide(tmp_path):
+def test_n_features_sets_the_width_of_blocks(tmp_path):
     path = write(tmp_path, "1 1:1\n0 3:1\n")
     for zero_based, first in [("auto", 0), (False, 0), (True, 1)]:
         for X, _ in read_libsvm(path, n_features=9, zero_based=zero_based, block_bytes=1):
@@ -277,8 +287,8 @@ MALFORMED = {
 
 @pytest.mark.parametrize("case", MALFORMED)
 @pytest.mark.parametrize("block_bytes", [16, 2**25])
-def test_malformed(tmp_path, reader, case, block_bytes):
-    """Line 17 of the second file is wrong, and the message says so."""
+def test_malformed_line_raises(tmp_path, reader, case, block_bytes):
+    """The message names the second file and line 17."""
     line, options, message = MALFORMED[case]
     line = line if isinstance(line, bytes) else line.encode()
     good = [b"1 5:1 3:1", b"# note", b"", b"0 7:2\r"] * 4
@@ -294,21 +304,21 @@ EMPTY = {"nothing": "", "a line end": "\n", "comments": "# 1 1:1\n  # x", "space
 
 
 @pytest.mark.parametrize("case", EMPTY)
-def test_empty_file(tmp_path, reader, case):
+def test_empty_file_raises(tmp_path, reader, case):
     with pytest.raises(ValueError, match=r"empty\.txt: the file is empty. It has no line with a label"):
         reader([write(tmp_path, "1 1:1"), write(tmp_path, EMPTY[case], "empty.txt")])
 
 
-def test_no_entries(tmp_path, reader):
+def test_file_without_entries_needs_n_features(tmp_path, reader):
     path = write(tmp_path, "1\n0\n")
     with pytest.raises(ValueError, match=r"no line has an index:value entry\. Pass n_features"):
         reader(path)
     assert load_libsvm(path, n_features=3)[0][0].shape == (2, 3)
 
 
-def test_missing_file_is_reported_before_anything_is_read(tmp_path):
+def test_missing_file_raises_before_reading(tmp_path):
     bad = write(tmp_path, "x")
-    for read in (read_libsvm, load_libsvm):  # without asking for a block
+    for read in (read_libsvm, load_libsvm):  # raises without iterating
         with pytest.raises(FileNotFoundError, match=r"gone\.txt: there is no such file"):
             read([bad, tmp_path / "gone.txt"])
 
@@ -323,7 +333,7 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("case", ARGUMENTS)
-def test_arguments(tmp_path, case):
+def test_invalid_arguments_raise(tmp_path, case):
     options, message = ARGUMENTS[case]
     for read in (read_libsvm, load_libsvm):
         with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""Files are read as they are, once, and never harmed: links, replacements, encodings, and what is written from them."""
+"""Safety of files: never overwritten, read once, checked for changes; encodings; copies of columns."""
 
 import gzip
 import os
@@ -57,12 +57,12 @@ def select(capsys, *arguments):
     return call(capsys, "select", *arguments, "--quiet", "--seed", 0, "--top", 1)
 
 
-# --- 1. no output is an input ---
+# --- inputs are not overwritten ---
 
 
 @pytest.mark.parametrize("how", ["folder", "spelling", "link", "hard link", "linked folder", "glob"])
 @pytest.mark.parametrize("option", ["--write-data", "--out"])
-def test_no_file_that_is_read_is_written_over(tmp_path, capsys, monkeypatch, how, option):
+def test_outputs_never_overwrite_inputs(tmp_path, capsys, monkeypatch, how, option):
     (tmp_path / "dir" / "deep").mkdir(parents=True)
     file = write_csv(tmp_path / "dir" / "deep" / "a.csv")
     write_csv(tmp_path / "dir" / "b.csv")
@@ -85,7 +85,7 @@ def test_no_file_that_is_read_is_written_over(tmp_path, capsys, monkeypatch, how
     assert file.read_bytes() == before
 
 
-def test_the_result_of_a_report_is_not_written_over(tmp_path, capsys):
+def test_report_does_not_overwrite_the_result(tmp_path, capsys):
     select(capsys, write_csv(tmp_path / "a.csv"), "--label", "y", "--out", tmp_path / "r.json")
     (tmp_path / "r.html").hardlink_to(tmp_path / "r.json")
     before = (tmp_path / "r.json").read_bytes()
@@ -94,7 +94,7 @@ def test_the_result_of_a_report_is_not_written_over(tmp_path, capsys):
     assert "the result to be read are both" in err
 
 
-# --- 2. what is written is what was read ---
+# --- copies of columns ---
 
 ODD = {
     "long": [9007199254741993 + i for i in range(M)],
@@ -122,7 +122,7 @@ def written(tmp_path, capsys, source, name):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_csv_written_from_csv_has_the_same_text(tmp_path, capsys):
+def test_write_data_keeps_text_from_csv_to_csv(tmp_path, capsys):
     import csv as plain
 
     out = written(tmp_path, capsys, odd_csv(tmp_path / "a.csv"), "small.csv")
@@ -134,7 +134,7 @@ def test_csv_written_from_csv_has_the_same_text(tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_parquet_written_from_csv_has_types_that_say_all_the_text_says(tmp_path, capsys):
+def test_write_data_chooses_lossless_types_from_csv_to_parquet(tmp_path, capsys):
     found = parquet.read_table(written(tmp_path, capsys, odd_csv(tmp_path / "a.csv"), "small.parquet"))
     kinds = ("int64", "string", "double", "string", "int64", "bool", "string")
     assert {f.name: str(f.type) for f in found.schema} == dict(zip(ODD, kinds, strict=True))
@@ -145,7 +145,7 @@ def test_parquet_written_from_csv_has_types_that_say_all_the_text_says(tmp_path,
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_parquet_written_from_parquet_has_the_same_types(tmp_path, capsys):
+def test_write_data_keeps_types_from_parquet_to_parquet(tmp_path, capsys):
     table = pa.table(
         {
             "long": pa.array(ODD["long"]),
@@ -161,11 +161,11 @@ def test_parquet_written_from_parquet_has_the_same_types(tmp_path, capsys):
     assert found.equals(table)
 
 
-# --- 3. the same file from pass to pass ---
+# --- changes between passes ---
 
 
 def streamed(stream):
-    """An engine that keeps nothing, so that it reads again."""
+    """Return an engine that keeps no rows in memory, so that each pass reads the file."""
     return StreamEngine(stream, "y", Resources(working_memory=2**10))
 
 
@@ -173,7 +173,7 @@ def streamed(stream):
 @pytest.mark.parametrize(
     ("name", "write"), [("a.csv", write_csv), ("a.parquet", write_parquet), ("a.svm", write_libsvm)]
 )
-def test_a_file_that_changes_between_two_reads_is_an_error(tmp_path, name, write, how):
+def test_file_changed_between_passes_raises(tmp_path, name, write, how):
     file = write(tmp_path / name)
     with streamed(open_files([file], ColumnSelection(None if name == "a.svm" else "y"))) as engine:
         engine.describe()
@@ -185,7 +185,7 @@ def test_a_file_that_changes_between_two_reads_is_an_error(tmp_path, name, write
             list(engine.stream.later_pass())
 
 
-def test_a_parquet_file_whose_time_was_set_back_is_known_by_its_footer(tmp_path):
+def test_parquet_change_with_mtime_set_back_is_detected(tmp_path):
     file = write_parquet(tmp_path / "a.parquet")
     stream = open_files([file], ColumnSelection("y"))
     before = file.stat()
@@ -200,11 +200,11 @@ def test_a_parquet_file_whose_time_was_set_back_is_known_by_its_footer(tmp_path)
         list(stream.later_pass())
 
 
-# --- 4. each file once ---
+# --- duplicates ---
 
 
 @pytest.mark.parametrize(("name", "write"), [("a.csv", write_csv), ("a.parquet", write_parquet)])
-def test_a_folder_with_a_link_to_itself_is_read_once(tmp_path, name, write):
+def test_folder_with_link_to_itself_is_read_once(tmp_path, name, write):
     home = tmp_path / "dir"
     (home / "part=1").mkdir(parents=True)
     write(home / "part=1" / name)
@@ -214,7 +214,7 @@ def test_a_folder_with_a_link_to_itself_is_read_once(tmp_path, name, write):
 
 
 @pytest.mark.parametrize(("name", "write"), [("a.csv", write_csv), ("a.parquet", write_parquet)])
-def test_a_file_named_twice_is_read_once_and_said_to_be(tmp_path, name, write):
+def test_warns_of_duplicate_files_and_reads_them_once(tmp_path, name, write):
     home = tmp_path / "dir"
     home.mkdir()
     file = write(home / name)
@@ -224,11 +224,11 @@ def test_a_file_named_twice_is_read_once_and_said_to_be(tmp_path, name, write):
             assert belief.select(given, label="y", n_features_to_select=1).n_rows == M
 
 
-# --- 13. text of every kind ---
+# --- text and encodings ---
 
 
 @pytest.mark.parametrize("size", [64, 256, 4096, 2**23])
-def test_quoted_line_breaks_at_any_size(tmp_path, monkeypatch, size):
+def test_quoted_line_breaks_with_any_block_size(tmp_path, monkeypatch, size):
     monkeypatch.setattr(readers, "CSV_BYTES", size)
     words = ["one\ntwo", 'say "no"\r\n', "x" * 900 + "\n", "plain"]
     rows = [f'{i % 5},"{words[i % 4].replace(chr(34), 2 * chr(34))}",{i % 2}' for i in range(200)]
@@ -245,7 +245,7 @@ def words_csv():
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "utf-8"])
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
-def test_encodings_that_tell_are_recognised(tmp_path, encoding, ending):
+def test_detects_unicode_encodings(tmp_path, encoding, ending):
     text = words_csv().encode(encoding)
     (tmp_path / f"a.{ending}").write_bytes(gzip.compress(text) if ending == "csv.gz" else text)
     found = belief.select(tmp_path / f"a.{ending}", label="y", n_features_to_select=2)
@@ -254,7 +254,7 @@ def test_encodings_that_tell_are_recognised(tmp_path, encoding, ending):
 
 
 @pytest.mark.parametrize("encoding", ["latin1", "cp1252", "utf-16", "mac-roman"])
-def test_other_encodings_are_named(tmp_path, capsys, encoding):
+def test_encoding_option(tmp_path, capsys, encoding):
     (tmp_path / "a.csv").write_bytes(words_csv().encode(encoding))
     stream = open_files([tmp_path / "a.csv"], ColumnSelection("y", encoding=encoding))
     assert belief.select(stream, n_features_to_select=2).n_rows == M
@@ -264,7 +264,7 @@ def test_other_encodings_are_named(tmp_path, capsys, encoding):
     assert "naïve" in shown + out.read_text()
 
 
-def test_what_cannot_be_decoded_is_refused_by_name(tmp_path, capsys):
+def test_undecodable_files_raise(tmp_path, capsys):
     a = tmp_path / "a.csv"
     for text, options, code, said in (
         (
@@ -302,7 +302,7 @@ def test_what_cannot_be_decoded_is_refused_by_name(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("ending", ["csv", "svm"])
-def test_a_pipe_is_refused_at_once(tmp_path, ending):
+def test_pipe_raises_at_once(tmp_path, ending):
     pipe = tmp_path / f"a.{ending}"
     os.mkfifo(pipe)
     began = time.monotonic()
@@ -314,14 +314,14 @@ def test_a_pipe_is_refused_at_once(tmp_path, ending):
     assert time.monotonic() - began < 30
 
 
-# --- 12. very wide text ---
+# --- wide CSV files ---
 
 MEASURED = """
 import resource, sys
 from belief.cli.commands import main
 code = main(sys.argv[1:])
 used = resource.getrusage(resource.RUSAGE_SELF)
-# the most memory of this program; ru_maxrss is that of the process that started it too
+# the peak memory of this process; ru_maxrss includes that of its parent
 most = next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]
 print(used.ru_utime + used.ru_stime, int(most) / 1024, file=sys.stderr)
 sys.exit(code)
@@ -329,7 +329,7 @@ sys.exit(code)
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_columns_take_seconds_and_less_than_a_gigabyte(tmp_path):
+def test_csv_of_100_000_columns_is_fast_and_needs_about_a_gigabyte(tmp_path):
     rng = np.random.default_rng(0)
     width, m = 100_000, 60
     X = rng.integers(-5000, 5000, (m, width))
@@ -349,7 +349,7 @@ def test_a_hundred_thousand_columns_take_seconds_and_less_than_a_gigabyte(tmp_pa
 
 
 @pytest.mark.parametrize("option", ["--write-data", "--out", "--report", "--checkpoint"])
-def test_nothing_is_written_into_a_folder_that_is_read(tmp_path, capsys, option):
+def test_outputs_in_input_folder_raise(tmp_path, capsys, option):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("a,b,y\n" + "".join(f"{i % 7},{i % 3},{i % 2}\n" for i in range(40)))
     name = {"--write-data": "w.csv", "--out": "r.json", "--report": "r.html", "--checkpoint": "notes"}[option]
@@ -359,7 +359,7 @@ def test_nothing_is_written_into_a_folder_that_is_read(tmp_path, capsys, option)
     assert [file.name for file in (tmp_path / "in").iterdir()] == ["a.csv"]
 
 
-def test_a_time_that_was_put_back_tells_nothing(tmp_path):
+def test_file_stamp_differs_if_mtime_is_set_back(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("a,y\n1,0\n")
     before, was = file_stamp(file), file.stat()
@@ -369,7 +369,7 @@ def test_a_time_that_was_put_back_tells_nothing(tmp_path):
     assert file_stamp(file) != before
 
 
-def test_a_result_is_a_file(tmp_path, capsys):
+def test_explain_rejects_pipe(tmp_path, capsys):
     os.mkfifo(tmp_path / "r.json")
     assert cli.main(["explain", str(tmp_path / "r.json")]) == 1
     assert "is no file" in capsys.readouterr().err

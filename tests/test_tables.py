@@ -1,4 +1,4 @@
-"""The same table gives the same answer, whatever it came as."""
+"""Tables of every type give the same result, without copies where possible."""
 
 import numpy as np
 import pandas as pd
@@ -36,8 +36,8 @@ AS = {
 }
 
 
-def coded():
-    """The same by hand: codes, and which of them are discrete."""
+def encoded():
+    """Return MIXED encoded by hand, and the indices of its discrete features."""
     out = MIXED.copy()
     for name in ("colour", "grade"):
         out[name] = np.unique(out[name].astype(str), return_inverse=True)[1]
@@ -45,8 +45,8 @@ def coded():
 
 
 @pytest.mark.parametrize("kind", AS)
-def test_every_kind_of_table_gives_the_same(kind):
-    X, discrete = coded()
+def test_result_does_not_depend_on_table_type(kind):
+    X, discrete = encoded()
     expected = belief.select(X, Y, 6, discrete_features=discrete, random_state=0)
     result = belief.select(AS[kind](), Y, 6, random_state=0)
     np.testing.assert_array_equal(result.selected, expected.selected)
@@ -55,8 +55,8 @@ def test_every_kind_of_table_gives_the_same(kind):
         assert result.feature_names == list(MIXED.columns)
 
 
-def test_discrete_features_by_mask_index_and_name_are_the_same():
-    X, discrete = coded()
+def test_discrete_features_by_mask_index_and_name():
+    X, discrete = encoded()
     frame = pd.DataFrame(X, columns=MIXED.columns)
     mask = np.isin(np.arange(6), discrete)
     by_index = belief.select(X, Y, 6, discrete_features=discrete, random_state=0)
@@ -79,32 +79,32 @@ def test_discrete_features_by_mask_index_and_name_are_the_same():
     ],
     ids=["strings", "pandas category", "polars strings", "booleans", "whole floats", "one column", "list"],
 )
-def test_labels_of_every_kind(labels):
-    X, _ = coded()
+def test_result_does_not_depend_on_type_of_y(labels):
+    X, _ = encoded()
     np.testing.assert_array_equal(
         belief.select(X, labels, 6, random_state=0).weights, belief.select(X, Y, 6, random_state=0).weights
     )
 
 
 def test_integer_column_names():
-    """As pandas gives them to a table without a header."""
-    frame = pd.DataFrame(coded()[0])
+    """pandas uses integers as names of tables without a header."""
+    frame = pd.DataFrame(encoded()[0])
     result = belief.select(frame, Y, 2, discrete_features=["2", 3], random_state=0)
     assert result.feature_names == ["0", "1", "2", "3", "4", "5"]
     assert "2 of 6 features selected" in repr(result)
-    expected = belief.select(coded()[0], Y, 2, discrete_features=[2, 3], random_state=0)
+    expected = belief.select(encoded()[0], Y, 2, discrete_features=[2, 3], random_state=0)
     np.testing.assert_array_equal(result.weights, expected.weights)
 
 
 def test_masked_arrays_and_arrow_labels():
-    X, _ = coded()
+    X, _ = encoded()
     holes = rng.random(X.shape) < 0.1
     expected = belief.select(np.where(holes, np.nan, X), Y, 6, random_state=0)
     result = belief.select(np.ma.masked_array(X, holes), pa.array(Y), 6, random_state=0)
     np.testing.assert_array_equal(result.weights, expected.weights)
 
 
-def test_a_column_or_a_block_without_any_value():
+def test_all_missing_column_or_block():
     empty = pl.DataFrame({"a": MIXED["age"].to_numpy(), "b": pl.Series([None] * M)})
     with pytest.warns(UserWarning, match="Column 'b' has no value at all"):
         belief.select(empty, Y, 1, random_state=0)
@@ -117,10 +117,10 @@ def test_a_column_or_a_block_without_any_value():
     )
 
 
-def test_any_sequence_of_blocks():
+def test_blocks_in_a_deque():
     from collections import deque
 
-    X, _ = coded()
+    X, _ = encoded()
     np.testing.assert_allclose(
         belief.select(deque([X[:30], X[30:]]), Y, 3, random_state=0).weights,
         belief.select(X, Y, 3, random_state=0).weights,
@@ -128,7 +128,7 @@ def test_any_sequence_of_blocks():
     )
 
 
-def test_opening_a_table_held_in_columns_copies_nothing():
+def test_open_table_does_not_copy_polars_columns():
     import tracemalloc
 
     from belief.data.table import open_table
@@ -140,8 +140,8 @@ def test_opening_a_table_held_in_columns_copies_nothing():
     tracemalloc.stop()
 
 
-def test_the_data_is_not_copied():
-    """A float32 array in memory is read where it lies."""
+def test_open_table_does_not_copy_arrays():
+    """Rows of a float32 array in memory are a view of it."""
     from belief.data.table import open_table
 
     X = rng.standard_normal((50, 3)).astype(np.float32)
@@ -153,8 +153,8 @@ def test_the_data_is_not_copied():
     assert np.shares_memory(open_table(frame).source._X, frame.to_numpy())
 
 
-def test_memory_beside_the_data_is_bounded():
-    """The search and the tally use what they are given, whatever the number of rows."""
+def test_memory_overhead_does_not_grow_with_rows():
+    """The peak memory stays below `working_memory` for any number of rows."""
     import tracemalloc
 
     X = rng.standard_normal((30_000, 60)).astype(np.float32)
@@ -178,7 +178,7 @@ def test_memory_beside_the_data_is_bounded():
     ],
     ids=["all of int8", "the last of uint64", "the first of int64", "uint8", "far apart"],
 )  # fmt: skip
-def test_whole_numbers_are_classes_in_their_order_and_of_their_type(y):
+def test_encode_labels_keeps_order_and_type_of_integers(y):
     classes, labels = encode_labels(y, len(y))
     expected, places = np.unique(y, return_inverse=True)
     np.testing.assert_array_equal(classes, expected)

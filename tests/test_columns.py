@@ -1,4 +1,4 @@
-"""Columns by name or by number, in Python as on the command line; and the words of the face that was used."""
+"""ColumnSelection: the label and the features, by name or by position, of tables and files."""
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ def select(X, y=None, **more):
     return belief.select(X, y, 1, random_state=0, task="classification", **more)
 
 
-WANTED = belief.select(VALUES, LEFT, 1, random_state=0)
+EXPECTED = belief.select(VALUES, LEFT, 1, random_state=0)
 TABLES = {
     "array": TABLE,
     "list": TABLE.tolist(),
@@ -37,37 +37,37 @@ TABLES = {
 
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("how", [{"label": 2}, {"y": 2}, {"label": -3}, {"label": np.int64(2)}])
-def test_the_label_is_a_column_by_its_number(kind, how):
+def test_select_with_label_by_position(kind, how):
     result = select(TABLES[kind], **how)
-    np.testing.assert_allclose(result.weights, WANTED.weights)
+    np.testing.assert_allclose(result.weights, EXPECTED.weights)
     names = ["a", "b", "c", "copy"] if kind in ("pandas", "polars", "frames") else ["x0", "x1", "x3", "x4"]
     assert list(result.feature_names) == names
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "frames"])
 @pytest.mark.parametrize("how", [{"y": "left"}, {"label": "left"}])
-def test_the_label_is_a_column_by_its_name(kind, how):
-    np.testing.assert_allclose(select(TABLES[kind], **how).weights, WANTED.weights)
+def test_select_with_label_by_name(kind, how):
+    np.testing.assert_allclose(select(TABLES[kind], **how).weights, EXPECTED.weights)
 
 
-def test_a_column_whose_name_is_a_number_comes_before_the_one_with_that_number():
+def test_integer_column_names_take_precedence_over_positions():
     numbered = FRAME.set_axis([4, 3, 2, 1, 0], axis=1)
     assert list(select(numbered, label=2, drop=[0]).feature_names) == ["4", "3", "1"]
 
 
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("how", [{"drop": [4, 1]}, {"keep": [0, 3]}, {"keep": [0, 1, 3], "drop": 1}])
-def test_columns_are_dropped_and_kept(kind, how):
+def test_drop_and_keep(kind, how):
     result = select(TABLES[kind], label=2, **how)
     assert list(result.feature_names) == (["a", "c"] if kind in ("pandas", "polars", "frames") else ["x0", "x3"])
     np.testing.assert_allclose(result.weights, select(VALUES[:, [0, 2]], LEFT).weights)
 
 
-def test_and_by_name_beside_a_y():
+def test_drop_and_keep_with_array_y():
     assert select(FRAME.drop(columns="left"), LEFT, drop="copy", keep=["a", "c", "copy"]).feature_names == ["a", "c"]
 
 
-def test_files_take_what_the_command_line_takes(tmp_path):
+def test_select_files_with_column_and_csv_options(tmp_path):
     file = tmp_path / "t.csv"
     FRAME.to_csv(file, sep=";", index=False)
     for label in ({"label": "left"}, {"y": "left"}, {"label": 2}):
@@ -78,7 +78,7 @@ def test_files_take_what_the_command_line_takes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"label": "lefd"}, r"label: there is no column 'lefd' in X \(did you mean 'left'\?\)."),
         ({"label": 5}, "label: there is no column 5 in X, which has 5 columns, counted from 0."),
@@ -90,19 +90,19 @@ def test_files_take_what_the_command_line_takes(tmp_path):
         ({"label": "left", "keep": "a", "drop": "a"}, "label, drop and keep leave no feature in X."),
     ],
 )
-def test_what_is_not_meant_is_refused_in_the_words_of_python(arguments, said):
-    with pytest.raises((TypeError, ValueError), match=said):
+def test_select_rejects_wrong_columns_and_options(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
         belief.select(FRAME, **arguments)
 
 
-def test_names_where_there_are_none():
+def test_column_names_of_arrays_raise():
     with pytest.raises(ValueError, match=r"label: 'left' is a column name, but X has no column names\. Pass"):
         belief.select(TABLE, label="left")
     with pytest.raises(ValueError, match=r"drop: 'a' is a column name, but X has no column names\. Use"):
         belief.select(TABLE, LEFT, drop=["a"])
 
 
-def test_a_stream_knows_its_own():
+def test_column_options_of_open_streams_raise():
     stream = belief.data.open_files([CHURN], belief.data.ColumnSelection("left"))
     for given in ({"drop": "age"}, {"separator": ";"}, {"label": "left"}, {"y": LEFT}):
         with pytest.raises(ValueError, match=f"^{next(iter(given))} cannot be changed for an open stream. Omit it"):
@@ -110,18 +110,18 @@ def test_a_stream_knows_its_own():
 
 
 @pytest.mark.parametrize("given", [{"keep": []}, {"keep": np.array([], str)}])
-def test_nothing_to_choose_from_is_not_everything(given):
+def test_empty_keep_raises(given):
     with pytest.raises(ValueError, match=r"^keep is empty. Give at least one column"):
         belief.select(np.eye(6), [0, 1] * 3, 1, **given)
 
 
-def test_the_classes_themselves_are_y():
+def test_label_array_raises():
     with pytest.raises(ValueError, match=r"^label must be the name or the position of a column of X; got a ndarray"):
         belief.select(np.eye(6), label=np.array([0, 1] * 3))
 
 
 @pytest.mark.parametrize("feature", [["x0"], ("x0",), {}, True, 1.0])
-def test_one_feature_is_explained_by_its_name_or_index(feature):
+def test_explain_rejects_invalid_feature(feature):
     X = np.random.default_rng(0).normal(size=(40, 4))
     result = belief.select(X, np.tile([0, 1], 20), 1, random_state=0)
     with pytest.raises(ValueError, match=r"^feature must be the name or the index of a feature"):

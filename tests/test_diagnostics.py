@@ -1,4 +1,4 @@
-"""Targets that are no classes, and columns of text that look like something else: refused, or warned of once."""
+"""Errors for targets with too many classes, and warnings of text columns that look like IDs or numbers."""
 
 import time
 import warnings
@@ -17,7 +17,7 @@ X = rng.standard_normal((M, 3)) + Y[:, None]
 
 @pytest.mark.parametrize("form", ["array", "csv"])
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         (
             [f"id{i}" for i in range(M)],
@@ -32,16 +32,16 @@ X = rng.standard_normal((M, 3)) + Y[:, None]
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*whole numbers, which are treated as classes")
-def test_a_target_of_too_many_classes_is_refused_with_what_it_looks_like(tmp_path, form, values, said):
+def test_too_many_classes_raise_with_advice(tmp_path, form, values, message):
     table = pd.DataFrame({"a": rng.standard_normal(len(values)), "b": 1.0 * np.arange(len(values)), "y": values})
     table.to_csv(tmp_path / "a.csv", index=False)
-    given = tmp_path / "a.csv" if form == "csv" else table
-    with pytest.raises(ValueError, match=f"y.? has .*{said}") as error:
-        belief.select(given, label="y", n_features_to_select=1)
+    X_or_file = tmp_path / "a.csv" if form == "csv" else table
+    with pytest.raises(ValueError, match=f"y.? has .*{message}") as error:
+        belief.select(X_or_file, label="y", n_features_to_select=1)
     assert "\n" not in str(error.value)
 
 
-def test_fifty_thousand_classes_are_refused_at_once(tmp_path):
+def test_too_many_classes_raise_early(tmp_path):
     (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i},id{i}\n" for i in range(50_000)))
     began = time.process_time()
     with pytest.raises(ValueError, match=r"'y' has 50,000 distinct values in 50,000 rows, .* IDs"):
@@ -49,15 +49,15 @@ def test_fifty_thousand_classes_are_refused_at_once(tmp_path):
     assert time.process_time() - began < 10
 
 
-def warned(given, **options):
+def warnings_of(X_or_file, **options):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        belief.select(given, label="y", n_features_to_select=1, random_state=0, **options)
+        belief.select(X_or_file, label="y", n_features_to_select=1, random_state=0, **options)
     return [str(w.message) for w in seen]
 
 
 @pytest.mark.parametrize("form", ["frame", "parquet", "csv"])
-def test_ids_and_decimal_commas_draw_one_warning_each(tmp_path, form):
+def test_warns_once_of_ids_and_decimal_commas(tmp_path, form):
     table = pd.DataFrame(X, columns=[*"abc"]).assign(
         id=[None if i % 5 == 0 else f"k{i}" for i in range(M)],
         price=[f"{i % 90},{i % 10}" for i in range(M)],
@@ -67,15 +67,15 @@ def test_ids_and_decimal_commas_draw_one_warning_each(tmp_path, form):
     )
     table.to_parquet(tmp_path / "a.parquet")
     table.to_csv(tmp_path / "a.csv", index=False)
-    given = table if form == "frame" else tmp_path / f"a.{form}"
-    ids, price = warned(given)
+    X_or_file = table if form == "frame" else tmp_path / f"a.{form}"
+    ids, price = warnings_of(X_or_file)
     assert ids.startswith("Column 'id' has a different text in almost every row (160 in 160), like an ID. Drop it")
     assert price.startswith("Column 'price' contains numbers stored as text, such as '0,0', and is treated as")
-    assert warned(given, discrete_features=["id", "price"]) == []
+    assert warnings_of(X_or_file, discrete_features=["id", "price"]) == []
 
 
 @pytest.mark.parametrize("settings", [{"redundancy": "mcr"}, {"redundancy": None}, {}])
-def test_a_column_of_relevance_0_is_never_the_most_relevant(settings):
+def test_feature_of_relevance_0_is_not_called_the_most_relevant(settings):
     y = np.tile([0, 1], 20)
     told = np.where(np.arange(40) < 2, 1 - y, y).astype(float)
     result = belief.select(pd.DataFrame({"a": told, "b": told}), y, 2, random_state=0, **settings)
