@@ -110,7 +110,7 @@ def test_fit_without_y_raises():
 
 def test_watch_list_beyond_memory_raises_before_reading():
     wide = np.broadcast_to(np.float32(0), (10, 60_000))
-    with pytest.raises(ValueError, match="watches 40000 features, whose joint collisions take 24414 MiB"):
+    with pytest.raises(ValueError, match="watches 40000 features, which takes 24414 MiB"):
         belief.select(wide, np.arange(10) % 2, 20_000, redundancy="mcr")
 
 
@@ -130,7 +130,7 @@ def test_warns_if_more_features_are_requested_than_exist():
 
 def test_warns_of_all_missing_column():
     frame = FRAME.assign(weight=np.nan)
-    with pytest.warns(UserWarning, match="Column 'weight' has no value at all"):
+    with pytest.warns(UserWarning, match="Column 'weight' has no values"):
         result = belief.select(frame, Y, 4, random_state=0)
     assert result.selected_names[-1] == "weight"
 

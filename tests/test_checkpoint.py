@@ -184,16 +184,16 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     X, y = table()
     other = np.r_[1:300, 0]
     refused("belongs to other data", lambda: belief.select(X[other], y[other], 2, random_state=0, checkpoint=notes))
-    refused("with n_neighbors='auto', not 5: give that run's settings", lambda: run(notes, n_neighbors=5))
+    refused("with n_neighbors='auto', not 5: use the settings of that run", lambda: run(notes, n_neighbors=5))
     refused("with the seed 0, not 3", lambda: run(notes, seed=3))
     page = json.loads((notes / "checkpoint.json").read_text())
     (notes / "checkpoint.json").write_text(json.dumps({**page, "format": 99}))
-    refused("another version of belief", lambda: run(notes))
+    refused("has format 99, not 3, of another version", lambda: run(notes))
 
 
 def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
-    refused("holds other files: give an empty folder", lambda: run(tmp_path))
+    refused("holds other files: pass an empty or a new folder", lambda: run(tmp_path))
     refused("letter.txt is a file", lambda: run(tmp_path / "letter.txt"))
     assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -212,7 +212,7 @@ def test_a_damaged_note_is_said_to_be_one(tmp_path, name, size):
     notes = tmp_path / "notes"
     run(notes)
     (notes / name).write_bytes((notes / name).read_bytes()[:size])
-    refused(f"{name} is damaged; ", lambda: run(notes))
+    refused(f"{name} is damaged: ", lambda: run(notes))
 
 
 def test_a_disk_that_is_full_is_said_to_be(tmp_path, monkeypatch):

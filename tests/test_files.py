@@ -108,7 +108,7 @@ def small_blocks(monkeypatch):
 
 @pytest.fixture(scope="module")
 def expected():
-    with pytest.warns(UserWarning, match="'nothing' has no value at all"):
+    with pytest.warns(UserWarning, match="'nothing' has no values"):
         return belief.select(TABLE.drop(["class"]), TABLE["class"], **SETTINGS)
 
 

@@ -106,7 +106,7 @@ def test_masked_arrays_and_arrow_labels():
 
 def test_all_missing_column_or_block():
     empty = pl.DataFrame({"a": MIXED["age"].to_numpy(), "b": pl.Series([None] * M)})
-    with pytest.warns(UserWarning, match="Column 'b' has no value at all"):
+    with pytest.warns(UserWarning, match="Column 'b' has no values"):
         belief.select(empty, Y, 1, random_state=0)
     blocks = [MIXED[["colour", "age"]][:60], MIXED[["colour", "age"]][60:].assign(colour=np.nan)]
     whole = pd.concat([blocks[0], blocks[1].astype({"colour": object})])

@@ -14,7 +14,7 @@ from belief.cli import commands as cli
 from belief.data.labels import encode_labels
 from belief.data.table import open_table
 from belief.engines.block import table_engine
-from belief.engines.checkpoint import PAGE, SEAL, Checkpoint
+from belief.engines.checkpoint import CHECKSUM_SIZE, DESCRIPTION, Checkpoint
 from belief.engines.resources import Resources
 from belief.method.algorithm import make_pairs, make_search
 from belief.method.sampling import batches
@@ -146,17 +146,17 @@ def test_a_checkpoint_edited_many_times_is_refused_or_says_the_same(noted, tmp_p
 
 def reseal(folder, name, **changed):
     """A note with other arrays, and the checksum they would have: what a hostile hand could do."""
-    page = json.loads((folder / PAGE).read_text())
+    page = json.loads((folder / DESCRIPTION).read_text())
     page.pop("checksum")
     whose = hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()
     file = folder / f"{name}.npz"
     with file.open("rb") as raw:
-        raw.seek(SEAL)
+        raw.seek(CHECKSUM_SIZE)
         with np.load(raw) as arrays:
             kept = {**{key: arrays[key] for key in arrays.files}, **changed}
     with file.open("w+b") as raw:
         notes = Checkpoint(folder)
-        notes._whose = whose
+        notes._run = whose
         notes._save(name, {key: x for key, x in kept.items() if x is not None}, raw)
 
 
@@ -186,7 +186,7 @@ def test_numbers_out_of_range_are_refused_even_under_a_seal(noted, tmp_path, dam
     notes = copied(noted[0], tmp_path)
     name, changed = OUT_OF_RANGE[damage]
     reseal(notes, name, **changed)
-    refused(f"{name}.npz is damaged; remove it to go on without, or start anew with restart=True", lambda: run(notes))
+    refused(f"{name}.npz is damaged: delete it to compute it again, or use restart=True", lambda: run(notes))
 
 
 def test_a_note_of_another_run_is_no_note_of_this(noted, tmp_path):
@@ -198,10 +198,10 @@ def test_a_note_of_another_run_is_no_note_of_this(noted, tmp_path):
 
 def test_a_page_with_another_seed_or_nested_without_end_is_damaged(noted, tmp_path):
     notes = copied(noted[0], tmp_path)
-    page = json.loads((notes / PAGE).read_text())
+    page = json.loads((notes / DESCRIPTION).read_text())
     for text in (json.dumps({**page, "seed": 5}), "[" * 100_000, '{"a":' * 100_000, "{}", "[]", "3", '"a"'):
-        (notes / PAGE).write_text(text)
-        refused("checkpoint.json is damaged; start anew with restart=True", lambda: run(notes))
+        (notes / DESCRIPTION).write_text(text)
+        refused("checkpoint.json is damaged: use restart=True", lambda: run(notes))
 
 
 def test_a_checkpoint_can_be_told_to_start_anew(noted, tmp_path, capsys):
@@ -209,7 +209,7 @@ def test_a_checkpoint_can_be_told_to_start_anew(noted, tmp_path, capsys):
     notes = copied(noted[0], tmp_path / "notes")
     want = run(None)
     (notes / "sums.npz").write_bytes(b"nothing")
-    (notes / PAGE).write_text("{")
+    (notes / DESCRIPTION).write_text("{")
     (notes / "letter.txt").write_text("dear")
     again = run(notes, restart=True)
     np.testing.assert_array_equal(again.weights, want.weights)
@@ -225,7 +225,7 @@ def test_a_checkpoint_can_be_told_to_start_anew(noted, tmp_path, capsys):
     np.savez(tmp_path / "a.npz", X=X, y=y)
     command = ["select", str(tmp_path / "a.npz"), "--top", "2", "--seed", "0", "--quiet", "--checkpoint", str(notes)]
     assert cli.main(command) == 1
-    assert "another folder, or start anew with --restart." in capsys.readouterr().err
+    assert "another folder, or --restart." in capsys.readouterr().err
     assert cli.main([*command, "--restart"]) == 0
     assert cli.main([*command[:-2], "--restart"]) == 2
     assert "--restart needs --checkpoint DIR" in capsys.readouterr().err

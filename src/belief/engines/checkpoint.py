@@ -1,9 +1,8 @@
-"""What a run notes on the way, so that another like it can go on from there.
+"""Checkpoints: intermediate results in a folder, from which an interrupted run continues.
 
-A checkpoint is a folder of arrays, each file written beside and renamed, and a page that says whose it is: the same
-settings on the same data continue it, any other run is refused. Every file begins with a seal, a checksum of the run it
-belongs to, of its name and of its contents: what was damaged, or copied from elsewhere, is not believed. What the seal
-cannot know, that the numbers go together with this run, is looked at by whoever reads them.
+A checkpoint is a folder of arrays and a description of the run. Only a run with the same settings on the same data can
+continue it. Every file begins with a checksum of the run, the file's name and its contents, so that damaged or copied
+files are detected. Whether the arrays are valid for the run is checked by the code that reads them.
 """
 
 from __future__ import annotations
@@ -29,107 +28,108 @@ from belief.method.summary import Summary
 from belief.method.targets import Target
 
 FORMAT = 3
-PAGE = "checkpoint.json"
-NOTES = ("neighbours.npz", "search.npz", "sums.npz")
-SEAL = hashlib.sha256().digest_size
-DAMAGES = (
+DESCRIPTION = "checkpoint.json"
+ARRAY_FILES = ("neighbours.npz", "search.npz", "sums.npz")
+CHECKSUM_SIZE = hashlib.sha256().digest_size
+READ_ERRORS = (
     *(ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, MemoryError, RecursionError),
     *(OSError, EOFError, NotImplementedError, BadZipFile, zlib.error),
-)  # what reading a file may raise that is not what was written
+)  # errors that reading a damaged file may raise
 T = TypeVar("T")
 
 
 class Checkpoint(Notes):
-    """The notes of one run, in a folder; with `restart` those that are there are forgotten."""
+    """The checkpoint of one run in a folder; `restart` discards its contents."""
 
     def __init__(self, folder: str | os.PathLike[str], restart: bool = False) -> None:
         self.folder, self._restart = Path(folder), restart
-        self._whose = ""  # the run that the notes belong to
+        self._run = ""  # identifies the run in checksums
         if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"checkpoint {self.folder} is a file: give the name of a folder.")
+            raise ValueError(f"checkpoint {self.folder} is a file: pass a folder.")
 
     def begin(self, settings: Settings, summary: Summary, target: Target, fingerprint: Callable[[], bytes]) -> int:
-        mine = {"format": FORMAT, "settings": settings.as_dict(), "data": digest(summary, target, fingerprint())}
+        run = {"format": FORMAT, "settings": settings.as_dict(), "data": digest(summary, target, fingerprint())}
         seed = settings.draw_seed()
-        ours = (self.folder / PAGE).exists()
-        if ours and not self._restart:
-            seed = self._continued(mine, seed, drawn=settings.random_state is None)
+        exists = (self.folder / DESCRIPTION).exists()
+        if exists and not self._restart:
+            seed = self._resume(run, seed, drawn=settings.random_state is None)
         else:
-            self._forget() if ours else self._refuse_foreign()
-            page = {**mine, "seed": seed}
-            self._write(PAGE, lambda file: file.write(json.dumps({**page, "checksum": _sum_of(page)}).encode()))
-        self._whose = _sum_of({**mine, "seed": seed})
+            self._clear() if exists else self._check_folder()
+            description = {**run, "seed": seed}
+            text = json.dumps({**description, "checksum": _checksum(description)})
+            self._write(DESCRIPTION, lambda file: file.write(text.encode()))
+        self._run = _checksum({**run, "seed": seed})
         return seed
 
-    def _continued(self, mine: dict[str, Any], seed: int, drawn: bool) -> int:
-        """The seed of the run whose page is there, which must be one like mine."""
-        theirs = self._page()
-        before: int = theirs["seed"]
-        _refuse_other(self.folder, mine, theirs)
-        if not drawn and seed != before:
+    def _resume(self, run: dict[str, Any], seed: int, drawn: bool) -> int:
+        """Return the seed of the checkpoint, which must be of the same run."""
+        stored = self._read_description()
+        stored_seed: int = stored["seed"]
+        _check_same_run(self.folder, run, stored)
+        if not drawn and seed != stored_seed:
             raise ValueError(
-                f"checkpoint {self.folder} belongs to a run with the seed {before}, not {seed}: give that seed to"
-                " continue it, another folder, or start anew with restart=True."
+                f"checkpoint {self.folder} belongs to a run with the seed {stored_seed}, not {seed}: use that seed,"
+                " another folder, or restart=True."
             )
-        return before
+        return stored_seed
 
-    def _page(self) -> dict[str, Any]:
-        """What the page says, as it was written."""
+    def _read_description(self) -> dict[str, Any]:
         try:
-            page: dict[str, Any] = json.loads(_plain_file(self.folder / PAGE).read_text())
-            if page["format"] == FORMAT and page.pop("checksum") != _sum_of(page):
+            stored: dict[str, Any] = json.loads(_check_is_file(self.folder / DESCRIPTION).read_text())
+            if stored["format"] == FORMAT and stored.pop("checksum") != _checksum(stored):
                 raise ValueError("checksum")
-        except DAMAGES:
-            raise ValueError(f"checkpoint {self.folder}: {PAGE} is damaged; start anew with restart=True.") from None
-        if page["format"] != FORMAT:
+        except READ_ERRORS:
+            raise ValueError(f"checkpoint {self.folder}: {DESCRIPTION} is damaged: use restart=True.") from None
+        if stored["format"] != FORMAT:
             raise ValueError(
-                f"checkpoint {self.folder} was made by another version of belief: start anew with restart=True."
+                f"checkpoint {self.folder} has format {stored['format']!r:.40}, not {FORMAT}, of another version:"
+                " use restart=True."
             )
-        return page
+        return stored
 
-    def _forget(self) -> None:
-        """Remove what a run has noted here, and nothing else; the page last, so that no notes are without one."""
+    def _clear(self) -> None:
+        """Remove the files of a checkpoint, the description last, and leave other files alone."""
         try:
-            for name in (*NOTES, PAGE):
+            for name in (*ARRAY_FILES, DESCRIPTION):
                 (self.folder / f".{name}").unlink(missing_ok=True)
                 (self.folder / name).unlink(missing_ok=True)
         except OSError as error:
             raise ValueError(f"checkpoint {self.folder}: {name} cannot be removed ({error.strerror}).") from None
 
-    def _refuse_foreign(self) -> None:
-        begun = f".{PAGE}"  # by a run that was killed in its first moment
+    def _check_folder(self) -> None:
+        begun = f".{DESCRIPTION}"  # left by a run that was killed at its start
         if self.folder.exists() and any(file.name != begun for file in self.folder.iterdir()):
-            raise ValueError(f"checkpoint {self.folder} holds other files: give an empty folder, or a new name.")
+            raise ValueError(f"checkpoint {self.folder} holds other files: pass an empty or a new folder.")
 
     def note(self, name: str, **arrays: Any) -> None:
         self._write(f"{name}.npz", partial(self._save, name, arrays))
 
     def _save(self, name: str, arrays: dict[str, Any], file: BinaryIO) -> None:
-        file.write(bytes(SEAL))
+        file.write(bytes(CHECKSUM_SIZE))
         np.savez(file, **arrays)
-        file.seek(SEAL)
-        seal = self._seal(name, file)
+        file.seek(CHECKSUM_SIZE)
+        checksum = self._file_checksum(name, file)
         file.seek(0)
-        file.write(seal)
+        file.write(checksum)
 
-    def _seal(self, name: str, file: BinaryIO) -> bytes:
-        """A checksum of the run, of the name, and of the rest of a file."""
-        begun = f"{self._whose} {name} ".encode()
-        return hashlib.file_digest(file, lambda: hashlib.sha256(begun)).digest()  # type: ignore[arg-type]
+    def _file_checksum(self, name: str, file: BinaryIO) -> bytes:
+        """Compute a checksum of the run, the name and the rest of the file."""
+        prefix = f"{self._run} {name} ".encode()
+        return hashlib.file_digest(file, lambda: hashlib.sha256(prefix)).digest()  # type: ignore[arg-type]
 
     def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
-        """Write a file beside its place, and rename it when it is safe."""
-        beside = self.folder / f".{name}"
+        """Write a temporary file and rename it when it is on disk."""
+        temporary = self.folder / f".{name}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with beside.open("w+b") as file:
+            with temporary.open("w+b") as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(self.folder / name)
+            temporary.replace(self.folder / name)
         except OSError as error:
             with suppress(OSError):
-                beside.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
             why = os.strerror(error.errno) if error.errno else error
             raise ValueError(f"checkpoint {self.folder}: {name} cannot be written ({why}).") from None
 
@@ -138,34 +138,33 @@ class Checkpoint(Notes):
             return None
         try:
             return read(self._load(name))
-        except DAMAGES:
+        except READ_ERRORS:
             raise ValueError(
-                f"checkpoint {self.folder}: {name}.npz is damaged; remove it to go on without, or start anew with"
-                " restart=True."
+                f"checkpoint {self.folder}: {name}.npz is damaged: delete it to compute it again, or use restart=True."
             ) from None
 
     def _load(self, name: str) -> dict[str, Any]:
-        with _plain_file(self.folder / f"{name}.npz").open("rb") as raw:
-            if raw.read(SEAL) != self._seal(name, raw):
-                raise ValueError("seal")
-            raw.seek(SEAL)
+        with _check_is_file(self.folder / f"{name}.npz").open("rb") as raw:
+            if raw.read(CHECKSUM_SIZE) != self._file_checksum(name, raw):
+                raise ValueError("checksum")
+            raw.seek(CHECKSUM_SIZE)
             with np.load(raw) as file:
                 return {key: file[key] for key in file.files}
 
 
-def _plain_file(path: Path) -> Path:
-    """The same; a pipe would never end."""
+def _check_is_file(path: Path) -> Path:
+    """Refuse pipes, which could block forever."""
     if not path.is_file():
-        raise OSError(f"{path} is no file")
+        raise OSError(f"{path} is not a file")
     return path
 
 
-def _sum_of(page: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()
+def _checksum(description: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
 
 
 def digest(summary: Summary, target: Target, fingerprint: bytes) -> str:
-    """A name for the data: its moments, its levels, its target, and what the engine says of its rows."""
+    """Compute a digest of the moments, levels and target of the data, and of the engine's fingerprint of its rows."""
     h = hashlib.sha256(fingerprint)
     for x in _arrays(summary, target.counts):
         h.update(str(x.shape).encode() + np.ascontiguousarray(x).tobytes())
@@ -173,7 +172,7 @@ def digest(summary: Summary, target: Target, fingerprint: bytes) -> str:
 
 
 def _arrays(*values: Any) -> Iterator[Array]:
-    """The arrays in some values, and in the fields of those that have fields."""
+    """Yield the values as arrays, and the fields of dataclasses recursively."""
     for value in values:
         if hasattr(value, "__dataclass_fields__"):
             yield from _arrays(*(getattr(value, f.name) for f in fields(value)))
@@ -181,15 +180,13 @@ def _arrays(*values: Any) -> Iterator[Array]:
             yield np.asarray(value)
 
 
-def _refuse_other(folder: Path, mine: dict[str, Any], theirs: dict[str, Any]) -> None:
-    before = theirs["settings"]
-    for name, value in mine["settings"].items():
-        if json.dumps(before.get(name)) != json.dumps(value):  # 1 is one feature, 1.0 is all of them
+def _check_same_run(folder: Path, run: dict[str, Any], stored: dict[str, Any]) -> None:
+    settings = stored["settings"]
+    for name, value in run["settings"].items():
+        if json.dumps(settings.get(name)) != json.dumps(value):  # 1 is one feature, 1.0 is all of them
             raise ValueError(
-                f"checkpoint {folder} belongs to a run with {name}={before.get(name)!r}, not {value!r}: give that run's"
-                " settings to continue it, another folder, or start anew with restart=True."
+                f"checkpoint {folder} belongs to a run with {name}={settings.get(name)!r}, not {value!r}: use the"
+                " settings of that run, another folder, or restart=True."
             )
-    if theirs["data"] != mine["data"]:
-        raise ValueError(
-            f"checkpoint {folder} belongs to other data: give another folder, or start anew with restart=True."
-        )
+    if stored["data"] != run["data"]:
+        raise ValueError(f"checkpoint {folder} belongs to other data: use another folder, or restart=True.")

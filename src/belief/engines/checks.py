@@ -1,4 +1,4 @@
-"""What is refused, or warned of, before the work begins: settings, sizes and values that do not go together."""
+"""Validate resources, settings and values before the run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from belief._utils.threads import check_n_jobs
 from belief._utils.validation import is_integer
 from belief._utils.warnings import warn
 from belief.engines.resources import check_device
+from belief.method.redundancy import MEASURES
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
 
 
 def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any = "cpu") -> None:
-    """Refuse what is not a number of threads, of MiB, a loudness, or a device."""
+    """Raise an error if a parameter that describes the resources is invalid."""
     check_device(device)
     if not isinstance(verbose, int) or verbose < 0:
         raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
@@ -27,58 +28,58 @@ def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any 
 
 
 def check_sizes(settings: Settings, summary: Summary, target: Target, working_memory: int) -> None:
-    """Refuse, or warn of, settings that do not go with the size of the data."""
+    """Check that the settings fit the numbers of rows, features and classes."""
     settings = target.adapt(settings)
-    m, F, n_classes = summary.m, len(summary.mean), len(target.counts)
-    if settings.resolve_n_features(F) > F:
+    n_rows, n_features, n_classes = summary.m, len(summary.mean), len(target.counts)
+    if settings.resolve_n_features(n_features) > n_features:
         warn(
-            f"n_features_to_select={settings.n_features_to_select} is more than the {F} features there are: all are"
-            " selected, in order."
+            f"n_features_to_select={settings.n_features_to_select}, but the data has only {n_features} features: all"
+            " of them are selected, in order."
         )
-    if settings.redundancy == "mcr":
-        _check_joint(settings, F, working_memory)
-    if settings.sampling == "proportional" and settings.resolve_sample_size(m) < n_classes:
+    _check_memory(settings, n_features, working_memory)
+    sample_size = settings.resolve_sample_size(n_rows)
+    if settings.sampling == "proportional" and sample_size < n_classes:
         raise ValueError(
-            f"sample_size={settings.sample_size!r} comes to {settings.resolve_sample_size(m)} of {m} rows, fewer"
-            f" than the {n_classes} classes: with sampling='proportional' at least one row of each is sampled; ask"
-            " for more."
+            f"sample_size={settings.sample_size!r} samples {sample_size} of {n_rows} rows, but"
+            f" sampling='proportional' needs at least one row of each of the {n_classes} classes: increase it."
         )
 
 
-def _check_joint(settings: Settings, F: int, working_memory: int) -> None:
-    """The joint collisions of the watched features are held all at once: two numbers for each pair of them."""
-    n = min(F, settings.resolve_n_features(F))
-    watched = min(F, settings.watch_list_length(n))
-    need = 16 * watched * max(watched, min(F, 2 * n)) / 2**20
-    if need > working_memory:
+def _check_memory(settings: Settings, n_features: int, working_memory: int) -> None:
+    if settings.redundancy is None:
+        return
+    n_selected = min(n_features, settings.resolve_n_features(n_features))
+    n_watched = min(n_features, settings.watch_list_length(n_selected))
+    required = MEASURES[settings.redundancy].required_bytes(n_selected, n_watched, n_features) / 2**20
+    if required > working_memory:
         raise ValueError(
-            f"n_features_to_select={settings.n_features_to_select} with eta={settings.eta} watches {watched} features,"
-            f" whose joint collisions take {need:.0f} MiB, more than working_memory={working_memory}: select fewer,"
+            f"n_features_to_select={settings.n_features_to_select} with eta={settings.eta} watches {n_watched}"
+            f" features, which takes {required:.0f} MiB, more than working_memory={working_memory}: select fewer,"
             " lower eta, raise working_memory, or set redundancy=None."
         )
 
 
 def check_values(summary: Summary, names: Sequence[str]) -> None:
-    """Refuse, or warn of, values that cannot be used, by the name of the column."""
+    """Check that every column has values to compute with."""
     infinite = np.flatnonzero(np.isinf(summary.minimum) | np.isinf(summary.maximum))
     if len(infinite):
         raise ValueError(
             f"Input X contains infinity, in column {names[infinite[0]]!r}{_and_more(infinite)}: replace infinities by a"
-            " number, or by NaN to have them count as missing."
+            " number, or by NaN to treat them as missing."
         )
     huge = np.flatnonzero(~np.isfinite(summary.m2))
     if len(huge):
         raise ValueError(
             f"Input X has values too large to square, in column {names[huge[0]]!r}{_and_more(huge)} (from"
-            f" {summary.minimum[huge[0]]:g} to {summary.maximum[huge[0]]:g}): rescale it, or make such values NaN."
+            f" {summary.minimum[huge[0]]:g} to {summary.maximum[huge[0]]:g}): rescale it, or replace them by NaN."
         )
     empty = np.flatnonzero(summary.count == 0)
     if len(empty) == len(names):
-        raise ValueError("Every value of X is missing: there is nothing to select from.")
+        raise ValueError("Every value of X is missing: pass data with values.")
     if not np.any((summary.maximum > summary.minimum) & (summary.m2 > 0)):
-        raise ValueError("Every feature of X is constant: there is nothing to tell the classes apart by.")
+        raise ValueError("Every feature of X is constant: pass at least one feature that varies.")
     if len(empty):
-        warn(f"Column {names[empty[0]]!r}{_and_more(empty)} has no value at all: it counts as constant.")
+        warn(f"Column {names[empty[0]]!r}{_and_more(empty)} has no values and is treated as constant.")
 
 
 def _and_more(columns: np.ndarray) -> str:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from belief.result.result import Result
 
 SIGNIFICANCE_LEVEL = 0.05  # features with a larger q-value are called not significant
-REDUNDANT_SHARE = 0.05  # features that lose less of their relevance are not called redundant
-LARGELY_REDUNDANT = 0.5  # features with a smaller agreement are called partly redundant
 TABLE_COLUMNS = ("rank", "feature", "relevance", "q_value", "unique_share", "score", "reason")
 
 
@@ -172,7 +170,7 @@ def _next_score(result: Result, j: int, redundancy: Array | None) -> float | Non
 
 
 def _unique_share(result: Result, relevance: float, score: float | None) -> float | None:
-    if result.settings["redundancy"] != "agreement" or score is None or relevance <= 0:
+    if not result.rule.presentation.has_unique_share or score is None or relevance <= 0:
         return None
     return score / relevance
 
@@ -185,23 +183,23 @@ def is_worth_more(result: Result, row: FeatureExplanation) -> bool:
 def _reason(result: Result, row: FeatureExplanation) -> str:
     if row.index in result.constant:
         return "selected only to reach the requested number; constant" if row.rank else "not selected: constant"
-    return _why_selected(row) if row.rank else f"not selected: {_why_not_selected(result, row)}"
+    return _why_selected(result, row) if row.rank else f"not selected: {_why_not_selected(result, row)}"
 
 
-def _why_selected(row: FeatureExplanation) -> str:
+def _why_selected(result: Result, row: FeatureExplanation) -> str:
     if not row.is_significant:
         return f"selected only to reach the requested number; {_not_significant(row)}"
     if row.rank == 1 and row.relevance <= 0:
         return "selected only to reach the requested number; no feature is relevant" + _interaction(row)
     reason = "selected: the most relevant feature" if row.rank == 1 else "selected: highest remaining relevance"
-    redundant = _redundant(row) if row.rank != 1 else None
+    redundant = _redundant(result, row) if row.rank != 1 else None
     return reason + (f", although {redundant}" if redundant else "") + _interaction(row)
 
 
 def _why_not_selected(result: Result, row: FeatureExplanation) -> str:
     if not row.is_significant:
         return _not_significant(row)
-    redundant = _redundant(row)
+    redundant = _redundant(result, row)
     if result.settings["n_features_to_select"] == "auto":
         if row.q_value is not None and row.q_value > FDR_LEVEL:
             return (
@@ -209,7 +207,7 @@ def _why_not_selected(result: Result, row: FeatureExplanation) -> str:
             )
         return redundant or "not significant beyond the selected features"
     if is_worth_more(result, row):
-        return redundant or "redundant with the selected features (agreement not stored)"
+        return redundant or "redundant with the selected features (amount not stored)"
     return "less relevant than the selected features" + (f", and {redundant}" if redundant else "")
 
 
@@ -222,17 +220,11 @@ def _not_significant(row: FeatureExplanation) -> str:
     return f"not significant ({p})"
 
 
-def _redundant(row: FeatureExplanation) -> str | None:
+def _redundant(result: Result, row: FeatureExplanation) -> str | None:
     """Name the feature that this one is redundant with, if that lowers its score noticeably."""
     if row.redundant_with is None or row.score is None or row.agreement is None:
         return None
-    if row.unique_share is None:  # mCR is relative, so only the amount that it subtracts is meaningful
-        lost = row.relevance - row.score
-        return f"redundant with {row.redundant_with!r} (mCR subtracts {lost:.2f} in all)" if lost > 0 else None
-    if row.unique_share >= 1 - REDUNDANT_SHARE:
-        return None
-    partly = "" if row.agreement >= LARGELY_REDUNDANT else "partly "
-    return f"{partly}redundant with {row.redundant_with!r} ({row.agreement:.2f})"
+    return result.rule.describe_loss(row.redundant_with, row.agreement, row.relevance, row.score)
 
 
 def _interaction(row: FeatureExplanation) -> str:

@@ -249,24 +249,25 @@ class Result:
         """The weights in standard errors."""
         return z_of(self.weights, self.se)
 
-    @property
-    def _null(self) -> Null:
-        return Null(self.noise, self.noise_spread, luck(self.p_univariate))
+    def _above_null(self, weights: Array) -> Array:
+        """Return the weights in excess of the null, if the rule uses it."""
+        if not self.rule.above_null:
+            return weights
+        return Null(self.noise, self.noise_spread, luck(self.p_univariate)).left_of(weights)
+
+    def _relevance_scale(self) -> tuple[float, float]:
+        """Return the weight of relevance 0, and the difference in weight that corresponds to a relevance of 1."""
+        return self.rule.relevance_scale(np.delete(self._above_null(self.weights), self.constant))
 
     @property
     def unit_of_relevance(self) -> float:
         """The weight that corresponds to a relevance of 1; 0 if no feature is relevant."""
-        live = np.setdiff1d(np.arange(len(self.weights)), self.constant)
-        if self.settings["redundancy"] == "agreement":
-            return float(self._null.left_of(self.weights)[live].max(initial=0.0))
-        return float(np.ptp(self.weights[live])) if len(live) else 0.0
+        return self._relevance_scale()[1]
 
     def relevance_of(self, weights: Array) -> Array:
         """Convert weights, one per feature, to relevance; NaN if no feature is relevant."""
-        unit = self.unit_of_relevance or np.nan
-        if self.settings["redundancy"] == "agreement":
-            return np.asarray(self._null.left_of(weights) / unit)
-        return np.asarray((weights - np.delete(self.weights, self.constant).min(initial=np.inf)) / unit)
+        zero, unit = self._relevance_scale()
+        return np.asarray((self._above_null(weights) - zero) / (unit or np.nan))
 
     @property
     def error_of_relevance(self) -> Array:

@@ -81,7 +81,8 @@ class UniqueShareRule:
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
         if relevance <= 0 or score / relevance >= 1.0 - NEGLIGIBLE_LOSS:
             return None
-        return f"redundant with {feature!r} ({redundancy:.2f})"
+        partly = "" if redundancy >= 0.5 else "partly "
+        return f"{partly}redundant with {feature!r} ({redundancy:.2f})"
 
 
 class Agreement:

@@ -61,7 +61,7 @@ class SubtractionRule(RelevanceOnly):
 
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
         lost = relevance - score
-        return f"loses {lost:.2f} by mCR, mostly to {feature!r}" if lost > 0 else None
+        return f"redundant with {feature!r} (mCR subtracts {lost:.2f} in all)" if lost > 0 else None
 
 
 class MCR:
