@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 import belief
-from belief._utils.threads import n_threads
+from belief._utils.threads import count_threads
 from belief.api import run_engine
 from belief.engines.block.gpu import GpuEngine
 from belief.engines.block.stored import TensorSource
@@ -156,7 +156,7 @@ def cores(share: float, device: str) -> list[dict[str, Any]]:
         took[name], result = fastest(task, 3)
         searched[name] = result.timings["describe"] + result.timings["neighbours"]  # the first of them copies
         print(name, _told(result), flush=True)
-    data, against = f"{m:,} x 500, sample {s:,}", f"{n_threads(None)} CPU cores"
+    data, against = f"{m:,} x 500, sample {s:,}", f"{count_threads(None)} CPU cores"
     each = [("cores, whole fit", took), ("cores, copy, describe and search", searched)]
     wanted = "at least 10 times as fast"
     return [_row(case, data, t[device], against, t["cpu"], t["cpu"] / t[device], wanted) for case, t in each]

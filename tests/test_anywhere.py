@@ -128,10 +128,10 @@ def test_a_fork_waits_for_what_is_being_imported(tmp_path):
     (tmp_path / "slow.py").write_text("import time\nstarted.set()\ntime.sleep(1)\nname = 1\n")
     program = f"""
 import builtins
-from belief._utils.lazy import lazily
+from belief._utils.lazy import make_lazy_getattr
 sys.path.append({str(tmp_path)!r})
 builtins.started = threading.Event()
-get = lazily("slow", {{"name": "slow"}})
+get = make_lazy_getattr("slow", {{"name": "slow"}})
 threading.Thread(target=get, args=("name",)).start()
 started.wait()
 child(lambda: get("name"), 10)

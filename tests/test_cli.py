@@ -22,7 +22,7 @@ import pytest
 from pyarrow import parquet
 
 import belief
-from belief._utils.optional import installs
+from belief._utils.optional import install_command
 from belief.cli import commands as cli
 from belief.data import readers
 from belief.datasets import CHURN
@@ -205,7 +205,7 @@ BAD = {
     "no names to drop": (["a.npz", "--drop", "b"], r"drop applies only to CSV, .*; got \['b'\]"),
     "all classes": (
         ["a.csv", *LEFT, "--sample-size", "1", "--sampling", "proportional"],
-        "--sample-size 1 comes to 1 .* with --sampling proportional at least one row",
+        "--sample-size 1 samples 1 of .* but --sampling proportional needs at least one row",
     ),
     "nothing kept": (["a.csv", *LEFT, "--keep", "left"], "leave no feature in a.csv"),
     "one class": (["one.csv", "--label", "y"], "'y' has only one class, 0"),
@@ -394,7 +394,7 @@ def test_a_report_without_matplotlib_is_refused_before_the_run(tmp_path, churn, 
     monkeypatch.setattr(belief, "select", lambda *a, **k: pytest.fail("it ran"))
     code, out, err = call(capsys, "select", churn, *LEFT, "--report", tmp_path / "r.html")
     assert (code, out) == (1, "")
-    needed = f"Pictures and reports need matplotlib, which is not installed: {installs('report', 'matplotlib')}."
+    needed = f"Pictures and reports need matplotlib, which is not installed: {install_command('report', 'matplotlib')}."
     assert err == f"belief: {needed}\n"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import belief
-from belief._utils.threads import n_threads
+from belief._utils.threads import count_threads
 
 HOME = Path(__file__).parents[1]
 
@@ -27,40 +27,40 @@ def eight_cores(monkeypatch):
     ("n_jobs", "threads"), [(None, 8), (1, 1), (3, 3), (12, 12), (-1, 8), (-2, 7), (-8, 1), (-9, 1)]
 )
 def test_numbers_count_threads_and_negative_ones_the_cores_left_free(n_jobs, threads):
-    assert n_threads(n_jobs) == threads
-    assert n_jobs is None or n_threads(np.int64(n_jobs)) == threads
+    assert count_threads(n_jobs) == threads
+    assert n_jobs is None or count_threads(np.int64(n_jobs)) == threads
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.0, "2", True, np.nan])
 def test_what_is_no_number_of_threads_is_refused(n_jobs):
     with pytest.raises(ValueError, match=r"^n_jobs must be None or an integer: .*; got"):
-        n_threads(n_jobs)
+        count_threads(n_jobs)
 
 
 def test_a_context_of_joblib_is_heeded_where_n_jobs_is_not_given():
     with joblib.parallel_config(n_jobs=2):
-        assert n_threads(None) == 2
-        assert n_threads(5) == 5
+        assert count_threads(None) == 2
+        assert count_threads(5) == 5
     with joblib.parallel_config(n_jobs=-2):
-        assert n_threads(None) == 7
+        assert count_threads(None) == 7
     with joblib.parallel_config("threading"):  # says nothing of a number
-        assert n_threads(None) == 8
+        assert count_threads(None) == 8
 
 
 @pytest.mark.parametrize(("value", "threads"), [("3", 3), (" 2,4", 2), ("64", 8), ("0", 1), ("many", 8), ("", 8)])
 def test_the_threads_of_openmp_are_heeded(monkeypatch, value, threads):
     monkeypatch.setenv("OMP_NUM_THREADS", value)
-    assert n_threads(None) == threads
-    assert n_threads(-1) == 8
+    assert count_threads(None) == threads
+    assert count_threads(-1) == 8
 
 
 def test_a_worker_of_joblib_has_its_share():
     """In a process of its own, where OMP_NUM_THREADS was not set when joblib's workers started."""
     program = (
         "from joblib import Parallel, delayed, parallel_config\n"
-        "from belief._utils.threads import n_threads\n"
-        "share = lambda n, **more: Parallel(n, **more)(delayed(n_threads)(None) for _ in range(2))[0]\n"
-        "print(share(2), share(2, backend='threading'), n_threads(None))\n"
+        "from belief._utils.threads import count_threads\n"
+        "share = lambda n, **more: Parallel(n, **more)(delayed(count_threads)(None) for _ in range(2))[0]\n"
+        "print(share(2), share(2, backend='threading'), count_threads(None))\n"
         "with parallel_config('loky', inner_max_num_threads=3): print(share(2))"
     )
     clean = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")} | {"LOKY_MAX_CPU_COUNT": "8"}

@@ -13,7 +13,7 @@ import pytest
 
 import belief
 from belief._utils import optional as extras
-from belief._utils.optional import MissingExtraError, import_optional, installs
+from belief._utils.optional import MissingExtraError, import_optional, install_command
 from belief.cli.arguments import translate_message
 from belief.data.columns import ColumnSelection
 from belief.data.stream import open_files
@@ -21,18 +21,18 @@ from belief.data.stream import open_files
 # --- libraries ---
 
 
-def test_a_library_that_is_there_is_imported():
+def test_import_optional_returns_the_module():
     assert import_optional("pyarrow.csv", "files") is sys.modules["pyarrow.csv"]
 
 
 @pytest.mark.parametrize(
     ("name", "extra"), [("pyarrow.csv", "files"), ("matplotlib", "report"), ("pyspark.ml", "spark")]
 )
-def test_a_library_that_is_missing_is_named_with_the_line_that_installs_it(monkeypatch, name, extra):
+def test_import_optional_names_a_missing_library_and_how_to_install_it(monkeypatch, name, extra):
     library = name.partition(".")[0]
     for module in {library, name, *(m for m in sys.modules if m.partition(".")[0] == library)}:
         monkeypatch.setitem(sys.modules, module, None)
-    said = rf"needs? {library}, which is not installed: {re.escape(installs(extra, library))}.$"
+    said = rf"needs? {library}, which is not installed: {re.escape(install_command(extra, library))}.$"
     with pytest.raises(MissingExtraError, match=said) as error:
         import_optional(name, extra)
     assert isinstance(error.value, ModuleNotFoundError)
@@ -67,23 +67,23 @@ INSTALLED = [
 
 
 @pytest.mark.parametrize(("installed", "line"), INSTALLED, ids=[line for _, line in INSTALLED])
-def test_the_line_is_true_for_how_the_package_was_installed(monkeypatch, installed, line):
+def test_install_command_matches_the_installation(monkeypatch, installed, line):
     monkeypatch.setattr(metadata, "distribution", lambda name: installed)
-    assert installs("files", "pyarrow") == line
+    assert install_command("files", "pyarrow") == line
 
 
-def test_the_line_for_a_package_that_was_not_installed(monkeypatch, tmp_path):
+def test_install_command_of_a_source_tree(monkeypatch, tmp_path):
     def none(name):
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "distribution", none)
     monkeypatch.setattr(extras, "__file__", str(tmp_path / "src" / "belief" / "_utils" / "optional.py"))
-    assert installs("files", "pyarrow") == "pip install pyarrow"
+    assert install_command("files", "pyarrow") == "pip install pyarrow"
     (tmp_path / "pyproject.toml").write_text("")
-    assert installs("files", "pyarrow") == f"pip install '{tmp_path}[files]'"
+    assert install_command("files", "pyarrow") == f"pip install '{tmp_path}[files]'"
 
 
-def test_what_a_library_lacks_itself_is_not_hidden(monkeypatch, tmp_path):
+def test_import_optional_does_not_hide_other_import_errors(monkeypatch, tmp_path):
     (tmp_path / "lacking.py").write_text("import nothing_of_that_name")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ModuleNotFoundError, match="nothing_of_that_name") as error:
@@ -99,15 +99,15 @@ def test_what_a_library_lacks_itself_is_not_hidden(monkeypatch, tmp_path):
         ("matplotlib", "report", "belief.report.canvas.matplotlib()"),
     ],
 )
-def test_every_face_says_so(tmp_path, library, extra, program):
+def test_public_functions_raise_missing_extra_error(tmp_path, library, extra, program):
     (tmp_path / "a.csv").write_text("a,y\n1,0\n2,1\n")
     code = f"import sys; sys.modules[{library!r}] = None\nimport belief, belief.report.canvas\n"
     code += f"try: {program}\nexcept belief.MissingExtraError as error: print(error)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert f"{library}, which is not installed: {installs(extra, library)}." in done.stdout
+    assert f"{library}, which is not installed: {install_command(extra, library)}." in done.stdout
 
 
-# --- words ---
+# --- messages ---
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_every_face_says_so(tmp_path, library, extra, program):
         ("--kappa must be a number", "--kappa must be a number"),
     ],
 )  # fmt: skip
-def test_the_command_line_calls_parameters_by_its_options(said, shown):
+def test_translate_message(said, shown):
     assert translate_message(said) == shown
 
 
@@ -140,7 +140,7 @@ def stream(tmp_path):
 
 
 @pytest.mark.parametrize("given", [{"y": np.arange(20) % 2}, {"label": "y"}, {"discrete_features": ["a"]}])
-def test_what_an_opened_stream_knows_is_refused_beside_it(stream, given):
+def test_select_refuses_options_that_an_open_stream_has(stream, given):
     with pytest.raises(ValueError, match=f"{next(iter(given))} cannot be changed for an open stream. Omit it"):
         belief.select(stream, n_features_to_select=1, **given)
     assert belief.select(stream, n_features_to_select=1, n_neighbors=3, random_state=0).selected_names == ["a"]
@@ -153,13 +153,13 @@ def test_select_refuses_local_options_on_spark(given):
         belief.select(frame, label="y", **given)
 
 
-def test_files_without_names_have_none_to_drop(tmp_path):
+def test_open_files_refuses_names_for_npz(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.eye(4), y=[0, 1, 0, 1])
     with pytest.raises(ValueError, match=r"^keep applies only to CSV, .* got \['a'\]\."):
         open_files([tmp_path / "a.npz"], ColumnSelection(keep=["a"]))
 
 
-def test_the_column_of_the_class_is_asked_for_in_python_words(tmp_path):
+def test_open_files_needs_a_label(tmp_path):
     (tmp_path / "a.csv").write_text("a,y\n1,0\n2,1\n")
     with pytest.raises(ValueError, match="with label='name'"):
         belief.select(tmp_path / "a.csv")

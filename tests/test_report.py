@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import belief
-from belief._utils.optional import installs
+from belief._utils.optional import install_command
 from belief._utils.text import format_probability
 from belief.cli.outputs import REPORT_ENDINGS, check_output
 from belief.report import render
@@ -252,7 +252,7 @@ def test_without_matplotlib_the_error_names_the_extra_and_notebooks_still_have_a
         "    except belief.MissingExtraError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.count(installs("report", "matplotlib")) == 2
+    assert done.stdout.count(install_command("report", "matplotlib")) == 2
     assert "&lt;/script&gt;&lt;b&gt;$x$&amp;" in done.stdout
     assert "<b>$x$" not in done.stdout
 
@@ -269,7 +269,7 @@ def test_without_jinja_the_error_names_the_extra_and_notebooks_show_the_repr(tmp
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    line = installs("report", "jinja2")
+    line = install_command("report", "jinja2")
     assert done.stdout == f"None\nPictures and reports need jinja2, which is not installed: {line}.\n"
 
 

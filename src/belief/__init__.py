@@ -1,17 +1,17 @@
-"""BELIEF: distance-based, redundancy-proof feature selection.
+"""BELIEF: a fast, Relief-based feature selector that also removes redundant columns.
 
 >>> import belief
 >>> result = belief.select(X, y, 10)  # doctest: +SKIP
 >>> print(result.explain())  # doctest: +SKIP
 
-The public names are those in `__all__`, here and in the modules named here; they are imported when first used.
+The names in `__all__` are public, here and in the public modules. They are imported on first use.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from belief._utils.lazy import lazily
+from belief._utils.lazy import make_lazy_getattr
 
 if TYPE_CHECKING:
     from belief import baselines, data, datasets, plot, progress, report, spark
@@ -41,10 +41,10 @@ __all__ = [
     "spark",
 ]
 
-__version__ = "0.1.0"  # here and nowhere else: pyproject.toml reads it
+__version__ = "0.1.0"  # read by pyproject.toml
 
 _MODULES = ("baselines", "data", "datasets", "plot", "progress", "report", "spark")
-_HOMES = {
+_MODULE_OF = {
     "BeliefSelector": "belief.selector",
     "Comparison": "belief.comparison.comparison",
     "MissingExtraError": "belief._utils.optional",
@@ -54,7 +54,7 @@ _HOMES = {
     "select": "belief.api",
 }
 
-__getattr__ = lazily(__name__, _HOMES | {name: f"{__name__}.{name}" for name in _MODULES})
+__getattr__ = make_lazy_getattr(__name__, _MODULE_OF | {name: f"{__name__}.{name}" for name in _MODULES})
 
 
 def __dir__() -> list[str]:

@@ -1,1 +1,1 @@
-"""Helpers without knowledge of the method: optional imports, threads, warnings, terminal output."""
+"""General helpers: text, validation, warnings, threads and optional imports. They import no other folder."""

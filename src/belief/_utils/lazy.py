@@ -1,4 +1,4 @@
-"""Public names that are imported when they are first used: to import the package is quick, and needs no extra."""
+"""Import public names on first use, so that `import belief` is fast and needs no optional dependency."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from importlib import import_module
 from threading import Condition, get_ident
 from typing import Any
 
-LONGEST = 30.0  # seconds that a fork waits
+MAX_WAITING_SECONDS = 30.0  # how long a fork waits for running imports
 
 _changed = Condition()
-_importing: list[int] = []  # the threads that do
+_importing: list[int] = []  # identifiers of the importing threads
 
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Import something late. A fork waits for it: in its child nobody would finish what another thread has begun."""
-    me = get_ident()
+    """Mark a late import. A fork waits until it has finished, because a half-imported module breaks the child."""
+    thread = get_ident()
     with _changed:
-        _importing.append(me)
+        _importing.append(thread)
     try:
         yield
     finally:
         with _changed:
-            _importing.remove(me)
+            _importing.remove(thread)
             _changed.notify_all()
 
 
 def _before_fork() -> None:
     _changed.acquire()
-    _changed.wait_for(lambda: set(_importing) <= {get_ident()}, LONGEST)
+    _changed.wait_for(lambda: set(_importing) <= {get_ident()}, MAX_WAITING_SECONDS)
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_changed.release, after_in_child=_changed.release)
 
 
-def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a package, from the module in which each name is; a module's own is itself."""
+def make_lazy_getattr(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Create the `__getattr__` of a package; `modules` maps each public name to the module that defines it."""
 
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with importing():
-            home = import_module(homes[name])
-        return home if homes[name] == f"{package}.{name}" else getattr(home, name)
+            module = import_module(modules[name])
+        return module if modules[name] == f"{package}.{name}" else getattr(module, name)
 
     return get

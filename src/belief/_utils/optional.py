@@ -1,4 +1,4 @@
-"""Libraries that few users need: how they are imported, and what is said where one is missing."""
+"""Import optional dependencies, and tell how to install a missing one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 __all__ = ["MissingExtraError"]
 
-NAME = "belief-fs"
-NEEDED_FOR = {
+DISTRIBUTION = "belief-fs"
+PURPOSES = {
     "files": "Tables in files need",
     "gpu": "A GPU needs",
     "report": "Pictures and reports need",
@@ -21,9 +21,9 @@ NEEDED_FOR = {
 
 
 class MissingExtraError(ModuleNotFoundError, ValueError):
-    """A library that is an extra of this package is not installed; the message has the line that installs it.
+    """An optional dependency is not installed; the message has the command that installs it.
 
-    It is a ValueError too: what was asked for cannot be done here, and the command line says so in one line.
+    It is also a ValueError, so that the command line prints it without a traceback.
 
     Examples
     --------
@@ -34,42 +34,42 @@ class MissingExtraError(ModuleNotFoundError, ValueError):
 
 
 def import_optional(name: str, extra: str) -> Any:
-    """Import a library, or a module of one, that is not always installed.
+    """Import a module of an optional dependency.
 
     Parameters
     ----------
-    name : the module, "pyarrow.csv" for one
-    extra : the extra of this package that brings it
+    name : the module, such as "pyarrow.csv"
+    extra : the extra of this package that installs it
     """
     library = name.partition(".")[0]
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != library:
-            raise  # it is there, but something that it needs is not
-        message = f"{NEEDED_FOR[extra]} {library}, which is not installed: {installs(extra, library)}."
+            raise  # the library is installed, but one of its dependencies is not
+        message = f"{PURPOSES[extra]} {library}, which is not installed: {install_command(extra, library)}."
         raise MissingExtraError(message, name=library) from None
 
 
-def installs(extra: str, library: str) -> str:
-    """The line that installs an extra as this package itself was installed: by what, and from where."""
+def install_command(extra: str, library: str) -> str:
+    """Return the command that installs an extra, with the tool and from the source of this package."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        found = distribution(NAME)
+        found = distribution(DISTRIBUTION)
     except PackageNotFoundError:
-        return _from_tree(extra) or f"pip install {library}"
+        return _install_from_tree(extra) or f"pip install {library}"
     tool = (found.read_text("INSTALLER") or "pip").strip()
     origin = json.loads(found.read_text("direct_url.json") or "{}")
-    named = [r for r in found.requires or () if re.search(rf"extra\s*==\s*['\"]{extra}['\"]", r)]
-    libraries = " ".join(repr(r.partition(";")[0].strip()) for r in named) or library
-    what = _from_origin(extra, origin) if tool != "conda" else None  # pip would install this package once more
-    return f"{'uv pip' if tool == 'uv' else 'pip'} install {what or libraries}"
+    requirements = [r for r in found.requires or () if re.search(rf"extra\s*==\s*['\"]{extra}['\"]", r)]
+    libraries = " ".join(repr(r.partition(";")[0].strip()) for r in requirements) or library
+    source = _describe_origin(extra, origin) if tool != "conda" else None
+    return f"{'uv pip' if tool == 'uv' else 'pip'} install {source or libraries}"
 
 
-def _from_origin(extra: str, origin: dict[str, Any]) -> str | None:
-    """What is installed, with an extra: from an index by its name, from elsewhere by that; None where it is gone."""
-    url, wanted = origin.get("url"), f"{NAME}[{extra}]"
+def _describe_origin(extra: str, origin: dict[str, Any]) -> str | None:
+    """Return the requirement with the extra: a name, URL or path; None if the source no longer exists."""
+    url, wanted = origin.get("url"), f"{DISTRIBUTION}[{extra}]"
     if url is None:
         return f"'{wanted}'"
     if "vcs_info" in origin:
@@ -82,7 +82,7 @@ def _from_origin(extra: str, origin: dict[str, Any]) -> str | None:
     return f"{'-e ' * bool(origin['dir_info'].get('editable'))}'{path}[{extra}]'"
 
 
-def _from_tree(extra: str) -> str | None:
-    """Of a source tree that is used as it is."""
+def _install_from_tree(extra: str) -> str | None:
+    """Return the command for a source tree that is on the path but not installed."""
     tree = Path(__file__).parents[3]
     return f"pip install '{tree}[{extra}]'" if (tree / "pyproject.toml").exists() else None

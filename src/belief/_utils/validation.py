@@ -1,4 +1,4 @@
-"""Checks of single values, and the words of their errors."""
+"""Predicates for single values, and helpers for error messages."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ import numpy as np
 
 
 def is_integer(x: object) -> bool:
-    """An integer of any kind, but not a boolean."""
+    """Whether x is an integer of any type, except booleans."""
     return isinstance(x, Integral) and not isinstance(x, bool | np.bool_)
 
 
 def is_real(x: object) -> bool:
-    """A finite number of any kind, but not a boolean."""
+    """Whether x is a finite number of any type, except booleans."""
     return isinstance(x, Real) and not isinstance(x, bool | np.bool_) and math.isfinite(x)
 
 
 def is_count(x: Any) -> bool:
-    """1, 2, 3, ..."""
+    """Whether x is an integer of at least 1."""
     return is_integer(x) and x >= 1
 
 
 def is_share(x: Any) -> bool:
-    """A fraction in (0, 1]; 1 is a count, 1.0 a share."""
+    """Whether x is a float in (0, 1]; 1 is a count, 1.0 a share."""
     return is_real(x) and not is_integer(x) and 0 < x <= 1
 
 
 def is_weights(x: Any) -> bool:
-    """A mapping to numbers of at least 0."""
+    """Whether x is a mapping to numbers of at least 0."""
     return isinstance(x, Mapping) and bool(x) and all(is_real(v) and v >= 0 for v in x.values())
 
 
 def one_of(*options: object) -> Callable[[Any], bool]:
-    """A check for one of these."""
+    """Return a predicate that accepts the options."""
     return lambda x: any(x is o or (isinstance(x, str) and x == o) for o in options)
 
 
 def words_of(*options: object) -> str:
-    """These options, in words."""
-    *most, last = map(repr, options)
-    return f"{', '.join(most)} or {last}"
+    """Format the options as 'a', 'b' or 'c'."""
+    *first, last = map(repr, options)
+    return f"{', '.join(first)} or {last}"
 
 
 def did_you_mean(name: object, known: list[str]) -> str:
-    """Suggest the nearest known name, or nothing where none is near."""
-    near = get_close_matches(str(name), [str(k) for k in known], n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    """Suggest the most similar known name, if there is one."""
+    matches = get_close_matches(str(name), [str(k) for k in known], n=1)
+    return f" (did you mean {matches[0]!r}?)" if matches else ""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from belief._utils.lazy import lazily
+from belief._utils.lazy import make_lazy_getattr
 from belief.baselines.mrmr import MRMR, mrmr
 from belief.baselines.relief import Relief, ReliefF
 from belief.baselines.rrelieff import RReliefF
@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["MRMR", "RReliefF", "Relief", "ReliefF", "mrmr", "mrmr_frame", "relieff_frame"]
 
-__getattr__ = lazily(__name__, dict.fromkeys(("mrmr_frame", "relieff_frame"), "belief.baselines.spark"))
+__getattr__ = make_lazy_getattr(__name__, dict.fromkeys(("mrmr_frame", "relieff_frame"), "belief.baselines.spark"))

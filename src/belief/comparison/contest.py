@@ -17,7 +17,7 @@ import numpy as np
 
 from belief._utils.lazy import importing
 from belief._utils.text import print_message
-from belief._utils.threads import n_threads
+from belief._utils.threads import count_threads
 from belief._utils.validation import did_you_mean, is_real
 from belief.api import is_spark_dataframe
 from belief.comparison.comparison import OURS, Comparison, Standing
@@ -136,7 +136,7 @@ def compare(
     rows = rows_of(open_input(X, y, columns), discrete_features, task, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of every fold again
-        whole = Part(rows.X, rows.y, rows.discrete, rows.task, seed, n_threads(n_jobs))
+        whole = Part(rows.X, rows.y, rows.discrete, rows.task, seed, count_threads(n_jobs))
         contest = Contest(whole, rows.names, _how_many(settings, whole), start + seconds)
         found, left_out = contest.run(entrants, print_message if verbose else lambda said: None)
         everything = contest.everything() if found else None

@@ -6,7 +6,7 @@ Modules that read a format, parse the target or choose columns belong here. They
 
 from typing import TYPE_CHECKING
 
-from belief._utils.lazy import lazily
+from belief._utils.lazy import make_lazy_getattr
 
 if TYPE_CHECKING:
     from belief.data.columns import ColumnSelection
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnSelection", "load_libsvm", "open_files"]
 
-__getattr__ = lazily(
+__getattr__ = make_lazy_getattr(
     __name__,
     {
         "ColumnSelection": "belief.data.columns",

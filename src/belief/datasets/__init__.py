@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belief._utils.lazy import lazily
+from belief._utils.lazy import make_lazy_getattr
 
 if TYPE_CHECKING:
     from belief.datasets.loaders import Dataset, load, names
@@ -30,4 +30,6 @@ __all__ = [
     "xor100",
 ]
 
-__getattr__ = lazily(__name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names})
+__getattr__ = make_lazy_getattr(
+    __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+)

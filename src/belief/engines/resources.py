@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any, Self
 
 from belief._utils.optional import import_optional
-from belief._utils.threads import n_threads
+from belief._utils.threads import count_threads
 from belief.method.settings import AUTO_SAMPLE
 
 Report = Callable[..., None]  # called with the rows done, the total (0: unknown) and a detail such as "comparing"
@@ -61,7 +61,7 @@ class Resources:
 
     @property
     def threads(self) -> int:
-        return n_threads(self.n_jobs)
+        return count_threads(self.n_jobs)
 
     def choose_devices(self, n_rows: int, n_features: int) -> list[str]:
         """Return the torch devices for a table of this size; none: use the CPU engines."""

@@ -5,7 +5,7 @@ The same pure-Python classes serve classic Spark and Spark Connect, 4.0 and newe
 
 from typing import TYPE_CHECKING, Any
 
-from belief._utils.lazy import lazily
+from belief._utils.lazy import make_lazy_getattr
 from belief._utils.optional import import_optional
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BeliefSelector", "BeliefSelectorModel"]
 
-_get = lazily(__name__, dict.fromkeys(__all__, "belief.spark.selector"))
+_get = make_lazy_getattr(__name__, dict.fromkeys(__all__, "belief.spark.selector"))
 
 
 def __getattr__(name: str) -> Any:
