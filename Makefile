@@ -19,7 +19,7 @@ test: lint
 
 # about a minute, for every change
 quick: $(READY)
-	$(VENV)/bin/python -m pytest -m "not (spark or browser or experiments or slow)"
+	$(VENV)/bin/python -m pytest -m "not (spark or browser or experiments or smoke or slow)"
 
 # everything, with all random cases; the nightly workflow runs it
 test-all: lint

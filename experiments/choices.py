@@ -6,7 +6,7 @@
 
 On problems whose truth is known: the share of it among the features selected. On real data: macro F1 of a logistic
 regression and of a decision tree on the features selected, in 3-fold cross-validation. Every answer is kept in
-choices.json as it comes, so a run that was stopped goes on where it was. Writes the tables into
+choices.jsonl as it comes, so a run that was stopped goes on where it was. Writes the tables into
 docs/experiments/choices.md, between its marks, and the figures beside it.
 """
 
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 import belief
 from belief import datasets
 
-ANSWERS = Path(__file__).with_suffix(".json")
+ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "choices.md"
 SEEDS = {"planted": (0, 1, 2, 3, 4), "real": (0, 1, 2)}
 FOLDS = 3
@@ -213,7 +213,7 @@ def asked(name: str, data: Data) -> Iterator[tuple[str, Any]]:
 
 
 def key_of(name: str, setting: str, value: Any, seed: int) -> str:
-    """The name of an answer in choices.json."""
+    """The name of an answer in choices.jsonl."""
     what = "defaults" if value == DEFAULTS.get(setting) else SECOND if value == SECOND else f"{setting}={value}"
     return f"{name} | {what} | seed={seed}"
 

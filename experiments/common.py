@@ -21,25 +21,42 @@ HOME = Path(__file__).parents[1]
 MOSTLY_ZEROS = 0.1  # data with a smaller share of non-zero cells, which the paper has no word on
 
 
+def read_answers(file: Path) -> dict[str, Any]:
+    """Read a file of answers: its configuration, commits and answers; empty if there is no file."""
+    if not file.exists():
+        return {"configuration": None, "commits": [], "answers": {}}
+    head, *answers = map(json.loads, file.read_text().splitlines())
+    return {**head, "answers": dict(answers)}
+
+
+def write_answers(file: Path, kept: dict[str, Any]) -> None:
+    """Write answers as JSON lines: the configuration and the commits first, then each answer with its key."""
+    head = {name: kept[name] for name in ("configuration", "commits")}
+    lines = [head, *kept["answers"].items()]
+    new = file.with_suffix(".new")
+    new.write_text("".join(json.dumps(x, ensure_ascii=False, separators=(",", ":")) + "\n" for x in lines))
+    new.replace(file)  # atomic: an interrupted run loses nothing
+
+
 class Answers:
-    """Answers in a JSON file, each saved as soon as it is there; all anew where the configuration is another.
+    """Answers kept in a file, each saved as soon as it is computed; a changed configuration discards them all.
 
     Parameters
     ----------
     file : Path
-        The file; it is made where there is none.
+        A file of JSON lines, created when the first answer is saved.
     configuration : dict
-        All that the answers depend on, as plain JSON.
+        Everything the answers depend on, as plain JSON.
     """
 
     def __init__(self, file: Path, configuration: dict[str, Any]) -> None:
         self.file = file
         self.configuration = json.loads(json.dumps(configuration))
-        kept = json.loads(file.read_text()) if file.exists() else {}
-        same = kept.get("configuration") == self.configuration
+        kept = read_answers(file)
+        same = kept["configuration"] == self.configuration
         self.commits: list[str] = kept["commits"] if same else []
         self.answers: dict[str, Any] = kept["answers"] if same else {}
-        self._saving = Lock()  # threads may ask
+        self._saving = Lock()  # several threads may compute answers
 
     def get(self, key: str, compute: Callable[[], Any]) -> Any:
         """The answer kept under this name, or else the one computed now."""
@@ -59,9 +76,7 @@ class Answers:
 
     def _save(self) -> None:
         kept = {"configuration": self.configuration, "commits": self.commits, "answers": self.answers}
-        new = self.file.with_suffix(".new")
-        new.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-        new.replace(self.file)  # a run stopped here loses nothing
+        write_answers(self.file, kept)
 
 
 def commit() -> str:

@@ -4,7 +4,7 @@
 
 On public data: macro F1 of a linear SVM, 5-NN and gradient boosting on 10 and 50 features, in 3-fold cross-validation,
 the features selected from those rows of each fold that are learned from. On made data: which of the features that
-matter are found. One thread; a selection may take 30 seconds of it. Every answer is kept in contest.json as it comes,
+matter are found. One thread; a selection may take 30 seconds of it. Every answer is kept in contest.jsonl as it comes,
 so a run that was stopped goes on where it was; --page only writes the page, docs/experiments/contest.md, from those
 there are.
 """
@@ -43,7 +43,7 @@ from contest_tasks import (
 from contest_worker import Worker
 from made import Array
 
-ANSWERS = Path(__file__).with_suffix(".json")
+ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "contest.md"
 FOLDS, SIZES, SEED, LIMIT = 3, (10, 50), 0, 30
 JUDGES = ("linear SVM", "5-NN", "gradient boosting")

@@ -7,8 +7,8 @@
 The first takes the slices of real sets in the folder and look-alikes of epsilon, ECBDL14, url and kddb, and writes the
 tables into docs/experiments/large.md. `--quick` asks less, of small look-alikes only; `--files` asks all, of those of
 the four real sets whose files are in the folder; both print their tables. Every answer is kept as it comes, in
-large.json (or, in the current folder, large-quick.json and large-files.json), so a run that was stopped goes on where
-it was. Needs Java.
+large.jsonl (or, in the current folder, large-quick.jsonl and large-files.jsonl), so an interrupted run resumes. Needs
+Java.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from large_ways import PAPERS, Grid, Way
 
 import belief
 
-ANSWERS = Path(__file__).with_suffix(".json")
+ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "large.md"
 BINS = 10
 AT_ONCE = 4  # selections that are judged: Spark's jobs on a small table wait more than they compute
@@ -205,7 +205,7 @@ def main(words: list[str]) -> None:
                 f"{asked.files} has no file of epsilon, ECBDL14, url or kddb; name the folder they are in."
             )
         grid = PAPERS if asked.files else Grid((10, 50), (10,), (0.25,))
-        study = Study(tasks, Path("large-files.json" if asked.files else "large-quick.json"), grid)
+        study = Study(tasks, Path("large-files.jsonl" if asked.files else "large-quick.jsonl"), grid)
         study.compute()
         print(markdown(study))
         return

@@ -4,7 +4,7 @@
 
 On the slices, F1 of scikit-learn's linear SVM and tree on what experiments/large.py selected and on what the defaults
 select. On look-alikes, smaller than those of large.py, how many of the features selected matter, and how that depends
-on the sample. Every answer is kept in large_defaults.json as it comes, so a run that was stopped goes on where it was.
+on the sample. Every answer is kept in large_defaults.jsonl as it comes, so a run that was stopped goes on where it was.
 Writes the tables into docs/experiments/large.md and sampling.md.
 """
 
@@ -26,9 +26,9 @@ from scipy.sparse import vstack
 
 import belief
 
-ANSWERS = Path(__file__).with_suffix(".json")
+ANSWERS = Path(__file__).with_suffix(".jsonl")
 FOLDER = HOME / "docs" / "experiments"
-KEPT = {"mRMR": Way("mRMR"), "the paper's settings": Way("BELIEF + mCR", 10, 0.25)}  # selections of large.json
+KEPT = {"mRMR": Way("mRMR"), "the paper's settings": Way("BELIEF + mCR", 10, 0.25)}  # selections of large.jsonl
 DEFAULTS = "the defaults"
 SIZES, ROWS, COLUMNS = (10, 50, 100), 10_000, 20_000
 SAMPLES = (250, 1000, 4000, "auto")

@@ -3,7 +3,7 @@
     python experiments/redundancy.py
 
 Ten informative features, each there r times, and 100 columns of noise; and how the shifts of their means were chosen:
-three tries with other seeds, at r = 10. Every answer is kept in redundancy.json as it comes, so a run that was stopped
+three tries with other seeds, at r = 10. Every answer is kept in redundancy.jsonl as it comes, so a run that was stopped
 goes on where it was. Prints the tables, and writes them into docs/reproduction.md.
 """
 
@@ -32,7 +32,7 @@ REPEATS = (1, 2, 5, 10, 20)
 SEEDS = (0, 1, 2, 3, 4)
 TRIED_R, TRIED_SEEDS = 10, (100, 101, 102)
 
-CELLS = Path(__file__).with_suffix(".json")
+CELLS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "reproduction.md"
 
 Array = NDArray[Any]
@@ -123,7 +123,7 @@ def tries() -> list[Cell]:
 
 
 def key_of(method: str, r: int, seed: int, shifts: str = USED) -> str:
-    """The name of an answer in redundancy.json."""
+    """The name of an answer in redundancy.jsonl."""
     return f"{method} | shifts {shifts} | r={r} | seed={seed}"
 
 

@@ -2,7 +2,7 @@
 
     python experiments/regression.py
 
-Every answer is kept in regression.json as it comes, so a run that was stopped goes on where it was. Prints the tables,
+Every answer is kept in regression.jsonl as it comes, so a run that was stopped goes on where it was. Prints the tables,
 and writes them into docs/experiments/regression.md.
 """
 
@@ -34,7 +34,7 @@ FOLD_SEEDS = (0, 1, 2)
 NEIGHBOURS: dict[str, Callable[[int], int | str]] = {
     "auto": lambda m: "auto", "40": lambda m: 40, "m/8": lambda m: m // 8, "m/4": lambda m: m // 4,
 }  # fmt: skip
-CELLS = Path(__file__).with_suffix(".json")
+CELLS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "regression.md"
 
 Array = NDArray[Any]

@@ -4,9 +4,9 @@
     python experiments/sampling.py --quick
 
 Look-alikes of epsilon, ECBDL14, url and kddb; BELIEF and mRMR run on Spark, on the same table, and are judged by
-MLlib's linear SVM. Every answer is kept in sampling.json as it comes, so a run that was stopped goes on where it was.
+MLlib's linear SVM. Every answer is kept in sampling.jsonl as it comes, so a run that was stopped goes on where it was.
 Writes the tables into docs/experiments/sampling.md, and the figures beside it. `--quick` asks less of smaller tables,
-keeps its answers in sampling-quick.json in the current folder, and prints the tables. Needs Java.
+keeps its answers in sampling-quick.jsonl in the current folder, and prints the tables. Needs Java.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sampling_page import draw, markdown
 
 import belief
 
-ANSWERS = Path(__file__).with_suffix(".json")
+ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "sampling.md"
 RATES, SIZES, SEEDS = (0.01, 0.02, 0.25, 0.5), (100, 10), (0, 1, 2)
 SAMPLES = {"100 rows": 100, "1 %": 0.01, "2,000 rows": 2000}  # as DiReliefF, as the paper, and our default
@@ -158,7 +158,7 @@ def main(words: list[str]) -> None:
     if words not in ([], ["--quick"]):
         raise SystemExit(__doc__)
     if words:
-        asked = (Path("sampling-quick.json"), (RATES[0], RATES[-1]), SIZES[-1:])
+        asked = (Path("sampling-quick.jsonl"), (RATES[0], RATES[-1]), SIZES[-1:])
         study = Study(look_alikes(**QUICK), over_reduced(QUICK_FEW), *asked)
         study.compute()
         print(markdown(study))

@@ -3,7 +3,7 @@
     BELIEF_DATA=folder python experiments/second.py
     BELIEF_DATA=folder python experiments/second.py growing auto
 
-Names of parts, as in the table, compute those only. Every answer is kept in second.json as it comes, so a run that was
+Names of parts, as in the table, compute those only. Every answer is kept in second.jsonl as it comes, so a run that was
 stopped goes on where it was. Prints the table of what is known, and writes it into docs/reproduction.md if that is all.
 """
 
@@ -21,7 +21,7 @@ from common import HOME, Answers, data_home, publish, table
 from second_found import CHECKS as FOUND
 from second_sure import CHECKS as SURE
 
-ANSWERS = Path(__file__).with_suffix(".json")
+ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "reproduction.md"
 CHECKS = [*FOUND, *SURE]
 

@@ -3,7 +3,7 @@
     BELIEF_DATA=folder python experiments/small.py
 
 The folder holds the published files, kais/*.csv; without it the problems are made anew by belief.datasets, and the page
-says so. Every answer is kept in small.json as it comes, so a run that was stopped goes on where it was. Writes the
+says so. Every answer is kept in small.jsonl as it comes, so a run that was stopped goes on where it was. Writes the
 tables into docs/experiments/small.md, and the figure beside it.
 """
 
@@ -29,7 +29,7 @@ import belief
 from belief import BeliefSelector
 from belief.baselines import MRMR, ReliefF
 
-ANSWERS = Path(__file__).with_suffix(".json")
+ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "small.md"
 FIGURE = PAGE.with_name("small-mcr.svg")
 CLASSIFIERS, WAYS = ("NB", "DT", "LR"), ("inside", "once")
@@ -143,7 +143,7 @@ def compute(answers: Answers) -> None:
 
 
 def key_of(name: str, starred: bool, method: str, n: int) -> str:
-    """The name of an answer in small.json."""
+    """The name of an answer in small.jsonl."""
     return f"{name} | {label(starred, method)} | {n}"
 
 

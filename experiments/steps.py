@@ -3,7 +3,7 @@
     BELIEF_DATA=folder python experiments/steps.py
 
 On public data: macro F1 of a linear SVM and of 5-NN on 10 and 50 features, selected inside each fold. On fifteen made
-tables with a rare class: the share of the relevant features that is found. Every answer is kept in steps.json as it
+tables with a rare class: the share of the relevant features that is found. Every answer is kept in steps.jsonl as it
 comes, so a run that was stopped goes on where it was. Writes the tables into docs/reproduction.md.
 """
 
@@ -28,7 +28,7 @@ import belief
 from belief.method import confidence
 from belief.method.redundancy.agreement import UniqueShareRule
 
-ANSWERS = Path(__file__).with_suffix(".json")
+ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "reproduction.md"
 SEED, SIZES, LEARN, MADE_SEEDS = 0, (10, 50), 2000, (0,)
 RAW = "agreement"  # the step that does not yet take away what noise has,

@@ -3,7 +3,7 @@
     BELIEF_DATA=folder python experiments/tried.py
 
 The F1 of public sets and what is found on made ones, as in experiments/contest.py, with other seeds. What was chosen by
-that is then measured on the sets kept aside, with the contest's seeds. Every answer is kept in tried.json as it comes.
+that is then measured on the sets kept aside, with the contest's seeds. Every answer is kept in tried.jsonl as it comes.
 Writes its tables into docs/experiments/contest.md.
 """
 
@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 import belief
 from belief.method.redundancy.agreement import UniqueShareRule
 
-ANSWERS = Path(__file__).with_suffix(".json")
+ANSWERS = Path(__file__).with_suffix(".jsonl")
 SEEDS = (200, 201, 202)  # the contest has others
 HEAD = ["changed", "F1", "more than the defaults", "recall", "precision"]
 ASIDE = "kept aside"  # begins the names of answers of the sets that nothing was chosen by

@@ -21,6 +21,8 @@ from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 
 M, F = 20_000, 30  # ten blocks of 2,066 rows, or twenty of 1,033
+
+pytestmark = pytest.mark.slow
 ARGUMENTS = ["--label", "y", "--top", "5", "--sample-size", "400", "--batch-size", "0.05", "--working-memory", "16"]
 TIMELESS = ("weights", "selected", "scores", "redundancy", "watched", "history", "seed")
 

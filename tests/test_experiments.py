@@ -51,7 +51,7 @@ def test_mcr_finds_more_of_the_features_that_are_repeated_ten_times(redundancy):
 
 def test_only_missing_answers_are_computed(redundancy, monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(redundancy, "CELLS", tmp_path / "cells.json")
+    monkeypatch.setattr(redundancy, "CELLS", tmp_path / "cells.jsonl")
     monkeypatch.setattr(redundancy, "distinct", lambda *cell: asked.append(cell) or 1)
     kept = redundancy.compute()
     every = [*redundancy.grid(), *redundancy.tries()]
@@ -68,7 +68,7 @@ def test_only_missing_answers_are_computed(redundancy, monkeypatch, tmp_path):
 def kept(redundancy):
     """The published answers."""
     found = redundancy.Answers(redundancy.CELLS, redundancy.configuration())
-    assert found.answers, "redundancy.json is of another configuration: run experiments/redundancy.py again"
+    assert found.answers, "redundancy.jsonl is of another configuration: run experiments/redundancy.py again"
     return found
 
 

@@ -1,12 +1,12 @@
 """The study of the settings, in small: each answer is what it says, and the tables compare like with like."""
 
 import importlib
-import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from common import read_answers
 from pages import words_of
 
 HOME = Path(__file__).parents[1] / "experiments"
@@ -30,7 +30,7 @@ def small(modules, monkeypatch, tmp_path):
     monkeypatch.setattr(choices, "CASES", cases)
     monkeypatch.setattr(page, "CASES", cases)
     monkeypatch.setattr(common, "commit", lambda: "abc")
-    return choices, page, common.Answers(tmp_path / "choices.json", choices.configuration())
+    return choices, page, common.Answers(tmp_path / "choices.jsonl", choices.configuration())
 
 
 def test_the_reference_is_on_the_grid_and_computed_once(modules):
@@ -87,7 +87,7 @@ def test_only_missing_answers_are_computed(small, monkeypatch):
     choices.compute(answers, ("Parity3+3",), 1)
     first = len(asked)
     choices.compute(answers, ("Parity3+3",), 2)
-    assert len(asked) == 2 * first == len(json.loads(answers.file.read_text())["answers"])
+    assert len(asked) == 2 * first == len(read_answers(answers.file)["answers"])
 
 
 def test_a_surely_better_value_is_seen_and_a_tie_is_not(small):
@@ -106,7 +106,7 @@ def test_a_surely_better_value_is_seen_and_a_tie_is_not(small):
 def test_the_published_page_is_that_of_the_answers(modules):
     choices, page, common = modules
     answers = common.Answers(choices.ANSWERS, choices.configuration())
-    assert answers.answers, "choices.json is of another configuration: run experiments/choices.py again"
+    assert answers.answers, "choices.jsonl is of another configuration: run experiments/choices.py again"
     assert page.markdown(answers) in choices.PAGE.read_text()
 
 

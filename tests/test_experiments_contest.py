@@ -28,7 +28,7 @@ def it():
 def kept(it):
     """The published answers."""
     found = it["common"].Answers(it["contest"].ANSWERS, it["contest"].configuration())
-    assert found.answers, "contest.json is of another configuration: run experiments/contest.py again"
+    assert found.answers, "contest.jsonl is of another configuration: run experiments/contest.py again"
     return found
 
 
@@ -271,7 +271,7 @@ def test_only_missing_answers_are_computed_and_none_after_one_that_did_not_end(i
             return {"more than": 30}
 
     monkeypatch.setattr(contest, "Worker", Late)
-    answers = it["common"].Answers(tmp_path / "contest.json", {})
+    answers = it["common"].Answers(tmp_path / "contest.jsonl", {})
     for _ in range(2):
         contest.compute(answers, ["F test"], ["wine", "XOR"], (0, 1))
     assert asked == [("F test", 10), ("F test", 2)]
@@ -283,7 +283,7 @@ def test_only_missing_answers_are_computed_and_none_after_one_that_did_not_end(i
 
 def some(it, tmp_path, marks, seconds=MappingProxyType({})):
     """Answers with these F1 and seconds by set and selector; None did not end."""
-    answers = it["common"].Answers(tmp_path / "contest.json", {})
+    answers = it["common"].Answers(tmp_path / "contest.jsonl", {})
     for (each, name), x in marks.items():
         known = {"f1": {"10": [[x, x, x]]}, "seconds": {"10": [seconds.get((each, name), 0.5)]}}
         answers.answers[f"{each} | {name}"] = {"more than": 30} if x is None else known
@@ -479,7 +479,7 @@ def test_what_the_page_says_of_choosing_is_what_was_found(it, kept):
 def test_the_table_of_what_was_tried_is_that_of_the_answers(it):
     tried, common = it["tried"], it["common"]
     answers = common.Answers(tried.ANSWERS, tried.configuration())
-    assert answers.answers, "tried.json is of another configuration: run experiments/tried.py again"
+    assert answers.answers, "tried.jsonl is of another configuration: run experiments/tried.py again"
     for mark, table in zip(("tried", "chosen"), tried.tables(answers.answers), strict=True):
         assert table in tried.PAGE.read_text().split(f"<!-- {mark} -->")[1].split(f"<!-- /{mark} -->")[0]
 

@@ -2,7 +2,6 @@
 
 import gc
 import importlib
-import json
 import re
 import sys
 import warnings
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from common import read_answers
 from pages import words_of
 from scipy.sparse import csr_array
 
@@ -48,12 +48,12 @@ def never(fold):
 
 def test_the_tables_are_computed_once(it, tiny, spark, tmp_path):
     grid = it["large_ways"].Grid((5, 10), (3,), (0.25,))
-    study = it["large"].Study(tiny, tmp_path / "large.json", grid)
+    study = it["large"].Study(tiny, tmp_path / "large.jsonl", grid)
     study.compute()
     text = it["large_page"].markdown(study)
     assert study.on_spark("url-like")["same"]
     # the first five of ten are asked for once, but mCR selects five and ten apart
-    kept = json.loads((tmp_path / "large.json").read_text())["answers"]
+    kept = read_answers(tmp_path / "large.jsonl")["answers"]
     assert [key for key in kept if key.startswith("url-like | fold 0 | BELIEF")] == [
         "url-like | fold 0 | BELIEF, k = 3 | 10",
         *(f"url-like | fold 0 | BELIEF + mCR, k = 3, batches of 0.25 | {n}" for n in (5, 10)),
@@ -66,7 +66,7 @@ def test_the_tables_are_computed_once(it, tiny, spark, tmp_path):
     assert "· 0.9448 |" in text  # the paper's figure for mRMR with ten features on url
 
     gone = {name: replace(task, make=never) for name, task in tiny.items()}
-    again = it["large"].Study(tiny, tmp_path / "large.json", grid)
+    again = it["large"].Study(tiny, tmp_path / "large.jsonl", grid)
     again.tasks = gone
     again.compute()
     assert it["large_page"].markdown(again) == text
@@ -75,7 +75,7 @@ def test_the_tables_are_computed_once(it, tiny, spark, tmp_path):
 def test_the_study_of_samples_is_computed_once(it, tiny, spark, tmp_path, monkeypatch):
     monkeypatch.setattr(it["sampling"], "SEEDS", (0,))
     tasks, larger = {"url-like": tiny["url-like"]}, {"url-like, larger": tiny["url-like"]}
-    asked = (tmp_path / "sampling.json", (0.25, 1.0), (10,))
+    asked = (tmp_path / "sampling.jsonl", (0.25, 1.0), (10,))
     study = it["sampling"].Study(tasks, larger, *asked)
     study.compute()
     it["sampling_page"].draw(study, tmp_path)
@@ -273,7 +273,7 @@ def test_real_files_go_through_all_of_it(it, spark, tmp_path, monkeypatch, capsy
     text = capsys.readouterr().out
     assert "| ECBDL14, the real file | 80 | 20 | 1 | 4 |" in text
     assert "on 1 of 1 data sets" in text
-    kept = json.loads((tmp_path / "large-files.json").read_text())
+    kept = read_answers(tmp_path / "large-files.jsonl")
     assert "its test file" in kept["configuration"]["tasks"]["ECBDL14, the real file"]
     found = kept["answers"]["ECBDL14, the real file | fold 0 | mRMR | 2"]["selected"].split()
     assert found[0] == "3"  # the class is whether it is 0
@@ -301,7 +301,7 @@ def test_a_folder_without_any_of_the_files_is_refused(it, tmp_path, there, monke
         folder.mkdir()
     with pytest.raises(SystemExit, match=r"real has no file of epsilon, ECBDL14, url or kddb"):
         it["large"].main(["--files", str(folder)])
-    assert not (tmp_path / "large-files.json").exists()
+    assert not (tmp_path / "large-files.jsonl").exists()
 
 
 @pytest.mark.parametrize("name", ["large", "sampling"])

@@ -23,7 +23,7 @@ def regression():
 @pytest.fixture(scope="module")
 def kept(regression):
     found = regression.Answers(regression.CELLS, {"seeds": regression.SEEDS, "folds": regression.FOLD_SEEDS})
-    assert found.answers, "regression.json is of another configuration: run experiments/regression.py again"
+    assert found.answers, "regression.jsonl is of another configuration: run experiments/regression.py again"
     return found
 
 

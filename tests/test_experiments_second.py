@@ -1,12 +1,12 @@
 """What the second edition must show, and what its steps are worth: tables are as said, pages show what is kept."""
 
 import importlib
-import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from common import read_answers
 
 import belief
 
@@ -122,12 +122,12 @@ def test_only_missing_answers_are_computed(it, monkeypatch, tmp_path):
     asked = []
     check = it["checking"].Check("part", "wanted", {"a": lambda: asked.append("a") or 1}, lambda found: ("one", True))
     monkeypatch.setattr(it["second"], "CHECKS", [check])
-    answers = it["common"].Answers(tmp_path / "second.json", {})
+    answers = it["common"].Answers(tmp_path / "second.jsonl", {})
     for _ in range(2):
         it["second"].compute(answers, [])
     assert asked == ["a"]
     assert "| part | wanted | one | yes |" in it["second"].markdown(answers)
-    assert json.loads(answers.file.read_text())["answers"]["part | a"]["found"] == 1
+    assert read_answers(answers.file)["answers"]["part | a"]["found"] == 1
 
 
 def test_what_the_page_says_of_the_steps(it):

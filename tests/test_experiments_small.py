@@ -1,13 +1,13 @@
 """experiments/small.py: the scores are the paper's, nothing leaks, and the page says what the answers say."""
 
 import importlib
-import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from common import read_answers, write_answers
 from pages import words_of
 
 HOME = Path(__file__).parents[1]
@@ -44,8 +44,8 @@ def published(nothing_cached, data_home, monkeypatch):
 
 @pytest.fixture(scope="module")
 def kept(small):
-    file = HOME / "experiments" / "small.json"
-    return small.Answers(file, json.loads(file.read_text())["configuration"])
+    file = HOME / "experiments" / "small.jsonl"
+    return small.Answers(file, read_answers(file)["configuration"])
 
 
 def test_the_success_score_is_the_one_the_paper_prints(small, tasks, made_anew):
@@ -97,12 +97,12 @@ def test_only_missing_answers_are_computed(small, made_anew, monkeypatch, tmp_pa
     monkeypatch.setattr(small, "TASKS", {name: small.TASKS[name] for name in ("Corral-100", "SD1")})
     monkeypatch.setattr(small, "by_defaults", lambda *cell: 0)
     monkeypatch.setattr(small, "answer", lambda *cell: asked.append(cell) or len(asked))
-    file = tmp_path / "small.json"
+    file = tmp_path / "small.jsonl"
     small.compute(small.Answers(file, small.configuration()))
     assert len(asked) == len(set(asked)) == 8 + 16
-    kept = json.loads(file.read_text())
+    kept = read_answers(file)
     del kept["answers"]["SD1 | mRMR * | 2"]
-    file.write_text(json.dumps(kept))
+    write_answers(file, kept)
     small.compute(small.Answers(file, small.configuration()))
     assert asked[24:] == [("SD1", True, "mRMR", 2)]
     monkeypatch.setattr(small, "BINS", 7)  # another configuration: all anew

@@ -24,6 +24,7 @@ from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATUR
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.image import imread  # noqa: E402
 
+pytestmark = pytest.mark.slow
 NASTY = '</script><b>$x$&"'
 SECTIONS = ["ranking", "how_many", "portraits", "relevance", "redundancy", "left", "all", "settling", "run", "timings"]
 

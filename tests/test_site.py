@@ -13,6 +13,7 @@ from test_public import PUBLIC
 
 import belief
 
+pytestmark = pytest.mark.slow
 HOME = Path(__file__).parents[1]
 DOCS = HOME / "docs"
 sys.path.insert(0, str(DOCS / "_ext"))

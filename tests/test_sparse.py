@@ -19,6 +19,8 @@ from belief.data.libsvm import load_libsvm
 from belief.engines.block import local_engine
 from belief.engines.resources import Resources
 
+pytestmark = pytest.mark.slow
+
 
 @st.composite
 def sparse_cases(draw):
