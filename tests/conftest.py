@@ -10,7 +10,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 from spark_sessions import _stopped_at_the_end, jvm_has_ended, spark  # noqa: F401
 
-from belief.data.source import ArraySource, BlockSource, ColumnSource, frozen
+from belief.data.source import ArraySource, BlockSource, ColumnSource, as_read_only
 from belief.engines.block import local_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
@@ -89,7 +89,7 @@ class Blocks:
 
     def later_pass(self):
         for a in range(0, len(self.X), self.height):
-            yield frozen(self.X[a : a + self.height].copy())
+            yield as_read_only(self.X[a : a + self.height].copy())
 
     def first_pass(self, labels):
         labels.add(self.labels)

@@ -15,7 +15,7 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from belief.api import select
-from belief.data.table import blocks_of
+from belief.data.table import as_blocks
 from belief.method.arrays import Array
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
@@ -53,7 +53,7 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def _set_fitted(self, X: Any, y: Any, scores: Array, selected: Array, order: Array) -> None:
         """Set the fitted attributes; `order` ranks all features from 1, the selected ones first."""
         # sets n_features_in_ and feature_names_in_ from the first block, without reading values
-        validate_data(self, blocks_of(X)[0], y, skip_check_array=True)
+        validate_data(self, as_blocks(X)[0], y, skip_check_array=True)
         self.scores_, self.selected_, self.n_features_ = scores, selected, len(selected)
         self.ranking_ = np.maximum(order - len(selected) + 1, 1)
         self.support_ = np.zeros(len(scores), bool)

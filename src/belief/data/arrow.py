@@ -16,7 +16,7 @@ import numpy as np
 from belief._utils.optional import import_optional
 from belief.data.diagnostics import warn_of_suspicious_text
 from belief.data.labels import RowError, check_no_missing
-from belief.data.source import as_float, check_exact_codes, frozen
+from belief.data.source import as_float, as_read_only, check_exact_codes
 from belief.method.arrays import Array
 
 MAX_CATEGORIES = 2**24  # larger codes are not exact in float32
@@ -66,8 +66,8 @@ def as_numpy(column: Any) -> Array:
     return np.where(np.from_dlpack(column.is_valid().cast(pa.uint8())), values, np.nan)
 
 
-class Columns:
-    """Encoders of the feature columns, which turn Arrow batches into blocks of numbers.
+class TableEncoder:
+    """Turns Arrow batches of the feature columns into blocks of numbers, with one encoder per column.
 
     Parameters
     ----------
@@ -100,16 +100,16 @@ class Columns:
                 warn_of_suspicious_text(f"Column {encoder.name!r}", encoder.texts, encoder.n_filled)
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return the category that each code of a feature stands for, of the categories seen so far."""
+        """Return the category that each code of a feature stands for, if it has been seen."""
         return self._encoders[j].levels()
 
     def block(self, batch: Any, run: Callable[..., Iterable[None]] = map) -> Array:
-        """Return the rows of a batch as C-ordered floats, NaN where missing; `run` is `map`, or that of a pool."""
+        """Return the rows of a batch as C-ordered floats, NaN where missing; `run` is `map` or `pool.map`."""
         out = np.empty((len(batch), len(self._encoders)), self._dtype)
         for j in range(0, len(self._encoders), TILE_COLUMNS):
             columns = [encode(batch.column(i)) for i, encode in enumerate(self._encoders[j : j + TILE_COLUMNS], j)]
             deque(run(partial(_fill_tile, out, columns, j), range(0, len(out), TILE_ROWS)), maxlen=0)
-        return frozen(out)
+        return as_read_only(out)
 
 
 def _fill_tile(out: Array, columns: list[Array], j: int, a: int) -> None:
@@ -120,7 +120,7 @@ def _fill_tile(out: Array, columns: list[Array], j: int, a: int) -> None:
 class Batch:
     """The rows of an Arrow batch, converted to numbers only when needed: often a few rows suffice."""
 
-    def __init__(self, columns: Columns, batch: Any) -> None:
+    def __init__(self, columns: TableEncoder, batch: Any) -> None:
         self._columns, self._batch = columns, batch
         self.shape = (len(batch), batch.num_columns)
 
@@ -133,13 +133,29 @@ class Batch:
         return self._columns.block(self._batch, run)
 
 
-class NumberEncoder:
+class Encoder:
+    """Encoder of one column: turns Arrow arrays into numbers, NaN where a value is missing."""
+
+    discrete, is_declared_discrete = False, False
+    dtype: np.dtype[Any] = np.dtype(np.float32)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, column: Any) -> Array:
+        """Return the numbers of a column; here NaN, for a column of Arrow's null type."""
+        return np.full(len(column), np.nan, np.float32)
+
+    def levels(self) -> dict[float, str]:
+        """Return the category that each code stands for; empty if the values are numbers."""
+        return {}
+
+
+class NumberEncoder(Encoder):
     """Encoder of a column of numbers."""
 
-    discrete = False
-
     def __init__(self, name: str, dtype: Any) -> None:
-        self.name, self.is_declared_discrete = name, False
+        super().__init__(name)
         self.dtype = as_float(np.empty(0, dtype)).dtype
 
     def __call__(self, column: Any) -> Array:
@@ -151,15 +167,11 @@ class NumberEncoder:
             column = column.cast(pa.from_numpy_dtype(self.dtype), safe=False)
         return as_float(as_numpy(column))
 
-    def levels(self) -> dict[float, str]:
-        return {}  # the values are numbers, not codes
 
-
-class BooleanEncoder:
+class BooleanEncoder(Encoder):
     """Encoder of a column of booleans."""
 
-    discrete, dtype = True, np.dtype(np.float32)
-    is_declared_discrete = False
+    discrete = True
 
     def __call__(self, column: Any) -> Array:
         return as_numpy(column.cast(pyarrow().float32()))
@@ -168,15 +180,13 @@ class BooleanEncoder:
         return {0.0: "False", 1.0: "True"}
 
 
-class CategoryEncoder:
+class CategoryEncoder(Encoder):
     """Encoder of a column of strings, which get codes in order of appearance."""
 
     discrete = True
-    is_declared_discrete = False
-    dtype: np.dtype[Any] = np.dtype(np.float32)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        super().__init__(name)
         self._codes: dict[Any, float] = {}
         self.n_filled = 0  # rows in which the column is not missing
 
@@ -202,30 +212,14 @@ class CategoryEncoder:
         return self._codes.setdefault(value, float(len(self._codes)))
 
 
-class NullEncoder:
-    """Encoder of a column of Arrow's null type, which is missing everywhere."""
-
-    discrete, dtype = False, np.dtype(np.float32)
-    is_declared_discrete = False
-
-    def __call__(self, column: Any) -> Array:
-        return np.full(len(column), np.nan, np.float32)
-
-    def levels(self) -> dict[float, str]:
-        return {}
-
-
-Encoder = NumberEncoder | BooleanEncoder | CategoryEncoder | NullEncoder
-
-
 def _make_encoder(field: Any, source: str, make_category_encoder: Callable[[str], CategoryEncoder]) -> Encoder:
     types, kind = pyarrow().types, field.type
     if is_text(kind):
         return make_category_encoder(field.name)
     if types.is_boolean(kind):
-        return BooleanEncoder()
+        return BooleanEncoder(field.name)
     if types.is_null(kind):
-        return NullEncoder()
+        return Encoder(field.name)
     if is_number(kind):
         return NumberEncoder(field.name, np.float64 if types.is_decimal(kind) else numpy_dtype(kind))
     raise ValueError(

@@ -12,7 +12,7 @@ from belief._utils.optional import import_optional
 
 REPLACEMENT = "\ufffd"  # Python's substitute for bytes that cannot be decoded
 INSPECTED_BYTES = 4096
-BYTE_ORDER_MARKS = {  # UTF-32 first, since its little-endian mark begins with that of UTF-16
+BYTE_ORDER_MARKS = {  # UTF-32 first, since its little-endian mark starts with the mark of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",

@@ -18,7 +18,7 @@ FORMATS = {
     "npz": ("npz",),
 }
 COMPRESSIONS = {"csv": (".gz", ".bz2", ".zst"), "libsvm": (".gz", ".bz2", ".xz")}
-IGNORED_PREFIXES = ("_", ".")  # of files such as _SUCCESS and .part.crc, which Spark and others add to a folder
+IGNORED_PREFIXES = ("_", ".")  # Spark and others add files such as _SUCCESS and .part.crc to a folder
 FOOTER_BYTES = 8  # the end of a Parquet file: the length of its metadata, and a magic number
 
 Stamp = tuple[int, ...]
@@ -99,7 +99,7 @@ def drop_duplicates(files: Iterable[Path]) -> list[Path]:
 
 
 def find_same_file(path: Path, files: Iterable[Path]) -> Path | None:
-    """Return the one of `files` that is the same file as `path`, under any name; None if there is none."""
+    """Return the one of `files` that is the same file as `path`, under any name, or None."""
     if not path.exists():
         return None
     identity = _identity(path)

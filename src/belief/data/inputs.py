@@ -11,7 +11,7 @@ import numpy as np
 from belief.data.columns import CSV_OPTIONS, ColumnSelection, find_columns, is_column
 from belief.data.source import is_sparse
 from belief.data.stream import LibsvmStream, TableStream, open_files
-from belief.data.table import array_of, blocks_of, frame_of
+from belief.data.table import as_2d_array, as_blocks, as_frame
 
 OpenedInput = tuple[Any, Any, list[str] | None]  # X, y, and names for the features if X has none
 
@@ -49,7 +49,7 @@ def open_input(X: Any, y: Any, columns: ColumnSelection) -> OpenedInput:
 
 
 def _select_from_table(X: Any, y: Any, columns: ColumnSelection) -> OpenedInput:
-    blocks = [_Block(block, f"block {i}") for i, block in enumerate(blocks_of(X))]
+    blocks = [_Block(block, f"block {i}") for i, block in enumerate(as_blocks(X))]
     names = blocks[0].names
     features = columns.feature_positions(names)
     if columns.label is not None:
@@ -65,9 +65,9 @@ class _Block:
     """A block of rows from which columns can be selected."""
 
     def __init__(self, X: Any, source: str) -> None:
-        frame = frame_of(X)
+        frame = as_frame(X)
         self._source, self._is_frame = source, frame is not None
-        self._X: Any = X.tocsr() if is_sparse(X) else array_of(X) if frame is None else frame
+        self._X: Any = X.tocsr() if is_sparse(X) else as_2d_array(X) if frame is None else frame
         self.names: Any = range(self._X.shape[1]) if frame is None else frame.columns
 
     def columns(self, names: list[Any]) -> Any:

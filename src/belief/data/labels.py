@@ -39,7 +39,7 @@ class Labels:
         self.name, self.n_rows, self.task = name, 0, task
         self.is_categorical = False  # categories are classes, even if they are numbers
         self.order = np.zeros(0, np.int32)
-        self._codes: dict[Any, int] = {}  # of the distinct targets
+        self._codes: dict[Any, int] = {}  # the provisional code of each distinct target
         self._values: list[Array] = []  # the targets that appear first in each block
         self._blocks: list[Array] = []  # the code of each row
         self._ends = [0]  # the number of rows up to each block

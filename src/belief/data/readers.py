@@ -19,11 +19,11 @@ from belief.data.encoding import detect_encoding, read_first_lines, read_header
 from belief.data.files import ChangeDetector, drop_duplicates, file_stamp, list_files, parquet_stamp
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
-CSV_BYTES = 2**23  # of text parsed at a time; increased if a line is longer
+CSV_BYTES = 2**23  # text parsed at a time; increased if a line is longer
 MAX_CSV_BYTES = 2**30
-MIN_ROWS_PER_BLOCK = 64  # of a wide CSV file, where parsing has a large overhead per column
+MIN_ROWS_PER_BLOCK = 64  # even in a wide CSV file, where each parsed column adds overhead
 MAX_INFERRED_COLUMNS = 10_000  # type inference of Arrow takes about 50 µs and some kilobytes per column
-MAX_BATCH_ROWS, BATCH_BYTES = 2**17, 2**24  # of a decoded batch of a Parquet or Arrow file
+MAX_BATCH_ROWS, BATCH_BYTES = 2**17, 2**24  # the size of a decoded batch of a Parquet or Arrow file
 
 
 class TableReader(Protocol):

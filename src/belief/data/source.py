@@ -34,7 +34,7 @@ class Source(Protocol):
     def columns(self, ids: Array, columns: Array) -> Located:
         """Return some features of some rows, in the given order."""
 
-    def longest_integer(self, j: int) -> int:
+    def max_abs_integer(self, j: int) -> int:
         """Return the largest absolute value of a column of 64-bit integers; 0 for other columns."""
 
 
@@ -51,14 +51,14 @@ def as_float(x: Array) -> Array:
     return np.ascontiguousarray(x, dtype=dtype)
 
 
-def frozen(x: Array) -> Array:
+def as_read_only(x: Array) -> Array:
     """Return a read-only view; the compiled kernels accept only read-only data."""
     x = x.view(np.ndarray)
     x.flags.writeable = False
     return x
 
 
-def longest_integer(x: Array) -> int:
+def max_abs_integer(x: Array) -> int:
     """Return the largest absolute value of an array of 64-bit integers; 0 for other types."""
     if x.dtype.kind not in "iu" or x.dtype.itemsize < 8 or not x.size:
         return 0
@@ -76,10 +76,10 @@ def check_exact_codes(largest: int, column: str) -> None:
 
 def _located(x: Array) -> Located:
     """Return gathered rows in the form that sources return."""
-    return frozen(as_float(x)), np.arange(len(x)), 0
+    return as_read_only(as_float(x)), np.arange(len(x)), 0
 
 
-def consecutive(ids: Array) -> slice | Array:
+def as_slice(ids: Array) -> slice | Array:
     """Return consecutive ids as a slice, which NumPy reads much faster; other ids as they are."""
     if len(ids) and ids[-1] - ids[0] == len(ids) - 1 and np.all(ids[1:] > ids[:-1]):
         return slice(int(ids[0]), int(ids[-1]) + 1)
@@ -99,7 +99,7 @@ class GatherSource:
         return _located(self._gather(ids, slice(a, b)))
 
     def columns(self, ids: Array, columns: Array) -> Located:
-        run = consecutive(columns)
+        run = as_slice(columns)
         if isinstance(run, slice):
             return self.rows(ids, run.start, run.stop)
         return _located(self._gather(ids, columns))
@@ -111,18 +111,18 @@ class ArraySource(GatherSource):
     def __init__(self, X: Array) -> None:
         self.n_rows, self.n_features = X.shape
         direct = X.dtype in (np.float32, np.float64) and X.dtype.isnative and X.flags.c_contiguous and X.flags.aligned
-        self._direct = frozen(X) if direct else None
+        self._direct = as_read_only(X) if direct else None
         self._X = X
 
     def rows(self, ids: Array, a: int, b: int) -> Located:
         return (self._direct, ids, a) if self._direct is not None else super().rows(ids, a, b)
 
-    def longest_integer(self, j: int) -> int:
-        return longest_integer(self._X[:, j])
+    def max_abs_integer(self, j: int) -> int:
+        return max_abs_integer(self._X[:, j])
 
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
         if isinstance(columns, slice):
-            return self._X[consecutive(ids), columns]
+            return self._X[as_slice(ids), columns]
         if self._direct is None or self._X.size <= SMALL_CELLS:
             return self._X[np.ix_(ids, columns)]
         with importing():
@@ -141,8 +141,8 @@ class BlockSource(GatherSource):
         self.n_rows = int(self._starts[-1])
         self.n_features = blocks[0].n_features
 
-    def longest_integer(self, j: int) -> int:
-        return max(block.longest_integer(j) for block in self._blocks)
+    def max_abs_integer(self, j: int) -> int:
+        return max(block.max_abs_integer(j) for block in self._blocks)
 
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
         wanted = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else columns
@@ -163,13 +163,13 @@ class ColumnSource(GatherSource):
         self._columns = columns
         self.n_rows, self.n_features = len(columns[0]), len(columns)
 
-    def longest_integer(self, j: int) -> int:
-        return longest_integer(self._columns[j])
+    def max_abs_integer(self, j: int) -> int:
+        return max_abs_integer(self._columns[j])
 
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
         wanted = range(columns.start, columns.stop) if isinstance(columns, slice) else columns
         out = np.empty((len(ids), len(wanted)), np.float64)
-        index = consecutive(ids)
+        index = as_slice(ids)
         for t, j in enumerate(wanted):
             out[:, t] = self._columns[j][index]
         return out

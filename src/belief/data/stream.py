@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from belief._utils.lazy import importing
-from belief.data.arrow import Batch, Columns, check_target_type, is_dictionary, pyarrow, target_values
+from belief.data.arrow import Batch, TableEncoder, check_target_type, is_dictionary, pyarrow, target_values
 from belief.data.columns import PANDAS_INDEX, ColumnSelection, parse_discrete_features
 from belief.data.diagnostics import suggest_csv_options
 from belief.data.files import ChangeDetector, find_files
@@ -53,7 +53,7 @@ class TableStream:
             files.check_no_mixed_columns([n for n, discrete in zip(names, declared, strict=True) if not discrete])
         schema = files.schema
         check_target_type(schema.field(label), str(files.first))
-        self._columns = Columns([schema.field(name) for name in self.names], str(files.first))
+        self._columns = TableEncoder([schema.field(name) for name in self.names], str(files.first))
         self._columns.declare_discrete(declared)
         self.discrete, self._declared = self._columns.discrete, declared
 

@@ -26,7 +26,7 @@ from belief.data.source import (
     SparseSource,
     check_exact_codes,
     is_sparse,
-    longest_integer,
+    max_abs_integer,
 )
 from belief.method.arrays import Array
 
@@ -50,14 +50,14 @@ class Table:
 
 def open_table(X: Any, discrete_features: Any = "auto") -> Table:
     """Open an array, a memory map, a DataFrame, a sparse matrix, or a sequence of those as blocks of rows."""
-    blocks = blocks_of(X)
+    blocks = as_blocks(X)
     if any(is_sparse(block) for block in blocks):
         return _open_sparse(blocks, discrete_features)
-    frames = [frame_of(block) for block in blocks]
+    frames = [as_frame(block) for block in blocks]
     if all(frame is not None for frame in frames):
         sources, names, found, columns = _open_frames(frames)  # type: ignore[arg-type]
     else:
-        sources, names, found, columns = _open_arrays([array_of(block) for block in blocks])
+        sources, names, found, columns = _open_arrays([as_2d_array(block) for block in blocks])
     declared = parse_discrete_features(discrete_features, names, len(found))
     discrete = found | declared
     for column, is_declared in zip(columns, declared, strict=False):
@@ -67,11 +67,11 @@ def open_table(X: Any, discrete_features: Any = "auto") -> Table:
     for source in sources:
         for j in np.flatnonzero(discrete).tolist():
             name = f"column {names[j]!r}" if names is not None else f"column {j}"
-            check_exact_codes(source.longest_integer(j), name)
+            check_exact_codes(source.max_abs_integer(j), name)
     return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete, [c.codes for c in columns])
 
 
-def blocks_of(X: Any) -> Sequence[Any]:
+def as_blocks(X: Any) -> Sequence[Any]:
     """Return the blocks of X that have rows; X itself as the only block if it is one table."""
     if not (isinstance(X, Sequence) and len(X) and all(_is_block(x) for x in X)):
         return [X]
@@ -79,10 +79,10 @@ def blocks_of(X: Any) -> Sequence[Any]:
 
 
 def _is_block(x: Any) -> bool:
-    return getattr(x, "ndim", 0) == 2 or frame_of(x) is not None
+    return getattr(x, "ndim", 0) == 2 or as_frame(x) is not None
 
 
-def frame_of(X: Any) -> nw.DataFrame[Any] | None:
+def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """Return a DataFrame of any library as a narwhals DataFrame; None if X is not a DataFrame."""
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -134,7 +134,7 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
     discrete = np.full(F, all(X.dtype.kind == "b" for X in blocks))
     discrete |= parse_discrete_features(discrete_features, None, F)
     if discrete.any():
-        check_exact_codes(max(longest_integer(X.tocsr().data) for X in blocks), "A column of X")
+        check_exact_codes(max(max_abs_integer(X.tocsr().data) for X in blocks), "A column of X")
     return Table(SparseSource([_as_canonical_csr(X) for X in blocks]), None, discrete)
 
 
@@ -171,7 +171,7 @@ def _as_canonical_csr(X: Any) -> csr_array:
 # --- arrays ---
 
 
-def array_of(X: Any) -> Array:
+def as_2d_array(X: Any) -> Array:
     """Convert X to a two-dimensional array of numbers, strings or objects; raise a ValueError if that is impossible."""
     if hasattr(X, "collect") and not hasattr(X, "__array__"):
         raise ValueError("X is a lazy table: call its .collect() first.")

@@ -21,7 +21,7 @@ import numpy as np
 
 from belief.data.arrow import Batch
 from belief.data.labels import Labels
-from belief.data.source import ArraySource, frozen, is_sparse
+from belief.data.source import ArraySource, as_read_only, is_sparse
 from belief.data.stream import Stream
 from belief.engines.block import block_engine
 from belief.engines.block.dense import DenseEngine
@@ -259,7 +259,7 @@ def _count_bytes(X: FileBlock) -> int:
 
 def _concatenate(parts: list[FileBlock]) -> FileBlock:
     if not is_sparse(parts[0]):
-        return frozen(np.concatenate(parts))
+        return as_read_only(np.concatenate(parts))
     from scipy.sparse import csr_array, vstack
 
     return csr_array(vstack(parts, format="csr"))

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from belief.data.source import SparseSource, frozen
+from belief.data.source import SparseSource, as_read_only
 from belief.engines.block.threads import RowEngine, Threads, spans
 from belief.engines.resources import Resources
 from belief.kernels import sparse
@@ -34,7 +34,7 @@ VECTOR_SHARE = 0.125  # a feature that is non-zero in a larger share of the quer
 
 def as_csr(X: csr_array) -> sparse.Csr:
     """Return the arrays of a CSR matrix in the form the kernels take."""
-    return sparse.Csr(frozen(X.indptr), frozen(X.indices), frozen(X.data))
+    return sparse.Csr(as_read_only(X.indptr), as_read_only(X.indices), as_read_only(X.data))
 
 
 class NonZeros:

@@ -32,7 +32,7 @@ class TensorSource(GatherSource):
         self.values = values
         self.n_rows, self.n_features = values.shape
 
-    def longest_integer(self, j: int) -> int:
+    def max_abs_integer(self, j: int) -> int:
         return 0
 
     def _gather(self, ids: Array, columns: slice | Array) -> Array:

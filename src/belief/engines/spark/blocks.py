@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from belief.data.labels import Labels, RowError
-from belief.data.source import frozen
+from belief.data.source import as_read_only
 from belief.engines.spark.records import restore
 from belief.engines.spark.wire import unpack
 from belief.kernels.dense import gather
@@ -130,14 +130,14 @@ class Layout:
         if issparse(X) or not self.dense:
             return take_features(self._convert(X[positions]), features), targets
         out = np.empty((len(positions), len(features)), X.dtype)
-        gather(frozen(X), positions, features, out)
+        gather(as_read_only(X), positions, features, out)
         return self._convert(out), targets
 
     def _convert(self, X: Matrix) -> Matrix:
         """Convert rows, which may be stored in float32 or as CSR, to the format that all rows share."""
         if not self.dense:
             return X if issparse(X) else csr_array(X)
-        return frozen(X.toarray()) if issparse(X) else X.astype(self.dtype, copy=False)
+        return as_read_only(X.toarray()) if issparse(X) else X.astype(self.dtype, copy=False)
 
 
 # --- matrices ---
@@ -164,7 +164,7 @@ def take_features(X: Matrix, features: Array) -> Matrix:
     """Select columns, unless X has these columns only."""
     if X.shape[1] == len(features):
         return X
-    return X[:, features] if issparse(X) else frozen(np.take(X, features, axis=1))
+    return X[:, features] if issparse(X) else as_read_only(np.take(X, features, axis=1))
 
 
 def take_rows(block: RowBlock, ids: Array) -> tuple[Matrix, Array, Array]:
@@ -178,7 +178,7 @@ def stack_rows(parts: Sequence[Matrix]) -> Matrix:
     """Concatenate matrices of the same format; the result is read-only."""
     if len(parts) == 1:
         return parts[0]
-    return csr_array(vstack(parts, format="csr")) if issparse(parts[0]) else frozen(np.concatenate(parts))
+    return csr_array(vstack(parts, format="csr")) if issparse(parts[0]) else as_read_only(np.concatenate(parts))
 
 
 # --- on the driver, after staging ---

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from belief.data.arrow import CategoryEncoder, Columns, target_values
+from belief.data.arrow import CategoryEncoder, TableEncoder, target_values
 from belief.data.labels import RowError
 from belief.engines.spark.blocks import Matrix, check_collision
 from belief.engines.spark.parquet import FileRows
@@ -44,7 +44,7 @@ class Reader:
                 n += len(batch)
 
     def _column_converter(self, strings: StringCodes) -> Callable[[Any, int], tuple[Matrix, Array]]:
-        columns = Columns(self.columns, "The DataFrame", lambda name: HashedStrings(name, strings))
+        columns = TableEncoder(self.columns, "The DataFrame", lambda name: HashedStrings(name, strings))
         columns.declare_discrete(self.declared)
 
         def convert(batch: Any, n: int) -> tuple[Matrix, Array]:
