@@ -66,7 +66,7 @@ BAD_INPUT = {
     "share to select": ((X, Y), {"n_features_to_select": 1.5}, r"share of the features in \(0, 1\]; got 1.5"),
     "sample": ((X, Y), {"sample_size": 0.0}, "sample_size must be 'auto', 'fixed', an integer .* got 0.0"),
     "sample by a wrong word": ((X, Y), {"sample_size": "all"}, "sample_size must be 'auto'.* got 'all'"),
-    "sample of fewer than the classes": ((X, Y), {"sample_size": 1, "sampling": "proportional"}, "needs at least one row of"),
+    "sample below the classes": ((X, Y), {"sample_size": 1, "sampling": "proportional"}, "at least one row of"),
     "batch": ((X, Y), {"batch_size": 1.01}, r"batch_size must be a share of the sample in \(0, 1\]; got 1.01"),
     "kappa": ((X, Y), {"kappa": -0.1}, r"kappa must be a number in \[0, 1\]; got -0.1"),
     "theta": ((X, Y), {"theta": "median"}, "theta must be 'auto', 'mean' or a number .* got 'median'"),

@@ -1,4 +1,4 @@
-"""Libraries that may be missing, and words that belong to one face only."""
+"""Optional dependencies, and the translation of messages for the command line."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""How far a run has come: for a program, a callback; for a person, a bar on stderr."""
+"""Report the progress of a run to callbacks, or as a bar on stderr."""
 
 from __future__ import annotations
 
@@ -21,22 +21,31 @@ LABELS = {
     "redundancy": "selecting",
     "explain": "explaining",
 }
-EVERY_LIVE, EVERY_PLAIN = 0.1, 10.0  # seconds between two lines of a phase, on a terminal and elsewhere
+TERMINAL_INTERVAL, PLAIN_INTERVAL = 0.1, 10.0  # seconds between updates on a terminal, and elsewhere
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: the phase, what of it ("batch 2 of 4"), and the rows done so far, of how many.
+    """The progress of a run, as passed to a callback.
 
-    `total` is 0 where it is not known, as when a file is first read; `seconds` count from the beginning of the phase or
-    of this part of it. The last phase is "finished", or "stopped" after an error.
+    Attributes
+    ----------
+    phase : str
+        "describe", "sample", "neighbours", "tally", "confidence", "redundancy" or "explain"; at the end "finished", or
+        "stopped" after an error.
+    detail : str
+        The part of the phase, such as "batch 2 of 4".
+    done, total : int
+        The rows processed so far, and in all. `total` is 0 if it is unknown, as when a file is first read.
+    seconds : float
+        The time since this phase or part began.
 
     Examples
     --------
     >>> import belief
-    >>> told = []
-    >>> result = belief.select(str(belief.datasets.CHURN), label="left", callback=told.append, random_state=0)
-    >>> told[0].phase, told[-1].phase
+    >>> received = []
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", callback=received.append, random_state=0)
+    >>> received[0].phase, received[-1].phase
     ('describe', 'finished')
     """
 
@@ -51,12 +60,12 @@ Callback = Callable[[Progress], None]
 
 
 class Reporter:
-    """Passes on what the method and the engine say of their progress."""
+    """Pass the progress of the method and the engine on to callbacks."""
 
     def __init__(self, callback: Callback | None = None, bar: bool = False, stream: TextIO | None = None) -> None:
         self._callbacks = [c for c in (callback, _bar(stream or sys.stderr) if bar else None) if c]
         self._phase, self._detail = "", ""
-        self._began = self._told = time.perf_counter()
+        self._began = self._reported = time.perf_counter()
 
     def phase(self, name: str, detail: str = "") -> None:
         self._phase, self._detail = name, detail
@@ -64,11 +73,11 @@ class Reporter:
         self.rows(0, 0)
 
     def rows(self, done: int, total: int, detail: str | None = None) -> None:
-        if detail is not None and detail != self._detail:  # begun when something else was last told of
-            self._detail, self._began = detail, self._told
-        self._told = time.perf_counter()
+        if detail is not None and detail != self._detail:  # it began when the previous detail was last reported
+            self._detail, self._began = detail, self._reported
+        self._reported = time.perf_counter()
         for callback in self._callbacks:
-            callback(Progress(self._phase, self._detail, done, total, self._told - self._began))
+            callback(Progress(self._phase, self._detail, done, total, self._reported - self._began))
 
     def __enter__(self) -> Self:
         return self
@@ -78,30 +87,30 @@ class Reporter:
 
 
 def _bar(stream: TextIO | None) -> Callback | None:
-    """A bar, where there is something to write to: a program without a terminal may have no stderr at all."""
+    """Create a bar, unless there is no stream: a program without a terminal may have no stderr."""
     return None if stream is None else Bar(stream)
 
 
 class Bar:
-    """One line that is written over; off a terminal, a line for each phase, and for a long one every few seconds."""
+    """A progress bar on one line; without a terminal, a new line per phase and every few seconds."""
 
     def __init__(self, stream: TextIO, width: int = 24) -> None:
         self._stream, self._width = stream, width
         self._live = stream.isatty()
-        self._shown, self._phase = 0.0, ""
+        self._updated, self._phase = 0.0, ""
 
     def __call__(self, p: Progress) -> None:
         if p.phase in ("finished", "stopped"):
             self._write("")
         elif self._due(p):
-            self._shown, self._phase = time.perf_counter(), p.phase
+            self._updated, self._phase = time.perf_counter(), p.phase
             self._write(self._text(p))
 
     def _due(self, p: Progress) -> bool:
-        """Not too often; but a phase is shown as it begins, and its bar when it is full."""
+        """Whether to update: at the start and end of a phase, otherwise not too often."""
         if p.phase != self._phase or (p.done == p.total and (self._live or not p.total)):
             return True
-        return time.perf_counter() - self._shown >= (EVERY_LIVE if self._live else EVERY_PLAIN)
+        return time.perf_counter() - self._updated >= (TERMINAL_INTERVAL if self._live else PLAIN_INTERVAL)
 
     def _text(self, p: Progress) -> str:
         text = f"belief: {LABELS.get(p.phase, p.phase)}" + (f" ({p.detail})" if p.detail else "")
@@ -110,25 +119,25 @@ class Bar:
         rate = p.done / max(p.seconds, 1e-9)
         if not p.total:
             return f"{text}: {p.done:,} rows, {rate:,.0f} rows/s"
-        left = duration((p.total - p.done) / rate)
-        told = f"{p.done:,} of {p.total:,} rows, {left} left"
+        remaining = format_duration((p.total - p.done) / rate)
+        rows = f"{p.done:,} of {p.total:,} rows, {remaining} left"
         speed = f", {rate:,.0f} rows/s"
-        if not self._live or len(text) + len(told) + len(speed) + self._width + 5 <= _columns():
-            told += speed
-        return f"{text}{self._bar(p, len(text) + len(told))} {told}"
+        if not self._live or len(text) + len(rows) + len(speed) + self._width + 5 <= _columns():
+            rows += speed
+        return f"{text}{self._bar(p, len(text) + len(rows))} {rows}"
 
-    def _bar(self, p: Progress, beside: int) -> str:
-        """A bar as wide as there is room for beside the words."""
-        width = min(self._width, _columns() - beside - 5)
+    def _bar(self, p: Progress, n_other: int) -> str:
+        """Draw a bar in the space that `n_other` characters leave on the line."""
+        width = min(self._width, _columns() - n_other - 5)
         if not self._live or width < 8:
             return ":"
         full = width * p.done // p.total
         return f" [{'#' * full}{'.' * (width - full)}]"
 
     def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # closed: a run does not end for want of a listener
+        with suppress(OSError, ValueError):  # a closed stream must not end the run
             if self._live:
-                self._stream.write(f"\r\x1b[2K{text[: _columns() - 1]}")  # a line that wraps cannot be written over
+                self._stream.write(f"\r\x1b[2K{text[: _columns() - 1]}")  # wrapped lines cannot be overwritten
             elif text:
                 self._stream.write(f"{text}\n")
             self._stream.flush()
@@ -138,8 +147,8 @@ def _columns() -> int:
     return shutil.get_terminal_size().columns
 
 
-def duration(seconds: float) -> str:
-    """A time to wait, in words."""
+def format_duration(seconds: float) -> str:
+    """Format a waiting time, such as "12 min"."""
     s = round(seconds)
     if s < 120:
         return f"{s} s"

@@ -12,7 +12,7 @@ import numpy as np
 from belief._utils.text import escape_controls, format_html_table, format_table
 from belief.method.arrays import Array
 from belief.method.targets import CLASSIFICATION
-from belief.progress import duration
+from belief.progress import format_duration
 
 OURS = "BELIEF"
 NAMES = 6  # of features in a line of text
@@ -167,7 +167,7 @@ class Comparison:
         rows += f" ({self.n_compared:,} compared on)" if self.n_compared < self.n_rows else ""
         return (
             f"{self.task}: {rows}, {self.n_features:,} features, {self.n_selected:,} selected; {self.full_measure} over"
-            f" {self.folds} folds, the mean of {', '.join(self.standings[0].judges)}; {duration(self.seconds)};"
+            f" {self.folds} folds, the mean of {', '.join(self.standings[0].judges)}; {format_duration(self.seconds)};"
             f" seed {self.seed}"
         )
 

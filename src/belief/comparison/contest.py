@@ -31,7 +31,7 @@ from belief.engines.checks import check_resources
 from belief.method.arrays import Array
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION
-from belief.progress import duration
+from belief.progress import format_duration
 
 FOLDS = 5
 LONG_ENOUGH = 0.5  # seconds of a trial from which the time of the whole can be told
@@ -257,14 +257,18 @@ class Contest:
         """Select from each fold and judge, and select from all rows."""
         left, began, took, marks = self.left, time.perf_counter(), [], []
         if expected > PATIENCE * left:
-            raise TooSlowError(f"would take about {duration(expected)}, and {duration(max(0.0, left))} are left")
+            raise TooSlowError(
+                f"would take about {format_duration(expected)}, and {format_duration(max(0.0, left))} are left"
+            )
         for train, test in self.folds:
             selected, seconds = _timed(entrant, train, self.n)
             took.append(seconds)
             marks.append(judged(train, test, selected))
             whole = (time.perf_counter() - began) / len(marks) * (FOLDS + 1)
             if whole > PATIENCE * max(left, 0.0) and len(marks) < FOLDS:
-                raise TooSlowError(f"a fold took {duration(whole / (FOLDS + 1))}, and {duration(left)} were left")
+                raise TooSlowError(
+                    f"a fold took {format_duration(whole / (FOLDS + 1))}, and {format_duration(left)} were left"
+                )
         by_fold, by_judge = _summary(marks)
         names = [self.names[j] for j in entrant.choose(self.whole, self.n)]
         return Standing(
