@@ -1,7 +1,6 @@
 """One suite for every engine: whatever the Engine protocol promises, each keeps, and with the same numbers."""
 
 import os
-import warnings
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -9,6 +8,7 @@ from functools import partial
 import naive
 import numpy as np
 import pytest
+import traced
 from conftest import in_blocks, in_memory, streamed
 from pool_cluster import pool, pool_engine
 from scipy.sparse import csr_array
@@ -24,7 +24,6 @@ from belief.engines.spark.folder import balance_tasks
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.records import flatten
 from belief.engines.spark.staging import narrow
-from belief.method.algorithm import belief
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.protocols import Search
@@ -273,30 +272,24 @@ def test_values_of_some_rows(case):
 SETTINGS = Settings(n_features_to_select=5, n_neighbors=4, sample_size=80, random_state=3, scale="standard")
 
 
-def outcome(engine, settings=SETTINGS):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return belief(engine, settings, lambda *described: None, lambda *told: None)
-
-
 def same_outcome(got, wanted):
-    assert got.selection.selected.tolist() == wanted.selection.selected.tolist()
-    np.testing.assert_allclose(got.w, wanted.w, **CLOSE)
-    np.testing.assert_allclose(got.selection.scores, wanted.selection.scores, rtol=1e-7, atol=1e-9)
+    assert got.selected.tolist() == wanted.selected.tolist()
+    np.testing.assert_allclose(got.weights, wanted.weights, **CLOSE)
+    np.testing.assert_allclose(got.scores, wanted.scores, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(got.se, wanted.se, **CLOSE)
-    np.testing.assert_allclose(got.p, wanted.p, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(got.p_value, wanted.p_value, rtol=1e-6, atol=1e-9)
     same(got.tally, wanted.tally)
 
 
 def test_belief_gives_the_same_wherever_rows_are(case):
     _, engine, right = case
-    same_outcome(outcome(engine), outcome(right))
+    same_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
 
 
 def test_the_paper_gives_the_same_wherever_rows_are(case):
     _, engine, right = case
     paper = Settings(**{**PAPER, "n_features_to_select": 5, "n_neighbors": 4, "sample_size": 80, "random_state": 3})
-    same_outcome(outcome(engine, paper), outcome(right, paper))
+    same_outcome(traced.run(engine, paper), traced.run(right, paper))
 
 
 @pytest.mark.usefixtures("_stopped_at_the_end")
@@ -304,10 +297,10 @@ def test_the_paper_gives_the_same_wherever_rows_are(case):
 def test_copies_are_merged_wherever_rows_are(name):
     merging = replace(SETTINGS, copies="merge", sample_size=240)
     with MAKE[name](PLAIN) as engine:
-        got = outcome(engine, merging)
+        got = traced.run(engine, merging)
     assert got.sample_size == min(240, len(np.unique(np.column_stack([PLAIN, LABELS]), axis=0))) < M
     with local(in_memory, PLAIN) as right:
-        same_outcome(got, outcome(right, merging))
+        same_outcome(got, traced.run(right, merging))
 
 
 NUMBERS = np.round(PLAIN[:, 0] * PLAIN[:, 1] + PLAIN[:, 4] + 0.05 * rng.standard_normal(M), 2)  # some are equal
@@ -333,7 +326,7 @@ NUMERIC = {
 def test_numeric_targets_wherever_rows_are(name):
     target, ranks = read_target(NUMBERS, M, "auto")
     with NUMERIC[name]() as engine, table_engine(in_memory(PLAIN), target, ranks, DISCRETE) as right:
-        got, wanted = outcome(engine), outcome(right)
+        got, wanted = traced.run(engine, SETTINGS), traced.run(right, SETTINGS)
         assert engine.target.task == "regression"
     same_outcome(got, wanted)
 
@@ -354,7 +347,7 @@ def test_doubles_that_survive_float32_are_held_in_it(narrow):
     X = MISSING.copy()
     X[:narrow] = X[:narrow].astype(np.float32)
     with pool_engine(X, LABELS, DISCRETE) as engine, local(in_memory, X) as right:
-        same_outcome(outcome(engine), outcome(right))
+        same_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
         assert engine.layout.dtype == ("<f4" if narrow == M else "<f8")
         blocks = engine.staged.files.read(range(len(engine.staged.files)), None)
         assert {block.X.dtype.str for block in blocks} == {engine.layout.dtype}
@@ -385,5 +378,5 @@ def test_a_pool_that_loses_a_worker_gives_the_same_answer(what, monkeypatch):
     monkeypatch.setattr(gathering, "PORTION_PAIRS", 50)
     before = pool().broken
     with pool_engine(MISSING, LABELS, DISCRETE, kill_in=what) as engine, local(in_memory, MISSING) as right:
-        same_outcome(outcome(engine), outcome(right))
+        same_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
     assert pool().broken == before + 1

@@ -80,9 +80,9 @@ def test_fit_equals_cpu(seed, device):
     settings = {"n_features_to_select": max(1, X.shape[1] // 2), "n_neighbors": 7, "sample_size": 100}
     settings |= {"random_state": seed, "redundancy": ["agreement", "mcr", None][seed % 3]}
     cpu, mine = (fit(X, labels, discrete, name, **settings) for name in ("cpu", device))
-    np.testing.assert_allclose(mine.w, cpu.w, rtol=1e-9, atol=1e-12)
-    assert mine.selection.selected.tolist() == cpu.selection.selected.tolist()
-    np.testing.assert_allclose(mine.selection.scores, cpu.selection.scores, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(mine.weights, cpu.weights, rtol=1e-9, atol=1e-12)
+    assert mine.selected.tolist() == cpu.selected.tolist()
+    np.testing.assert_allclose(mine.scores, cpu.scores, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -267,7 +267,7 @@ def test_stored_spans_of_rows_that_do_not_fit(device, monkeypatch):
     settings = {"n_features_to_select": 3, "n_neighbors": 5, "sample_size": 60, "random_state": 1}
     cpu, mine = (fit(X, labels, discrete, name, working_memory=2**14, **settings) for name in ("cpu", device))
     assert len(copied) > 3
-    np.testing.assert_allclose(mine.w, cpu.w, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(mine.weights, cpu.weights, rtol=1e-9, atol=1e-12)
     with engine_of(X, labels, discrete, device, working_memory=2**10) as engine:
         parts = list(engine.stored.spans(7, 100))
         assert [x.first for x in parts] == list(range(7, len(X), 100))
@@ -382,7 +382,7 @@ if __name__ == "__main__":
     with pool_engine(X, labels, discrete) as engine:
         chosen = Settings(n_features_to_select=4, n_neighbors=5, sample_size=60, random_state=0)
         got = belief(engine, chosen, lambda *described: None, lambda *progress: None)
-    print(json.dumps([got.selection.selected.tolist(), got.w.tolist()]))
+    print(json.dumps([got.selected.tolist(), got.weights.tolist()]))
 """
 
 

@@ -124,7 +124,7 @@ def numeric_cases(draw):
 
 def agree(got, ref):
     size = max(np.abs(ref.w).max(initial=0), 1e-300)
-    np.testing.assert_allclose(got.w, ref.w, rtol=1e-9, atol=1e-11 * max(size, 1e-3))
+    np.testing.assert_allclose(got.weights, ref.w, rtol=1e-9, atol=1e-11 * max(size, 1e-3))
     np.testing.assert_allclose(got.tally.DD, ref.DD, **CLOSE)
     np.testing.assert_allclose(got.tally.ED, ref.ED, **CLOSE)
     np.testing.assert_allclose(np.broadcast_to(got.tally.DC, ref.DC.shape), ref.DC, **CLOSE)
@@ -133,10 +133,10 @@ def agree(got, ref):
     # a square root of what six products leave of each other
     differ = naive.ratio(ref.DD + ref.ED, ref.DC + ref.EC)  # the mean Δ, of which w is a difference
     np.testing.assert_allclose(got.se, ref.se, rtol=1e-6, atol=1e-7 * max(differ.max(initial=0), size))
-    if got.redundancy is not None:  # else nobody watches
+    if got.measure is not None:  # else nobody watches
         assert got.watched.tolist() == ref.watch_lists[-1]
-    assert got.selection.selected.tolist() == ref.selected
-    np.testing.assert_allclose(got.selection.scores, ref.scores, rtol=1e-7, atol=1e-9)
+    assert got.selected.tolist() == ref.selected
+    np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
 
 
 def without_null(case):
@@ -164,13 +164,11 @@ def test_agreement_and_weights_agree_with_the_oracle(make_engine, made):
     ref = naive.belief(case.X, y, target="numeric", **{**case.oracle(), **mine})
     assume(not is_close_call(ref))
     got = run(make_engine(case.X, y, case.discrete), {**case.settings, **mine})
-    np.testing.assert_allclose(got.w, ref.w, rtol=1e-9, atol=1e-12)
-    pool = got.redundancy.pool
-    for i in got.selection.selected[~got.difference.constant[got.selection.selected]]:
+    np.testing.assert_allclose(got.weights, ref.w, rtol=1e-9, atol=1e-12)
+    pool = got.measure.pool
+    for i in got.selected[~got.difference.constant[got.selected]]:
         others = pool != i
-        np.testing.assert_allclose(
-            got.redundancy.row(i, pool[:0])[others], ref.R[i, pool[others]], rtol=1e-7, atol=1e-7
-        )
+        np.testing.assert_allclose(got.measure.row(i, pool[:0])[others], ref.R[i, pool[others]], rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize(("blocks", "dtype"), [(1, np.float64), (3, np.float32)])

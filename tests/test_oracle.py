@@ -5,12 +5,13 @@ import warnings
 import naive
 import numpy as np
 import pytest
+import traced
 from effort import examples
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tables import Case, cases
 
-from belief.method.algorithm import belief, make_search
+from belief.method.algorithm import make_search
 from belief.method.difference import Difference
 from belief.method.sampling import sample_quota
 from belief.method.settings import PAPER, Settings
@@ -20,10 +21,8 @@ CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 
 
 def run(engine, given_settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # few rows: tested elsewhere
-        with engine:
-            return belief(engine, Settings(**given_settings), lambda *described: None, lambda *told: None)
+    with engine:
+        return traced.run(engine, given_settings)
 
 
 def is_close_call(ref):
@@ -53,22 +52,22 @@ def test_the_method_agrees_with_the_oracle(make_engine, case):
     ref = naive.belief(case.X, case.labels, **case.oracle(), noise=(got.null.mean, got.null.spread))
     assume(not is_close_call(ref))
     size = np.abs(ref.w).max(initial=0)
-    np.testing.assert_allclose(got.w, ref.w, rtol=1e-9, atol=1e-11 * max(size, 1e-300))
+    np.testing.assert_allclose(got.weights, ref.w, rtol=1e-9, atol=1e-11 * max(size, 1e-300))
     np.testing.assert_allclose(got.tally.DD, ref.DD, **CLOSE)
     np.testing.assert_allclose(got.tally.ED, ref.ED, **CLOSE)
     np.testing.assert_array_equal(np.broadcast_to(got.tally.DC, ref.DC.shape), ref.DC)
     np.testing.assert_array_equal(np.broadcast_to(got.tally.EC, ref.EC.shape), ref.EC)
     if case.settings["redundancy"] == "mcr":
         np.testing.assert_allclose(got.tally.rates, ref.marginal, **CLOSE)
-    else:  # nobody asked
+    else:
         assert not len(got.tally.rates)
     assert got.tally.n_pairs == ref.n_pairs
     np.testing.assert_allclose(got.se, ref.se, rtol=1e-6, atol=max(1e-9 * size, 1e-12))
     assert got.difference.scale == ref.scale
     if case.settings["redundancy"] == "mcr":
         assert got.watched.tolist() == ref.watch_lists[-1]
-    assert got.selection.selected.tolist() == ref.selected
-    np.testing.assert_allclose(got.selection.scores, ref.scores, rtol=1e-7, atol=1e-9)
+    assert got.selected.tolist() == ref.selected
+    np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
 
 
 @given(case=cases())
@@ -77,12 +76,12 @@ def test_joint_collisions_agree_with_the_oracle(make_engine, case):
     ref = naive.belief(case.X, case.labels, **{**case.oracle(), "redundancy": "mcr"})
     assume(not is_close_call(ref))
     got = run(make_engine(case.X, case.labels, case.discrete), {**case.settings, "redundancy": "mcr"})
-    pool = got.redundancy.pool
+    pool = got.measure.pool
     for i in pool:
-        joint, pairs = got.redundancy.measured(i)
+        joint, pairs = got.measure._joint_with_pool(i)
         np.testing.assert_allclose(joint, ref.joint[i, pool], **CLOSE)
         np.testing.assert_array_equal(pairs, ref.joint_pairs[i, pool])
-        np.testing.assert_allclose(got.redundancy.raw(i)[0], ref.I[i, pool], rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(got.measure.raw(i)[0], ref.I[i, pool], rtol=1e-7, atol=1e-9)
 
 
 @given(case=cases())
@@ -92,10 +91,10 @@ def test_agreement_agrees_with_the_oracle(make_engine, case):
     ref = naive.belief(case.X, case.labels, **{**case.oracle(), **mine})
     assume(not is_close_call(ref))
     got = run(make_engine(case.X, case.labels, case.discrete), {**case.settings, **mine})
-    pool = got.redundancy.pool
-    for i in got.selection.selected[~got.difference.constant[got.selection.selected]]:
+    pool = got.measure.pool
+    for i in got.selected[~got.difference.constant[got.selected]]:
         others = pool != i
-        row = got.redundancy.row(i, pool[:0])
+        row = got.measure.row(i, pool[:0])
         np.testing.assert_allclose(row[others], ref.R[i, pool[others]], rtol=1e-7, atol=1e-7)
 
 
@@ -143,15 +142,15 @@ def test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monke
         how = {"eta": 0.3, "theta": theta, "redundancy": redundancy, "sampling": "random", "class_weight": "prior"}
         given_settings = {"n_features_to_select": 25, "random_state": 4, "n_neighbors": 10, **how}
         for few, many in ((1, 3), (5, 40)):
-            monkeypatch.setattr(selection, "FEW", few)
-            monkeypatch.setattr(selection, "MANY", many)
+            monkeypatch.setattr(selection, "FEW_FEATURES", few)
+            monkeypatch.setattr(selection, "MANY_FEATURES", many)
             monkeypatch.setattr(selection, "initial_pool", lambda order, *how_many: order[:2])
             monkeypatch.setattr("belief.method.algorithm.initial_pool", lambda order, *how_many: order[:2])
             got = run(make_engine(X, y.astype(np.int32), discrete), given_settings)
             ref = naive.belief(X, y, 25, discrete=discrete, seed=4, **how, noise=(got.null.mean, got.null.spread))
-            assert got.selection.selected.tolist() == ref.selected
-            np.testing.assert_allclose(got.selection.scores, ref.scores, atol=1e-9)
-            assert len(got.redundancy.pool) < 150  # or the test would test nothing
+            assert got.selected.tolist() == ref.selected
+            np.testing.assert_allclose(got.scores, ref.scores, atol=1e-9)
+            assert len(got.measure.pool) < 150  # or the test would test nothing
 
 
 @pytest.mark.parametrize("size", [1e-155, 1e-100, 1e100])
@@ -164,7 +163,7 @@ def test_very_small_and_very_large_values(make_engine, size):
     )
     assert got.tally.n_pairs == 600
     if size > 1e-150:
-        np.testing.assert_allclose(got.w, naive.belief(X, y, 3, k=5, scale="none").w, rtol=1e-9)
+        np.testing.assert_allclose(got.weights, naive.belief(X, y, 3, k=5, scale="none").w, rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", ["standard", "none"])
@@ -179,5 +178,5 @@ def test_values_far_from_zero_and_far_apart_do_not_hide_neighbours(make_engine, 
         make_engine(X, y.astype(np.int32), np.zeros(5, bool)),
         {**PAPER, "n_features_to_select": 3, "random_state": 0, "scale": scale},
     )
-    np.testing.assert_allclose(got.w, ref.w, rtol=1e-9)
-    assert got.selection.selected.tolist() == ref.selected
+    np.testing.assert_allclose(got.weights, ref.w, rtol=1e-9)
+    assert got.selected.tolist() == ref.selected

@@ -110,7 +110,7 @@ def test_small_engine_equals_dense_engine(kind, settings):
             assert isinstance(engine, SmallEngine) != always_compile
             found.append(belief(engine, chosen, lambda *described: None, lambda *progress: None))
     small, large = found
-    assert small.selection.selected.tolist() == large.selection.selected.tolist()
-    for name in ("w", "se", "p"):
+    assert small.selected.tolist() == large.selected.tolist()
+    for name in ("weights", "se", "p_value"):
         np.testing.assert_allclose(getattr(small, name), getattr(large, name), rtol=1e-9, atol=1e-11, err_msg=name)
-    np.testing.assert_allclose(small.selection.scores, large.selection.scores, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(small.scores, large.scores, rtol=1e-9, atol=1e-11)

@@ -80,18 +80,18 @@ def test_sparse_agrees_with_the_oracle(blocks, n_jobs, dtype, case):
     ref = oracle(X, labels, discrete, given_settings, (got.null.mean, got.null.spread))
     assume(not is_close_call(ref))
     size = max(np.abs(ref.w).max(initial=0), 1e-300)
-    np.testing.assert_allclose(got.w, ref.w, rtol=1e-9, atol=1e-11 * size)
+    np.testing.assert_allclose(got.weights, ref.w, rtol=1e-9, atol=1e-11 * size)
     np.testing.assert_allclose(got.se, ref.se, rtol=1e-6, atol=max(1e-9 * size, 1e-12))
     assert got.difference.scale == ref.scale
     if given_settings["redundancy"] == "mcr":
         np.testing.assert_allclose(got.tally.rates, ref.marginal, rtol=1e-9, atol=1e-9)
         assert got.watched.tolist() == ref.watch_lists[-1]
-        for i in got.redundancy.pool:
-            joint, pairs = got.redundancy.measured(i)
-            np.testing.assert_allclose(joint, ref.joint[i, got.redundancy.pool], rtol=1e-9, atol=1e-9)
-            np.testing.assert_array_equal(pairs, ref.joint_pairs[i, got.redundancy.pool])
-    assert got.selection.selected.tolist() == ref.selected
-    np.testing.assert_allclose(got.selection.scores, ref.scores, rtol=1e-7, atol=1e-9)
+        for i in got.measure.pool:
+            joint, pairs = got.measure._joint_with_pool(i)
+            np.testing.assert_allclose(joint, ref.joint[i, got.measure.pool], rtol=1e-9, atol=1e-9)
+            np.testing.assert_array_equal(pairs, ref.joint_pairs[i, got.measure.pool])
+    assert got.selected.tolist() == ref.selected
+    np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
 
 
 rng = np.random.default_rng(4)
@@ -228,7 +228,7 @@ def test_bad_sparse_input():
         belief.select(sp.coo_array(np.ones(150)), Y, 3)
     with pytest.raises(ValueError, match="y is a sparse matrix"):
         belief.select(sp.csr_array(X), sp.csr_array(Y[:, None]), 3)
-    with pytest.raises(ValueError, match="X has 3,000,000,000,000 features, for which the sums alone"):
+    with pytest.raises(ValueError, match="X has 3,000,000,000,000 features, whose sums need"):
         belief.select(sp.coo_array((150, 3 * 10**12)), Y, 3)
     with pytest.raises(ValueError, match="Complex"):
         belief.select(sp.csr_array(X + 1j), Y, 3)
