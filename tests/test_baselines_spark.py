@@ -11,7 +11,7 @@ from belief.baselines import MRMR, ReliefF
 
 pytest.importorskip("pyspark")
 from belief.baselines import spark as spark_baselines
-from belief.baselines.spark import cuts, mrmr_frame, relieff_frame
+from belief.baselines.spark import compute_cuts, mrmr_frame, relieff_frame
 
 
 def table(m=400, seed=0):
@@ -82,7 +82,9 @@ def test_cuts_of_a_sample_cut_all_rows(spark, monkeypatch):
     """Of more rows than the sample has, the information is that of the codes the cuts make."""
     monkeypatch.setattr(spark_baselines, "CUT_ROWS", 100)
     at = []
-    monkeypatch.setattr(spark_baselines, "cuts", lambda x, bins: at.append((len(x), cuts(x, bins))) or at[-1][1])
+    monkeypatch.setattr(
+        spark_baselines, "compute_cuts", lambda x, bins: at.append((len(x), compute_cuts(x, bins))) or at[-1][1]
+    )
     X, y = table()
     X = X[:, [0, 1, 2, 7]]
     found = mrmr_frame(frame(spark, X, y), features="features", label="label", n=4, bins=4)
@@ -94,9 +96,9 @@ def test_cuts_of_a_sample_cut_all_rows(spark, monkeypatch):
 
 def test_a_value_on_a_cut_belongs_below_it():
     x = np.array([0.0, 1, 2, 3, 4, 5, np.nan])
-    assert cuts(x, 3).tolist() == [1, 3]
-    assert cuts(np.array([np.nan]), 3).tolist() == []
-    assert cuts(np.array([2.0, 1, 1]), 3).tolist() == [1]
+    assert compute_cuts(x, 3).tolist() == [1, 3]
+    assert compute_cuts(np.array([np.nan]), 3).tolist() == []
+    assert compute_cuts(np.array([2.0, 1, 1]), 3).tolist() == [1]
 
 
 def test_the_information_is_that_of_scikit_learn():
@@ -132,7 +134,7 @@ def test_what_cannot_be_used_is_said(spark, monkeypatch):
     with pytest.raises(ValueError, match=r"There is no column 'lable' in the DataFrame.*label"):
         mrmr_frame(df, features="features", label="lable")
     monkeypatch.setattr(spark_baselines, "TABLE_BYTES", 10_000)
-    with pytest.raises(ValueError, match="Feature 'x0' has 60 levels, too many for tables with all others"):
+    with pytest.raises(ValueError, match="Feature 'x0' has 60 levels, too many for contingency tables"):
         mrmr_frame(df, features="features", label="label", n=2, bins=None)
 
 

@@ -123,7 +123,7 @@ def test_numpy_values_are_plain_ones():
         ({"theta": "most"}, ValueError, "theta must be 'auto', 'mean' or a number of at least 0; got 'most'."),
         ({"seed": 1.5}, TypeError, 'for param "seed". It must be an integer or None; got 1.5.'),
         ({"labelCol": 3}, TypeError, 'Invalid param value given for param "labelCol". Could not convert'),
-        ({"numFeatures": 3}, TypeError, "There is no param 'numFeatures' (did you mean 'numTopFeatures'?)."),
+        ({"numFeatures": 3}, TypeError, "There is no Param 'numFeatures' (did you mean 'numTopFeatures'?)."),
     ],
 )
 def test_wrong_params_are_named(params, error, said):
@@ -306,7 +306,7 @@ def test_a_saved_selector_is_the_same(selector, spark, tmp_path):
 
 
 def test_a_saved_model_is_the_same(df, selector, tmp_path, monkeypatch):
-    monkeypatch.setattr("belief.spark.saving.PIECE", 2000)  # some pieces, as for millions of features
+    monkeypatch.setattr("belief.spark.saving.PIECE_CHARACTERS", 2000)  # some pieces, as for millions of features
     model = selector.fit(df)
     path = str(tmp_path / "model")
     model.save(path)

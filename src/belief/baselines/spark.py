@@ -1,11 +1,8 @@
-"""mRMR and ReliefF on Spark DataFrames, classic and Connect.
+"""mRMR and ReliefF for Spark DataFrames, classic and Connect.
 
-ReliefF is that of `belief.baselines.relief`, on the engine that BELIEF runs on. mRMR is the paper's DmRMR:
-
-    stage ─► quantiles of a sample ─► blocks of codes, persisted ─► a pass for the class, and for each feature selected
-    (input read once)                 (a byte for a cell)           (tables of counts, summed over the blocks)
-
-The selection is that of `belief.baselines.mrmr`; here are only the counts that it asks for.
+ReliefF runs `belief.baselines.relief` on the engine of BELIEF. mRMR is the paper's DmRMR: stage the rows, take the
+quantiles of a sample as cuts, and replace the values by codes (one byte per cell). Then each pass computes contingency
+tables: one pass for the target, and one for each selected feature. `belief.baselines.mrmr` does the selection.
 """
 
 from __future__ import annotations
@@ -34,20 +31,20 @@ from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 
-CUT_ROWS, CUT_BYTES = 10_000, 2**28  # of the sample whose quantiles are the cuts
-TABLE_BYTES = 2**30  # of all contingency tables with one feature
+CUT_ROWS, CUT_BYTES = 10_000, 2**28  # maximum size of the sample for the quantiles
+TABLE_BYTES = 2**30  # maximum size of the contingency tables with one feature
 
 
 @dataclass(frozen=True)
 class FrameSelection(Selection):
-    """The features in order of selection, the score of each, and what is known of all features."""
+    """The selected features in order of selection, with their scores, and the weights of all features."""
 
-    weights: Array  # of every feature: of mRMR its mutual information with the class, in nats; W of ReliefF
+    weights: Array  # per feature: mutual information with the target in nats (mRMR), or W (ReliefF)
     names: Sequence[str]
 
     @property
     def selected_names(self) -> list[str]:
-        """The names of the selected features, in order of selection."""
+        """Names of the selected features, in order of selection."""
         return [self.names[j] for j in self.selected]
 
 
@@ -62,31 +59,31 @@ def mrmr_frame(
     discrete_features: Any = "auto",
     staging: str = "auto",
 ) -> FrameSelection:
-    """Select features of a Spark DataFrame by mRMR, where it is.
+    """Select features of a Spark DataFrame by mRMR.
 
-    The input is read once; then there is one pass over its codes for the class and one for each feature selected but
-    the last, which counts the contingency tables of that feature with all others. Given the codes, all mutual
-    information is exact.
+    The input is read once. Then one pass over its codes computes the relevance, and one for each selected feature but
+    the last the redundancy, from contingency tables of that feature with all others. Mutual information is exact given
+    the codes.
 
     Parameters
     ----------
     df : DataFrame
-        Of classic Spark or of Spark Connect.
+        A DataFrame of classic Spark or Spark Connect.
     features : str or list of str
         A column of vectors, or the names of plain columns (numbers, booleans, strings; null is missing).
     label : str
-        The column that holds the class.
+        The target column.
     n : int or float, default=10
-        How many features to select, or which share of them.
+        The number or the share of features to select.
     form : {"difference", "quotient"}, default="difference"
-        Relevance less redundancy, or divided by it.
+        Relevance minus redundancy, or relevance divided by redundancy.
     bins : int or None, default=10
-        Into how many bins of equal frequency a continuous feature is cut; None: every value is a level.
+        The number of equal-frequency bins for continuous features; None: every value is a level.
     discrete_features : "auto", mask, indices or names, default="auto"
-        The nominal features, whose values are their levels. "auto": strings, booleans, and what is nominal by its ML
-        attributes.
+        Nominal features; their values are not binned. "auto": strings, booleans, and features that are nominal by their
+        ML attributes.
     staging : str, default="auto"
-        Where blocks of the rows are held; see :func:`belief.spark.frames.select_frame`.
+        Where the rows are held during the run; see :func:`belief.spark.frames.select_frame`.
 
     Returns
     -------
@@ -94,9 +91,9 @@ def mrmr_frame(
 
     Notes
     -----
-    The cuts are the quantiles of a sample of 10,000 rows (fewer where there are more than 3,300 features); a table of
-    no more rows is cut, and its features are selected, exactly as `belief.baselines.MRMR` does it. Vectors that are
-    mostly sparse are not cut: a value is 0 or it is not, whatever `bins` and `discrete_features` say.
+    The cuts are quantiles of a sample of 10,000 rows (fewer with more than 3,300 features). Smaller tables give exactly
+    the selection of `belief.baselines.MRMR`. Mostly sparse vectors are not binned: a value is zero or non-zero,
+    regardless of `bins` and `discrete_features`.
 
     Examples
     --------
@@ -108,11 +105,11 @@ def mrmr_frame(
     ['tenure_days', 'contract', 'support_calls']
     """
     settings = checked_settings(MRMR(n, form=form, bins=bins))
-    given = open_frame(df, features, label, discrete_features)
-    with CodedColumns(frame_engine(given, staging)) as columns:
+    frame = open_frame(df, features, label, discrete_features)
+    with CodedColumns(frame_engine(frame, staging)) as columns:
         summary = columns.engine.describe()
-        checks(settings, given.names)(summary, columns.engine.target)
-        names = given.names or DefaultNames(columns.engine.n_features)
+        checks(settings, frame.names)(summary, columns.engine.target)
+        names = frame.names or DefaultNames(columns.engine.n_features)
         columns.encode(summary, bins, names)
         relevance, constant = columns.relevance()
         count = settings.resolve_n_features(len(relevance))
@@ -133,29 +130,31 @@ def relieff_frame(
     staging: str = "auto",
     random_state: Any = None,
 ) -> FrameSelection:
-    """Select features of a Spark DataFrame by ReliefF, where it is; as DiReliefF with a small fixed `sample_size`.
+    """Select features of a Spark DataFrame by ReliefF.
+
+    With a small fixed `sample_size` this is DiReliefF.
 
     Parameters
     ----------
     df : DataFrame
-        Of classic Spark or of Spark Connect.
+        A DataFrame of classic Spark or Spark Connect.
     features : str or list of str
         A column of vectors, or the names of plain columns (numbers, booleans, strings; null is missing).
     label : str
-        The column that holds the class.
+        The target column.
     n : int or float, default=10
-        How many features to select, or which share of them.
+        The number or the share of features to select.
     n_neighbors : int, default=10
-        k, the neighbours taken of every class.
+        Neighbours per class.
     sample_size : int, float or "auto", default=1.0
-        The rows that look for their neighbours, among all rows: a number, a share, or "auto".
+        The number or share of sampled rows, whose neighbours are searched among all rows.
     discrete_features : "auto", mask, indices or names, default="auto"
-        The nominal features, of which only "equal or not" counts. "auto": strings, booleans, and what is nominal by its
-        ML attributes.
+        Nominal features, which are compared by equality. "auto": strings, booleans, and features that are nominal by
+        their ML attributes.
     staging : str, default="auto"
-        Where blocks of the rows are held; see :func:`belief.spark.frames.select_frame`.
+        Where the rows are held during the run; see :func:`belief.spark.frames.select_frame`.
     random_state : int, RandomState, Generator or None, default=None
-        The seed of the sample and of ties.
+        The seed for sampling and for breaking ties.
 
     Returns
     -------
@@ -163,7 +162,7 @@ def relieff_frame(
 
     See Also
     --------
-    belief.baselines.ReliefF : the same on one machine, which gives the same weights.
+    belief.baselines.ReliefF : The same algorithm on one machine, with the same weights.
 
     Examples
     --------
@@ -175,22 +174,25 @@ def relieff_frame(
     ['contract', 'tenure_months', 'tenure_days']
     """
     settings = Settings(
-        n_features_to_select=n, n_neighbors=n_neighbors, sample_size=sample_size, random_state=random_state,
+        n_features_to_select=n,
+        n_neighbors=n_neighbors,
+        sample_size=sample_size,
+        random_state=random_state,
         redundancy=None,
-    )  # fmt: skip
-    given = open_frame(df, features, label, discrete_features)
-    with frame_engine(given, staging) as engine:
-        W, constant = relieff(engine, settings, checks(settings, given.names))
+    )
+    frame = open_frame(df, features, label, discrete_features)
+    with frame_engine(frame, staging) as engine:
+        W, constant = relieff(engine, settings, checks(settings, frame.names))
     count = settings.resolve_n_features(len(W))
     best = sort_by_weight(W, np.flatnonzero(~constant))[:count]
     found = Selection(best, W[best]).append_constants(constant, count)
-    return FrameSelection(found.selected, found.scores, W, given.names or DefaultNames(len(W)))
+    return FrameSelection(found.selected, found.scores, W, frame.names or DefaultNames(len(W)))
 
 
 class CodedColumns:
-    """The columns of a DataFrame as codes, and the mutual information between them; to be used as a context."""
+    """The columns of a DataFrame as codes, and the mutual information between them; use it as a context manager."""
 
-    levels: Array  # how many each feature has
+    levels: Array  # number of levels of each feature
 
     def __init__(self, engine: ClusterEngine) -> None:
         self.engine = engine
@@ -201,24 +203,24 @@ class CodedColumns:
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
         if self._coded is not None:
-            with suppress(Exception) if error else nullcontext():  # what went wrong before is what is told
+            with suppress(Exception) if error else nullcontext():  # do not hide the first error
                 self._coded.release()
         self.engine.__exit__(error, *about)
 
     def encode(self, summary: Summary, bins: int | None, names: Sequence[str]) -> None:
-        """Put codes in the place of the values, in all blocks."""
-        upto = self._cuts(summary, bins) if self.engine.layout.dense else None
+        """Replace the values by codes in all blocks."""
+        upto = self._compute_cuts(summary, bins) if self.engine.layout.dense else None
         self.levels = np.full(len(names), 2) if upto is None else np.array([len(x) + 2 for x in upto])
         most = int(np.argmax(self.levels))
         if upto is not None and 8 * int(self.levels.sum()) * int(self.levels[most]) > TABLE_BYTES:
             raise ValueError(
-                f"Feature {names[most]!r} has {self.levels[most] - 2} levels, too many for tables with all others: cut"
-                " it into bins, or leave it out."
+                f"Feature {names[most]!r} has {self.levels[most] - 2} levels, too many for contingency tables with all"
+                " other features. Bin it, or drop it."
             )
-        self._coded = coded(self.engine.staged, Encode(upto))
+        self._coded = persist_codes(self.engine.staged, Encode(upto))
 
-    def _cuts(self, summary: Summary, bins: int | None) -> list[Array]:
-        """Of each feature, the largest value of every level but the last; the levels themselves if it is discrete."""
+    def _compute_cuts(self, summary: Summary, bins: int | None) -> list[Array]:
+        """Return the largest value of every level but the last, for each feature."""
         F, discrete = self.engine.n_features, self.engine.discrete
         if bins is None and not discrete.all():
             discrete = np.ones(F, bool)
@@ -228,17 +230,17 @@ class CodedColumns:
             sample = self.engine.sample(np.array([min(summary.m, CUT_ROWS, max(100, CUT_BYTES // (8 * F)))]), seed=0)
             rows = self.engine.queries.rows(np.sort(sample.row))
             for j in np.flatnonzero(~discrete):
-                upto[j] = cuts(rows[:, j], bins)
+                upto[j] = compute_cuts(rows[:, j], bins)
         return upto
 
     def relevance(self) -> tuple[Array, Array]:
-        """I of every feature with the class, and which features are constant."""
+        """Return the mutual information of every feature with the target, and the mask of constant features."""
         tables = self._tables(None, len(self.engine.target.counts))
         used = np.add.reduceat(tables.any(axis=1).astype(int), self._starts)
         return information_of(tables, self._starts), used < 2
 
     def redundancy_of(self, j: int) -> Array:
-        """I of every feature with the j-th."""
+        """Return the mutual information of every feature with feature j."""
         return information_of(self._tables(j, int(self.levels[j])), self._starts)
 
     @property
@@ -246,7 +248,7 @@ class CodedColumns:
         return np.cumsum(self.levels) - self.levels
 
     def _tables(self, feature: int | None, n_target: int) -> Array:
-        """The contingency tables of all features with one of them, or with the class, one below the other."""
+        """Return the contingency tables of all features with one feature, or with the target (None), stacked."""
         assert self._coded is not None, "encode first"
         found = self._coded.run(
             Count(feature, n_target, self.levels), 8 * int(self.levels.sum()) * n_target, "counting"
@@ -254,8 +256,8 @@ class CodedColumns:
         return np.concatenate([found[i]["counts"] for i in sorted(found)])
 
 
-def cuts(x: Array, bins: int) -> Array:
-    """The largest value of every level but the last, so that a value on a cut belongs below it."""
+def compute_cuts(x: Array, bins: int) -> Array:
+    """Return the largest value of every level but the last, so that a value on a cut belongs to the level below."""
     x = x[~np.isnan(x)]
     if not len(x):
         return x
@@ -265,16 +267,16 @@ def cuts(x: Array, bins: int) -> Array:
     return largest[:-1]
 
 
-def coded(staged: Any, job: Encode) -> TableBlocks:
-    """Blocks of codes in a persisted DataFrame, computed again from the staged blocks if they are lost."""
+def persist_codes(staged: Any, job: Encode) -> TableBlocks:
+    """Return blocks of codes in a persisted DataFrame; lost ones are computed again from the staged blocks."""
     from pyspark import StorageLevel
 
     table = staged.answers(job).where("slice >= 0").persist(StorageLevel.MEMORY_AND_DISK)
-    return TableBlocks(staged.runner, table, coded_blocks, len(staged), staged.tasks)
+    return TableBlocks(staged.runner, table, decode_codes, len(staged), staged.tasks)
 
 
-def coded_blocks(batches: Iterator[Any]) -> Iterator[RowBlock]:
-    """The blocks of codes in the order Spark has them."""
+def decode_codes(batches: Iterator[Any]) -> Iterator[RowBlock]:
+    """Decode blocks of codes from Arrow batches."""
     for batch in batches:
         for number, data in zip(batch.column("slice"), batch.column("data"), strict=True):
             held = unpack(data.as_buffer())

@@ -1,6 +1,6 @@
-"""The pyspark.ml face: :class:`BeliefSelector`, an Estimator, and :class:`BeliefSelectorModel`, the Model it fits.
+"""The pyspark.ml interface: :class:`BeliefSelector`, an Estimator, and the :class:`BeliefSelectorModel` it fits.
 
-The same pure-Python classes serve classic Spark and Spark Connect, 4.0 and newer.
+The classes are pure Python and work on classic Spark and Spark Connect, 4.0 or newer.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,5 +18,5 @@ _get = make_lazy_getattr(__name__, dict.fromkeys(__all__, "belief.spark.selector
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        import_optional("pyspark.ml", "spark")  # or a word on how to get it
+        import_optional("pyspark.ml", "spark")  # raises an error that says how to install it
     return _get(name)

@@ -1,8 +1,7 @@
-"""The Params of the estimator and its model, made from one table.
+"""The Params of the estimator and the model, generated from one table.
 
-The default, the check and the meaning of a setting of the method stand in :class:`belief.method.settings.Settings`;
-here it gets its name in Spark's style. From each line of the table come a Param, `getX`, `setX`, and a keyword of the
-constructor.
+The defaults, checks and descriptions of the method's settings come from :class:`belief.method.settings.Settings`; here
+they get names in Spark's style. Each entry of TABLE becomes a Param, `getX`, `setX`, and a keyword of the constructor.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from belief.method.settings import Settings
 
 P = TypeVar("P", bound="BeliefParams")
-SETTINGS = {  # the settings that have another name here
+SPARK_NAMES = {  # settings that have another name here
     "n_features_to_select": "numTopFeatures",
     "n_neighbors": "numNeighbors",
     "sample_size": "sampleSize",
@@ -28,131 +27,132 @@ SETTINGS = {  # the settings that have another name here
 }
 
 
-def plain(value: Any) -> Any:
-    """As Python's own types, which JSON can hold; a tuple or an array is a list."""
+def to_plain(value: Any) -> Any:
+    """Convert to types that JSON has: NumPy values to Python values, tuples and arrays to lists."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {plain(key): plain(v) for key, v in value.items()}
-    return [plain(v) for v in value] if isinstance(value, list | tuple) else value
+        return {to_plain(key): to_plain(v) for key, v in value.items()}
+    return [to_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def param(name: str, doc: str, converter: Callable[[Any], Any] = TypeConverters.toString) -> Param[Any]:
-    """A Param that belongs to no instance yet."""
+def make_param(name: str, doc: str, converter: Callable[[Any], Any] = TypeConverters.toString) -> Param[Any]:
+    """Return a Param without an instance."""
     return Param(Params._dummy(), name, doc, converter)
 
 
-def param_of(f: Field[Any]) -> Param[Any]:
-    """The Param of a setting. PySpark adds its name to a TypeError of the converter, but not to a ValueError."""
-    name = SETTINGS.get(f.name, f.name)
+def make_setting_param(f: Field[Any]) -> Param[Any]:
+    """Return the Param of a setting of the method."""
+    name = SPARK_NAMES.get(f.name, f.name)
     allowed = "an integer or None" if name == "seed" else f.metadata["allowed"]
-    kinds = (int,) if name == "seed" else KINDS[f.name]
+    types = (int,) if name == "seed" else SETTING_TYPES[f.name]
 
     def convert(value: Any) -> Any:
-        value = plain(value)
-        if not isinstance(value, (*kinds, int, NoneType)):  # a whole number will do for a fraction
-            raise TypeError(f"It must be {allowed}; got {value!r}.")
+        value = to_plain(value)
+        if not isinstance(value, (*types, int, NoneType)):  # integers are valid floats
+            raise TypeError(f"It must be {allowed}; got {value!r}.")  # PySpark adds the name to a TypeError
         if not f.metadata["ok"](value):
             raise ValueError(f"{name} must be {allowed}; got {value!r}.")
         return value
 
-    return param(name, f.metadata["doc"], convert)
+    return make_param(name, f.metadata["doc"], convert)
 
 
-KINDS = {  # the types of each setting; a mapping is one whatever it holds
+SETTING_TYPES = {  # a generic type such as Mapping[str, float] counts as Mapping
     name: tuple(get_origin(kind) or kind for kind in get_args(hint) or (hint,))
     for name, hint in get_type_hints(Settings).items()
 }
-TABLE: dict[Param[Any], Any] = {  # each Param and its default
-    param("featuresCol", "the column of feature vectors, dense, sparse or both, or of arrays of numbers"): "features",
-    param(
+TABLE: dict[Param[Any], Any] = {  # Params and their defaults
+    make_param(
+        "featuresCol", "the column of feature vectors (dense, sparse or both) or of arrays of numbers"
+    ): "features",
+    make_param(
         "inputCols",
-        "the feature columns, where the features are not one vector column: numbers, booleans and strings; nulls are"
+        "the feature columns, if the features are not in one vector column: numbers, booleans and strings; nulls are"
         " missing values",
         TypeConverters.toListString,
     ): None,
-    param("labelCol", "the column of the classes, numbers or strings, or of the numbers to be explained"): "label",
-    param("task", "'classification', 'regression', or 'auto': what the labels look like"): "auto",
-    param("outputCol", "the column for the vector of the selected features; with inputCols there is none"): None,
-    param(
+    make_param("labelCol", "the target column: numbers or strings"): "label",
+    make_param("task", "'classification', 'regression', or 'auto' to infer the task from the labels"): "auto",
+    make_param("outputCol", "the column for the vector of the selected features; not used with inputCols"): None,
+    make_param(
         "discreteFeatures",
-        "the nominal features, of which only 'equal or not' counts: a mask, indices or names, beside those that are"
-        " strings, booleans, or nominal by the ML attributes of a vector; 'auto': none beside those",
-        plain,
+        "nominal features, which are compared by equality: a mask, indices or names. Strings, booleans and features"
+        " that are nominal by their ML attributes are always nominal; 'auto' adds no others",
+        to_plain,
     ): "auto",
-    param(
+    make_param(
         "staging",
-        "where the rows are held during the fit: 'memory', 'disk', a folder that all executors reach, or 'auto', a"
-        " temporary folder where Spark runs on one machine and memory elsewhere",
+        "where the rows are held during the fit: 'memory', 'disk', a folder that all executors can read, or 'auto', a"
+        " temporary folder if Spark runs on one machine, otherwise memory",
     ): "auto",
-    **{param_of(f): f.default for f in Settings.definitions()},
+    **{make_setting_param(f): f.default for f in Settings.definitions()},
 }
 
 
 class BeliefParams(Params):
-    """What the estimator and its model have in common."""
+    """The Params of the estimator and its model."""
 
     def __init__(self) -> None:
         super().__init__()
         self._setDefault(**{p.name: default for p, default in TABLE.items()})
         self._setDefault(outputCol=f"{self.uid}__output")
 
-    def _set(self: P, **given: Any) -> P:
-        """Set Params; None takes back a column that need not be there."""
+    def _set(self: P, **params: Any) -> P:
+        """Set Params; None clears inputCols and outputCol."""
         for name in ("inputCols", "outputCol"):
-            if name in given and given[name] is None:
-                del given[name]
+            if name in params and params[name] is None:
+                del params[name]
                 self.clear(self.getParam(name))
-        return super()._set(**given)
+        return super()._set(**params)
 
     def _settings(self) -> Settings:
-        """The settings of the method, checked."""
-        values = {f.name: self._checked(SETTINGS.get(f.name, f.name)) for f in Settings.definitions()}
+        """Return the validated settings of the method."""
+        values = {}
+        for f in Settings.definitions():
+            param = self.getParam(SPARK_NAMES.get(f.name, f.name))
+            values[f.name] = param.typeConverter(self.getOrDefault(param))  # PySpark does not convert None
         return Settings(**values)
 
-    def _checked(self, name: str) -> Any:
-        """The value of a Param, checked again: PySpark takes None for any."""
-        return self.getParam(name).typeConverter(self.getOrDefault(name))
-
     def _features(self) -> str | list[str]:
-        """The vector column, or the feature columns."""
+        """Return the vector column, or the feature columns."""
         columns = self.getOrDefault("inputCols")
         if columns is None:
             return self.getOrDefault("featuresCol")
         for name in ("featuresCol", "outputCol"):
             if self.isSet(name):
                 raise ValueError(
-                    f"inputCols and {name} are both set: set featuresCol and outputCol for a column of vectors, or"
-                    " inputCols alone for plain columns, of which transform keeps the selected ones."
+                    f"inputCols and {name} are both set. Set featuresCol and outputCol for a column of vectors, or"
+                    " inputCols alone for plain columns."
                 )
         return columns
 
-    if TYPE_CHECKING:  # the Params and their accessors are made below
+    if TYPE_CHECKING:  # Params, getters and setters are added below
 
         def __getattr__(self, name: str) -> Any: ...
 
 
 def with_setters(names: Collection[str]) -> Callable[[type[P]], type[P]]:
-    """Give a class `setX` for these Params."""
+    """Return a class decorator that adds `setX` for these Params."""
 
-    def add(cls: type[P]) -> type[P]:
+    def decorate(cls: type[P]) -> type[P]:
         for p in TABLE:
             if p.name in names:
-                _add(cls, "set", p, _setter(p.name))
+                _add_method(cls, "set", p, _make_setter(p.name))
         return cls
 
-    return add
+    return decorate
 
 
-def _getter(name: str) -> Callable[..., Any]:
+def _make_getter(name: str) -> Callable[..., Any]:
     return lambda self: self.getOrDefault(name)
 
 
-def _setter(name: str) -> Callable[..., Any]:
+def _make_setter(name: str) -> Callable[..., Any]:
     return lambda self, value: self._set(**{name: value})
 
 
-def _add(cls: type, verb: str, p: Param[Any], method: Callable[..., Any]) -> None:
+def _add_method(cls: type, verb: str, p: Param[Any], method: Callable[..., Any]) -> None:
     method.__name__ = verb + p.name[0].upper() + p.name[1:]
     method.__qualname__ = f"{cls.__name__}.{method.__name__}"
     method.__doc__ = f"{verb.capitalize()}s {p.name}: {p.doc}."
@@ -161,4 +161,4 @@ def _add(cls: type, verb: str, p: Param[Any], method: Callable[..., Any]) -> Non
 
 for each in TABLE:
     setattr(BeliefParams, each.name, each)
-    _add(BeliefParams, "get", each, _getter(each.name))
+    _add_method(BeliefParams, "get", each, _make_getter(each.name))

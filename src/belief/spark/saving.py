@@ -1,6 +1,7 @@
-"""Saving and loading: the Params as every stage of pyspark.ml keeps them, and of a model the Result beside them.
+"""Save and load selectors and models.
 
-`path/metadata` holds the class, the uid and the Params as JSON; `path/result` the Result as JSON, in pieces.
+`path/metadata` has the class, the uid, the Params and a format number as JSON, like other stages of pyspark.ml.
+`path/result` has the Result of a model as JSON, in pieces.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from belief.result.result import Result
 if TYPE_CHECKING:
     from belief.spark.selector import BeliefSelectorModel
 
-PIECE = 2**25  # characters: a piece travels in one task, and Spark refuses tasks of 128 MiB
+FORMAT = 1
+PIECE_CHARACTERS = 2**25  # a piece travels in one task, and Spark limits tasks to 128 MiB
 
 
 class ParamsWriter(DefaultParamsWriter):
-    """Writes the Params; overwrites on Connect too, which PySpark's own writer does not."""
+    """Writes the Params. Unlike PySpark's own writer, it can overwrite on Spark Connect."""
+
+    def saveImpl(self, path: str) -> None:
+        self.saveMetadata(self.instance, path, self.sparkSession, extraMetadata={"beliefFormat": FORMAT})
 
     def _handleOverwrite(self, path: str) -> None:
         if not is_remote():
@@ -39,13 +44,14 @@ class ModelWriter(ParamsWriter):
     def saveImpl(self, path: str) -> None:
         super().saveImpl(path)
         text = json.dumps(self.instance.toLocal().to_dict())
-        for start in range(0, len(text), PIECE):
-            piece = self.sparkSession.createDataFrame([(start, text[start : start + PIECE])], "start long, text string")
+        for start in range(0, len(text), PIECE_CHARACTERS):
+            row = (start, text[start : start + PIECE_CHARACTERS])
+            piece = self.sparkSession.createDataFrame([row], "start long, text string")
             piece.write.mode("append").parquet(f"{path}/result")
 
 
 class ParamsReader(MLReader[Any]):
-    """Reads what ParamsWriter wrote, for this class and no other."""
+    """Reads a selector."""
 
     def __init__(self, cls: type) -> None:
         super().__init__()
@@ -55,18 +61,23 @@ class ParamsReader(MLReader[Any]):
         metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
         name = f"{self._cls.__module__}.{self._cls.__name__}"
         if metadata["class"] != name:
-            raise ValueError(f"{path} holds a {metadata['class']}, not a {name}: load it with its own class.")
-        loaded = self._made(path)._resetUid(metadata["uid"])
-        DefaultParamsReader.getAndSetParams(loaded, metadata)
-        return loaded
+            raise ValueError(f"{path} holds a {metadata['class']}, not a {name}. Load it with its own class.")
+        if metadata.get("beliefFormat") != FORMAT:
+            raise ValueError(
+                f"{path} has format {metadata.get('beliefFormat')}, but this version of belief-fs reads format {FORMAT}."
+                " Load it with the version that saved it, or fit again."
+            )
+        instance = self._create(path)._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(instance, metadata)
+        return instance
 
-    def _made(self, path: str) -> Any:
+    def _create(self, path: str) -> Any:
         return self._cls()
 
 
 class ModelReader(ParamsReader):
-    """Reads what ModelWriter wrote."""
+    """Reads a model."""
 
-    def _made(self, path: str) -> Any:
+    def _create(self, path: str) -> Any:
         pieces = self.sparkSession.read.parquet(f"{path}/result").orderBy("start").toLocalIterator()
         return self._cls(Result.from_dict(json.loads("".join(row.text for row in pieces))))

@@ -1,4 +1,4 @@
-"""The Estimator and the Model: store, check, ask the engine, keep the Result."""
+"""The pyspark.ml Estimator and its Model."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ EXPLANATION = (
 
 @with_setters([p.name for p in TABLE])
 class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable["BeliefSelector"], MLWritable):
-    """Select features by BELIEF on Spark: relevance from neighbours, less what selected features repeat of it.
+    """Select relevant features without redundant ones, with BELIEF on Spark.
 
-    Every parameter is a Param with a setter and a getter; ``print(BeliefSelector().explainParams())`` says what each
-    means and what it is.
+    Each parameter is a Param with a setter and a getter. ``print(BeliefSelector().explainParams())`` lists their
+    descriptions and values.
 
     Parameters
     ----------
     featuresCol : str, default="features"
-        A column of vectors, dense, sparse or both, or of arrays of numbers.
+        The column of feature vectors (dense, sparse or both) or of arrays of numbers.
     inputCols : list of str, optional
-        The feature columns, where the features are not one vector: numbers, booleans and strings; nulls are missing
-        values.
+        The feature columns, if the features are not in one vector column: numbers, booleans and strings; nulls are
+        missing values.
     labelCol : str, default="label"
-        The column of the classes, numbers or strings.
+        The target column: numbers or strings.
     outputCol : str, optional
-        Where the model writes the vector of the selected features, in order of selection. With `inputCols` there is
-        none: the model drops the columns that were not selected.
+        The column for the vector of the selected features, in order of selection. Not used with `inputCols`: there the
+        model drops the columns that were not selected.
     discreteFeatures : "auto", mask, indices or names, default="auto"
-        The nominal features, of which only "equal or not" counts. "auto": string and boolean columns, and those of a
-        vector that its ML attributes call nominal.
+        Nominal features, which are compared by equality. Strings, booleans and features that are nominal by their ML
+        attributes are always nominal; "auto" adds no others.
     staging : str, default="auto"
-        Where the rows are held during the fit: "memory", "disk", a folder that all executors reach, or "auto": a
-        temporary folder where Spark runs on one machine, and memory elsewhere.
+        Where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto": a
+        temporary folder if Spark runs on one machine, otherwise memory.
     numTopFeatures, numNeighbors, sampleSize, classWeight, batchSize, seed
-        What is called `n_features_to_select`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and
-        `random_state` in :class:`belief.BeliefSelector`; with the same defaults.
-    sampling, neighborhood, scale, redundancy, theta, eta, kappa
+        `n_features_to_select`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and `random_state` of
+        :class:`belief.BeliefSelector`, with the same defaults.
+    task, sampling, neighborhood, scale, redundancy, theta, eta, kappa, copies
         As in :class:`belief.BeliefSelector`.
 
     Examples
@@ -69,7 +69,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     Row(feature='support_calls', rank=1)
     """
 
-    __module__ = "belief.spark"  # a saved selector is found again by this name
+    __module__ = "belief.spark"  # saved selectors refer to the class by this name
     __signature__: ClassVar = Signature(
         [Parameter(p.name, Parameter.KEYWORD_ONLY, default=d) for p, d in TABLE.items()]
     )
@@ -79,10 +79,10 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
         self.setParams(**params)
 
     def setParams(self, **params: Any) -> Self:
-        """Set any of the Params by name."""
+        """Set Params by name."""
         for name in params:
             if not self.hasParam(name):
-                raise TypeError(f"There is no param {name!r}{did_you_mean(name, [p.name for p in self.params])}.")
+                raise TypeError(f"There is no Param {name!r}{did_you_mean(name, [p.name for p in self.params])}.")
         return self._set(**params)
 
     def _fit(self, dataset: DataFrame) -> BeliefSelectorModel:
@@ -101,22 +101,22 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
         return self._copyValues(BeliefSelectorModel(result)._resetUid(self.uid))
 
     def write(self) -> ParamsWriter:
-        """Give the writer of this selector, which knows `overwrite` and `save`."""
+        """Return a writer with the methods `overwrite` and `save`."""
         return ParamsWriter(self)
 
     @classmethod
     def read(cls) -> ParamsReader:
-        """Give the reader of saved selectors."""
+        """Return a reader of saved selectors."""
         return ParamsReader(cls)
 
 
 @with_setters(["featuresCol", "outputCol"])
 class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"], MLWritable):
-    """The features that :class:`BeliefSelector` selected, and why.
+    """The features that :class:`BeliefSelector` selected.
 
-    `transform` writes the selected features of the vectors in `featuresCol` to `outputCol`, in order of selection, with
-    their ML attributes, sparse where they were sparse. Of `inputCols` it keeps the selected ones, and every other
-    column of the DataFrame, as they are.
+    With `featuresCol`, `transform` writes the vector of the selected features to `outputCol`, in order of selection and
+    with their ML attributes; sparse vectors stay sparse. With `inputCols`, it drops the feature columns that were not
+    selected.
 
     Examples
     --------
@@ -139,25 +139,25 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
 
     @property
     def selectedFeatures(self) -> list[int]:
-        """The indices of the selected features, in order of selection."""
+        """Indices of the selected features, in order of selection."""
         return self._result.selected.tolist()
 
     @property
     def selectedNames(self) -> list[str]:
-        """Their names: the columns, or what the vector's ML attributes call them; else x0, x1, ..."""
+        """Names of the selected features: columns, names from ML attributes, or x0, x1, ..."""
         return self._result.selected_names
 
     @property
     def weights(self) -> DenseVector:
-        """The relevance of every feature, w."""
+        """Relevance of each feature."""
         return DenseVector(self._result.weights)
 
     def toLocal(self) -> Result:
-        """Everything the run found, as in the rest of this package."""
+        """Return the :class:`belief.Result` of the fit."""
         return self._result
 
     def explain(self) -> DataFrame:
-        """Say of every selected and every watched feature why it was taken or left; see :meth:`Result.explain`."""
+        """Return a row for each selected or watched feature with the reason; see :meth:`belief.Result.explain`."""
         return SparkSession.active().createDataFrame([row.as_dict() for row in self._result.explain()], EXPLANATION)
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
@@ -169,7 +169,7 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
 
     def _sliced(self, dataset: DataFrame, features: str) -> DataFrame:
         check_columns(dataset, [features])
-        vectors = f"{self.uid}__vectors"  # a copy: VectorSlicer takes a dot in a name for a field
+        vectors = f"{self.uid}__vectors"  # a copy, because VectorSlicer cannot read names with a dot
         slicer = VectorSlicer(inputCol=vectors, outputCol=self.getOutputCol(), indices=self.selectedFeatures)
         given = col(quote(features))
         if isinstance(dataset.schema[features].dataType, ArrayType):
@@ -179,10 +179,10 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
         return slicer.transform(copied).drop(vectors)
 
     def write(self) -> ModelWriter:
-        """Give the writer of this model, which knows `overwrite` and `save`."""
+        """Return a writer with the methods `overwrite` and `save`."""
         return ModelWriter(self)
 
     @classmethod
     def read(cls) -> ModelReader:
-        """Give the reader of saved models."""
+        """Return a reader of saved models."""
         return ModelReader(cls)

@@ -1,4 +1,4 @@
-"""Blocks of rows: what the driver knows about them, where every row is, and how executors decode them."""
+"""Blocks of rows: their descriptions, the position of every row, and how executors decode them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Matrix = Any  # a C-ordered float array or a CSR matrix
 
 @dataclass(frozen=True)
 class TableSpec:
-    """What is known about a table before its rows are read, and how error messages name its columns."""
+    """Columns, task and discrete features of a table, as known before its rows are read."""
 
     label: str
     features: str  # the column of vectors; "" for plain columns
@@ -36,7 +36,7 @@ class TableSpec:
 
 @dataclass(frozen=True)
 class BlockInfo:
-    """What the driver knows about a staged block.
+    """Description of a staged block, for the driver.
 
     Tasks also send entries without rows: the message of an error, or the summary of all blocks of the task.
     """

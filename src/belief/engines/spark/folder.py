@@ -40,7 +40,7 @@ STALE_SECONDS = 24 * 3600
 
 @dataclass(frozen=True)
 class Owner:
-    """The driver process of a folder; the start time tells processes apart that reuse a process id."""
+    """The driver process of a folder; the start time distinguishes processes with the same id."""
 
     machine: str
     pid: int
@@ -155,7 +155,7 @@ class BlockFiles:
     def of(cls, folder: Folder, layout: Layout) -> Self:
         """Return the whole table as blocks: small consecutive runs together, because each block has overhead."""
         portions: list[range] = []
-        size = 0  # of the last portion
+        size = 0  # size of the last portion
         for first, rows in zip(layout.run_first.tolist(), layout.run_rows.tolist(), strict=True):
             size += rows * layout.row_bytes
             if portions and size <= MIN_BLOCK_BYTES:

@@ -25,7 +25,7 @@ class FrameInput:
 
     df: Any
     reader: Reader
-    names: list[str] | None  # of the features
+    names: list[str] | None  # feature names
     spec: TableSpec
 
 

@@ -86,9 +86,9 @@ class _Gathering:
     """Blocks that were gathered together."""
 
     blocks: Blocks
-    n_rows: int  # of the table
+    n_rows: int  # rows of the whole table
     queries: Array  # sorted
-    portion: Array  # of each query
+    portion: Array  # the portion of each query
     keys: Array  # portion · n_rows + id of every gathered row, sorted
     starts: Array  # the first key of each portion
 

@@ -163,7 +163,7 @@ class FindNeighbours(Job):
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         found = Neighbours.zero(len(self.sample.row), self.search.n_groups, self.search.size)
         queries = self.queries if issparse(self.queries) else ArraySource(self.queries)
-        prepared: dict[int, tuple[Array, Array]] = {}  # what the first block computes from the queries serves all
+        prepared: dict[int, tuple[Array, Array]] = {}  # computed from the queries once, for all blocks
         for block in blocks:
             counted = counted_rows(block, self.counted)
             with block_engine(

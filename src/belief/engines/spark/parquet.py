@@ -59,7 +59,7 @@ def _class_name(node: Any) -> str:
 
 
 def _attribute_ids(plan: Any) -> set[str]:
-    """Return the output columns as name#id; a computed column has an id of its own."""
+    """Return the output columns as name#id; computed columns have a different id."""
     return set(plan.output().mkString("\0").split("\0"))
 
 
@@ -95,7 +95,7 @@ def to_path(url: str) -> str:
 class FileRows:
     """Converts batches of row positions to batches of rows, as Spark would hand them over."""
 
-    names: Sequence[str]  # of the columns
+    names: Sequence[str]  # column names
     types: Sequence[Any]  # the Arrow types to convert to, or VECTOR
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -133,7 +133,7 @@ class _ParquetFile:
         self._names, self._types = [_find_column(name, self._file.schema_arrow.names) for name in names], types
         about = self._file.metadata
         self._edges = np.cumsum([0] + [about.row_group(g).num_rows for g in range(about.num_row_groups)])
-        self._first, self._size = 0, 0  # of the current piece
+        self._first, self._size = 0, 0  # the current piece
         self._group_end = 0
         self._piece: dict[str, Any] = {}
         self._pieces: Iterator[Any] = iter(())

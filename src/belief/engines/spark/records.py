@@ -1,6 +1,6 @@
 """Convert dataclasses of arrays to plain dicts and back, and slice them by features.
 
-A field annotated as FeatureArray has the features on its last axis. That axis may also have length 1 (one value for all
+A field annotated as FeatureArray has the features on its last axis. The axis may also have length 1 (one value for all
 features) or 0 (not computed); such fields are the same in every slice.
 """
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def flatten(record: Any) -> dict[str, Any]:
-    """Return the fields by name, those of a nested record as "outer.inner", without fields that are None."""
+    """Return the fields by name; nested fields as "outer.inner", fields that are None not at all."""
     out: dict[str, Any] = {}
     for f in fields(record):
         x = getattr(record, f.name)

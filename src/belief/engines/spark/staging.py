@@ -22,7 +22,7 @@ from belief.engines.spark.wire import compute_checksum, pack, unpack
 from belief.method.arrays import Array
 
 BLOCK_BYTES = 2**25
-MAX_SUMMARY_FEATURES = 20_000  # wider tables are described by a job of its own, in slices of features
+MAX_SUMMARY_FEATURES = 20_000  # wider tables need a separate job, in slices of features
 Rows = tuple[Matrix, Array, Array, Array]  # rows, bytes of each row, distinct labels, index of each row's label
 StringCodes = dict[tuple[str, float], int]  # (column, code of a string) -> more bits of its hash
 Staged = tuple[BlockInfo, bytearray | None]
@@ -34,7 +34,7 @@ def stage(runs: Iterable[tuple[int, Iterable[Rows]]], discrete: Array, strings: 
     Parameters
     ----------
     runs : for each run of consecutive partitions, the number of the first one, and the rows
-    discrete : mask of the discrete features, as far as known before reading
+    discrete : mask of the discrete features, may be shorter than the rows
     strings : the reader adds the codes of new strings here
     """
     stager = _Stager(discrete, strings)
@@ -90,7 +90,7 @@ class _Stager:
 
     def __init__(self, discrete: Array, strings: StringCodes) -> None:
         self.seq = 0
-        self._partition = 0  # of the last block
+        self._partition = 0  # the first partition of the last block
         self._discrete, self._strings = discrete, strings
         self._buffer = _Buffer()
         self._describer: Describer | None = None
