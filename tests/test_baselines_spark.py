@@ -82,9 +82,12 @@ def test_cuts_of_a_sample_cut_all_rows(spark, monkeypatch):
     """Of more rows than the sample has, the information is that of the codes the cuts make."""
     monkeypatch.setattr(spark_baselines, "CUT_ROWS", 100)
     at = []
-    monkeypatch.setattr(
-        spark_baselines, "compute_cuts", lambda x, bins: at.append((len(x), compute_cuts(x, bins))) or at[-1][1]
-    )
+
+    def record_cuts(x, bins):
+        at.append((len(x), compute_cuts(x, bins)))
+        return at[-1][1]
+
+    monkeypatch.setattr(spark_baselines, "compute_cuts", record_cuts)
     X, y = table()
     X = X[:, [0, 1, 2, 7]]
     found = mrmr_frame(frame(spark, X, y), features="features", label="label", n=4, bins=4)

@@ -317,6 +317,15 @@ def test_a_saved_model_is_the_same(df, selector, tmp_path, monkeypatch):
     assert again.transform(df).select("other").collect() == model.transform(df).select("other").collect()
 
 
+def test_load_refuses_another_format(selector, spark, tmp_path, monkeypatch):
+    path = str(tmp_path / "selector")
+    monkeypatch.setattr("belief.spark.saving.FORMAT", 99)
+    selector.save(path)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"has format 99, but this version of belief-fs reads format 1"):
+        BeliefSelector.load(path)
+
+
 def test_a_selector_is_not_loaded_as_a_model(selector, spark, tmp_path):
     path = str(tmp_path / "selector")
     selector.save(path)

@@ -63,9 +63,7 @@ SETTING_TYPES = {  # a generic type such as Mapping[str, float] counts as Mappin
     for name, hint in get_type_hints(Settings).items()
 }
 TABLE: dict[Param[Any], Any] = {  # Params and their defaults
-    make_param(
-        "featuresCol", "the column of feature vectors (dense, sparse or both) or of arrays of numbers"
-    ): "features",
+    make_param("featuresCol", "the column of feature vectors (dense, sparse or both) or arrays of numbers"): "features",
     make_param(
         "inputCols",
         "the feature columns, if the features are not in one vector column: numbers, booleans and strings; nulls are"

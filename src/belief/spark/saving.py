@@ -62,9 +62,10 @@ class ParamsReader(MLReader[Any]):
         name = f"{self._cls.__module__}.{self._cls.__name__}"
         if metadata["class"] != name:
             raise ValueError(f"{path} holds a {metadata['class']}, not a {name}. Load it with its own class.")
-        if metadata.get("beliefFormat") != FORMAT:
+        found = metadata.get("beliefFormat")
+        if found != FORMAT:
             raise ValueError(
-                f"{path} has format {metadata.get('beliefFormat')}, but this version of belief-fs reads format {FORMAT}."
+                f"{path} has format {found}, but this version of belief-fs reads format {FORMAT}."
                 " Load it with the version that saved it, or fit again."
             )
         instance = self._create(path)._resetUid(metadata["uid"])

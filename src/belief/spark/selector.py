@@ -37,7 +37,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     Parameters
     ----------
     featuresCol : str, default="features"
-        The column of feature vectors (dense, sparse or both) or of arrays of numbers.
+        The column of feature vectors (dense, sparse or both) or arrays of numbers.
     inputCols : list of str, optional
         The feature columns, if the features are not in one vector column: numbers, booleans and strings; nulls are
         missing values.
