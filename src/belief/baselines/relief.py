@@ -50,7 +50,7 @@ class BothClasses(Classes):
     def coupled(self) -> bool:
         return False
 
-    def file(self, query: Array, neighbour: Array) -> tuple[Array, None]:
+    def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, None]:
         return (len(self.counts) * query + neighbour).astype(np.int64), None
 
 
