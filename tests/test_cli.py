@@ -190,7 +190,7 @@ BAD = {
     "missing file": (["nowhere.csv", *LEFT], "nowhere.csv: there is no such file or folder"),
     "empty folder": (["empty", *LEFT], "empty: the folder has no data files"),
     "folder of marks": (["marks", *LEFT], "marks: the folder has no data files"),
-    "unknown ending": (["a.xyz", *LEFT], "a.xyz: unknown file ending 'xyz'.*supported are csv"),
+    "unknown ending": (["a.xyz", *LEFT], "a.xyz: the file ending 'xyz' is not supported.*csv"),
     "packing not known": (["a.csv.xz", *LEFT], r"a.csv.xz: .xz is not supported for csv files. Decompress"),
     "two formats": (["a.csv", "a.parquet", *LEFT], "All files must have the same format"),
     "unknown label": (

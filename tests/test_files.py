@@ -298,7 +298,7 @@ def test_csv_codes_beyond_float_precision_are_exact(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"y": [0, 1]}, "y cannot be an array"),
+        ({"y": [0, 1]}, "y must be the name of a column"),
         ({"label": "list"}, "must be numeric"),
     ],
 )

@@ -81,7 +81,7 @@ def test_outputs_never_overwrite_inputs(tmp_path, capsys, monkeypatch, how, opti
         given = sorted((tmp_path / "dir").rglob("*.csv"))
     code, shown, err = select(capsys, *given, "--label", "y", option, out, "--force")
     assert (code, shown) == (2, "")
-    assert err == f"belief: {option} and a file to be read are both {out}: give them two names.\n".replace("//", "/")
+    assert err == f"belief: {option} {out} would overwrite an input file: choose another name.\n".replace("//", "/")
     assert file.read_bytes() == before
 
 
@@ -91,7 +91,7 @@ def test_report_does_not_overwrite_the_result(tmp_path, capsys):
     before = (tmp_path / "r.json").read_bytes()
     code, _, err = call(capsys, "report", tmp_path / "r.json", "--force")
     assert (code, (tmp_path / "r.json").read_bytes()) == (2, before)
-    assert "the result to be read are both" in err
+    assert "would overwrite the result" in err
 
 
 # --- copies of columns ---

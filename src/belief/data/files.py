@@ -36,7 +36,9 @@ def detect_format(path: Path) -> str:
         if ending in endings:
             raise ValueError(f"{path}: {compression} is not supported for {name} files. Decompress the file first.")
     allowed = ", ".join(e for endings in FORMATS.values() for e in endings)
-    raise ValueError(f"{path}: unknown file ending {ending!r}. Rename or convert the file; supported are {allowed}.")
+    raise ValueError(
+        f"{path}: the file ending {ending!r} is not supported. Rename or convert the file; supported are {allowed}."
+    )
 
 
 def detect_common_format(paths: Sequence[Path]) -> str:

@@ -39,7 +39,7 @@ def open_input(X: Any, y: Any, columns: ColumnSelection) -> OpenedInput:
     paths = [X] if isinstance(X, str | os.PathLike) else X
     if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
         if y is not None:
-            raise ValueError("y cannot be an array if X is a file. Name the target column with label='name'.")
+            raise ValueError("y must be the name of a column if X is a file. Name the target column with label='name'.")
         opened = open_files([Path(p) for p in paths], columns)
         return (*opened, None) if isinstance(opened, tuple) else (opened, None, None)
     for name in CSV_OPTIONS:

@@ -108,7 +108,9 @@ class Labels:
         values, classes = np.concatenate(self._values), self._distinct_values()
         if len(classes) < 2:
             only = f", {classes.tolist()[0]!r}" if len(classes) else ""
-            raise ValueError(f"{self.name} has only one class{only}, but at least 2 classes are needed.")
+            raise ValueError(
+                f"{self.name} has only one class{only}, but at least 2 classes are needed. Choose another target."
+            )
         if not self.is_categorical:
             check_is_classification(classes, self.name, self.n_rows)
         check_class_count(classes, self.name, self.n_rows)
@@ -152,7 +154,10 @@ def _labels_of(y: Any, n_rows: int, task: str) -> Labels:
     labels = Labels(task=task)
     labels.add(y)
     if labels.n_rows != n_rows:
-        raise ValueError(f"X and y must have the same number of rows; X has {n_rows}, y has {labels.n_rows}.")
+        raise ValueError(
+            f"X and y must have the same number of rows; X has {n_rows}, y has {labels.n_rows}. Pass one target"
+            " per row."
+        )
     return labels
 
 

@@ -301,7 +301,7 @@ class CsvFiles:
         except (pyarrow().ArrowInvalid, ValueError) as error:
             problem = explain_csv_error(str(error), self._names, str(self._columns.label))
             is_ragged = problem and problem.startswith("line") and "columns" in problem
-            return f"{problem} {self._suggestion(path)}".rstrip() if is_ragged else problem
+            return f"{problem} {self._suggestion(path) or 'Correct the line.'}" if is_ragged else problem
         return None
 
     def _suggestion(self, path: Path) -> str:

@@ -217,5 +217,7 @@ def _load_npz(path: Path, names: Sequence[str]) -> dict[str, Array]:
                 return {name: file[name] for name in names}
             available = ", ".join(file.files)
     except (ValueError, OSError, EOFError, BadZipFile, TypeError):
-        raise ValueError(f"{path}: the file is not a valid NPZ file of plain arrays.") from None
-    raise ValueError(f"{path}: there is no array {missing[0]!r}. The file contains {available}.")
+        raise ValueError(f"{path}: the file is not a valid NPZ file of plain arrays. Write it with np.savez.") from None
+    raise ValueError(
+        f"{path}: there is no array {missing[0]!r}. The file contains {available}; pass label to name the target."
+    )

@@ -174,20 +174,22 @@ def _as_canonical_csr(X: Any) -> csr_array:
 def as_2d_array(X: Any) -> Array:
     """Convert X to a two-dimensional array of numbers, strings or objects; raise a ValueError if that is impossible."""
     if hasattr(X, "collect") and not hasattr(X, "__array__"):
-        raise ValueError("X is a lazy table: call its .collect() first.")
+        raise ValueError("X is a lazy table. Call its .collect() first.")
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
         given, X = X, np.asarray(X) if not isinstance(X, np.memmap) else X
     except ValueError:
-        raise ValueError("X is not a table: its rows have different lengths.") from None
+        raise ValueError("X is not a table: its rows have different lengths. Pass rows of equal length.") from None
     if X.dtype.kind in "US" and not hasattr(given, "dtype"):
         X = np.asarray(given, object)  # keeps the numbers in a list that has strings too
     check_shape(X.shape)
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has the type {X.dtype}. Convert it to real numbers.")
     if X.dtype.kind not in "biufOUS":
-        raise ValueError(f"X has the type {X.dtype}, which is neither numeric nor text. Convert it.")
+        raise ValueError(
+            f"X has the type {X.dtype}, which is neither numeric nor text. Convert it to numbers or strings."
+        )
     if X.dtype == np.longdouble:
         X = X.astype(np.float64)
     return X
