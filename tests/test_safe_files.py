@@ -355,7 +355,7 @@ def test_outputs_in_input_folder_raise(tmp_path, capsys, option):
     name = {"--write-data": "w.csv", "--out": "r.json", "--report": "r.html", "--checkpoint": "notes"}[option]
     arguments = ["select", str(tmp_path / "in"), "--label", "y", option, str(tmp_path / "in" / name)]
     assert cli.main(arguments) == 2
-    assert "the next run would read it too" in capsys.readouterr().err
+    assert "is inside the input folder" in capsys.readouterr().err
     assert [file.name for file in (tmp_path / "in").iterdir()] == ["a.csv"]
 
 
@@ -372,4 +372,4 @@ def test_file_stamp_differs_if_mtime_is_set_back(tmp_path):
 def test_explain_rejects_pipe(tmp_path, capsys):
     os.mkfifo(tmp_path / "r.json")
     assert cli.main(["explain", str(tmp_path / "r.json")]) == 1
-    assert "is no file" in capsys.readouterr().err
+    assert "is not a file" in capsys.readouterr().err
