@@ -330,8 +330,8 @@ def test_vectors_of_different_lengths_are_refused(spark):
     ("label", "features", "said"),
     [("if(id = 77, null, id % 2)", "array(1D, id, 2D)", "'label' has no value in row 77 "),
      ("if(id = 77, double('nan'), id % 2)", "array(1D, id, 2D)", r"contains NaN \(first in row 77\)"),
-     ("id % 2", "if(id = 77, null, array(1D, id, 2D))", "no vector in row 77:"),
-     ("id % 2", "if(id = 77, array(1D), array(1D, id, 2D))", "differ in length: 3, but 1 in row 77:")],
+     ("id % 2", "if(id = 77, null, array(1D, id, 2D))", r"no vector in row 77\."),
+     ("id % 2", "if(id = 77, array(1D), array(1D, id, 2D))", r"differ in length: 3, but 1 in row 77\.")],
 )  # fmt: skip
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_bad_row_is_named_by_its_number_in_the_whole(spark, label, features, said, n):
