@@ -1,4 +1,4 @@
-"""Data sets are loaded as they were published, with their truth; a file that is missing is named."""
+"""belief.datasets.load: shapes, classes and known relevant features of published data sets, and missing files."""
 
 import bz2
 
@@ -17,7 +17,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_shapes(name, data_home):
+def test_load_shapes(name, data_home):
     data = load(name, data_home)
     assert data.X.shape == SHAPES[name]
     assert len(data.y) == SHAPES[name][0]
@@ -33,23 +33,23 @@ CLASSES = {  # and how many rows each has
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_the_class_is_the_column_that_was_published_as_such(name, data_home):
+def test_load_classes(name, data_home):
     found, counts = np.unique(load(name, data_home).y, return_counts=True)
     assert dict(zip(found.astype(int).tolist(), counts.tolist(), strict=True)) == CLASSES[name]
 
 
-def test_the_truth_is_that_of_the_class(data_home):
+def test_relevant_features_determine_the_class(data_home):
     corral, xor, parity = (load(name, data_home) for name in ("Corral100", "XOR100", "Parity3+3"))
     a, b, c, d = (corral.X[:, group[0]].astype(int) for group in corral.relevant)
     assert np.array_equal(corral.y, (a & b) | (c & d))
     assert (corral.X[:, 5] == corral.y).sum() == 24  # of 32, the trap
     assert np.array_equal(xor.y, xor.X[:, [g[0] for g in xor.relevant]].sum(axis=1) % 2)
-    for member in (0, 1):  # either feature of each group will do
+    for member in (0, 1):  # one feature of each group suffices
         assert np.array_equal(parity.y, parity.X[:, [g[member] for g in parity.relevant]].sum(axis=1) % 2)
     assert parity.redundant.tolist() == [3, 4, 5]
 
 
-def test_the_groups_of_sd_repeat_themselves(data_home):
+def test_relevant_groups_of_sd_are_correlated(data_home):
     data = load("SD2", data_home)
     correlation = np.corrcoef(data.X[:, : 10 * len(data.relevant)], rowvar=False)
     for group in data.relevant:
@@ -57,13 +57,13 @@ def test_the_groups_of_sd_repeat_themselves(data_home):
     assert len(data.redundant) == 36
 
 
-def test_the_truth_is_none_where_it_is_not_known(data_home):
+def test_relevant_features_of_real_data_are_none(data_home):
     data = load("colon", data_home)
     assert data.relevant is None
     assert data.redundant is None
 
 
-def test_mixed_columns_are_strings_and_numbers_and_can_be_selected_from(data_home):
+def test_load_mixed_columns(data_home):
     data = load("kddcup_10K", data_home, max_rows=700)
     assert data.X.shape == (700, 41)
     assert np.flatnonzero(data.discrete).tolist() == [1, 2, 3, 6, 11, 20, 21]
@@ -73,13 +73,13 @@ def test_mixed_columns_are_strings_and_numbers_and_can_be_selected_from(data_hom
         assert len(belief.select(data.X, data.y, 5, discrete_features=data.discrete, random_state=0).selected) == 5
 
 
-def test_nominal_levels_of_ecbdl14_are_strings_even_where_no_letter_is(data_home):
+def test_nominal_columns_of_ecbdl14_are_strings(data_home):
     data = load("ECBDL14_1K", data_home)
     assert [str(t) == "string" for t in data.X.schema.types] == data.discrete.tolist()
     assert data.discrete.tolist() == ecbdl14_like(1).discrete.tolist()
 
 
-def test_sparse_rows(data_home):
+def test_load_sparse_rows(data_home):
     data = load("a9a", data_home, max_rows=1_000)
     assert sum(X.shape[0] for X in data.X) == len(data.y) == 1_000
     whole = load("a9a", data_home)
@@ -87,7 +87,7 @@ def test_sparse_rows(data_home):
     assert np.array_equal(whole.X[0][:1_000].toarray(), data.X[0].toarray())
 
 
-def test_the_large_libsvm_files_plain_and_packed(tmp_path):
+def test_load_large_libsvm_files(tmp_path):
     dense = "".join(f"{c} " + " ".join(f"{j}:{0.01 * j}" for j in range(1, 2001)) + "\n" for c in (1, -1, -1))
     (tmp_path / "epsilon_normalized.bz2").write_bytes(bz2.compress(dense.encode()))
     (tmp_path / "url_combined").write_text("+1 4:0.5 3231961:1\n-1 1:1\n")
@@ -101,7 +101,7 @@ def test_the_large_libsvm_files_plain_and_packed(tmp_path):
     assert url.y.tolist() == [1, -1]
 
 
-def test_test_files_are_as_wide_as_the_others(tmp_path):
+def test_test_files_have_the_width_of_training_files(tmp_path):
     (tmp_path / "epsilon_normalized.t").write_text("-1 2000:0.5\n")
     (tmp_path / "kddb.t.bz2").write_bytes(bz2.compress(b"1 2:1 5:1\n0 1:1\n1 3:1\n"))
     assert load("epsilon_test", tmp_path).X[0].shape == (1, 2000)
@@ -128,7 +128,7 @@ ARFF = """% made up
 """
 
 
-def test_arff_with_tabs_comments_and_missing_values(tmp_path):
+def test_load_arff_with_tabs_comments_and_missing_values(tmp_path):
     text = ARFF.replace("@attribute ", "@attribute\t").replace("7.5,X,1,1", "% one more\n?,X,1,1\n2,?,1,0")
     (tmp_path / "ECBDL14.arff").write_text(text)
     data = load("ECBDL14", tmp_path)
@@ -142,7 +142,7 @@ def test_arff_with_tabs_comments_and_missing_values(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["ECBDL14", "ECBDL14_test"])
-def test_arff_says_what_is_nominal(name, tmp_path):
+def test_load_arff_with_nominal_columns(name, tmp_path):
     (tmp_path / f"{name}.arff").write_text(ARFF)
     data = load(name, tmp_path)
     assert data.X.column_names == ["separation", "PredSS_r1_-1", "level"]
@@ -152,7 +152,7 @@ def test_arff_says_what_is_nominal(name, tmp_path):
     assert load(name, tmp_path, max_rows=2).X.shape == (2, 3)
 
 
-def test_the_folder_may_come_from_the_environment(monkeypatch, tmp_path):
+def test_load_from_folder_in_environment_variable(monkeypatch, tmp_path):
     (tmp_path / "Corral.csv").write_text("0,0,1,1,0,1,1\n1,0,1,0,0,0,0\n")  # right in the folder
     monkeypatch.setenv("BELIEF_DATA", str(tmp_path))
     assert load("Corral").y.tolist() == [1, 0]
@@ -162,27 +162,27 @@ def test_the_folder_may_come_from_the_environment(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_missing_file_is_named_with_its_collection(name, tmp_path):
+def test_missing_data_set_file_raises(name, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"There is no file \S+ .* in .*: it is (in|part of|one of) "):
         load(name, tmp_path)
 
 
-REFUSED = {
+INVALID = {
     "unknown": ({"name": "covtyp_10K"}, "no data set 'covtyp_10K' .did you mean 'covtype_10K'"),
     "no rows": ({"name": "Corral", "max_rows": 0}, "max_rows must be None or an integer of at least 1; got 0"),
     "narrow": ({"name": "ECBDL14"}, "ECBDL14.csv: 632 columns were expected; .*got 3"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused(case, tmp_path):
-    options, message = REFUSED[case]
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_arguments_raise(case, tmp_path):
+    options, message = INVALID[case]
     (tmp_path / "ECBDL14.csv").write_text("1,2,3\n4,5,6\n")
     with pytest.raises(ValueError, match=message):
         load(home=tmp_path, **options)
 
 
-def test_an_arff_file_without_data_is_refused(tmp_path):
+def test_arff_file_without_data_raises(tmp_path):
     (tmp_path / "ECBDL14.arff").write_text("1,2,3\n")
     with pytest.raises(ValueError, match=r"ECBDL14.arff: is not an ARFF file: it has no line @data"):
         load("ECBDL14", tmp_path)

@@ -72,8 +72,8 @@ def read_libsvm(
     FileNotFoundError
         If one of the files does not exist. This is checked before any file is read.
     """
-    files = _files(paths)
-    dtype = _check(n_features, zero_based, block_bytes, dtype)
+    files = _check_paths(paths)
+    dtype = _check_options(n_features, zero_based, block_bytes, dtype)
     return _read(files, n_features, zero_based, block_bytes, dtype)
 
 
@@ -116,31 +116,32 @@ def load_libsvm(
     >>> blocks[0].toarray().tolist(), y.tolist()
     ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0])
     """
-    files = _files(paths)
-    dtype = _check(n_features, zero_based, block_bytes, dtype)
+    files = _check_paths(paths)
+    dtype = _check_options(n_features, zero_based, block_bytes, dtype)
     limits = _Limits.of(n_features, zero_based, dtype)
     blocks = [block for file in files for block in _parse_file(file, block_bytes, limits)]
     low, high = min(block.low for block in blocks), max(block.high for block in blocks)
-    base = _base(zero_based, low)
+    base = _first_index(zero_based, low)
     if n_features is not None and high - base >= n_features:
         # an index 0 makes the largest index too large: read again for an error that names the line
         deque(_read(files, n_features, True, block_bytes, dtype), maxlen=0)
-    width = _width(n_features, high, base, files)
+    width = _count_features(n_features, high, base, files)
     return [block.csr(base, width) for block in blocks], np.concatenate([block.labels for block in blocks])
 
 
 def find_shape(paths: Paths, block_bytes: int = 2**25) -> tuple[int, bool]:
     """Read LIBSVM files to determine the number of columns, and whether indices start at 0."""
-    files = _files(paths)
+    files = _check_paths(paths)
     low, high = _scan(files, block_bytes, _Limits.of(None, "auto", np.dtype(np.float64)))
-    base = _base("auto", low)
-    return _width(None, high, base, files), base == 0
+    base = _first_index("auto", low)
+    return _count_features(None, high, base, files), base == 0
 
 
 # --- arguments ---
 
 
-def _files(paths: Paths) -> list[Path]:
+def _check_paths(paths: Paths) -> list[Path]:
+    """Return the paths as a list; raise an error if it is empty or a file does not exist."""
     files = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
     if not files:
         raise ValueError("paths is empty. Pass at least one LIBSVM file.")
@@ -150,7 +151,8 @@ def _files(paths: Paths) -> list[Path]:
     return files
 
 
-def _check(n_features: object, zero_based: object, block_bytes: object, dtype: npt.DTypeLike) -> np.dtype[Any]:
+def _check_options(n_features: object, zero_based: object, block_bytes: object, dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Raise a ValueError if an option is invalid; return the dtype as a NumPy dtype."""
     if n_features is not None and not (is_integer(n_features) and n_features > 0):  # type: ignore[operator]
         raise ValueError(f"n_features must be a positive integer or None; got {n_features!r}.")
     if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
@@ -204,8 +206,8 @@ def _read(
     low = high = 0
     if n_features is None or zero_based == "auto":
         low, high = _scan(files, size, _Limits.of(n_features, zero_based, dtype))
-    base = _base(zero_based, low)
-    width = _width(n_features, high, base, files)
+    base = _first_index(zero_based, low)
+    width = _count_features(n_features, high, base, files)
     for file in files:
         for block in _parse_file(file, size, _Limits.of(width, base == 0, dtype)):
             yield block.csr(base, width), block.labels
@@ -222,11 +224,12 @@ def _scan(files: list[Path], size: int, limits: _Limits) -> tuple[int, int]:
     return low, high
 
 
-def _base(zero_based: bool | Literal["auto"], low: int) -> int:
+def _first_index(zero_based: bool | Literal["auto"], low: int) -> int:
+    """Return the index of the first column in the files, 0 or 1; `low` is the smallest index that occurs."""
     return int(low > 0) if zero_based == "auto" else 1 - zero_based
 
 
-def _width(n_features: int | None, high: int, base: int, files: list[Path]) -> int:
+def _count_features(n_features: int | None, high: int, base: int, files: list[Path]) -> int:
     if n_features is not None:
         return n_features
     if high < base:
