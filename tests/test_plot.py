@@ -18,7 +18,7 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.patches import Rectangle  # noqa: E402
 
 from belief import plot  # noqa: E402
-from belief.report.words import NO_REDUNDANCY, ONE_BATCH, ONE_FEATURE, told_apart  # noqa: E402
+from belief.report.text import NO_REDUNDANCY, ONE_BATCH, ONE_FEATURE, shorten_distinct  # noqa: E402
 
 EACH = [plot.ranking, plot.relevance_redundancy, plot.redundancy, plot.settling, plot.timings]
 NASTY = "cost in $ and $$x^2$"
@@ -106,10 +106,10 @@ def test_the_ranking_shows_relevance_its_error_and_what_is_left(result):
     assert noise
     assert sure
     drawn = labelled(ax)
-    for name, which in (("relevance", sure), ("may be noise", noise)):
+    for name, which in (("relevance", sure), ("not significant", noise)):
         assert [bar.get_width() for bar in drawn[name]] == pytest.approx([line["relevance"] for line in which])
         assert [bar.get_y() + bar.get_height() / 2 for bar in drawn[name]] == [line["rank"] - 1 for line in which]
-    assert all(bar.get_facecolor()[3] == 0 for bar in drawn["may be noise"])  # hollow
+    assert all(bar.get_facecolor()[3] == 0 for bar in drawn["not significant"])  # hollow
     assert [bar.get_width() for bar in drawn["score"]] == pytest.approx(result.scores)
     ends = [segment[:, 0] for segment in drawn["± 2 standard errors"][2][0].get_segments()]
     expected = [(r["relevance"] - 2 * r["error"], r["relevance"] + 2 * r["error"]) for r in lines]
@@ -163,9 +163,9 @@ def test_of_mcr_nothing_is_shown_as_absolute(by_mcr):
     drawn = labelled(plot.ranking(given, axes()))
     assert [bar.get_width() for bar in drawn["score"]] == pytest.approx(given.scores)
     assert "± 2 standard errors" in drawn
-    assert "may be noise" in drawn
+    assert "not significant" in drawn
     ax = plot.relevance_redundancy(given, axes())
-    assert ax.get_xlabel() == "what mCR subtracts from it"
+    assert ax.get_xlabel() == "mCR subtracted from the relevance"
     lines = given.explain()[: len(given.selected)]
     np.testing.assert_allclose(
         ax.collections[1].get_offsets(), [[r["relevance"] - r["score"], r["relevance"]] for r in lines]
@@ -238,16 +238,16 @@ LONG_NAMES = {
 @pytest.mark.parametrize("names", LONG_NAMES.values(), ids=LONG_NAMES)
 @pytest.mark.parametrize("letters", [28, 16])
 def test_long_names_stay_different_wherever_they_differ(names, letters):
-    out = told_apart([*names, names[0]], letters)
+    out = shorten_distinct([*names, names[0]], letters)
     assert out[-1] == out[0]
     assert len(set(out)) == len(names)
     assert max(map(len, out)) <= letters
 
 
 def test_what_tells_long_names_apart_is_what_is_shown():
-    texts = told_apart(LONG_NAMES["in the middle"], 28)
+    texts = shorten_distinct(LONG_NAMES["in the middle"], 28)
     assert all(part in text for part, text in zip(("_1_", "_2_", "_13_"), texts, strict=True))
-    assert told_apart(["short", LONG], 20) == ["short", "a_name_tha…eads_it_2"]
+    assert shorten_distinct(["short", LONG], 20) == ["short", "a_name_tha…eads_it_2"]
 
 
 @pytest.mark.parametrize("draw", [plot.ranking, plot.redundancy, plot.settling])

@@ -18,15 +18,26 @@ from belief._utils.optional import install_command
 from belief._utils.text import format_probability
 from belief.cli.outputs import REPORT_ENDINGS, check_output
 from belief.report import render
-from belief.report.content import content_of
-from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, STOPPED, clean
+from belief.report.content import collect_content
+from belief.report.text import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, STOP_REASONS, clean
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.image import imread  # noqa: E402
 
 pytestmark = pytest.mark.slow
 NASTY = '</script><b>$x$&"'
-SECTIONS = ["ranking", "how_many", "portraits", "relevance", "redundancy", "left", "all", "settling", "run", "timings"]
+SECTIONS = [
+    "ranking",
+    "how_many",
+    "distributions",
+    "relevance",
+    "redundancy",
+    "others",
+    "all",
+    "settling",
+    "run",
+    "timings",
+]
 
 
 def select(n=6, n_features=12, names=(), classes=("no", "yes"), **settings):
@@ -90,9 +101,9 @@ def test_it_says_what_was_run_on_what_and_what_came_out(result):
         assert f"{line['score']:.3f}" in seen
         assert format_probability(line["q_value"]) in seen
     assert "200 of 200 rows were sampled: there are no more rows." in seen
-    assert "Why no larger sample all rows" in seen
-    assert "Sampling balanced as many of every class" in seen
-    assert "Neighbours 20 of every class" in seen
+    assert "Reason for the sample size all rows" in seen
+    assert "Sampling balanced equally many of each class" in seen
+    assert "Neighbours 20 of each class" in seen
     for c, P in zip(result.classes, result.priors, strict=True):
         assert f"{c} {round(200 * P)} {100 * P:.1f} %" in seen
     for name, value in result.settings.items():
@@ -101,37 +112,37 @@ def test_it_says_what_was_run_on_what_and_what_came_out(result):
 
 def test_the_groups_and_what_was_kept_out_are_named():
     result = select(2, names=(NASTY, "twin"))
-    assert content_of(result)["groups"] == []  # the twin was left
-    (group,) = content_of(select(12, names=(NASTY, "twin")))["groups"]
+    assert collect_content(result)["groups"] == []  # the twin was left
+    (group,) = collect_content(select(12, names=(NASTY, "twin")))["groups"]
     assert set(group) == {NASTY, "twin"}
-    (kept,) = content_of(result)["kept_out"]
+    (kept,) = collect_content(result)["redundant"]
     assert {kept["feature"], kept["redundant_with"]} == {NASTY, "twin"}
-    assert f"for {kept['redundant_with']} : {kept['feature']}" in Reader(render(result)).text
+    assert f"{kept['redundant_with']} : {kept['feature']}" in Reader(render(result)).text
 
 
 def test_features_that_may_be_noise_are_counted(result):
     doubtful = sum(result.p_value[result.selected] > 0.05)
     assert 1 < doubtful < 6
-    assert f"{doubtful} selected features cannot be told from noise (p > 0.05)." in Reader(render(result)).text
+    assert f"{doubtful} selected features are not significant (p > 0.05)." in Reader(render(result)).text
     rng = np.random.default_rng(0)
     noise = belief.select(rng.standard_normal((100, 3)), rng.integers(0, 2, 100), 3, random_state=0)
     assert min(noise.p_value) > 0.05
     seen = Reader(render(noise)).text
-    assert "No selected feature can be told from noise." in seen
+    assert "No selected feature is significant." in seen
     assert "is the most relevant feature" not in seen
 
 
-@pytest.mark.parametrize("stopped", STOPPED)
+@pytest.mark.parametrize("stopped", STOP_REASONS)
 def test_it_says_why_the_sample_grew_no_more(result, stopped):
     seen = Reader(render(dataclasses.replace(result, stop_reason=stopped, sample_size=150))).text
-    assert f"150 of 200 rows were sampled: {STOPPED[stopped]}." in seen
-    assert f"Why no larger sample {stopped} {STOPPED[stopped]}" in seen
+    assert f"150 of 200 rows were sampled: {STOP_REASONS[stopped]}." in seen
+    assert f"Reason for the sample size {stopped} {STOP_REASONS[stopped]}" in seen
 
 
 def test_what_it_says_is_plain_data(result):
-    said = content_of(result)
-    assert json.loads(json.dumps(said)) == json.loads(json.dumps(content_of(result)))
-    assert [line["score"] for line in said["taken"]] == pytest.approx(result.scores)
+    said = collect_content(result)
+    assert json.dumps(said, default=vars) == json.dumps(collect_content(result), default=vars)
+    assert [line["score"] for line in said["selected"]] == pytest.approx(result.scores)
 
 
 def test_names_are_text_everywhere(result):
@@ -187,7 +198,7 @@ def test_without_redundancy_its_sections_are_left_out_and_the_page_says_why():
 
 
 def headings(page):
-    return re.findall(r"<th [^>]*>([^<]+)</th>", page.partition('id="taken-table"')[2].partition("</thead>")[0])
+    return re.findall(r"<th [^>]*>([^<]+)</th>", page.partition('id="selected-table"')[2].partition("</thead>")[0])
 
 
 def test_the_columns_are_those_that_mean_something(result):
@@ -201,7 +212,7 @@ def test_a_result_of_mcr_shows_no_groups():
     page = render(select(**belief.PAPER))
     assert sections(page) == SECTIONS
     seen = Reader(page).text
-    assert "Its numbers are relative" in seen
+    assert "The values are relative" in seen
     assert "agree" not in seen.partition("Settings")[0]
 
 
@@ -221,10 +232,10 @@ def test_classes_of_any_kind_have_their_names(classes):
 
 def test_constant_features_and_features_all_alike():
     table, y = pd.DataFrame({"a": np.tile([0.0, 1], 20), "k": 1.0}), np.tile([0, 1], 20)
-    assert "constant, and nothing else was left" in Reader(render(belief.select(table, y, 2, random_state=0))).text
+    assert "constant" in Reader(render(belief.select(table, y, 2, random_state=0))).text
     table.loc[:1, "a"] = 1 - table["a"][:2]
     alike = belief.select(table.assign(k=table["a"]), y, 2, random_state=0, redundancy="mcr")
-    assert "All features that are not constant are equally relevant." in Reader(render(alike)).text
+    assert "All non-constant features are equally relevant." in Reader(render(alike)).text
 
 
 @pytest.mark.slow
@@ -333,7 +344,7 @@ def visit(browser, address):
     assert set(requests) == {address}
 
 
-def column(page, n, table="taken-table"):
+def column(page, n, table="selected-table"):
     return page.locator(f"#{table} tbody tr:visible td:nth-child({n})").all_inner_texts()
 
 
@@ -363,7 +374,7 @@ def test_print_is_light(visit):
 
 def test_a_click_on_a_heading_sorts_and_a_second_turns_it_round(visit, result):
     page = visit()
-    heading = page.locator("#taken-table th", has_text="relevance")
+    heading = page.locator("#selected-table th", has_text="relevance")
     heading.get_by_role("button").click()
     falling = [f"{w:.3f}" for w in np.sort(result.relevance[result.selected])[::-1]]
     assert [cell.split(" ± ")[0] for cell in column(page, 3)] == falling
@@ -383,7 +394,7 @@ def test_the_keyboard_sorts_too(visit, result):
     assert numbered == sorted(numbered, key=lambda name: int(name[1:]))
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
-    assert page.locator("#taken-table th[aria-sort]").inner_text() == "relevance"
+    assert page.locator("#selected-table th[aria-sort]").inner_text() == "relevance"
 
 
 def test_the_search_finds_names_by_their_parts(visit):
@@ -401,7 +412,7 @@ def test_the_search_finds_names_by_their_parts(visit):
 
 def test_a_name_like_markup_shows_as_text(visit):
     page = visit()
-    assert page.locator("#taken-table .name", has_text=NASTY).first.is_visible()
+    assert page.locator("#selected-table .name", has_text=NASTY).first.is_visible()
     assert page.locator("figure svg:visible text", has_text=NASTY).count() >= 3
     assert page.locator("main b").count() == 0
 
@@ -417,7 +428,7 @@ def test_without_scripts_all_can_be_read(visit):
 def test_a_table_that_is_too_wide_shows_that_there_is_more(visit, scheme):
     """At the side beyond which it goes on, whether or not the screen has scroll bars."""
     page = visit(viewport={"width": 375, "height": 800}, color_scheme=scheme)
-    box = page.locator(".box", has=page.locator("#taken-table"))
+    box = page.locator(".box", has=page.locator("#selected-table"))
     hidden = box.evaluate("box => box.scrollWidth - box.clientWidth")
     assert hidden > 10
 

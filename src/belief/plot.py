@@ -1,9 +1,9 @@
-"""Pictures of a Result, or of a Comparison, on matplotlib axes, for notebooks and papers.
+"""Figures of a Result or a Comparison, drawn with matplotlib.
 
 >>> import belief
 >>> belief.plot.ranking(result)  # doctest: +SKIP
 
-Each function draws on the axes it is given, or on new ones, and returns them. matplotlib is the extra `report`.
+Each function draws on the given axes, or on new ones, and returns them. matplotlib is part of the extra `report`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belief.comparison.comparison import OURS, Comparison
 from belief.method.arrays import Array
+from belief.method.distributions import FeatureDistribution
 from belief.progress import LABELS
 from belief.report.canvas import (
-    LEFT,
     LINES,
     MARK,
+    MUTED,
     RELEVANCE,
     SCORE,
+    add_legend,
+    draw_frames,
+    draw_heat_map,
     drawing,
-    frames,
-    heat,
-    height,
-    left_off,
-    legend,
-    quiet,
-    say,
+    figure_height,
+    note_omitted,
+    remove_frame,
+    write_sentence,
 )
-from belief.report.drawings import distribution, how_many
-from belief.report.groups import LEVEL, groups_of
-from belief.report.standings import comparison
-from belief.report.words import NO_REDUNDANCY, NO_TIMINGS, ONE_BATCH, ONE_FEATURE, seconds, told_apart
+from belief.report.content import GROUP_LEVEL, group_redundant
+from belief.report.distributions import describe_direction, find_distribution, group_names
+from belief.report.text import (
+    NO_DISTRIBUTION,
+    NO_REDUNDANCY,
+    NO_TIMINGS,
+    ONE_BATCH,
+    ONE_FEATURE,
+    format_percent_of,
+    format_seconds,
+    shorten,
+    shorten_distinct,
+)
 from belief.result.explanation import FeatureExplanation
 from belief.result.result import Result
 
@@ -51,24 +62,26 @@ __all__ = [
     "timings",
 ]
 
-TOP = 30  # features in one picture
+TOP = 30  # features in one figure
+MAX_CURVE_FEATURES = 100
 LETTERS = 28  # of a name
+NOISE_Z = 1.645  # standard deviations that one noise feature in twenty exceeds
 
 
 def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: int = LETTERS) -> Axes:
-    """Draw the relevance of each selected feature, two standard errors either way, and what is left of it, its score.
+    """Draw the relevance of each selected feature, with two standard errors either way, and its score.
 
-    A hollow bar: the feature cannot be told from noise.
+    Hollow bars are features that are not significant.
 
     Parameters
     ----------
     result : Result
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        The axes to draw on; None creates a new figure.
     top : int, default=30
-        The features shown, the first selected ones; the picture says when there are more.
+        The number of features to show; the figure says if there are more.
     letters : int, default=28
-        The length names are shortened to.
+        Longer names are shortened to this length.
 
     Returns
     -------
@@ -84,40 +97,40 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: 
     lines = result.explain()[: min(top, len(result.selected))]
     place = np.arange(len(lines))
     w, J, error = _column(lines, "relevance"), _column(lines, "score"), _column(lines, "error")
-    with drawing(ax, height(len(lines))) as ax:
+    with drawing(ax, figure_height(len(lines))) as ax:
         drawn = _relevance_bars(ax, lines, place, w)
-        if result.settings["redundancy"] is not None:
+        if result.rule.presentation.name:
             drawn.append(ax.barh(place, J, height=0.24, color=SCORE, label="score"))
         if np.isfinite(error).any():
             drawn.append(
                 ax.errorbar(w, place, xerr=2 * error, fmt="none", ecolor=MARK, capsize=2.5, label="± 2 standard errors")
             )
         if len(drawn) > 1:
-            legend(ax, drawn)
-        ax.axvline(0, color=LEFT, linewidth=0.8, zorder=0.5)
+            add_legend(ax, drawn)
+        ax.axvline(0, color=MUTED, linewidth=0.8, zorder=0.5)
         ax.set_yticks(place, _ranked([(line["rank"], line["feature"]) for line in lines], letters))
         ax.set_ylim(len(lines) - 0.4, -0.6)
         ends = np.nan_to_num(2 * error)
         ax.set_xlim(1.04 * min(0, J.min(), (w - ends).min()) - 0.02, 1.02 * max((w + ends).max(), 0.01))
         ax.set_xlabel("relevance")
-        quiet(ax, grid="x")
-        left_off(ax, len(lines), len(result.selected))
+        remove_frame(ax, grid="x")
+        note_omitted(ax, len(lines), len(result.selected))
     return ax
 
 
 def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = TOP) -> Axes:
-    """Draw relevance against what the features selected before leave of it, of the selected and of those left.
+    """Draw relevance against unique share, for the selected and the other watched features.
 
-    The selected ones carry their rank. On the dashed line a feature has the score of the last one selected. Of a result
-    of mCR it is drawn against what mCR subtracts, and the dashed line is a score of 0.
+    The selected features are marked with their rank. On the dashed line a feature has the score of the last selected
+    one. With redundancy="mcr" the x axis is the subtracted mCR, and the dashed line is a score of 0.
 
     Parameters
     ----------
     result : Result
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        The axes to draw on; None creates a new figure.
     top : int, default=30
-        The selected features and the ones left that are shown; the picture says when there are more.
+        The number of selected and of other features to show; the figure says if there are more.
 
     Returns
     -------
@@ -131,43 +144,45 @@ def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = T
     >>> ax = belief.plot.relevance_redundancy(result)
     """
     lines, n = result.explain(), len(result.selected)
-    taken, left = lines[:n][:top], lines[n:][:top]
+    selected, others = lines[:n][:top], lines[n:][:top]
+    measure = result.rule.presentation
     with drawing(ax, 4.4) as ax:
-        if result.settings["redundancy"] is None:
-            return say(ax, NO_REDUNDANCY)
-        across = _across_keeps if result.settings["redundancy"] == "agreement" else _across_subtracted
-        x = across(ax, result, [*taken, *left])
-        y = _column([*taken, *left], "relevance")
-        cut = len(taken)
-        open_ = ax.scatter(x[cut:], y[cut:], s=34, facecolors="none", edgecolors=LEFT, label="left")
+        if not measure.name:
+            return write_sentence(ax, NO_REDUNDANCY)
+        draw_x = _draw_unique_share if measure.has_unique_share else _draw_subtracted
+        ax.set_xlabel(measure.relevance_axis)
+        x = draw_x(ax, result, [*selected, *others])
+        y = _column([*selected, *others], "relevance")
+        cut = len(selected)
+        open_ = ax.scatter(x[cut:], y[cut:], s=34, facecolors="none", edgecolors=MUTED, label="not selected")
         full = ax.scatter(x[:cut], y[:cut], s=130, color=SCORE, linewidths=0, label="selected, by rank")
         for t in reversed(np.flatnonzero(np.isfinite(x[:cut])).tolist()):
             ax.annotate(str(t + 1), (x[t], y[t]), ha="center", va="center", fontsize=7.5, color="#ffffff")
         ax.set(ylabel="relevance", ylim=(-0.06, 1.08))
-        quiet(ax, grid="both")
-        legend(ax, [full, open_] if left else [full])
-        left_off(ax, cut, n)
+        remove_frame(ax, grid="both")
+        add_legend(ax, [full, open_] if others else [full])
+        note_omitted(ax, cut, n)
     return ax
 
 
 def redundancy(
-    result: Result, ax: Axes | None = None, *, top: int = TOP, letters: int = LETTERS, level: float = LEVEL
+    result: Result, ax: Axes | None = None, *, top: int = TOP, letters: int = LETTERS, level: float = GROUP_LEVEL
 ) -> Axes:
-    """Draw how far the selected features agree, from 0 to 1, those of a group side by side and framed.
+    """Draw the redundancy of the selected features, from 0 to 1, with frames around groups of redundant ones.
 
-    Of a result of mCR it is how much each repeats each other, relative to all that were watched, without frames.
+    The values of mCR are relative to the watched features of the table, so they are not grouped.
 
     Parameters
     ----------
     result : Result
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        The axes to draw on; None creates a new figure.
     top : int, default=30
-        The features shown, the first selected ones; the picture says when there are more.
+        The number of features to show; the figure says if there are more.
     letters : int, default=28
-        The length names are shortened to.
+        Longer names are shortened to this length.
     level : float, default=0.5
-        Features that agree at this level or more, on average, are a group.
+        Features with at least this average redundancy form a group.
 
     Returns
     -------
@@ -180,41 +195,41 @@ def redundancy(
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.redundancy(result)
     """
-    n, agrees = min(top, len(result.selected)), result.settings["redundancy"] == "agreement"
-    with drawing(ax, height(n, 0.24) + 0.8) as ax:
-        if result.settings["redundancy"] is None or n == 1:
-            return say(ax, NO_REDUNDANCY if n > 1 else ONE_FEATURE)
-        groups = [[i for i in group if i < n] for group in groups_of(result.redundancy, level)]
+    n, measure = min(top, len(result.selected)), result.rule.presentation
+    with drawing(ax, figure_height(n, 0.24) + 0.8) as ax:
+        if not measure.name or n == 1:
+            return write_sentence(ax, NO_REDUNDANCY if n > 1 else ONE_FEATURE)
+        groups = [[i for i in group if i < n] for group in group_redundant(result.redundancy, level)]
         order = [i for group in groups for i in group]
-        shown = result.redundancy[np.ix_(order, order)].T  # a line: what this feature repeats of each other
-        heat(ax, shown)
-        if agrees:
-            frames(ax, [len(group) for group in groups])
+        values = result.redundancy[np.ix_(order, order)].T  # a line: the redundancy of this feature with each other
+        draw_heat_map(ax, values)
+        if measure.has_absolute_scale:
+            draw_frames(ax, [len(group) for group in groups])
         ax.set_yticks(range(n), _ranked([(i + 1, result.selected_names[i]) for i in order], letters))
         ax.set_xticks(
             range(n), [str(i + 1) for i in order], rotation=90 if n > 10 else 0, size="small" if n > 10 else None
         )
-        ax.set_xlabel("agreement with the feature of this rank" if agrees else "repeats the feature of this rank (mCR)")
+        ax.set_xlabel(measure.redundancy_axis)
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
-        left_off(ax, n, len(result.selected))
+        note_omitted(ax, n, len(result.selected))
     return ax
 
 
 def settling(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: int = LETTERS) -> Axes:
-    """Draw the places of the selected features among one another, by weight, after each batch.
+    """Draw the order of the selected features by weight after each batch.
 
-    A hollow point: the feature was not among the largest weights (on the watch list) then.
+    A hollow point means that the feature was not on the watch list then.
 
     Parameters
     ----------
     result : Result
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        The axes to draw on; None creates a new figure.
     top : int, default=30
-        The features shown, the first selected ones; the picture says when there are more.
+        The number of features to show; the figure says if there are more.
     letters : int, default=28
-        The length names are shortened to.
+        Longer names are shortened to this length.
 
     Returns
     -------
@@ -228,9 +243,9 @@ def settling(result: Result, ax: Axes | None = None, *, top: int = TOP, letters:
     >>> ax = belief.plot.settling(result)
     """
     n = min(top, len(result.selected))
-    with drawing(ax, height(n)) as ax:
+    with drawing(ax, figure_height(n)) as ax:
         if len(result.history) < 2:
-            return say(ax, ONE_BATCH)
+            return write_sentence(ax, ONE_BATCH)
         place, listed = _places(result.history, result.selected[:n])
         batch = np.arange(1, len(place) + 1)
         small, behind = 5 if len(batch) <= 12 else 2.5, ax.figure.get_facecolor()
@@ -240,23 +255,23 @@ def settling(result: Result, ax: Axes | None = None, *, top: int = TOP, letters:
             ax.plot(batch[on], place[on, i], "o", color=color, markersize=small)
             ax.plot(batch[~on], place[~on, i], "o", color=color, markersize=small, markerfacecolor=behind)
         ax.yaxis.tick_right()
-        ax.set_yticks(place[-1], told_apart(result.selected_names[:n], letters))
+        ax.set_yticks(place[-1], shorten_distinct(result.selected_names[:n], letters))
         ax.set_ylim(n + 0.6, 0.4)
         ax.set_xlabel("after batch")
         ax.locator_params(axis="x", integer=True)
-        quiet(ax, grid="x")
-        left_off(ax, n, len(result.selected))
+        remove_frame(ax, grid="x")
+        note_omitted(ax, n, len(result.selected))
     return ax
 
 
 def timings(result: Result, ax: Axes | None = None) -> Axes:
-    """Draw the seconds each phase took.
+    """Draw the runtime of each phase.
 
     Parameters
     ----------
     result : Result
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        The axes to draw on; None creates a new figure.
 
     Returns
     -------
@@ -270,56 +285,251 @@ def timings(result: Result, ax: Axes | None = None) -> Axes:
     >>> ax = belief.plot.timings(result)
     """
     phases, took = list(result.timings), list(result.timings.values())
-    with drawing(ax, height(len(phases))) as ax:
+    with drawing(ax, figure_height(len(phases))) as ax:
         if not phases:
-            return say(ax, NO_TIMINGS)
+            return write_sentence(ax, NO_TIMINGS)
         bars = ax.barh(range(len(phases)), took, height=0.62, color=RELEVANCE)
-        ax.bar_label(bars, [seconds(s) for s in took], padding=4)
+        ax.bar_label(bars, [format_seconds(s) for s in took], padding=4)
         ax.set_yticks(range(len(phases)), [LABELS.get(phase, phase) for phase in phases])
         ax.set(ylim=(len(phases) - 0.4, -0.6), xlim=(0, 1.18 * max(took)), xlabel="seconds")
-        quiet(ax)
+        remove_frame(ax)
     return ax
 
 
+def distribution(result: Result, feature: str | int, ax: Axes | None = None, *, letters: int = 28) -> Axes:
+    """Draw the distribution of a selected feature in each class, or in each fifth of a numeric target.
+
+    Numeric features are drawn as box plots of the sampled rows: the box holds the middle half, the line the middle
+    90 %, and the mark is the median. Nominal features are drawn as bars of the levels' shares.
+
+    Parameters
+    ----------
+    result : Result
+    feature : str or int
+        The name or the index of one of the selected features, the first 100 of them.
+    ax : matplotlib Axes, default=None
+        The axes to draw on; None creates a new figure.
+    letters : int, default=28
+        Longer names are shortened to this length.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=4, random_state=0)
+    >>> ax = belief.plot.distribution(result, "support_calls")
+    """
+    line = result.explain(feature)
+    found = find_distribution(result, line.index)
+    with drawing(ax, figure_height(len(found.groups) if found else 2, 0.34)) as ax:
+        if found is None:
+            return write_sentence(ax, NO_DISTRIBUTION)
+        (_draw_names if found.discrete else _draw_numbers)(ax, found, letters)
+        place = np.arange(len(found.groups))
+        ax.set_yticks(place, [shorten(name, letters) for name in group_names(result, found)])
+        ax.set_ylim(len(place) - 0.4, -0.6)
+        missing = f", {format_percent_of(found.missing)} missing" if found.missing else ""
+        direction = describe_direction(result, found)
+        ax.set_xlabel(f"{shorten(line.feature, letters)}{missing}" + (f"\n{direction}" if direction else ""))
+        remove_frame(ax, grid="x")
+    return ax
+
+
+def _draw_numbers(ax: Axes, distribution: FeatureDistribution, letters: int) -> None:
+    for place, (low, left, middle, right, high) in enumerate(distribution.quantiles):
+        ax.plot([low, high], [place, place], color=MUTED, linewidth=1.2, solid_capstyle="butt")
+        ax.barh(place, right - left, left=left, height=0.5, color=RELEVANCE)
+        ax.plot([middle, middle], [place - 0.25, place + 0.25], color=MARK, linewidth=2, solid_capstyle="butt")
+
+
+def _draw_names(ax: Axes, distribution: FeatureDistribution, letters: int) -> None:
+    start, drawn = np.zeros(len(distribution.shares)), []
+    for i, level in enumerate(distribution.levels):
+        share = np.array([shares[i] for shares in distribution.shares])
+        bars = ax.barh(np.arange(len(share)), share, left=start, height=0.6, color=LINES[i % len(LINES)])
+        bars.set_label(shorten(level, letters))
+        drawn.append(bars)
+        start = start + share
+    ax.set_xlim(0, 1)
+    add_legend(ax, drawn)
+
+
+def how_many(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATURES) -> Axes:
+    """Draw the score of each selected feature, with two standard errors either way, and its unique share.
+
+    Noise exceeds the dashed line in one case of twenty: features below it are not significant.
+
+    Parameters
+    ----------
+    result : Result
+    ax : matplotlib Axes, default=None
+        The axes to draw on; None creates a new figure.
+    top : int, default=100
+        The number of features to show; the figure says if there are more.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, random_state=0)
+    >>> ax = belief.plot.how_many(result)
+    """
+    n = min(top, len(result.selected))
+    number, features, score = np.arange(1, n + 1), result.selected[:n], result.scores[:n]
+    share, line = unique_shares(result)[:n], noise_line(result)[:n]
+    error = result.error_of_relevance[features] * np.nan_to_num(share, nan=1.0)
+    with drawing(ax, 3.6) as ax:
+        drawn: list[Any] = []
+        if result.rule.presentation.has_unique_share:
+            drawn += ax.plot(
+                number, share, "o", color=MUTED, markersize=3.5, markerfacecolor="none", label="unique share"
+            )
+        drawn += ax.plot(number, score, "o-", color=SCORE, markersize=4, linewidth=1.4, label="score")
+        if np.isfinite(error).any():
+            drawn.append(ax.errorbar(number, score, yerr=2 * error, fmt="none", ecolor=RELEVANCE, zorder=0.9,
+                                     label="± 2 standard errors"))  # fmt: skip
+            drawn += ax.plot(number, line, color=MARK, linestyle=(0, (4, 3)), linewidth=1.2, label="noise")
+        ax.set(xlabel="features selected", ylabel="score", xlim=(0.5, n + 0.5))
+        ax.locator_params(axis="x", integer=True)
+        remove_frame(ax, grid="y")
+        add_legend(ax, drawn)
+        note_omitted(ax, n, len(result.selected))
+    return ax
+
+
+def unique_shares(result: Result) -> Array:
+    """Return the unique share of each selected feature; NaN if its relevance is 0."""
+    relevance = result.relevance[result.selected]
+    unknown = np.full(len(relevance), np.nan)
+    return np.divide(result.scores, relevance, out=unknown, where=relevance > 0)
+
+
+def noise_line(result: Result) -> Array:
+    """Return the score that noise, with the same unique share, exceeds in one case of twenty."""
+    spread = np.where(result.noise_spread > 0, result.noise_spread, np.nan)
+    line = result.relevance_of(result.noise + NOISE_Z * spread)[result.selected]
+    return line * np.nan_to_num(unique_shares(result), nan=1.0) if result.rule.presentation.has_unique_share else line
+
+
+def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
+    """Draw the score of each selector with its spread over the folds, and how many features any two share.
+
+    The dashed line is the score with all features. On the right, each cell shows the number of features that two
+    selectors have in common; its colour shows their Jaccard similarity. Lines and columns are sorted by score.
+
+    Parameters
+    ----------
+    found : Comparison
+        The return value of :func:`belief.compare`.
+    ax : matplotlib Axes, default=None
+        The axes to draw on: the scores on the left half, and the features in common on new axes on the right half. None
+        creates a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes with the scores.
+
+    Examples
+    --------
+    >>> import belief
+    >>> from matplotlib import pyplot as plt
+    >>> found = belief.compare(str(belief.datasets.CHURN), label="left", n_features_to_select=4,
+    ...                        selectors=["BELIEF", "F test"], random_state=0)
+    >>> ax = belief.plot.comparison(found)
+    """
+    lines, place = found.standings, np.arange(len(found.standings))
+    with drawing(ax, figure_height(len(lines), 0.36)) as ax:
+        _draw_scores(ax, found)
+        ax.set_yticks(place, [f"{s.selector}\u2002{i}" for i, s in enumerate(lines, 1)])
+        ax.set_ylim(len(lines) - 0.5, -0.5)
+        ax.set_xlabel(found.full_measure)
+        remove_frame(ax, grid="x")
+        if len(lines) > 1:
+            _draw_agreement(_axes_on_the_right(ax), found)
+    return ax
+
+
+def _draw_scores(ax: Axes, found: Comparison) -> None:
+    for i, s in enumerate(found.standings):
+        color = SCORE if s.selector.startswith(OURS) else MUTED
+        ax.errorbar(s.score, i, xerr=s.spread, fmt="o", color=color, capsize=2.5)
+    if found.everything is not None:
+        what = f"all {found.n_features:,} features"
+        line = ax.axvline(found.everything, color=MARK, linestyle=(0, (4, 3)), linewidth=1.2, label=what)
+        add_legend(ax, [line])
+
+
+def _draw_agreement(ax: Axes, found: Comparison) -> None:
+    draw_heat_map(ax, found.jaccard, found.common.astype(str))
+    ax.set_xticks(range(len(found.standings)), [str(i) for i in range(1, len(found.standings) + 1)])
+    ax.set_yticks([])
+    ax.set_xlabel(f"features in common, of {found.n_selected:,}")
+    remove_frame(ax)
+
+
+def _axes_on_the_right(ax: Axes) -> Axes:
+    """Create axes on the right half of the space of the given ones."""
+    spec, figure = ax.get_subplotspec(), ax.figure
+    if spec is not None:
+        halves = spec.subgridspec(1, 2, width_ratios=(5, 4))
+        ax.set_subplotspec(halves[0])
+        right = figure.add_subplot(halves[1])
+    else:
+        x, y, width, tall = ax.get_position().bounds
+        ax.set_position((x, y, 0.52 * width, tall))
+        right = figure.add_axes((x + 0.56 * width, y, 0.44 * width, tall))
+    figure.sca(ax)  # keep these the current axes
+    return right
+
+
 def _ranked(features: Sequence[tuple[int, str]], letters: int) -> list[str]:
-    """Names, each with its rank."""
-    names = told_apart([name for _, name in features], letters)
+    """Combine shortened names with their ranks."""
+    names = shorten_distinct([name for _, name in features], letters)
     return [f"{name}\u2002{rank}" for name, (rank, _) in zip(names, features, strict=True)]
 
 
 def _column(lines: Sequence[FeatureExplanation], key: str) -> Array:
-    """One number of each line; NaN where it is not known."""
+    """Return one number of each line; NaN if it is unknown."""
     return np.array([np.nan if line[key] is None else line[key] for line in lines], float)
 
 
 def _relevance_bars(ax: Axes, lines: Sequence[FeatureExplanation], place: Array, w: Array) -> list[Any]:
-    """Full bars of the features that can be told from noise, hollow ones of the others."""
+    """Draw full bars for significant features and hollow bars for the others."""
     noise = np.array([not line.is_significant for line in lines])
-    hollow = {"facecolor": "none", "edgecolor": LEFT, "linestyle": (0, (3, 2)), "label": "may be noise"}
+    hollow = {"facecolor": "none", "edgecolor": MUTED, "linestyle": (0, (3, 2)), "label": "not significant"}
     kinds: list[tuple[Array, dict[str, Any]]] = [(~noise, {"color": RELEVANCE, "label": "relevance"}), (noise, hollow)]
     return [ax.barh(place[which], w[which], height=0.72, **style) for which, style in kinds if which.any()]
 
 
-def _across_keeps(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
-    """The share of its relevance that each keeps, in per cent, and where the score is that of the last selected."""
-    keeps, last = 100 * _column(lines, "unique_share"), float(result.scores[-1])
+def _draw_unique_share(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
+    """Prepare the x axis for unique shares in %, draw the line of the last selected score, and return the shares."""
+    share, last = 100 * _column(lines, "unique_share"), float(result.scores[-1])
     if last > 0:
         y = np.linspace(last, 1.08, 200)
-        ax.plot(100 * last / y, y, color=LEFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
-    ax.set(xlabel="the share of its relevance that it keeps, in %", xlim=(-4, 106))
-    return keeps
+        ax.plot(100 * last / y, y, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
+    ax.set_xlim(-4, 106)
+    return share
 
 
-def _across_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
-    """What mCR subtracts from each, and where nothing is left."""
+def _draw_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
+    """Prepare the x axis for subtracted redundancy, draw the line of score 0, and return what is subtracted."""
     subtracted = _column(lines, "relevance") - _column(lines, "score")
-    ax.axline((0, 0), slope=1, color=LEFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
-    ax.set(xlabel="what mCR subtracts from it", xlim=(-0.04, max(0.3, 1.08 * float(subtracted.max()))))
+    ax.axline((0, 0), slope=1, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
+    ax.set_xlim(-0.04, max(0.3, 1.08 * float(subtracted.max())))
     return subtracted
 
 
 def _places(history: Array, features: Array) -> tuple[Array, Array]:
-    """The place of each feature among these after each batch, and whether it was listed; if not it comes last."""
+    """Return the order of the features after each batch, and whether each was on the watch list; others come last."""
     at = history[:, :, None] == features
     listed = at.any(axis=1)
     rank = np.where(listed, at.argmax(axis=1), history.shape[1])

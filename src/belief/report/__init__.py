@@ -1,4 +1,4 @@
-"""A Result as one HTML file that needs nothing else: result -> plain dict -> pictures -> page."""
+"""A Result as one self-contained HTML file: result -> plain dictionary -> figures -> page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["render"]
 
 
 def render(result: Result, title: str | None = None) -> str:
-    """Make a page of a result: one HTML file that loads nothing and needs no network.
+    """Render a result as an HTML page that loads nothing and needs no network.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def render(result: Result, title: str | None = None) -> str:
     Returns
     -------
     str
-        The page, to be written as UTF-8. It needs matplotlib and Jinja2, the extra `report`.
+        The page; write it as UTF-8. Needs matplotlib and Jinja2, the extra `report`.
 
     Examples
     --------
@@ -32,9 +32,9 @@ def render(result: Result, title: str | None = None) -> str:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = pathlib.Path(folder, "report.html").write_text(page, encoding="utf-8")
     """
-    from belief.report.content import content_of
-    from belief.report.figures import pictures_of
-    from belief.report.page import page_of
+    from belief.report.content import collect_content
+    from belief.report.figures import draw_figures
+    from belief.report.templating import render_template
 
-    said = content_of(result, title)
-    return page_of(said, pictures_of(result, said["pictures"]))
+    content = collect_content(result, title)
+    return render_template("page.html", {**content, "pictures": draw_figures(result, content["pictures"])})

@@ -1,4 +1,4 @@
-"""The pictures of belief.plot as SVG in a page: twice, for a wide and a narrow screen, in the page's colours."""
+"""Figures of belief.plot as inline SVG, for wide and narrow screens, in the colours of the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from belief import plot
 from belief.report import canvas
 from belief.result.result import Result
 
-# what matplotlib draws in these colours takes the page's, which differ by light and dark
+# these colours are replaced by CSS variables of the page, which differ between light and dark mode
 INK, GRID, PAPER = "#1d2329", "#c9d0d7", "#ffffff"
 COLOURS = {
     INK: "ink",
@@ -23,7 +23,7 @@ COLOURS = {
     canvas.RELEVANCE: "relevance",
     canvas.MARK: "mark",
     canvas.SCORE: "score",
-    canvas.LEFT: "left",
+    canvas.MUTED: "muted",
     canvas.HEAT: "heat",
 }
 STYLE = {
@@ -41,7 +41,7 @@ STYLE = {
 
 @dataclass(frozen=True)
 class Width:
-    """How a picture is drawn for a kind of screen."""
+    """The size of figures for a kind of screen."""
 
     name: str
     inches: float
@@ -55,35 +55,35 @@ WIDTHS = (Width("wide", 7.2, 9, plot.TOP, 30), Width("narrow", 3.7, 8.5, 16, 15)
 
 @dataclass(frozen=True)
 class Picture:
-    """One function of belief.plot, how high it is, and which of the options it takes."""
+    """A function of belief.plot, its height, and the options it takes."""
 
     draw: Callable[..., Any]
-    height: Callable[[int], float]  # of the number of features shown
+    height: Callable[[int], float]  # from the number of features shown
     options: tuple[str, ...] = field(default=("top", "letters"))
 
 
 PICTURES = {
-    "ranking": Picture(plot.ranking, canvas.height),
+    "ranking": Picture(plot.ranking, canvas.figure_height),
     "how_many": Picture(plot.how_many, lambda n: 3.2, ("top",)),
     "relevance_redundancy": Picture(plot.relevance_redundancy, lambda n: 4.2, ("top",)),
-    "redundancy": Picture(plot.redundancy, lambda n: canvas.height(n, 0.22)),
-    "settling": Picture(plot.settling, canvas.height),
-    "timings": Picture(plot.timings, lambda n: canvas.height(6, 0.2), ()),
+    "redundancy": Picture(plot.redundancy, lambda n: canvas.figure_height(n, 0.22)),
+    "settling": Picture(plot.settling, canvas.figure_height),
+    "timings": Picture(plot.timings, lambda n: canvas.figure_height(6, 0.2), ()),
 }
 
 
-def pictures_of(result: Result, names: list[str]) -> dict[str, dict[str, str]]:
-    """Draw these pictures: name -> width -> SVG."""
-    return {name: {width.name: _svg(result, name, width) for width in WIDTHS} for name in names}
+def draw_figures(result: Result, names: list[str]) -> dict[str, dict[str, str]]:
+    """Draw figures, as name -> width -> SVG."""
+    return {name: {width.name: _draw_svg(result, name, width) for width in WIDTHS} for name in names}
 
 
-def _svg(result: Result, name: str, width: Width) -> str:
+def _draw_svg(result: Result, name: str, width: Width) -> str:
     style, figures = canvas.matplotlib(".style"), canvas.matplotlib(".figure")
     picture, file = PICTURES[name], io.BytesIO()
     shown = min(width.top, len(result.selected))
     salt = {"font.size": width.font, "svg.hashsalt": name}
     with style.context(["default", STYLE, salt]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # the browser has letters that matplotlib lacks
+        warnings.filterwarnings("ignore", "Glyph")  # matplotlib lacks letters that the browser has
         figure = figures.Figure(figsize=(width.inches, picture.height(shown)), layout="constrained")
         picture.draw(result, figure.add_subplot(), **{option: getattr(width, option) for option in picture.options})
         figure.savefig(file, format="svg", metadata={"Date": None})
@@ -91,7 +91,7 @@ def _svg(result: Result, name: str, width: Width) -> str:
 
 
 def _inline(svg: bytes, prefix: str) -> str:
-    """SVG as part of a page: no namespaces, ids of its own, colours by name, nothing that does not show."""
+    """Make SVG part of a page: without namespaces and invisible parts, with unique ids and CSS colours."""
     root = ElementTree.fromstring(svg)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg.decode()))
     for node in root.iter():
@@ -101,7 +101,7 @@ def _inline(svg: bytes, prefix: str) -> str:
             for key, value in node.attrib.items()
             if key != "id" or value in used
         }
-        if node.tag != "text":  # only there do blanks count
+        if node.tag != "text":  # blanks matter only in texts
             node.text = (node.text or "").strip()
         node.tail = None
     _prune(root)
@@ -117,7 +117,7 @@ def _attribute(key: str, value: str, prefix: str) -> str:
     value = value.replace("url(#", f"url(#{prefix}-")
     if key == "style":
         value = re.sub(r"#[0-9a-f]{6}", lambda found: _colour(found[0]), value)
-        value = re.sub(r"font-family:[^;]+; ", "", value)  # it is the page's
+        value = re.sub(r"font-family:[^;]+; ", "", value)  # use the font of the page
     if key == "d":
         value = re.sub(r"\s*([A-Za-z])\s*", r"\1", value)
     return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value)
@@ -128,7 +128,7 @@ def _colour(value: str) -> str:
 
 
 def _prune(node: ElementTree.Element) -> None:
-    """Take out metadata, styles for the whole page, and what is drawn with nothing."""
+    """Remove metadata, style sheets and invisible elements."""
     for child in list(node):
         _prune(child)
         empty = child.tag in ("g", "defs") and not len(child)

@@ -103,9 +103,9 @@ class Explanation(list[FeatureExplanation]):
         return format_table(self._table())
 
     def _repr_html_(self) -> str:
-        from belief.report.compact import small_table
+        from belief.report.templating import render_explanation_table
 
-        return small_table(self) or format_html_table(self._table())
+        return render_explanation_table(self) or format_html_table(self._table())
 
     def _table(self) -> list[list[str]]:
         known = [name for name in TABLE_COLUMNS if any(row[name] is not None for row in self)]

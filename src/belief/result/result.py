@@ -297,9 +297,9 @@ class Result:
         return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {names}>"
 
     def _repr_html_(self) -> str | None:
-        from belief.report.compact import compact
+        from belief.report.templating import render_result_table
 
-        return compact(self)
+        return render_result_table(self)
 
 
 def build_result(outcome: Outcome, names: Sequence[str]) -> Result:

@@ -11,10 +11,10 @@ import belief
 from belief.method.distributions import MAX_FEATURES, SHARES, describe_distributions, mean_ranks
 from belief.method.sampling import Sample
 from belief.method.targets import Classes, Numeric
+from belief.plot import noise_line
 from belief.report import render
-from belief.report.content import content_of
-from belief.report.drawings import noise_line
-from belief.report.portraits import direction, shown
+from belief.report.content import collect_content
+from belief.report.distributions import describe_direction, describe_distribution
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure  # noqa: E402
@@ -138,9 +138,9 @@ def test_distributions_survive_json(result):
 
 
 def test_directions(result):
-    says = {name: direction(result, each) for name, each in by_name(result).items()}
+    says = {name: describe_direction(result, each) for name, each in by_name(result).items()}
     assert says["up"] == "higher in yes"
-    assert says["noise"] == "no direction of its own"
+    assert says["noise"] == "no univariate direction"
     assert says["kind"].startswith("a is more frequent in yes (") or says["kind"].startswith(
         "b is more frequent in no ("
     )
@@ -153,40 +153,40 @@ def test_directions(result):
         (lambda t: -t, "falls as the target rises"),
         (lambda t: (t - 0.5) ** 2, "lowest where the target is in its middle"),
         (lambda t: -((t - 0.5) ** 2), "highest where the target is in its middle"),
-        (lambda t: np.arange(len(t)) % 2.0, "no direction of its own"),
+        (lambda t: np.arange(len(t)) % 2.0, "no univariate direction"),
     ],
 )
 def test_directions_along_a_number(make, says):
     t = np.linspace(0, 1, 101)
     drawn = portrayed(make(t), t, Numeric(101, np.linspace(0, 1, 21)))
-    assert direction(SimpleNamespace(task="regression", classes=()), drawn) == says
+    assert describe_direction(SimpleNamespace(task="regression", classes=()), drawn) == says
 
 
 def test_of_three_classes_the_ends_are_named():
     y = np.repeat([0, 1, 2], 30)
     drawn = portrayed(y + np.tile(np.linspace(0, 0.5, 30), 3), y, Classes(np.arange(3), np.full(3, 30)))
     named = SimpleNamespace(task="classification", classes=np.array(["p", "q", "r"]))
-    assert direction(named, drawn) == "highest in r, lowest in p"
+    assert describe_direction(named, drawn) == "highest in r, lowest in p"
 
 
 # --- on the page ---
 
 
 def test_the_page_shows_what_each_selected_feature_is(result):
-    said = content_of(result)
-    assert [each["feature"] for each in said["portraits"]] == result.selected_names
-    noise = next(each for each in said["portraits"] if each["feature"] == "noise")
-    assert (noise["type"], noise["missing"]) == ("numbers", "10 %")
+    said = collect_content(result)
+    assert [each["feature"] for each in said["distributions"]] == result.selected_names
+    noise = next(each for each in said["distributions"] if each["feature"] == "noise")
+    assert (noise["type"], noise["missing"]) == ("numeric", "10 %")
     page = render(result)
-    assert page.count('<article class="portrait">') == 3
-    assert "numbers, 10 % missing: no direction of its own" in page
+    assert page.count('<article class="distribution">') == 3
+    assert "numeric, 10 % missing: no univariate direction" in page
 
 
 def test_a_strip_is_to_scale(result):
-    up = shown(result, by_name(result)["up"])
+    up = describe_distribution(result, by_name(result)["up"])
     low, high = up["strips"][0]["at"][0], up["strips"][1]["at"][-1]
     assert (low, high) == (0, 200)
-    kind = shown(result, by_name(result)["kind"])
+    kind = describe_distribution(result, by_name(result)["kind"])
     for strip in kind["strips"]:
         assert sum(width for _, width in strip["parts"]) == pytest.approx(200, abs=0.3)
 
@@ -197,7 +197,7 @@ def test_all_features_are_listed_also_those_that_were_never_watched():
     X = rng.normal(size=(100, 30))
     X[:, 7] += 2 * y
     found = belief.select(X, y, 1, random_state=0)
-    listed = content_of(found)["everything"]
+    listed = collect_content(found)["all_features"]
     assert sorted(line["feature"] for line in listed) == sorted(found.feature_names)
     assert (listed[0]["feature"], listed[0]["rank"]) == ("x7", 1)
     assert [line["relevance"] for line in listed] == sorted((line["relevance"] for line in listed), reverse=True)
@@ -206,17 +206,17 @@ def test_all_features_are_listed_also_those_that_were_never_watched():
 def test_names_to_copy_are_python_and_text():
     X, y = table()
     X = X.rename(columns={"up": 'a "quoted" \\ name\nin two lines'})
-    said = content_of(belief.select(X, y, 2, random_state=0))
+    said = collect_content(belief.select(X, y, 2, random_state=0))
     assert eval(said["names_python"]) == [*belief.select(X, y, 2, random_state=0).selected_names]
     assert len(said["names_text"].splitlines()) == 2
 
 
 def test_how_many_suffice_is_said(result):
-    assert content_of(result)["enough"] == "All 3 can be told from noise."
+    assert collect_content(result)["sufficient"] == "All 3 selected features are significant."
     churn = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
-    assert content_of(churn)["enough"] == "4 of 6 can be told from noise; the others add nothing that can."
+    assert collect_content(churn)["sufficient"] == "4 of 6 selected features are significant."
     few = belief.select(*table(), 1, random_state=0)
-    assert content_of(few)["enough"].endswith("more might be, if more were asked for.")
+    assert collect_content(few)["sufficient"].endswith("significant; select more to find others.")
 
 
 def test_a_numeric_target_is_shown_instead_of_classes():
@@ -224,13 +224,13 @@ def test_a_numeric_target_is_shown_instead_of_classes():
     X = rng.normal(size=(200, 4))
     found = belief.select(X, X[:, 0] * 10 + rng.normal(size=200), 2, random_state=0)
     page = render(found)
-    assert "to predict a number from" in page
+    assert "with a numeric target from" in page
     assert "0 classes" not in page
     assert "<h3>Classes</h3>" not in page
-    quantiles = content_of(found)["target"]["quantiles"]
+    quantiles = collect_content(found)["target"]["quantiles"]
     assert [share for share, _ in quantiles] == ["0 %", "5 %", "25 %", "50 %", "75 %", "95 %", "100 %"]
     assert "rises with the target" in page
-    assert "to predict a number from" in found._repr_html_()
+    assert "with a numeric target from" in found._repr_html_()
 
 
 # --- pictures ---
@@ -259,7 +259,7 @@ def test_a_feature_that_was_not_selected_has_no_picture():
     found = belief.select(*table(), 1, random_state=0)
     left = next(name for name in found.feature_names if name not in found.selected_names)
     ax = belief.plot.distribution(found, left, axes())
-    assert "no distribution was kept" in " ".join(ax.texts[0].get_text().split())
+    assert "distribution of this feature is not in" in " ".join(ax.texts[0].get_text().split())
 
 
 def test_noise_is_below_its_line_and_finds_are_above_it(result):

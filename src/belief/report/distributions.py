@@ -1,0 +1,125 @@
+"""The distributions of the selected features: box plots or bars, and their direction in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from belief.method.distributions import FeatureDistribution
+from belief.method.targets import CLASSIFICATION
+from belief.report.text import clean, format_number, format_percent_of
+from belief.result.result import Result
+
+MIN_DIFFERENCE = 0.08  # of the mean ranks or shares of two groups; smaller ones are not called a direction
+STRIP_WIDTH = 200  # units of the SVG
+FIFTHS = ("lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth")
+NO_DIRECTION = "no univariate direction"
+
+
+def find_distribution(result: Result, feature: int) -> FeatureDistribution | None:
+    """Return the distribution of a feature, if the result has it."""
+    return next((each for each in result.distributions if each.feature == feature), None)
+
+
+def describe_distribution(result: Result, distribution: FeatureDistribution) -> dict[str, Any]:
+    """Describe a feature: its type, missing values and direction, and a strip for each group."""
+    strips = _bars if distribution.discrete else _boxes
+    return {
+        "feature": clean(result.feature_names[distribution.feature]),
+        "rank": result.selected.tolist().index(distribution.feature) + 1,
+        "type": "nominal" if distribution.discrete else "numeric",
+        "missing": format_percent_of(distribution.missing),
+        "direction": describe_direction(result, distribution),
+        "levels": [clean(level) for level in distribution.levels],
+        "strips": strips(result, distribution),
+        "ends": [format_number(x) for x in _value_range(distribution)],
+    }
+
+
+def group_names(result: Result, distribution: FeatureDistribution) -> list[str]:
+    """Return the names of the groups: classes, or fifths of a numeric target."""
+    names = [clean(c) for c in result.classes] if result.task == CLASSIFICATION else FIFTHS
+    return [names[g] for g in distribution.groups]
+
+
+def _value_range(distribution: FeatureDistribution) -> tuple[float, float]:
+    """Return the smallest and the largest value that the strips show."""
+    if not distribution.quantiles:
+        return 0.0, 1.0
+    low, high = min(q[0] for q in distribution.quantiles), max(q[-1] for q in distribution.quantiles)
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def _boxes(result: Result, distribution: FeatureDistribution) -> list[dict[str, Any]]:
+    """Make a box plot for each group: middle half, middle 90 % and median."""
+    low, high = _value_range(distribution)
+    return [
+        {
+            "group": name,
+            "at": [round(STRIP_WIDTH * (x - low) / (high - low), 1) for x in quantiles],
+            "description": "{0}: median {3}, middle half {2} to {4}".format(name, *map(format_number, quantiles)),
+        }
+        for name, quantiles in zip(group_names(result, distribution), distribution.quantiles, strict=True)
+    ]
+
+
+def _bars(result: Result, distribution: FeatureDistribution) -> list[dict[str, Any]]:
+    """Make a stacked bar of the levels' shares for each group."""
+    strips = []
+    for name, shares in zip(group_names(result, distribution), distribution.shares, strict=True):
+        start, parts = 0.0, []
+        for share in shares:
+            parts.append((round(STRIP_WIDTH * start, 1), round(STRIP_WIDTH * share, 1)))
+            start += share
+        levels = zip(distribution.levels, shares, strict=True)
+        listed = ", ".join(f"{clean(x)} {format_percent_of(s)}" for x, s in levels)
+        strips.append({"group": name, "parts": parts, "description": f"{name}: {listed}"})
+    return strips
+
+
+# --- the direction ---
+
+
+def describe_direction(result: Result, distribution: FeatureDistribution) -> str:
+    """Say in words how a feature by itself depends on the target."""
+    if distribution.discrete:
+        return _compare_shares(result, distribution)
+    if len(distribution.ranks) < 2:
+        return ""
+    if result.task == CLASSIFICATION:
+        return _compare_classes(group_names(result, distribution), distribution.ranks)
+    return _compare_fifths(distribution.ranks)
+
+
+def _compare_classes(names: list[str], ranks: list[float]) -> str:
+    high, low = ranks.index(max(ranks)), ranks.index(min(ranks))
+    if ranks[high] - ranks[low] < MIN_DIFFERENCE:
+        return NO_DIRECTION
+    lowest = f", lowest in {names[low]}" if len(names) > 2 else ""
+    return f"{'highest' if len(names) > 2 else 'higher'} in {names[high]}{lowest}"
+
+
+def _compare_fifths(ranks: list[float]) -> str:
+    """Compare the first, the middle and the last fifth of a numeric target."""
+    first, middle, last = ranks[0], ranks[len(ranks) // 2], ranks[-1]
+    if min(first, last) - middle > MIN_DIFFERENCE or middle - max(first, last) > MIN_DIFFERENCE:
+        return f"{'lowest' if middle < first else 'highest'} where the target is in its middle"
+    if abs(last - first) < MIN_DIFFERENCE:
+        return NO_DIRECTION
+    return "rises with the target" if last > first else "falls as the target rises"
+
+
+def _compare_shares(result: Result, distribution: FeatureDistribution) -> str:
+    """Name the level whose share differs most between two groups."""
+    if len(distribution.shares) < 2 or not distribution.levels:
+        return ""
+    columns = list(zip(*distribution.shares, strict=True))
+    differences = [max(column) - min(column) for column in columns]
+    largest = differences.index(max(differences))
+    if differences[largest] < MIN_DIFFERENCE:
+        return NO_DIRECTION
+    names, column = group_names(result, distribution), columns[largest]
+    high, low = column.index(max(column)), column.index(min(column))
+    return (
+        f"{clean(distribution.levels[largest])} is more frequent in {names[high]} ({format_percent_of(column[high])})"
+        f" than in {names[low]} ({format_percent_of(column[low])})"
+    )

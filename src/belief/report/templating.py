@@ -1,0 +1,79 @@
+"""Jinja2 templates, and the small HTML tables that notebooks show.
+
+page.html is the frame of the report, sections/ has one file per section, macros.html the shared parts, and compact.html
+the table for notebooks. Everything a template prints is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from belief._utils.optional import import_optional
+from belief._utils.text import escape_controls, format_percent, format_probability
+from belief.report import text
+from belief.report.canvas import LINES
+from belief.report.content import clean_texts, describe_run, table_columns
+from belief.report.distributions import describe_distribution
+from belief.result.explanation import FeatureExplanation
+from belief.result.result import Result
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MAX_NOTEBOOK_ROWS = 20
+
+
+def render_template(template: str, content: dict[str, Any]) -> str:
+    """Fill a template."""
+    return _environment().get_template(template).render(content)
+
+
+@cache
+def _environment() -> Environment:
+    jinja2 = import_optional("jinja2", "report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("belief.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"text": text, "format_probability": format_probability, "format_percent": format_percent}
+    return environment
+
+
+def render_result_table(result: Result) -> str | None:
+    """Render the first selected features, with their distributions and reasons, for a notebook.
+
+    Return None without Jinja2; the notebook then shows the repr.
+    """
+    n, lines = len(result.selected), result.explain()
+    context = {
+        "run": describe_run(result),
+        "n_selected": n,
+        "columns": table_columns(result, lines),
+        "distributions": {
+            each.feature: describe_distribution(result, each) for each in result.distributions[:MAX_NOTEBOOK_ROWS]
+        },
+    }
+    return _render_table(lines[: min(MAX_NOTEBOOK_ROWS, n)], context)
+
+
+def render_explanation_table(lines: Sequence[FeatureExplanation]) -> str | None:
+    """Render explanations of features, each with a bar, for a notebook; None without Jinja2."""
+    keys = ("relevance", "q_value", "unique_share", "score")
+    known = [key for key in keys if any(line[key] is not None for line in lines)]
+    return _render_table(lines, {"run": None, "n_selected": len(lines), "columns": known, "distributions": {}})
+
+
+def _render_table(lines: Sequence[FeatureExplanation], context: dict[str, Any]) -> str | None:
+    if find_spec("jinja2") is None:
+        return None
+    safe = [replace(line, feature=escape_controls(line.feature), reason=escape_controls(line.reason)) for line in lines]
+    return render_template(
+        "compact.html", {**context, "selected": [clean_texts(line) for line in safe], "LINES": LINES}
+    )
