@@ -1,4 +1,4 @@
-"""mRMR and ReliefF on Spark select what they do on one machine; on Spark Connect the tests run in a child process."""
+"""mRMR and ReliefF on Spark select the same as locally; the last test runs the others on Spark Connect."""
 
 import os
 
@@ -15,7 +15,7 @@ from belief.baselines.spark import compute_cuts, mrmr_frame, relieff_frame
 
 
 def table(m=400, seed=0):
-    """Continuous columns with copies, holes and few values, one constant and one nominal; three classes."""
+    """Return a table with redundant, missing and rounded values, a constant (5) and a nominal feature (6)."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, m)
     X = rng.standard_normal((m, 8))
@@ -34,7 +34,7 @@ def frame(spark, X, y, partitions=3):
 
 
 @pytest.mark.parametrize(("form", "bins"), [("difference", 5), ("quotient", None)])
-def test_the_selection_is_that_of_one_machine(spark, form, bins):
+def test_mrmr_frame_selects_like_mrmr(spark, form, bins):
     X, y = table()
     X = X if bins else np.nan_to_num(np.round(X))
     local = MRMR(8, form=form, bins=bins, discrete_features=[6]).fit(X, y)
@@ -47,7 +47,7 @@ def test_the_selection_is_that_of_one_machine(spark, form, bins):
     assert found.selected[-1] == 5  # the constant one
 
 
-def test_plain_columns_strings_among_them_and_persisted_blocks(spark):
+def test_mrmr_frame_with_plain_columns_and_persisted_blocks(spark):
     X, y = table()
     town = np.array(["Rome", "Oslo", None, "Bern"])[X[:, 6].astype(int)]
     rows = [(*row[:4].tolist(), t, f"class {c}") for row, t, c in zip(X, town, y, strict=True)]
@@ -59,7 +59,7 @@ def test_plain_columns_strings_among_them_and_persisted_blocks(spark):
     assert found.weights == pytest.approx(local.scores_, abs=1e-9)
 
 
-def test_sparse_vectors_are_zero_or_not(spark):
+def test_mrmr_frame_with_sparse_vectors(spark):
     from pyspark.ml.linalg import Vectors
 
     rng = np.random.default_rng(1)
@@ -78,8 +78,8 @@ def test_sparse_vectors_are_zero_or_not(spark):
     assert found.weights == pytest.approx(local.scores_, abs=1e-9)
 
 
-def test_cuts_of_a_sample_cut_all_rows(spark, monkeypatch):
-    """Of more rows than the sample has, the information is that of the codes the cuts make."""
+def test_mrmr_frame_with_cuts_from_a_sample(spark, monkeypatch):
+    """With more rows than the sample, the information is that of the codes."""
     monkeypatch.setattr(spark_baselines, "CUT_ROWS", 100)
     at = []
 
@@ -92,19 +92,19 @@ def test_cuts_of_a_sample_cut_all_rows(spark, monkeypatch):
     X = X[:, [0, 1, 2, 7]]
     found = mrmr_frame(frame(spark, X, y), features="features", label="label", n=4, bins=4)
     assert [rows for rows, _ in at] == [100] * 4
-    codes = [np.searchsorted(upto, x) for x, (_, upto) in zip(X.T, at, strict=True)]  # a value on a cut is below it
+    codes = [np.searchsorted(upto, x) for x, (_, upto) in zip(X.T, at, strict=True)]  # a value on a cut belongs below
     assert found.weights == pytest.approx([mutual_info_score(y, x) for x in codes], abs=1e-9)
     assert found.weights != pytest.approx(MRMR(4, bins=4).fit(X, y).scores_, abs=1e-6)
 
 
-def test_a_value_on_a_cut_belongs_below_it():
+def test_compute_cuts():
     x = np.array([0.0, 1, 2, 3, 4, 5, np.nan])
     assert compute_cuts(x, 3).tolist() == [1, 3]
     assert compute_cuts(np.array([np.nan]), 3).tolist() == []
     assert compute_cuts(np.array([2.0, 1, 1]), 3).tolist() == [1]
 
 
-def test_the_information_is_that_of_scikit_learn():
+def test_information_of_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     target, columns = rng.integers(0, 3, 50), [rng.permutation(np.arange(50) % levels) for levels in (2, 5, 4)]
     tables = [np.array([np.bincount(target[c == v], minlength=3) for v in range(c.max() + 1)]) for c in columns]
@@ -114,7 +114,7 @@ def test_the_information_is_that_of_scikit_learn():
 
 @pytest.mark.parametrize("staging", ["auto", "memory"])
 @pytest.mark.parametrize("sample_size", [1.0, 90])
-def test_relieff_is_that_of_one_machine(spark, staging, sample_size):
+def test_relieff_frame_selects_like_relieff(spark, staging, sample_size):
     X, y = table(150)
     df = frame(spark, X, y)
     rows = df.collect()  # in the order of the partitions, which is that of the row ids
@@ -129,7 +129,7 @@ def test_relieff_is_that_of_one_machine(spark, staging, sample_size):
     assert found.selected_names[-1] == "x5"
 
 
-def test_what_cannot_be_used_is_said(spark, monkeypatch):
+def test_mrmr_frame_refuses_bad_input(spark, monkeypatch):
     X, y = table(60)
     df = frame(spark, X, y)
     with pytest.raises(ValueError, match="form must be 'difference' or 'quotient'; got 'ratio'"):

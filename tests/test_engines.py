@@ -331,8 +331,8 @@ def test_numeric_targets_wherever_rows_are(name):
     same_outcome(got, wanted)
 
 
-@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
-def test_rows_of_which_some_are_sparse_are_held_as_most_of_them_are():
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="does not use Spark")
+def test_layout_is_dense_unless_most_rows_are_sparse():
     forms = {"pool": True, "pool, sparse": False, "pool, some sparse": True, "pool, some dense": False}
     for name, dense in forms.items():
         with MAKE[name](PLAIN) as engine:
@@ -340,10 +340,10 @@ def test_rows_of_which_some_are_sparse_are_held_as_most_of_them_are():
             assert engine.layout.dense == dense
 
 
-@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="does not use Spark")
 @pytest.mark.parametrize("narrow", [M, M // 3])
-def test_doubles_that_survive_float32_are_held_in_it(narrow):
-    """In all blocks, or in one: then what a worker gets is doubles all the same."""
+def test_stage_narrows_doubles_to_float32_without_loss(narrow):
+    """If only some blocks can be narrowed, workers get doubles."""
     X = MISSING.copy()
     X[:narrow] = X[:narrow].astype(np.float32)
     with pool_engine(X, LABELS, DISCRETE) as engine, local(in_memory, X) as right:
@@ -353,18 +353,18 @@ def test_doubles_that_survive_float32_are_held_in_it(narrow):
         assert {block.X.dtype.str for block in blocks} == {engine.layout.dtype}
 
 
-@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="does not use Spark")
 @pytest.mark.parametrize("value", [0.1, 1e300, 1e-60, float(2**24 + 1)])
-def test_doubles_that_float32_would_change_stay_doubles(value):
+def test_narrow_keeps_doubles_that_float32_would_change(value):
     X = np.array([[1.5, -0.0], [np.nan, np.inf]])
     assert narrow([X])[0].dtype == np.float32
     np.testing.assert_array_equal(narrow([X])[0].view(np.uint32), X.astype(np.float32).view(np.uint32))
     assert narrow([X, np.append(X, [[2.0, value]], axis=0)])[0].dtype == np.float64
 
 
-@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
-def test_tasks_are_dealt_as_many_rows():
-    sizes = [17, 17, 17, 12, 17, 17, 17, 12, 17, 17, 17, 12, 13]  # of every second one, in turn: 114 and 88
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="does not use Spark")
+def test_balance_tasks():
+    sizes = [17, 17, 17, 12, 17, 17, 17, 12, 17, 17, 17, 12, 13]  # round robin would give 114 and 88 rows
     mine = balance_tasks(sizes, 2)
     assert sorted(mine[0] + mine[1]) == list(range(13))
     assert all(x == sorted(x) for x in mine)
@@ -372,9 +372,9 @@ def test_tasks_are_dealt_as_many_rows():
     assert balance_tasks([5], 1) == [[0]]
 
 
-@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="nothing of Spark's")
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="does not use Spark")
 @pytest.mark.parametrize("what", ["searching", "tallying", "comparing features"])
-def test_a_pool_that_loses_a_worker_gives_the_same_answer(what, monkeypatch):
+def test_a_pool_that_loses_a_worker_gives_the_same_result(what, monkeypatch):
     monkeypatch.setattr(gathering, "PORTION_PAIRS", 50)
     before = pool().broken
     with pool_engine(MISSING, LABELS, DISCRETE, kill_in=what) as engine, local(in_memory, MISSING) as right:

@@ -1,6 +1,6 @@
-"""The Spark engine: every test of the method against the oracle, on 1, 3 and 7 partitions, in files and persisted.
+"""The Spark engine against the oracle and the local engine, on 1, 3 and 7 partitions, in files and persisted.
 
-On Spark Connect the same tests run in a child process (see spark_sessions.py).
+The last test runs all others on Spark Connect, in a child process (see spark_sessions.py).
 """
 
 import itertools
@@ -42,7 +42,7 @@ from belief.spark.frames import select_frame
 
 
 def in_partitions(spark, X, labels, n):
-    """A DataFrame of arrays and labels in n partitions, of which the second is empty, in the order of the rows."""
+    """Return a DataFrame of arrays and labels in n partitions; the second one is empty."""
     cuts = np.linspace(0, len(X), max(2, n)).astype(int)
     parts = np.split(np.arange(len(X)), cuts[1:-1]) if n > 1 else [np.arange(len(X))]
     parts = parts[:1] + [np.arange(0)] * (n > 1) + parts[1:]
@@ -67,7 +67,7 @@ if "SPARK_REMOTE" in os.environ:
 @pytest.fixture(params=WAYS)
 def make_engine(request, spark, monkeypatch):
     n, where = WAYS[request.param]
-    monkeypatch.setattr(folder, "MIN_BLOCK_BYTES", 0)  # several blocks, however small
+    monkeypatch.setattr(folder, "MIN_BLOCK_BYTES", 0)  # small tables have several blocks too
 
     def make(X, labels, discrete):
         df = in_partitions(spark, X.astype(float), labels, n)
@@ -77,7 +77,7 @@ def make_engine(request, spark, monkeypatch):
 
 
 def few(test, n, *more):
-    """The body of a property test, on a few examples: a run of Spark takes seconds. What it is given more is fixed."""
+    """Return a property test with n examples only, because each takes seconds on Spark."""
     quick = settings(max_examples=n, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
     def body(make_engine, case):
@@ -93,7 +93,7 @@ test_neighbours = few(
 )
 
 
-@pytest.mark.parametrize("make_engine", [list(WAYS)[1]], indirect=True)  # one of them: it takes long
+@pytest.mark.parametrize("make_engine", [list(WAYS)[1]], indirect=True)  # only one, because it is slow
 def test_lazy_selection(make_engine, monkeypatch):
     test_oracle.test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monkeypatch)
 
@@ -103,7 +103,7 @@ test_far_values = test_oracle.test_values_far_from_zero_and_far_apart_do_not_hid
 
 
 def table(n=80, seed=0):
-    """Eight features, most values 0: 0 and 1 tell the classes apart, and 2 repeats 0."""
+    """Return mostly zero values: features 0 and 1 are relevant, 2 is redundant with 0."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
     X = rng.normal(size=(n, 8)).round(2) * (rng.random((n, 8)) < 0.3)
@@ -114,7 +114,7 @@ def table(n=80, seed=0):
 
 
 def vectors(spark, X, y, dense):
-    """A DataFrame of vectors, dense where the mask says so."""
+    """Return a DataFrame of vectors: dense where the mask is True, otherwise sparse."""
     from pyspark.ml.linalg import Vectors
 
     rows = [
@@ -135,7 +135,7 @@ def same(got, wanted):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "mixed"])
 @pytest.mark.parametrize("zeros", [0.0, 0.8])
-def test_vectors_of_every_kind(spark, kind, zeros):
+def test_select_with_dense_sparse_and_mixed_vectors(spark, kind, zeros):
     X, y = table()
     X[np.random.default_rng(1).random(X.shape) < zeros] = 0.0
     dense = {"dense": np.ones(80, bool), "sparse": np.zeros(80, bool), "mixed": np.arange(80) % 2 == 0}[kind]
@@ -144,7 +144,7 @@ def test_vectors_of_every_kind(spark, kind, zeros):
 
 
 @pytest.mark.parametrize("sampling", ["balanced", "random", "proportional"])
-def test_plain_columns(spark, sampling):
+def test_select_with_plain_columns(spark, sampling):
     import pandas as pd
 
     X, y = table()
@@ -167,13 +167,13 @@ def test_plain_columns(spark, sampling):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_sums_are_merged_by_slices_on_the_executors(spark, monkeypatch, sparse):
+def test_merge_on_executors_by_slices(spark, monkeypatch, sparse):
     X, y = table()
     X[:, 3:] *= np.random.default_rng(1).random((80, 5)) < 0.1
     monkeypatch.setattr(cluster_engine, "MAX_SLICE_FEATURES", 3)
-    monkeypatch.setattr(cluster_engine, "BATCH_BYTES", 0)  # a pass for each batch
+    monkeypatch.setattr(cluster_engine, "BATCH_BYTES", 0)  # one pass per batch
     monkeypatch.setattr(executors, "COLLECT_BYTES", 0)
-    monkeypatch.setattr(cluster_engine, "QUERY_BYTES", 2000)  # several searches too
+    monkeypatch.setattr(cluster_engine, "QUERY_BYTES", 2000)  # several search jobs
     monkeypatch.setattr(gathering, "PORTION_PAIRS", 100)
     monkeypatch.setattr(blocks, "MAX_SPARSE_DENSITY", 1.1 if sparse else 0)
     df = vectors(spark, X, y, np.zeros(80, bool))
@@ -186,7 +186,7 @@ def engine_on(df, where):
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_a_block_that_comes_back_different_is_an_error(spark, fixed):
+def test_a_recomputed_block_that_differs_is_an_error(spark, fixed):
     def rows(batches):
         import time
 
@@ -203,7 +203,7 @@ def test_a_block_that_comes_back_different_is_an_error(spark, fixed):
     df = spark.range(0, 2, 1, 2).mapInArrow(rows, "features array<double>, label long")
     with engine_on(df, "memory") as engine:
         engine.describe()
-        engine.staged.table.unpersist(blocking=True)  # as if every executor were lost
+        engine.staged.table.unpersist(blocking=True)  # as if all executors were lost
         if fixed:
             assert len(engine.sample(np.array([10]), 0).row) == 10
             return
@@ -211,7 +211,7 @@ def test_a_block_that_comes_back_different_is_an_error(spark, fixed):
             engine.sample(np.array([10]), 0)
 
 
-def test_gathered_rows_that_are_lost_are_gathered_again(spark):
+def test_lost_gathered_rows_are_gathered_again(spark):
     X, y = table()
     with engine_on(in_partitions(spark, X, y.astype(np.int32), 3), "memory") as engine:
         difference = Difference.from_summary(engine.describe(), engine.discrete, "standard")
@@ -228,8 +228,8 @@ def test_gathered_rows_that_are_lost_are_gathered_again(spark):
     )
 
 
-def test_a_partition_of_several_blocks_comes_back_the_same(spark):
-    """Computed again, it reaches Python in other batches."""
+def test_a_recomputed_partition_of_several_blocks_is_the_same(spark):
+    """The recomputed partition reaches Python in other batches."""
     features = "transform(sequence(0, 49), j -> double(hash(id, j))) features"
     with engine_on(spark.range(0, 170_000, 1, 1).selectExpr(features, "id % 2 label"), "memory") as engine:
         engine.describe()
@@ -240,7 +240,7 @@ def test_a_partition_of_several_blocks_comes_back_the_same(spark):
 
 @given(cuts=st.lists(st.integers(0, 300), max_size=6), sparse=st.booleans())
 @settings(max_examples=50, deadline=None, derandomize=True)
-def test_blocks_do_not_depend_on_batches(cuts, sparse):
+def test_stage_does_not_depend_on_batches(cuts, sparse):
     import pyarrow as pa
 
     rng = np.random.default_rng(0)
@@ -264,20 +264,20 @@ def test_blocks_do_not_depend_on_batches(cuts, sparse):
     assert len(staged([])) > 5
 
 
-def test_blocks_are_kept_in_the_folder_named_and_gone_in_the_end(spark, tmp_path):
+def test_staging_to_a_folder_writes_blocks_and_removes_them(spark, tmp_path):
     X, y = table()
     with engine_on(in_partitions(spark, X, y.astype(np.int32), 3), str(tmp_path)) as engine:
         engine.describe()
         (run,) = tmp_path.iterdir()
         files = [file for file in run.iterdir() if file.name != folder.OWNER_FILE]
-        assert len(files) == 2  # one partition is empty
+        assert len(files) == 2  # one of the three partitions is empty
         files[0].unlink()
         with pytest.raises(ValueError, match=r"is missing\. The staging folder"):
             engine.sample(np.array([60]), 0)
     assert not list(tmp_path.iterdir())
 
 
-def test_the_rows_are_numbered_as_zip_with_index_would(spark):
+def test_row_ids_follow_zip_with_index(spark):
     X = np.arange(40.0)[:, None] + [[0.0, 0.5]]
     with engine_on(in_partitions(spark, X, (np.arange(40) % 2).astype(np.int32), 7), "auto") as engine:
         engine.describe()
@@ -309,7 +309,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_sentence(spark, case):
+def test_open_frame_and_staging_refuse_bad_input(spark, case):
     change, given_settings, said = BAD[case]
     X, y = table()
     df = change(vectors(spark, X, y, np.ones(80, bool)))
@@ -317,11 +317,11 @@ def test_bad_input_is_one_sentence(spark, case):
         belief.select(df, **{"label": "label", "n_features_to_select": 2, **given_settings})
 
 
-def test_vectors_of_different_lengths_are_refused(spark):
+def test_vectors_of_different_lengths_are_an_error(spark):
     from pyspark.ml.linalg import Vectors
 
     df = spark.createDataFrame([(Vectors.dense(range(2 + i % 2)), i % 3) for i in range(9)], ["features", "label"])
-    for n in (1, 9):  # in one partition, and in several
+    for n in (1, 9):  # in one partition and in several
         with pytest.raises(ValueError, match=r"'features' differ in length: (2, but 3|2 in one)"):
             belief.select(df.repartition(n), label="label")
 
@@ -334,13 +334,13 @@ def test_vectors_of_different_lengths_are_refused(spark):
      ("id % 2", "if(id = 77, array(1D), array(1D, id, 2D))", r"differ in length: 3, but 1 in row 77\.")],
 )  # fmt: skip
 @pytest.mark.parametrize("n", [1, 4])
-def test_a_bad_row_is_named_by_its_number_in_the_whole(spark, label, features, said, n):
+def test_errors_have_the_row_number_in_the_whole_table(spark, label, features, said, n):
     df = spark.range(0, 80, 1, n).selectExpr(f"{label} label", f"{features} features")
     with pytest.raises(ValueError, match=said):
         belief.select(df, label="label")
 
 
-def test_a_missing_value_in_sparse_rows_is_named_by_its_number_in_the_whole(spark):
+def test_missing_values_in_sparse_rows_are_an_error_with_the_row_number(spark):
     from pyspark.ml.linalg import Vectors
 
     rows = [(i, Vectors.sparse(9, [i % 9], [float("nan") if i == 33 else 1.0]), i % 2) for i in range(40)]
@@ -349,9 +349,9 @@ def test_a_missing_value_in_sparse_rows_is_named_by_its_number_in_the_whole(spar
         belief.select(df.drop("i"), label="label")
 
 
-def test_what_the_schema_shows_is_refused_before_any_job(spark):
+def test_open_frame_checks_the_schema_before_any_job(spark):
     if "SPARK_REMOTE" in os.environ:
-        pytest.skip("Connect does not tell of jobs")
+        pytest.skip("Spark Connect does not list jobs")
     df = spark.range(10).selectExpr("id a", "id % 2 label", "array(id) v")
     spark.sparkContext.setJobGroup("bad", "")
     for given_settings, said in (
@@ -363,7 +363,7 @@ def test_what_the_schema_shows_is_refused_before_any_job(spark):
             belief.select(df, **given_settings)
     with pytest.raises(ValueError, match="staging must be 'auto', 'memory', 'disk', or the full path"):
         belief.select(df.select("a", "label"), label="label", staging="folder")
-    spark.sparkContext.parallelize([1], 1).count()  # jobs are told of in their order: none was before this one
+    spark.sparkContext.parallelize([1], 1).count()  # jobs are listed in order, so this must be the first
     told = spark.sparkContext.statusTracker().getJobIdsForGroup
     wait_until(lambda: told("bad"), "A job", os.devnull)
     assert len(told("bad")) == 1
@@ -379,8 +379,8 @@ INVARIANCES = {
 
 
 @pytest.mark.parametrize("change", INVARIANCES)
-def test_an_invariance(spark, change):
-    """Section 7 of the method, by name, on Spark."""
+def test_select_is_invariant(spark, change):
+    """Section 7 of docs/method.md on Spark."""
     X, y = INVARIANCES[change](test_invariances.X, test_invariances.Y)
     chosen = {**test_invariances.SETTINGS, "scale": "standard"}
     as_given = (X if change == "float32" else test_invariances.X), test_invariances.Y
@@ -390,7 +390,7 @@ def test_an_invariance(spark, change):
     np.testing.assert_allclose(got.weights, wanted.weights, rtol=1e-6 if "shifted" in change else 1e-9, atol=1e-12)
 
 
-def test_twins_and_constants(spark):
+def test_identical_and_constant_features(spark):
     X = np.column_stack([test_invariances.X, test_invariances.X[:, 0]])
     df = in_partitions(spark, X, test_invariances.Y.astype(np.int32), 4)
     chosen = {"label": "label", "sample_size": 150, "random_state": 3, "n_features_to_select": 13}
@@ -400,7 +400,7 @@ def test_twins_and_constants(spark):
     assert plain.selected[-1] == paying.selected[-1] == 3  # constant
 
 
-def test_progress_is_told(spark):
+def test_select_frame_reports_progress(spark):
     X, y = table()
     told = []
     settings_ = Settings(n_features_to_select=2, random_state=0)
@@ -418,7 +418,7 @@ def test_progress_is_told(spark):
     )
 )  # fmt: skip
 @settings(deadline=None)
-def test_what_is_packed_is_unpacked(arrays):
+def test_unpack_inverts_pack(arrays):
     back = unpack(pack(arrays))
     assert list(back) == list(arrays)
     for name, x in arrays.items():
@@ -427,7 +427,7 @@ def test_what_is_packed_is_unpacked(arrays):
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
-def test_all_of_it_on_connect():
+def test_on_spark_connect():
     with connect_server() as address:
         chosen = "not cluster and not lazy" if THOROUGH else "plain or bad or vectors or progress"
         on_connect(address, __file__, "-x", "-k", chosen)
@@ -442,26 +442,26 @@ def test_all_of_it_on_connect():
         ([True, False], "a mask of 2 values, but the vectors have 8"),
     ],
 )
-def test_discrete_features_of_vectors_of_unknown_length(spark, discrete, said):
+def test_discrete_features_with_vectors_of_unknown_length(spark, discrete, said):
     X, y = table()
     df = vectors(spark, X, y, np.ones(80, bool))
     with pytest.raises(ValueError, match=said):
         belief.select(df, label="label", discrete_features=discrete, n_features_to_select=2)
 
 
-def test_long_codes_are_refused(spark):
+def test_nominal_integers_above_2_53_are_an_error(spark):
     df = spark.range(40).selectExpr("id + 9007199254740993 code", "id % 3 x", "id % 2 y")
     with pytest.raises(ValueError, match="has integers as large as"):
         belief.select(df, label="y", discrete_features=["code"], n_features_to_select=1)
 
 
-def test_a_folder_that_is_no_path_is_refused(spark):
+def test_frame_engine_refuses_a_staging_url(spark):
     with pytest.raises(ValueError, match="full path of a folder"):
         engine_on(in_partitions(spark, np.eye(4), np.arange(4).astype(np.int32) % 2, 1), "s3://bucket/x")
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="starts a session of its own")
-def test_files_by_the_command_as_the_other_engine_reads_them(tmp_path, capsys):
+def test_read_files_reads_csv_like_the_local_engine(tmp_path, capsys):
     import pandas as pd
 
     from belief.cli import commands as cli
@@ -480,27 +480,27 @@ def test_files_by_the_command_as_the_other_engine_reads_them(tmp_path, capsys):
     same(found[1], found[0])
 
 
-# --- a cluster that loses a worker ---
+# --- a standalone cluster that loses a worker ---
 
-SHORT = ("staging", "comparing features")  # phases that may be over before a timer
+SHORT = ("staging", "comparing features")  # phases that may end before a timer
 LARGE = {"n_features_to_select": 3, "random_state": 1, "sample_size": 6000}
 
 
 @pytest.fixture(scope="module")
 def large():
-    """Enough that a phase takes a second, and what one machine makes of it."""
+    """Return a table for which each phase takes about a second, and its local result."""
     X, y = table(20_000, seed=3)
     X = np.hstack([X, np.random.default_rng(4).normal(size=(20_000, 60))])
     return X, y.astype(np.int32), belief.select(X, y, **LARGE)
 
 
-@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="a cluster is of classic Spark")
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the cluster needs classic Spark")
 @pytest.mark.parametrize(
     ("phase", "staging"),
     [("staging", "disk"), ("searching", "memory"), ("tallying", "disk"), ("searching", "folder"),
      ("comparing features", "memory")][: None if THOROUGH else 2],
 )  # fmt: skip
-def test_a_cluster_that_loses_a_worker_gives_the_same_answer(large, phase, staging, tmp_path):
+def test_a_cluster_that_loses_a_worker_gives_the_same_result(large, phase, staging, tmp_path):
     X, y, wanted = large
     staging = str(tmp_path) if staging == "folder" else staging
     with cluster() as running, running.session() as session:
@@ -526,4 +526,4 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_answer(large, phase, stagi
                 kill() if phase in SHORT else Timer(0.4, kill).start()
 
         same(run(watch), wanted)
-        assert told[told.index("killed") - 1] == phase  # or it was over before
+        assert told[told.index("killed") - 1] == phase  # otherwise the phase ended before

@@ -1,4 +1,4 @@
-"""The pyspark.ml face as a Spark user meets it: on classic Spark and, by the last test, all of it on Spark Connect."""
+"""The pyspark.ml estimator and model, on classic Spark and, in the last test, on Spark Connect."""
 
 import gc
 import inspect
@@ -23,7 +23,7 @@ NAMES = ["noise", "signal", "copy", "weak", "flat"]
 
 
 def numbers():
-    """Five features: 1 tells the classes apart, 2 is its copy, 3 helps a little, 0 is noise, 4 is nearly empty."""
+    """Return five features: 1 is relevant, 2 is a copy of it, 3 is weak, 0 is noise, 4 is mostly zero."""
     rng = np.random.default_rng(0)
     y = np.repeat([0.0, 1.0, 2.0], 20)
     X = rng.normal(size=(60, 5)).round(3)
@@ -36,7 +36,7 @@ def numbers():
 
 @pytest.fixture
 def df(spark):
-    """The same numbers as vectors with names, half of them dense and half sparse."""
+    """Return the numbers as named vectors, alternately dense and sparse."""
     from pyspark.ml.linalg import Vectors
 
     X, y = numbers()
@@ -50,7 +50,7 @@ def df(spark):
 
 @pytest.fixture
 def columns(spark):
-    """The same as plain columns, one of them text, with holes."""
+    """Return the numbers as plain columns, with a text column that has missing values."""
     X, y = numbers()
     town = np.array(["Rome", "Oslo", "Bern"])[y.astype(int)]
     rows = [(*map(float, row), None if i % 7 == 0 else str(t), f"class {c:.0f}") for i, (row, t, c) in
@@ -78,7 +78,7 @@ def test_defaults_are_those_of_the_method():
     assert BeliefSelector().getDiscreteFeatures() == engine["discrete_features"].default
 
 
-def test_every_param_has_setter_getter_doc_and_keyword():
+def test_params_have_setter_getter_doc_and_keyword():
     selector = BeliefSelector()
     values = {
         "featuresCol": "f", "inputCols": ["a"], "labelCol": "l", "outputCol": "o", "numTopFeatures": 3,
@@ -105,7 +105,7 @@ def test_the_docs_list_every_param_with_its_default():
     assert listed == told | {"outputCol": 'uid + "__output"'}
 
 
-def test_numpy_values_are_plain_ones():
+def test_params_convert_numpy_values():
     selector = BeliefSelector(numTopFeatures=np.int64(3), discreteFeatures=np.array([True, False]))
     assert type(selector.getNumTopFeatures()) is int
     assert selector.getDiscreteFeatures() == [True, False]
@@ -126,7 +126,7 @@ def test_numpy_values_are_plain_ones():
         ({"numFeatures": 3}, TypeError, "There is no Param 'numFeatures' (did you mean 'numTopFeatures'?)."),
     ],
 )
-def test_wrong_params_are_named(params, error, said):
+def test_invalid_params_are_errors(params, error, said):
     with pytest.raises(error) as caught:
         BeliefSelector(**params)
     assert said in str(caught.value)
@@ -140,12 +140,12 @@ def test_wrong_params_are_named(params, error, said):
         ({"inputCols": ["a"], "outputCol": "o"}, "inputCols and outputCol are both set"),
     ],
 )
-def test_params_that_do_not_fit_are_refused_before_the_data_is_looked_at(params, said):
+def test_fit_checks_params_before_the_data(params, said):
     with pytest.raises(ValueError, match=said):
         BeliefSelector(**params).fit("no DataFrame at all")
 
 
-def test_a_wrong_column_is_named(df, selector):
+def test_fit_suggests_a_column_name(df, selector):
     with pytest.raises(ValueError, match=r"'lable'.*did you mean 'label'"):
         selector.setLabelCol("lable").fit(df)
 
@@ -153,7 +153,7 @@ def test_a_wrong_column_is_named(df, selector):
 # --- the model ---
 
 
-def test_the_model_tells_what_was_selected(df, selector):
+def test_model_attributes_and_explain(df, selector):
     model, result = selector.fit(df), expected()
     assert model.uid == selector.uid
     assert model.selectedFeatures == result.selected.tolist()
@@ -166,7 +166,7 @@ def test_the_model_tells_what_was_selected(df, selector):
     assert lines == [row.as_dict() for row in model.toLocal().explain()]
 
 
-def test_vectors_keep_order_sparsity_and_names(df, selector):
+def test_transform_keeps_order_sparsity_and_names(df, selector):
     model = selector.fit(df)
     out = model.transform(df)
     assert out.columns == [*df.columns, "best"]
@@ -177,7 +177,7 @@ def test_vectors_keep_order_sparsity_and_names(df, selector):
     assert [a["name"] for a in sorted(attributes, key=lambda a: a["idx"])] == model.selectedNames
 
 
-def test_arrays_are_vectors_too(df, selector):
+def test_fit_and_transform_arrays(df, selector):
     from pyspark.ml.functions import vector_to_array
 
     arrays = df.withColumn("features", vector_to_array("features"))
@@ -187,7 +187,7 @@ def test_arrays_are_vectors_too(df, selector):
     assert out.select("id", "best").collect() == selector.fit(df).transform(df).select("id", "best").collect()
 
 
-def test_columns_that_were_not_selected_are_dropped(columns):
+def test_transform_drops_columns_that_were_not_selected(columns):
     model = BeliefSelector(inputCols=["noise", "town", "flat"], labelCol="kind", numTopFeatures=1, seed=0).fit(columns)
     assert (model.selectedNames, model.selectedFeatures) == (["town"], [1])
     assert model.transform(columns).columns == ["signal", "copy", "weak", "town", "kind"]
@@ -195,7 +195,7 @@ def test_columns_that_were_not_selected_are_dropped(columns):
         model.transform(columns.drop("town"))
 
 
-def test_odd_column_names(columns):
+def test_columns_with_special_characters(columns):
     odd = columns.withColumnsRenamed({"signal": "a.b", "noise": "label", "town": "`e"})
     names = ["a.b", "label", "`e"]
     model = BeliefSelector(inputCols=names, labelCol="kind", numTopFeatures=2, seed=0).fit(odd)
@@ -204,7 +204,7 @@ def test_odd_column_names(columns):
 
 
 @pytest.mark.parametrize("as_array", [False, True])
-def test_odd_names_of_vectors(df, selector, as_array):
+def test_vector_column_with_a_dot_in_its_name(df, selector, as_array):
     from pyspark.ml.functions import vector_to_array
 
     odd = df.withColumnRenamed("features", "a.b")
@@ -218,7 +218,7 @@ def test_odd_names_of_vectors(df, selector, as_array):
     assert "a.b" in model.transform(odd).columns
 
 
-def test_arrays_with_missing_values(df, selector):
+def test_transform_arrays_with_missing_values(df, selector):
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql.functions import expr
 
@@ -233,19 +233,19 @@ def test_arrays_with_missing_values(df, selector):
     assert any(np.isnan(row.best.toArray()).any() for row in rows)
 
 
-def test_a_column_named_twice_is_refused(columns):
+def test_fit_refuses_repeated_columns(columns):
     with pytest.raises(ValueError, match="Column 'signal' is listed as a feature 2 times"):
         BeliefSelector(inputCols=["signal", "signal", "noise"], labelCol="kind").fit(columns)
 
 
-def test_transform_names_a_missing_column(df, selector):
+def test_transform_suggests_a_column_name(df, selector):
     model = selector.fit(df)
     with pytest.raises(ValueError, match=r"no column 'features' in the DataFrame \(did you mean 'feature'\?\)"):
         model.transform(df.withColumnRenamed("features", "feature"))
     assert model.setFeaturesCol("feature").transform(df.withColumnRenamed("features", "feature")).count() == 60
 
 
-def test_extra_params_belong_to_one_call(df, selector):
+def test_copy_and_fit_with_extra_params(df, selector):
     copied = selector.copy({selector.numTopFeatures: 1})
     assert (copied.uid, copied.getNumTopFeatures(), selector.getNumTopFeatures()) == (selector.uid, 1, 2)
     model = selector.fit(df, {selector.numTopFeatures: 1})
@@ -255,7 +255,7 @@ def test_extra_params_belong_to_one_call(df, selector):
     assert model.copy().selectedFeatures == model.selectedFeatures
 
 
-# --- in company ---
+# --- pipelines ---
 
 
 def test_in_a_pipeline(columns, selector, tmp_path):
@@ -288,13 +288,13 @@ def test_in_a_cross_validator(df, selector, tmp_path):
     found.save(str(tmp_path / "found"))
     again = CrossValidatorModel.load(str(tmp_path / "found"))
     assert again.bestModel.stages[0].selectedFeatures == best.selectedFeatures
-    gc.collect()  # its pool is thrown away here, where it may be
+    gc.collect()  # closes its pool here, where the warning is ignored
 
 
-# --- saved and loaded ---
+# --- save and load ---
 
 
-def test_a_saved_selector_is_the_same(selector, spark, tmp_path):
+def test_save_and_load_selector(selector, spark, tmp_path):
     path = str(tmp_path / "selector")
     selector.setRedundancy(None).setDiscreteFeatures(["a"]).save(path)
     with pytest.raises(Exception, match=r"(?i)already exists"):
@@ -305,8 +305,8 @@ def test_a_saved_selector_is_the_same(selector, spark, tmp_path):
     assert again.explainParams() == selector.explainParams()
 
 
-def test_a_saved_model_is_the_same(df, selector, tmp_path, monkeypatch):
-    monkeypatch.setattr("belief.spark.saving.PIECE_CHARACTERS", 2000)  # some pieces, as for millions of features
+def test_save_and_load_model(df, selector, tmp_path, monkeypatch):
+    monkeypatch.setattr("belief.spark.saving.PIECE_CHARACTERS", 2000)  # several pieces, as with millions of features
     model = selector.fit(df)
     path = str(tmp_path / "model")
     model.save(path)
@@ -326,25 +326,25 @@ def test_load_refuses_another_format(selector, spark, tmp_path, monkeypatch):
         BeliefSelector.load(path)
 
 
-def test_a_selector_is_not_loaded_as_a_model(selector, spark, tmp_path):
+def test_load_refuses_another_class(selector, spark, tmp_path):
     path = str(tmp_path / "selector")
     selector.save(path)
     with pytest.raises(ValueError, match=r"holds a belief\.spark\.BeliefSelector, not a .*SelectorModel"):
         BeliefSelectorModel.load(path)
 
 
-# --- on Connect, in another process ---
+# --- on Spark Connect, in another process ---
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
-def test_all_of_this_on_connect(df, selector, tmp_path):
+def test_on_spark_connect(df, selector, tmp_path):
     selector.fit(df).save(str(tmp_path / "model"))
     with connect_server() as address:
         on_connect(address, __file__, BELIEF_TEST_MODEL=str(tmp_path / "model"))
 
 
-@pytest.mark.skipif("BELIEF_TEST_MODEL" not in os.environ, reason="runs in the child of test_all_of_this_on_connect")
-def test_a_model_saved_by_another_process(df):
+@pytest.mark.skipif("BELIEF_TEST_MODEL" not in os.environ, reason="runs in the child of test_on_spark_connect")
+def test_load_a_model_of_another_process(df):
     model = BeliefSelectorModel.load(os.environ["BELIEF_TEST_MODEL"])
     np.testing.assert_allclose(model.toLocal().weights, expected().weights, rtol=1e-9)
     assert model.transform(df).head().best.toArray().tolist() == numbers()[0][0, model.selectedFeatures].tolist()

@@ -1,4 +1,4 @@
-"""How rows reach Python's blocks: through Spark, or from the Parquet files a DataFrame is, with the same answer."""
+"""Rows that pyarrow reads from Parquet files are those that Spark hands over."""
 
 import os
 
@@ -14,7 +14,7 @@ from belief.engines.spark.frame import open_frame
 from belief.method.settings import Settings
 from belief.spark.frames import select_frame
 
-pytestmark = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="Connect does not show its plans")
+pytestmark = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="Spark Connect does not show query plans")
 N = 400
 CHOSEN = {"n_features_to_select": 3, "random_state": 1, "scale": "standard", "sample_size": 150}
 
@@ -24,7 +24,7 @@ def selected(df, features):
 
 
 def mixed():
-    """Columns of every type, some values missing."""
+    """Return columns of all types, some with missing values."""
     X, y = table(N)
     rng = np.random.default_rng(2)
     columns = {f"x{j}": pa.array(X[:, j].astype([np.float32, np.float64][j % 2])) for j in range(8)}
@@ -38,7 +38,7 @@ def mixed():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The same rows as plain columns, and as arrays, in files of several row groups below a folder each."""
+    """Write the same rows as plain columns and as arrays, in partition folders with several row groups."""
     home = tmp_path_factory.mktemp("a name%20 with ü")
     rows = pa.table(mixed())
     arrays = pa.array(list(np.column_stack([rows[f"x{j}"] for j in range(8)])), pa.list_(pa.float32()))
@@ -76,7 +76,7 @@ NOT_READ = {
 
 
 @pytest.mark.parametrize("case", READ)
-def test_rows_read_from_the_files_are_those_that_spark_would_hand_over(plain, case, monkeypatch):
+def test_file_rows_are_those_that_spark_hands_over(plain, case, monkeypatch):
     df = READ[case](plain)
     assert open_frame(df, NAMES, "label", "auto").reader.files is not None
     got = selected(df, NAMES)
@@ -84,24 +84,24 @@ def test_rows_read_from_the_files_are_those_that_spark_would_hand_over(plain, ca
     wanted = selected(df, NAMES)
     assert open_frame(df, NAMES, "label", "auto").reader.files is None
     same(got, wanted)
-    assert got.weights.tolist() == wanted.weights.tolist()  # to the last bit: the same blocks
+    assert got.weights.tolist() == wanted.weights.tolist()  # bit for bit, because the blocks are the same
 
 
 @pytest.mark.parametrize("case", NOT_READ)
-def test_what_spark_computes_is_not_looked_for_in_files(plain, case):
+def test_is_bare_scan_is_false_for_computed_rows(plain, case):
     df = NOT_READ[case](plain)
     assert open_frame(df, NAMES, "label", "auto").reader.files is None
     df.unpersist()
 
 
-def test_a_feature_that_is_a_folders_name_is_not_looked_for_in_files(plain):
+def test_is_bare_scan_is_false_for_partition_columns(plain):
     assert open_frame(plain, ["x0", "part"], "label", "auto").reader.files is None
-    assert open_frame(plain, ["x0", "x1"], "part", "auto").reader.files is not None  # the label is Spark's to say
+    assert open_frame(plain, ["x0", "x1"], "part", "auto").reader.files is not None  # Spark hands over the label
     df = plain.select("x0", "x1", "part", "label")
     assert belief.select(df, label="part", **CHOSEN).classes.tolist() == [0, 1, 2]
 
 
-def test_arrays_and_vectors_in_files(spark, folder, tmp_path):
+def test_file_rows_with_arrays_and_vectors(spark, folder, tmp_path):
     df = spark.read.parquet(str(folder / "array"))
     rows = parquet.read_table(folder / "array", columns=["features", "label"])
     X, y = np.array(rows["features"].to_pylist(), np.float32), rows["label"].to_numpy()
@@ -116,7 +116,7 @@ def test_arrays_and_vectors_in_files(spark, folder, tmp_path):
 
 
 @pytest.mark.parametrize("kinds", [["float"], ["double"], ["float", "double"]])
-def test_columns_of_floats_are_handed_over_as_arrays(spark, kinds):
+def test_open_frame_combines_float_columns_to_an_array(spark, kinds):
     X, y = table(N)
     X = X.astype(np.float32).astype(float)
     X[5:9, 3] = np.nan
@@ -128,7 +128,7 @@ def test_columns_of_floats_are_handed_over_as_arrays(spark, kinds):
     same(selected(df, names), belief.select(X, y, **CHOSEN))
 
 
-def test_a_column_that_older_files_lack_is_missing_there(spark, tmp_path, monkeypatch):
+def test_a_column_missing_in_some_files_is_null_there(spark, tmp_path, monkeypatch):
     X, y = table(N)
     whole = pa.table({**{f"x{j}": X[:, j] for j in range(3)}, "label": y})
     parquet.write_table(whole.slice(0, 200).drop_columns(["x2"]), tmp_path / "a.parquet")

@@ -1,4 +1,4 @@
-"""Easy to live with: few jobs, small partitions read together, one reading of the rows, nothing left behind."""
+"""Jobs per fit, small partitions, sources that change, cleanup, concurrent fits, and streams on Spark."""
 
 import json
 import os
@@ -23,12 +23,12 @@ from belief.engines.spark.wire import unpack
 from belief.method.settings import Settings
 from belief.spark.frames import select_frame
 
-on_classic = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="Connect does not tell of jobs")
+on_classic = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="Spark Connect does not list jobs")
 CHOSEN = {"n_features_to_select": 3, "random_state": 1, "sample_size": 60}
 
 
-def settled(n=3000):
-    """A table of which the first sample says enough."""
+def easy_table(n=3000):
+    """Return a table for which the first sample suffices."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, n)
     X = rng.normal(size=(n, 12))
@@ -36,13 +36,13 @@ def settled(n=3000):
     return X, y.astype(np.int32)
 
 
-def jobs_of(spark, task):
-    """How many jobs it takes."""
+def count_jobs(spark, task):
+    """Return the number of Spark jobs that a function starts."""
     context, name = spark.sparkContext, f"jobs {time.time_ns()}"
     context.setJobGroup(name, "")
     try:
         task()
-        context.parallelize([1], 1).count()  # jobs are told of in their order
+        context.parallelize([1], 1).count()  # jobs are listed in order, so this is the last
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
     known = context.statusTracker().getJobIdsForGroup
@@ -53,27 +53,28 @@ def jobs_of(spark, task):
 
 @on_classic
 def test_a_default_fit_takes_few_jobs(spark):
-    X, y = settled()
+    X, y = easy_table()
     df, found = in_partitions(spark, X, y, 3), []
-    n = jobs_of(spark, lambda: found.append(belief.select(df, label="label", n_features_to_select=3, random_state=0)))
+    chosen = {"n_features_to_select": 3, "random_state": 0}
+    n = count_jobs(spark, lambda: found.append(belief.select(df, label="label", **chosen)))
     assert found[0].stop_reason == "converged"
     assert 4 <= n <= 6
-    same(found[0], belief.select(X, y, n_features_to_select=3, random_state=0))
+    same(found[0], belief.select(X, y, **chosen))
 
 
 @on_classic
 @pytest.mark.parametrize("where", ["auto", "memory"])
-def test_many_small_partitions_are_read_by_few_tasks(spark, where):
+def test_staging_reads_many_small_partitions_in_few_tasks(spark, where):
     X, y = table(300)
-    df = in_partitions(spark, X, y.astype(np.int32), 40).persist()  # which has its place, so Spark does not read
-    df.count()  # partitions in their order
+    df = in_partitions(spark, X, y.astype(np.int32), 40).persist()  # so that Spark does not read
+    df.count()  # the partitions in order
     with engine_on(df, where) as engine:
         engine.describe()
         blocks = engine.staged.table if where == "memory" else engine.cluster.make_blocks(None, 8)
         assert blocks.rdd.getNumPartitions() == 8
-        assert len(engine.layout.blocks) <= 8 < len(engine.layout.run_first)  # a task's partitions share a block
+        assert len(engine.layout.blocks) <= 8 < len(engine.layout.run_first)  # partitions of a task share a block
         assert where == "memory" or len(engine.staged.files) == 1  # read as one block
-        np.testing.assert_array_equal(engine.queries.rows(np.arange(300)), X)  # in their order
+        np.testing.assert_array_equal(engine.queries.rows(np.arange(300)), X)  # in order
     df.unpersist()
 
 
@@ -81,14 +82,14 @@ def batch(*partitions):
     return pa.record_batch([pa.array(partitions), pa.array(range(len(partitions)))], ["partition", "x"])
 
 
-def test_only_partitions_that_follow_each_other_make_a_run():
+def test_split_runs_at_skipped_partitions():
     found = [(first, rows.column("x").to_pylist()) for first, rows in split_runs([batch(3, 3, 4, 7), batch(7, 8, 2)])]
     assert found == [(3, [0, 1, 2]), (7, [3]), (7, [0, 1]), (2, [2])]
     assert list(split_runs([batch()])) == []
 
 
 def staged_runs(runs, block_bytes=48):
-    """Rows of two numbers, by the runs of partitions that one task reads."""
+    """Stage rows of two values, for the runs of partitions of one task; None is a row with an error."""
 
     def read(numbers):
         for x in numbers:
@@ -102,8 +103,8 @@ def staged_runs(runs, block_bytes=48):
         return sorted(staging.stage(given, np.zeros(2, bool), {}), key=lambda x: (x[0].partition, x[0].seq))
 
 
-def test_runs_that_share_blocks_keep_the_order_of_partitions():
-    """A run may come after those that follow it, and be cut between two blocks."""
+def test_layout_numbers_rows_by_partition():
+    """Runs may come out of order, and continue in the next block."""
     found = staged_runs([(5, [50, 51]), (2, [20, 21, 22]), (9, [90])])
     blocks = [(block, data) for block, data in found if data is not None]
     layout = Layout.of([info for info, _ in blocks], [np.zeros(1, np.int32)] * len(blocks))
@@ -113,17 +114,17 @@ def test_runs_that_share_blocks_keep_the_order_of_partitions():
     assert in_order == [20, 21, 22, 50, 51, 90]
 
 
-def test_a_row_of_a_shared_block_is_refused_by_its_number_in_the_whole():
+def test_lay_out_raises_errors_with_the_row_number():
     found = staged_runs([(5, [50, 51, None]), (2, [20, 21, 22])], 2**20)
-    with pytest.raises(RowError, match="No vector in row 5"):  # three of partition 2, and two before it in 5
+    with pytest.raises(RowError, match="No vector in row 5"):  # three rows of partition 2, and two of partition 5
         lay_out([info for info, _ in found], TableSpec("y", "X", np.zeros(2, bool)))
 
 
-# --- rows that change with every reading ---
+# --- sources that change ---
 
 
 @pytest.mark.parametrize("where", ["auto", "memory"])
-def test_rows_that_change_are_read_once(spark, where, tmp_path):
+def test_the_input_is_read_once(spark, where, tmp_path):
     folder = str(tmp_path)
 
     def rows(batches):
@@ -146,20 +147,20 @@ def test_rows_that_change_are_read_once(spark, where, tmp_path):
     df = spark.range(0, 3, 1, 3).mapInArrow(rows, "features array<double>, label long")
     got = belief.select(df, label="label", staging=where, **CHOSEN)
     read = sorted(tmp_path.glob("*.npy"))
-    assert len(read) == 3  # each partition once
+    assert len(read) == 3  # one per partition
     same(got, belief.select(np.concatenate([np.load(x) for x in read]), np.arange(180) % 2, **CHOSEN))
 
 
-# --- nothing is left behind ---
+# --- cleanup ---
 
 
-def nothing_persisted(spark):
+def is_nothing_persisted(spark):
     return spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
 @on_classic
 @pytest.mark.parametrize("phase", ["staging", "searching", "tallying", "comparing features"])
-def test_what_was_persisted_is_released_where_a_fit_fails(spark, phase):
+def test_persisted_blocks_are_released_when_a_fit_fails(spark, phase):
     X, y = table()
     df = in_partitions(spark, X, y.astype(np.int32), 2)
     spark.catalog.clearCache()
@@ -172,19 +173,19 @@ def test_what_was_persisted_is_released_where_a_fit_fails(spark, phase):
         select_frame(
             df, features="features", label="label", settings=Settings(**CHOSEN), staging="memory", callback=fail
         )
-    assert nothing_persisted(spark)
+    assert is_nothing_persisted(spark)
 
 
 @on_classic
-def test_what_was_persisted_is_released_where_the_rows_cannot_be_read(spark):
+def test_persisted_blocks_are_released_when_staging_fails(spark):
     spark.catalog.clearCache()
     df = spark.range(20).selectExpr("array(if(id = 7, raise_error('no'), id), 1D) features", "id % 2 label")
     with pytest.raises(Exception, match="no"):
         belief.select(df, label="label", staging="memory")
-    assert nothing_persisted(spark)
+    assert is_nothing_persisted(spark)
 
 
-def test_the_folder_of_a_killed_driver_goes_with_the_next_run(spark, tmp_path):
+def test_the_next_run_removes_the_folder_of_a_killed_driver(spark, tmp_path):
     code = (
         "import sys, time; from pathlib import Path; from belief.engines.spark.folder import Owner\n"
         "home = Path(sys.argv[1]); home.mkdir(); Owner.current().write(home)\n"
@@ -198,7 +199,7 @@ def test_the_folder_of_a_killed_driver_goes_with_the_next_run(spark, tmp_path):
         drivers[0].wait()
         X, y = table()
         belief.select(in_partitions(spark, X, y.astype(np.int32), 2), label="label", staging=str(tmp_path), **CHOSEN)
-        assert list(tmp_path.iterdir()) == names[1:]  # the other is still at work
+        assert list(tmp_path.iterdir()) == names[1:]  # the other driver still runs
     finally:
         for x in drivers:
             x.kill()
@@ -206,7 +207,7 @@ def test_the_folder_of_a_killed_driver_goes_with_the_next_run(spark, tmp_path):
             x.stdout.close()
 
 
-def test_of_another_machine_only_what_is_forgotten_is_removed(tmp_path):
+def test_remove_stale_keeps_recent_folders_of_other_machines(tmp_path):
     new, old, foreign = (tmp_path / f"belief-{digit * 32}" for digit in "012")
     for folder in (new, old, foreign):
         folder.mkdir()
@@ -221,10 +222,10 @@ def test_of_another_machine_only_what_is_forgotten_is_removed(tmp_path):
     assert not Owner.current().has_ended()
 
 
-# --- two at a time, and in a stream ---
+# --- concurrent fits, and streams ---
 
 
-def test_two_fits_at_once_in_one_session(spark):
+def test_concurrent_fits_in_one_session(spark):
     X, y = table(200)
     df, found = in_partitions(spark, X, y.astype(np.int32), 3), {}
 
@@ -243,7 +244,7 @@ def test_two_fits_at_once_in_one_session(spark):
 
 
 @on_classic
-def test_a_fit_for_each_batch_of_a_stream(spark, tmp_path):
+def test_select_in_foreach_batch(spark, tmp_path):
     X, y = table(120)
     columns = [f"x{j}" for j in range(8)]
     rows = spark.createDataFrame([(*map(float, x), int(c)) for x, c in zip(X, y, strict=True)], [*columns, "label"])

@@ -1,4 +1,4 @@
-"""What the workers' Python lacks, or has in another version, is one sentence."""
+"""Errors and warnings about the Python environment of the workers."""
 
 import os
 import re
@@ -11,12 +11,12 @@ from test_spark_engine import in_partitions, table
 import belief
 from belief.engines.spark import workers
 
-pytestmark = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server chooses the workers' Python")
+pytestmark = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server sets the workers' Python")
 
 
 @pytest.fixture
 def bare_python(spark, tmp_path):
-    """Workers whose Python has nothing but PySpark, as where PYSPARK_PYTHON was forgotten."""
+    """Run the workers with a Python that has only PySpark, as without PYSPARK_PYTHON."""
     python = tmp_path / "python"
     only_spark = 'PYTHONPATH=$(echo "$PYTHONPATH" | tr ":" "\\n" | grep -E "pyspark|py4j" | paste -sd:)'
     python.write_text(f'#!/bin/sh\n{only_spark} exec {sys.executable} -S "$@"\n')
@@ -31,9 +31,9 @@ def frame(spark):
     return in_partitions(spark, X, y.astype(np.int32), 2).persist()
 
 
-def test_workers_without_the_package_are_one_sentence(spark, request):
+def test_fit_explains_missing_modules_on_workers(spark, request):
     df = frame(spark)
-    df.count()  # by the Python that has everything
+    df.count()  # with the complete Python
     request.getfixturevalue("bare_python")
     with pytest.raises(RuntimeError) as error:
         belief.select(df, label="label", n_features_to_select=2)
@@ -45,18 +45,18 @@ def test_workers_without_the_package_are_one_sentence(spark, request):
     df.unpersist()
 
 
-def test_an_error_in_a_function_of_the_users_is_left_alone(spark):
+def test_explain_error_ignores_modules_of_the_user(spark):
     text = "ModuleNotFoundError: No module named 'tensorflow'"
     assert workers.explain_error(spark, text) is None
 
 
-def test_an_older_package_on_the_workers_is_named(spark, monkeypatch):
+def test_explain_error_names_another_version(spark, monkeypatch):
     monkeypatch.setattr(workers, "_ask_worker", lambda spark: {"executable": "/opt/python", "belief-fs": "0.0.1"})
     said = workers.explain_error(spark, "ModuleNotFoundError: No module named 'belief.engines.spark.parquet'\n")
     assert said.startswith("The workers' Python, /opt/python, has belief-fs 0.0.1 without belief.engines.spark")
 
 
-def test_other_versions_on_the_workers_are_told(spark, monkeypatch):
+def test_fit_warns_of_other_versions_on_workers(spark, monkeypatch):
     here = {**workers.get_versions(), "numpy": "1.0.0", "belief-fs": "9.9"}
     monkeypatch.setattr(workers, "_driver_versions", lambda: here)  # as if the driver had these
     with pytest.warns(UserWarning, match=r"belief-fs .* \(driver: 9\.9\), numpy .* \(driver: 1\.0\.0\)"):
