@@ -34,7 +34,7 @@ from belief.engines.block import table_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 from belief.method import ranks
-from belief.method.ranks import Ranks, ValueCounts, number, pattern
+from belief.method.ranks import Ranks, ValueCounts, from_pattern, to_pattern
 from belief.method.targets import Numeric, make_numeric_target
 
 # --- ranks ---
@@ -49,7 +49,7 @@ def mid_ranks(y):
 def test_ranks_are_mid_ranks_and_patterns_sort_as_numbers(y):
     y = np.array(y)
     np.testing.assert_allclose(Ranks.from_blocks(lambda: [y]).t(y), mid_ranks(y), rtol=1e-12)
-    np.testing.assert_array_equal(np.sort(y), number(np.sort(pattern(y))))
+    np.testing.assert_array_equal(np.sort(y), from_pattern(np.sort(to_pattern(y))))
 
 
 def clumped(rng):
@@ -60,14 +60,14 @@ def clumped(rng):
 
 @pytest.mark.parametrize("most", [12_000, 10**6])
 def test_ranks_are_the_same_for_any_partitioning_and_within_the_stated_error(monkeypatch, most):
-    monkeypatch.setattr(ranks, "MOST", most)
+    monkeypatch.setattr(ranks, "MAX_VALUES", most)
     rng = np.random.default_rng(0)
     y = clumped(rng)
     order = np.sort(y)
     exact = (np.searchsorted(order, y) + np.searchsorted(order, y, "right") - 1) / 2 / (len(y) - 1)
     found = Ranks.from_blocks(lambda: [y])
     error = np.abs(found.t(y) - exact).max()
-    assert error <= ranks.ERROR
+    assert error <= ranks.MAX_ERROR
     assert (error < 1e-12) == (most == 10**6)
     for n in (2, 30):
         parts = np.array_split(rng.permutation(y), n)
@@ -77,13 +77,13 @@ def test_ranks_are_the_same_for_any_partitioning_and_within_the_stated_error(mon
 
 
 def test_summaries_merge_in_any_order(monkeypatch):
-    monkeypatch.setattr(ranks, "MOST", 500)
+    monkeypatch.setattr(ranks, "MAX_VALUES", 500)
     rng = np.random.default_rng(1)
     parts = [ValueCounts.from_values(rng.standard_normal(300) * 10.0**e) for e in range(-3, 4)]
     one = reduce(ValueCounts.merge, parts)
     for _ in range(5):
         other = reduce(ValueCounts.merge, [parts[i] for i in rng.permutation(len(parts))])
-        assert other.bits == one.bits < ranks.ALL
+        assert other.bits == one.bits < ranks.ALL_BITS
         np.testing.assert_array_equal(other.start, one.start)
         np.testing.assert_array_equal(other.count, one.count)
 

@@ -106,9 +106,9 @@ class Asked:
         """What a file says, to one that goes on from there."""
         notes, seed = self._begun(folder)
         if name == "neighbours.npz":
-            return list(vars(notes.neighbours(self.search, M)).values())
+            return list(vars(notes.load_neighbours(self.search, M)).values())
         if name == "sums.npz":
-            tally, lists = notes.sums(self.pairs, F)
+            tally, lists = notes.load_sums(self.pairs, F)
             return [*map(np.asarray, vars(tally).values()), *lists]
         return [np.array(seed)]
 

@@ -186,7 +186,7 @@ def test_too_many_groups_or_unknown_ones_give_nan(monkeypatch, sparse):
     found.add(rows[:100], discrete, groups=labels[:100].astype(np.int32))
     found.add(rows[100:], discrete)  # nobody knows
     assert np.isnan(univariate_p_values(found.summary())).all()
-    monkeypatch.setattr(summary_module, "GROUP_BYTES", 3 * 16 * X.shape[1] - 1)
+    monkeypatch.setattr(summary_module, "MAX_GROUP_BYTES", 3 * 16 * X.shape[1] - 1)
     few = describe(rows, labels, discrete)
     assert few.group_count.shape == (0, X.shape[1])
     assert np.isnan(univariate_p_values(few)).all()
@@ -195,7 +195,7 @@ def test_too_many_groups_or_unknown_ones_give_nan(monkeypatch, sparse):
 
 def test_levels_of_very_many_classes_are_not_counted_and_the_f_test_is():
     rng = np.random.default_rng(0)
-    X, labels = rng.integers(0, 3, (3000, 2)).astype(float), np.arange(3000) % (summary_module.MOST_GROUPS + 1)
+    X, labels = rng.integers(0, 3, (3000, 2)).astype(float), np.arange(3000) % (summary_module.MAX_GROUPS + 1)
     p = univariate_p_values(describe(X, labels, np.array([True, False])))
     assert np.isnan(p[0])
     assert p[1] == pytest.approx(naive.alone(X[:, 1], labels, False), rel=1e-9)

@@ -19,7 +19,7 @@ from belief.engines.checks import check_resources, check_sizes, check_values
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 from belief.method.algorithm import belief
-from belief.method.protocols import Engine, Notes
+from belief.method.protocols import Engine, Storage
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
@@ -207,7 +207,7 @@ def select(
 
 
 def open_engine(
-    X: Any, y: Any, discrete_features: Any, resources: Resources, notes: Notes | None, task: str = "auto"
+    X: Any, y: Any, discrete_features: Any, resources: Resources, notes: Storage | None, task: str = "auto"
 ) -> tuple[Engine, list[str] | None, LevelNames]:
     """Create the engine for a table or a stream; return it with the feature names and the level names."""
     if isinstance(X, TableStream | LibsvmStream):
@@ -224,7 +224,7 @@ def run_engine(
     names: Sequence[str] | None,
     working_memory: int,
     reporter: Reporter,
-    notes: Notes | None = None,
+    notes: Storage | None = None,
     levels: LevelNames = lambda j: None,
 ) -> Result:
     """Run the method on an engine and return its result."""

@@ -22,7 +22,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from belief.method.arrays import Array
-from belief.method.protocols import Notes
+from belief.method.protocols import Storage
 from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
@@ -38,7 +38,7 @@ READ_ERRORS = (
 T = TypeVar("T")
 
 
-class Checkpoint(Notes):
+class Checkpoint(Storage):
     """The checkpoint of one run in a folder; `restart` discards its contents."""
 
     def __init__(self, folder: str | os.PathLike[str], restart: bool = False) -> None:
@@ -101,7 +101,7 @@ class Checkpoint(Notes):
         if self.folder.exists() and any(file.name != begun for file in self.folder.iterdir()):
             raise ValueError(f"checkpoint {self.folder} holds other files: pass an empty or a new folder.")
 
-    def note(self, name: str, **arrays: Any) -> None:
+    def save(self, name: str, **arrays: Any) -> None:
         self._write(f"{name}.npz", partial(self._save, name, arrays))
 
     def _save(self, name: str, arrays: dict[str, Any], file: BinaryIO) -> None:
@@ -133,7 +133,7 @@ class Checkpoint(Notes):
             why = os.strerror(error.errno) if error.errno else error
             raise ValueError(f"checkpoint {self.folder}: {name} cannot be written ({why}).") from None
 
-    def recall(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
+    def load(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
         if not (self.folder / f"{name}.npz").exists():
             return None
         try:

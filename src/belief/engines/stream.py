@@ -32,7 +32,7 @@ from belief.method.arrays import Array
 from belief.method.copies import select_representatives
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
-from belief.method.protocols import BlockEngine, Notes, Search, Visit
+from belief.method.protocols import BlockEngine, Storage, Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch
 from belief.method.sampling import Sample
 from belief.method.summary import Summary
@@ -55,10 +55,10 @@ class StreamEngine(ThreadedEngine):
     m: int
 
     def __init__(
-        self, stream: Stream, label: str, resources: Resources, notes: Notes | None = None, task: str = "auto"
+        self, stream: Stream, label: str, resources: Resources, notes: Storage | None = None, task: str = "auto"
     ) -> None:
         super().__init__(resources)
-        self.stream, self._label, self._task, self.notes = stream, label, task, notes or Notes()
+        self.stream, self._label, self._task, self.notes = stream, label, task, notes or Storage()
         self._needs_checksum = notes is not None
         self._crc = 0
         self._counted: Array | None = None  # the rows left after merging copies
@@ -172,7 +172,7 @@ class StreamEngine(ThreadedEngine):
             engine = self._make_engine(self._as_rows(X), self.targets[mine], quiet, counted)
             found = engine.nearest(sample, difference, search, Visit(queries, first, found, ready))
             if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
-                self.notes.note("search", start=first + X.shape[0], queries=sample.row, **vars(found))
+                self.notes.save("search", start=first + X.shape[0], queries=sample.row, **vars(found))
                 saved = time.monotonic()
         return found
 
@@ -190,7 +190,7 @@ class StreamEngine(ThreadedEngine):
                 raise ValueError("a search of other rows")
             return (start, found) if same else nothing
 
-        return self.notes.recall("search", read) or nothing
+        return self.notes.load("search", read) or nothing
 
     # --- 4. and 5. sums over pairs, after their rows have been fetched ---
 

@@ -37,7 +37,7 @@ from belief.method.null import CHUNK, bias, looked_at, pair_weights, pull, rates
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import MAX_QUERIES, find_partners
-from belief.method.protocols import Engine, Notes, Search
+from belief.method.protocols import Engine, Storage, Search
 from belief.method.redundancy import MEASURES, make_rule
 from belief.method.redundancy.base import Evidence, Measure
 from belief.method.relevance import candidate_features, relevance, sort_by_weight
@@ -57,7 +57,7 @@ def belief(
     settings: Settings,
     check: Callable[[Summary, Target], None],
     phase: Phase,
-    notes: Notes | None = None,
+    storage: Storage | None = None,
 ) -> Outcome:
     """Run BELIEF on an engine.
 
@@ -71,10 +71,10 @@ def belief(
         Called with the summary and the target; raises an error, in the caller's terms, if the data cannot be used.
     phase : callable
         Called as each phase begins.
-    notes : Notes, optional
+    storage : Storage, optional
         Stores the neighbours, and the sums after each batch, so that the next run can continue from them.
     """
-    run = _Run(engine, settings, phase, notes or Notes())
+    run = _Run(engine, settings, phase, storage or Storage())
     run.describe(check)
     step = run.first_step()
     while step.reason is None:
@@ -104,8 +104,8 @@ class _Estimate:
 class _Run:
     """The state of one run."""
 
-    def __init__(self, engine: Engine, settings: Settings, phase: Phase, notes: Notes) -> None:
-        self.engine, self.settings, self.notes = engine, settings, notes
+    def __init__(self, engine: Engine, settings: Settings, phase: Phase, storage: Storage) -> None:
+        self.engine, self.settings, self.storage = engine, settings, storage
         self.timings: dict[str, float] = {}
         self.timed = partial(_timed, self.timings, phase)
         self.measure = MEASURES.get(settings.redundancy or "")
@@ -122,7 +122,7 @@ class _Run:
         settings = self.settings = engine.target.adapt(self.settings)
         check(self.summary, engine.target)
         self.difference = Difference.from_summary(self.summary, engine.discrete, settings.scale)
-        self.seed = self.notes.begin(settings, self.summary, engine.target, engine.fingerprint)
+        self.seed = self.storage.begin(settings, self.summary, engine.target, engine.fingerprint)
         self.target = engine.merge_copies(self.seed) if settings.copies == "merge" else engine.target
         self.p_univariate = univariate_p_values(self.summary, self.target.counts / engine.target.counts)
         self.search_settings = make_search(settings, self.target, self.summary.m, self.seed)
@@ -169,14 +169,14 @@ class _Run:
         """Find the neighbours of the first `size` sampled rows that are not known yet, and make batches of pairs."""
         engine, known = self.engine, len(self.neighbours.row)
         with self.timed("neighbours", f"of {size:,} rows" if known else ""):
-            saved = self.notes.neighbours(self.search_settings, self.summary.m)
+            saved = self.storage.load_neighbours(self.search_settings, self.summary.m)
             if saved is not None and len(saved.row) > known:
                 self.neighbours = Neighbours(*(x[:size] for x in vars(saved).values()))
             if len(self.neighbours.row) < size:
                 queries = self.sample.part(slice(len(self.neighbours.row), size))
                 found = engine.nearest(queries, self.difference, self.search_settings)
                 self.neighbours = self.neighbours.append(found) if len(self.neighbours.row) else found
-                self.notes.save_neighbours(self.neighbours)
+                self.storage.save_neighbours(self.neighbours)
             parts = batches(size - known, self.settings.batch_size)
             parts = [slice(known + part.start, known + part.stop) for part in parts]
             new_pairs = [make_pairs(self.sample, self.neighbours, part, engine.target) for part in parts]
@@ -187,8 +187,8 @@ class _Run:
     # --- sums and estimates ---
 
     def compute_sums(self) -> None:
-        """Add up the batches that are not in the notes, and make the watch list after each."""
-        saved = self.notes.sums(self.pairs, self.engine.n_features)
+        """Add up the batches that are not in the storage, and make the watch list after each."""
+        saved = self.storage.load_sums(self.pairs, self.engine.n_features)
         if saved is not None and len(self.watch_lists) < len(saved[1]) <= len(self.pairs):
             self.tally, self.watch_lists = saved
         if len(self.watch_lists) == len(self.pairs):
@@ -202,7 +202,7 @@ class _Run:
                 tally = next(tallies)
                 self.tally = tally if self.tally is None else self.tally.merge(tally)
             self.watch_lists.append(self._heaviest(self._compute_weights()[0], self.n_watch))
-            self.notes.save_sums(self.tally, self.watch_lists)
+            self.storage.save_sums(self.tally, self.watch_lists)
 
     def _compute_weights(self) -> tuple[Array, Array]:
         """Return w, and v, the weight of each class in it."""

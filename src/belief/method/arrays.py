@@ -1,4 +1,4 @@
-"""The type of all arrays, and numbers in the place of ids."""
+"""The array type, and integer ids made compact."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 FEATURES = "features"
 FeatureArray = Annotated[Array, FEATURES]  # the last axis runs over the features
-FEW_OF = 16  # ids are sorted where there are so many times as many rows, and ticked off where there are fewer
+MAX_SPARSITY = 16  # ids up to this many times their number are looked up in a table; sparser ones are sorted
 
 
 def compact_ids(ids: Array) -> tuple[Array, int]:
-    """The ids as numbers below n: themselves, unless they are few of very many."""
+    """Return ids below n that are equal where the given ones are, and n. Ids that are dense already stay as they are."""
     n = int(ids.max(initial=-1)) + 1
-    if n <= FEW_OF * len(ids):
+    if n <= MAX_SPARSITY * len(ids):
         return ids, n
     known, place = np.unique(ids, return_inverse=True)
     return place, len(known)
 
 
 def unique_ids(ids: Array) -> tuple[Array, Array]:
-    """The ids that there are, by rising number, and the place of each of the given ones among them."""
+    """Return the sorted unique ids, and the index of each given id among them, as `np.unique` does but faster."""
     n = int(ids.max(initial=-1)) + 1
-    if n > FEW_OF * len(ids):
+    if n > MAX_SPARSITY * len(ids):
         return np.unique(ids, return_inverse=True)
-    there = np.zeros(n, bool)
-    there[ids] = True
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[ids]
+    is_present = np.zeros(n, bool)
+    is_present[ids] = True
+    return np.flatnonzero(is_present), (np.cumsum(is_present) - 1)[ids]
 
 
 def lexsort_pairs(first: Array, second: Array, n: int) -> Array:
-    """The order by the first numbers, and where those are the same by the second, all of them below n; stable."""
-    if n <= 2**16:  # numpy sorts these digit by digit, in a fraction of the time
+    """Return the stable order by `first`, then by `second`, for integers below n."""
+    if n <= 2**16:  # numpy has a radix sort for these
         return np.lexsort((second.astype(np.uint16), first.astype(np.uint16)))
     return np.argsort(first * np.int64(n) + second, kind="stable")

@@ -1,4 +1,4 @@
-"""Section 1 of the method: what a difference between two values of a feature is, Δ_j(a, b)."""
+"""Section 1 of the method: Δ_j(a, b), the difference of two values of a feature."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 from belief.method.arrays import Array, FeatureArray
 from belief.method.summary import Levels, Summary
 
-MOSTLY_ZEROS = 0.1  # scale="auto": data with a smaller share of non-zero cells is left as it is
+SPARSE_SHARE = 0.1  # scale="auto" does not scale data with a smaller share of non-zero cells
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Δ_j(a, b) = |a - b|/u_j for a continuous feature, a ≠ b for a discrete one, 0 for a constant one.
+    """Δ_j(a, b) = |a - b|/u_j for continuous features, a ≠ b for discrete ones, 0 for constant ones.
 
-    u_j is σ_j, but by "standard" the range of a feature with two values only, whose Δ is then 0 or 1; or 1 by "none".
+    u_j is σ_j with scale="sigma". With "standard" it is the range for features with two values, whose Δ is then 0 or 1.
+    With "none" it is 1.
     """
 
     scale: str
@@ -26,9 +27,9 @@ class Difference:
     mean: FeatureArray
     sigma: FeatureArray
     unit: FeatureArray  # u_j; 1 for discrete features
-    spread: FeatureArray  # expected Δ² between a value and the mean of the feature: the price of a missing value
+    spread: FeatureArray  # expected Δ² between a value and the mean: what a missing value adds to a distance
     levels: Levels
-    missing: bool  # whether any value is
+    missing: bool  # whether any value is missing
 
     @classmethod
     def from_summary(cls, summary: Summary, discrete: Array, scale: str) -> Self:
@@ -39,13 +40,12 @@ class Difference:
         scale = resolve_scale(scale, summary, discrete)
         unit = np.ones_like(sigma) if scale == "none" else np.where(discrete | constant, 1.0, sigma)
         if scale == "standard":
-            two_values = ~(discrete | constant | summary.between)
-            unit[two_values] = (summary.maximum - summary.minimum)[two_values]
-        spread = np.where(discrete, gini(summary.levels, len(sigma)) / 2, (sigma / unit) ** 2)
+            is_binary = ~(discrete | constant | summary.between)
+            unit[is_binary] = (summary.maximum - summary.minimum)[is_binary]
+        spread = np.where(discrete, gini_impurity(summary.levels, len(sigma)) / 2, (sigma / unit) ** 2)
         spread[constant] = 0.0
-        return cls(
-            scale, discrete, constant, summary.mean, sigma, unit, spread, summary.levels, bool(summary.missing.any())
-        )
+        has_missing = bool(summary.missing.any())
+        return cls(scale, discrete, constant, summary.mean, sigma, unit, spread, summary.levels, has_missing)
 
     @property
     def n_features(self) -> int:
@@ -53,25 +53,25 @@ class Difference:
 
     @property
     def typical(self) -> float:
-        """The root mean square of a difference to the mean of a feature: a size to measure others by."""
+        """The root mean square difference from the mean, over all features."""
         return float(np.sqrt(self.spread.mean())) or 1.0
 
     @property
     def per_unit(self) -> Array:
-        """1/u_j, and 0 for a constant feature, whose Δ is 0 always."""
+        """1/u_j, and 0 for constant features."""
         return np.where(self.constant, 0.0, 1.0 / self.unit)
 
 
 def resolve_scale(scale: str, summary: Summary, discrete: Array) -> str:
-    """Resolve "auto": σ blows rare features up, so data that is mostly zeros is not scaled."""
+    """Resolve "auto": dividing by σ would inflate rare features, so data that is mostly zeros is not scaled."""
     if scale != "auto":
         return scale
     cells = summary.m * int((~discrete).sum())
-    return "none" if summary.nonzero[~discrete].sum() < MOSTLY_ZEROS * cells else "standard"
+    return "none" if summary.nonzero[~discrete].sum() < SPARSE_SHARE * cells else "standard"
 
 
-def gini(levels: Levels, n_features: int) -> Array:
-    """1 - Σp² of each discrete feature: how often two values drawn from it differ."""
+def gini_impurity(levels: Levels, n_features: int) -> Array:
+    """Return 1 - Σp² of each discrete feature: the probability that two random values differ."""
     total = np.bincount(levels.feature, levels.count, n_features)
     squares = np.bincount(levels.feature, levels.count.astype(float) ** 2, n_features)
     return np.where(total > 0, 1.0 - squares / np.maximum(total, 1) ** 2, 0.0)

@@ -1,4 +1,4 @@
-"""What travels between the blocks of the data and the method: sums and locators, never rows.
+"""The mergeable sums and lists that travel between data blocks and the method; rows never do.
 
 Each partial is a frozen bundle of arrays with a `merge` that is associative and commutative (up to rounding), so blocks
 may come in any number and order, from threads, partitions or files:
@@ -20,9 +20,10 @@ from belief.method.arrays import Array, FeatureArray, compact_ids, lexsort_pairs
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The best rows so far: for each query and each group of rows (one per class, or one in all), nearest first.
+    """The nearest rows found so far, for each query and each group of rows (one per class, or one in all).
 
-    `row` is the locator, -1 where there are fewer rows than asked for; `target` is what is known of that row's target.
+    The last axis runs from the nearest row on. `row` is the row id, -1 where there are fewer rows than `size`; `target`
+    is the target of that row, as far as it is known.
     """
 
     d2: Array  # (queries, groups, size)
@@ -42,41 +43,41 @@ class Neighbours:
 
     @classmethod
     def validated(cls, n_groups: int, size: int, m: int, arrays: Mapping[str, Array]) -> Self:
-        """Of arrays that others may have changed: those of such a search among m rows, or a ValueError."""
+        """Make neighbours from stored arrays; raise a ValueError unless they belong to such a search among m rows."""
         found = cls(**arrays)
         shape = (len(found.row), n_groups, size)
         kinds = {"d2": "f", "key": "u", "row": "i", "target": "if"}
         if any(getattr(found, x).shape != shape or getattr(found, x).dtype.kind not in kinds[x] for x in kinds):
-            raise ValueError("neighbours of another search")
+            raise ValueError("stored neighbours belong to another search")
         limits = (found.row >= -1, found.row < m, found.d2 >= 0.0, found.target >= -1, found.target < m)
         if not all(each.all() for each in limits):
-            raise ValueError("neighbours that are no rows")
+            raise ValueError("stored neighbours are not rows of this table")
         return found
 
     def copy(self) -> Self:
         return type(self)(*(getattr(self, f.name).copy() for f in fields(self)))
 
     def append(self, other: Self) -> Self:
-        """These queries, and after them those."""
+        """Return the neighbours of these queries followed by those of other queries."""
         return type(self)(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
     def with_targets(self, first: int, targets: Array, before: Self | None = None) -> Self:
-        """With the targets: of the rows from `first` on these are, the others were known before."""
+        """Fill in the targets: `targets` for the rows from id `first` on, those of `before` for other rows."""
         target = np.full(self.row.shape, -1, targets.dtype)
-        mine = (self.row >= first) & (self.row < first + len(targets))
-        target[mine] = targets[self.row[mine] - first]
+        is_new = (self.row >= first) & (self.row < first + len(targets))
+        target[is_new] = targets[self.row[is_new] - first]
         if before is not None:
             lists = np.arange(self.row.shape[0] * self.row.shape[1]).reshape(*self.row.shape[:2], 1)
-            most = max(int(self.row.max(initial=0)), int(before.row.max(initial=0))) + 2
-            known = (lists * most + before.row + 1).ravel()  # each list by itself
+            n_ids = max(int(self.row.max(initial=0)), int(before.row.max(initial=0))) + 2
+            known = (lists * n_ids + before.row + 1).ravel()  # unique per list and row
             order = np.argsort(known)
-            wanted = (lists * most + self.row + 1)[~mine]
-            at = np.minimum(np.searchsorted(known[order], wanted), len(order) - 1)
-            target[~mine] = before.target.ravel()[order[at]]
+            missing = (lists * n_ids + self.row + 1)[~is_new]
+            at = np.minimum(np.searchsorted(known[order], missing), len(order) - 1)
+            target[~is_new] = before.target.ravel()[order[at]]
         return replace(self, target=target)
 
     def merge(self, other: Self) -> Self:
-        """Keep the best of both: by distance, ties by key."""
+        """Keep the nearest of both lists; ties go to the smaller key."""
         both = [np.concatenate([getattr(self, f.name), getattr(other, f.name)], axis=2) for f in fields(self)]
         order = np.lexsort((both[1], both[0]), axis=2)[:, :, : self.d2.shape[2]]
         return type(self)(*(np.take_along_axis(x, order, axis=2) for x in both))
@@ -84,11 +85,11 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Queries and their neighbours, one pair a line, those of a query together.
+    """Pairs of a query and a neighbour, ordered by query.
 
-    `kind` is the sum a pair is filed under. With a `weight`, that share of it is, and the rest under the kind after.
-    Where kinds come in couples, 2·g for the far and 2·g + 1 for the near pairs of a query of group g, the spread of the
-    queries is measured too.
+    `kind` selects the sum that a pair is added to. With a `weight`, that share of the pair is added to `kind` and the
+    rest to `kind + 1`. If the pairs are `coupled`, the kinds 2·g and 2·g + 1 are the misses and hits of the queries of
+    group g, and the variance over queries is computed too.
     """
 
     query: Array  # row ids
@@ -102,7 +103,7 @@ class Pairs:
         return len(self.query)
 
     def take(self, which: Array | slice) -> Self:
-        """Some of the pairs."""
+        """Return some of the pairs."""
         weight = None if self.weight is None else self.weight[which]
         return replace(
             self, query=self.query[which], neighbour=self.neighbour[which], kind=self.kind[which], weight=weight
@@ -110,7 +111,7 @@ class Pairs:
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
-        """The pairs of all parts, which are filed alike."""
+        """Concatenate pairs that have the same kinds."""
         query, neighbour, kind = (
             np.concatenate([getattr(x, f) for x in parts]) for f in ("query", "neighbour", "kind")
         )
@@ -120,30 +121,32 @@ class Pairs:
 
     @cached_property
     def coded(self) -> tuple[Array, Array, int]:
-        """Queries and neighbours as numbers below n, and n."""
+        """Queries and neighbours as compact ids below n, and n."""
         ids, n = compact_ids(np.concatenate([self.query, self.neighbour]))
         return ids[: len(self)], ids[len(self) :], n
 
     @cached_property
     def mutual(self) -> tuple[Array, Array]:
-        """Which pairs are there the other way round too: of two such the first, by rising number, and the other.
+        """The pairs (a, b) whose reverse (b, a) is present too: indices of the first of each two, and of the other.
 
-        A query has each neighbour once, so none is there more often; and only a neighbour that is a query can be.
+        A query has each neighbour once, so no pair occurs more often, and only a neighbour that is a query can be in
+        one. The first indices are sorted.
         """
         query, neighbour, n = self.coded
-        asked = np.zeros(n, bool)
-        asked[query[self.starts]] = True
-        may = np.flatnonzero(asked[neighbour])
-        low, high = np.minimum(query, neighbour)[may], np.maximum(query, neighbour)[may]
+        is_query = np.zeros(n, bool)
+        is_query[query[self.starts]] = True
+        candidates = np.flatnonzero(is_query[neighbour])
+        low = np.minimum(query, neighbour)[candidates]
+        high = np.maximum(query, neighbour)[candidates]
         order = lexsort_pairs(low, high, n)
         low, high = low[order], high[order]
         twice = np.flatnonzero((low[1:] == low[:-1]) & (high[1:] == high[:-1]))
-        first, other = may[order[twice]], may[order[twice + 1]]
-        by_number = np.argsort(first)
-        return first[by_number], other[by_number]
+        first, other = candidates[order[twice]], candidates[order[twice + 1]]
+        by_index = np.argsort(first)
+        return first[by_index], other[by_index]
 
     def counts(self) -> Array:
-        """How many pairs there are of each kind."""
+        """Return the number (or total weight) of the pairs of each kind."""
         if self.weight is None:
             return np.bincount(self.kind, minlength=self.n_kinds).astype(float)
         share = np.bincount(self.kind, self.weight, self.n_kinds)
@@ -151,23 +154,23 @@ class Pairs:
 
     @cached_property
     def starts(self) -> Array:
-        """Where the pairs of each query begin."""
+        """The index of the first pair of each query."""
         return np.flatnonzero(np.r_[True, self.query[1:] != self.query[:-1]]) if len(self) else np.zeros(0, np.int64)
 
     @property
     def spread_shape(self) -> tuple[int, int, int]:
-        """Lines of `spread`, lines of `queries`, and couples, of the tally of these pairs."""
+        """The lines of `Tally.spread`, the lines of `Tally.queries`, and the couples of kinds."""
         lines = (0, 0) if not self.coupled else (2, 1) if self.weight is None else (7, 3)
         return (*lines, self.n_kinds // 2)
 
     def query_sums(self) -> Array:
-        """Of each couple, where no value is missing: the queries with both kinds, or the products of their weights."""
+        """Return `Tally.queries` for data without missing values: queries with both kinds, or products of weights."""
         _, lines, couples = self.spread_shape
         out = np.zeros((lines, couples, 1))
         if not lines or not len(self):
             return out
-        far = 1.0 - (self.kind & 1) if self.weight is None else self.weight
-        t, n = np.add.reduceat(far, self.starts), np.diff(np.r_[self.starts, len(self)])
+        miss = 1.0 - (self.kind & 1) if self.weight is None else self.weight
+        t, n = np.add.reduceat(miss, self.starts), np.diff(np.r_[self.starts, len(self)])
         u, g = n - t, self.kind[self.starts] // 2
         sums = [(t > 0) & (u > 0)] if self.weight is None else [t * t, t * u, u * u]
         for line, x in zip(out, sums, strict=True):
@@ -177,25 +180,30 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Tally:
-    """The sums over pairs (sections 4 and 5 of the method), a line for each kind of pair.
+    """The sums over pairs (sections 4 and 5 of the method), one line per kind of pair.
 
-    `count` and `queries` have one column for all features, or one for each where values are missing. What nobody asks
-    for is empty: `rates` without a redundancy measure that needs them, `spread` of pairs that do not come in couples.
+    `count` and `queries` have one column for all features, or one per feature if values are missing. `rates` is empty
+    unless the redundancy measure needs it, `spread` is empty unless the pairs are coupled.
     """
 
     total: FeatureArray  # Σ difference, (kinds, F)
     count: FeatureArray  # Σ 1
     rates: FeatureArray  # Σ collision rate, (F,)
     spread: FeatureArray  # Σδ and Σδ² over the queries of each couple, (2, couples, F); with weights, seven products
-    queries: FeatureArray  # how many queries those are, (1, couples, 1 or F); with weights, three products of weights
+    queries: FeatureArray  # the number of these queries, (1, couples, 1 or F); with weights, three products of weights
     n_pairs: int
 
     @classmethod
     def from_sums(
-        cls, pairs: Pairs, total: Array, rates: Array, spread: Array, absent: Array | None = None,
+        cls,
+        pairs: Pairs,
+        total: Array,
+        rates: Array,
+        spread: Array,
+        absent: Array | None = None,
         queries: Array | None = None,
-    ) -> Self:  # fmt: skip
-        """From the sums over some pairs; where values are missing, with the pairs of each kind that lacked one."""
+    ) -> Self:
+        """Make a tally; if values are missing, `absent` counts the pairs of each kind that lack one."""
         count = pairs.counts()[:, None]
         if absent is None:
             return cls(total, count, rates, spread, pairs.query_sums(), len(pairs))
@@ -204,38 +212,42 @@ class Tally:
 
     @classmethod
     def zero(cls, pairs: Pairs, n_features: int, rates: bool) -> Self:
-        """That of no pairs, which are filed as these are."""
+        """Return the tally of no pairs, with the kinds of `pairs`."""
         lines, query_lines, couples = pairs.spread_shape
         return cls(
-            np.zeros((pairs.n_kinds, n_features)), np.zeros((pairs.n_kinds, 1)), np.zeros(n_features if rates else 0),
-            np.zeros((lines, couples, n_features)), np.zeros((query_lines, couples, 1)), 0,
-        )  # fmt: skip
+            total=np.zeros((pairs.n_kinds, n_features)),
+            count=np.zeros((pairs.n_kinds, 1)),
+            rates=np.zeros(n_features if rates else 0),
+            spread=np.zeros((lines, couples, n_features)),
+            queries=np.zeros((query_lines, couples, 1)),
+            n_pairs=0,
+        )
 
     @classmethod
     def validated(cls, pairs: Pairs, n_features: int, values: Mapping[str, Any]) -> Self:
-        """Of values that others may have changed: the sums of such pairs, or a ValueError."""
+        """Make a tally from stored values; raise a ValueError unless they can be the sums of such pairs."""
         found = cls(**values)
         like = cls.zero(pairs, n_features, rates=found.rates.size > 0)
         for name in ("total", "count", "rates", "spread", "queries"):
-            x, own = getattr(found, name), getattr(like, name).shape
-            wide = (*own[:-1], n_features)  # where values are missing
-            if x.dtype.kind != "f" or x.shape not in (own, wide) or not np.isfinite(x).all():
-                raise ValueError("sums of another run")
+            x, shape = getattr(found, name), getattr(like, name).shape
+            shape_with_missing = (*shape[:-1], n_features)
+            if x.dtype.kind != "f" or x.shape not in (shape, shape_with_missing) or not np.isfinite(x).all():
+                raise ValueError("stored sums belong to another run")
         return found
 
     def merge(self, other: Self) -> Self:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
-    # --- in the paper's symbols, where the kinds are miss and hit of each class in turn ---
+    # --- in the paper's symbols, where the kinds are the misses and hits of each class in turn ---
 
     @property
     def DD(self) -> Array:
-        """Σ difference to neighbours of another class, a line for each class of the query."""
+        """Σ difference from misses, a line for each class of the query."""
         return self.total[0::2]
 
     @property
     def ED(self) -> Array:
-        """Σ difference to neighbours of the same class."""
+        """Σ difference from hits."""
         return self.total[1::2]
 
     @property
@@ -248,16 +260,16 @@ class Tally:
 
     @property
     def present(self) -> Array:
-        """The pairs in which both values are there, of each feature or of all alike."""
+        """The number of pairs in which both values are present, for each feature or for all together."""
         return self.count.sum(axis=0)
 
 
 @dataclass(frozen=True)
 class Joint:
-    """Joint sums over pairs: of some features (lines) with others (columns), over the pairs that have both.
+    """Joint sums of features (lines) with features (columns), over the pairs in which both are present.
 
-    `lines` and `columns` are Σx and Σx² of either; empty where the measure does not ask for them. Where no value is
-    missing, one column of `lines`, and one line of `columns`, are enough.
+    `lines` and `columns` are Σx and Σx² of either; they are empty if the measure does not need them. Without missing
+    values `lines` has a single column, and `columns` a single line.
     """
 
     joint: Array  # (lines, columns)
@@ -270,7 +282,7 @@ class Joint:
 
 
 def check_features(lists: Iterable[Array], n_features: int) -> None:
-    """Refuse lists that others may have changed, where they are not of different features."""
+    """Raise a ValueError unless each stored list consists of different features."""
     for x in lists:
         if x.ndim != 1 or x.dtype.kind != "i" or len(np.unique(x)) != len(x) or not np.all((x >= 0) & (x < n_features)):
-            raise ValueError("features that are none")
+            raise ValueError("stored list is not a list of features")

@@ -1,8 +1,8 @@
-"""All that may be asked: of data wherever it lives (Engine), of one block of rows in one place (BlockEngine), of notes.
+"""The interfaces between the method and the data.
 
-    method ──asks──► Engine ──asks──► BlockEngine ──calls──► kernels
+    method ──► Engine (all rows, wherever they are) ──► BlockEngine (a block of rows in memory) ──► kernels
 
-An engine knows where rows are, and nothing of what its answers mean: pairs come with their kind and weight.
+An engine knows where rows are, but not what its sums mean: pairs come with their kind and weight.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Search:
-    """What is looked for: the `size` nearest rows of each group, by class if there is more than one."""
+    """What to search for: the `size` nearest rows of each group. Groups are the classes if there are several."""
 
     size: int
     n_groups: int
@@ -35,120 +35,116 @@ class Search:
 
 @dataclass(frozen=True)
 class Visit:
-    """Queries that come to a block of the data from elsewhere, when the block is not all there is.
+    """Queries that are searched for in a block of which they are not a part."""
 
-    `queries` holds the sampled rows in the order of the sample, as a Source or a CSR matrix; `first` is the global id
-    of the block's first row; `found` the nearest rows of the blocks before.
-    """
-
-    queries: Any
-    first: int
-    found: Neighbours
-    ready: dict[Any, Any] = field(default_factory=dict)  # what a block made of the queries, for all
+    queries: Any  # the sampled rows in the order of the sample, as a Source or a CSR matrix
+    first: int  # the id of the block's first row
+    found: Neighbours  # the nearest rows in earlier blocks
+    ready: dict[Any, Any] = field(default_factory=dict)  # prepared forms of the queries, shared by all blocks
 
 
-class _Answers(Protocol):
-    """What is asked of every engine, about pairs of rows it can reach."""
+class _CommonEngine(Protocol):
+    """What every engine can do."""
 
     def describe(self) -> Summary:
-        """One pass: rows, moments, levels."""
+        """Summarise the data in one pass."""
 
     def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
-        """The sums of differences over the pairs of each batch, and of collision rates if they are asked for."""
+        """Yield the sums of each batch: differences, and collision rates if `rates` is given."""
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        """Of each watch: the joint sums of the watched features with the features `columns` over the pairs."""
+        """Return, for each watch, the joint sums of the watched features with the features `columns`."""
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
-        """Numbers not above those joint sums, nor far below: cheaper, for what will hardly matter."""
+        """Return lower bounds of these joint sums, which are close and cheaper."""
 
     def rows(self, ids: Array, columns: Array) -> Array:
-        """Some features of some rows, as float64; a missing value is a NaN, a category its code."""
+        """Return some features of some rows as float64; missing values are NaN, categories their codes."""
 
     def __enter__(self) -> Self:
-        """Take what the answers need: threads, a place for blocks."""
+        """Acquire resources, such as threads and storage for blocks."""
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
-        """Give it back."""
+        """Release them."""
 
 
-class BlockEngine(_Answers, Protocol):
-    """One block of rows in one place: what every engine is made of. Rows are numbered from 0."""
+class BlockEngine(_CommonEngine, Protocol):
+    """A block of rows in memory; all other engines are made of these. Rows are numbered from 0."""
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
-        """The nearest rows of each sampled row, exact, ties by key; of queries that visit, with those found before."""
+        """Return the exact nearest rows of each sampled row; for a visit, merged with those in earlier blocks."""
 
 
-class Engine(_Answers, Protocol):
-    """All rows, each with a global id and a target, wherever they are.
+class Engine(_CommonEngine, Protocol):
+    """All rows, each with an id and a target.
 
-    Each question is answered block by block, and the blocks' answers are merged. `n_features`, `discrete` and `target`
-    are valid once the data has been described. Any question may be asked twice, and in any order after that.
+    Each request is answered per block, and the answers are merged. `n_features`, `discrete` and `target` are valid
+    after `describe`; after that, the methods may be called in any order and repeatedly.
     """
 
     n_features: int
     discrete: Array
     target: Target
-    rereads_data: bool  # whether a search reads all data anew, so that few of them are better than small ones
-    columns_at_once: int  # features whose joint sums are measured for little more than the asking
+    rereads_data: bool  # whether each search reads all data again, so that few large searches are better
+    columns_at_once: int  # features whose joint sums cost little more than those of one
 
     def fingerprint(self) -> bytes:
-        """A name for all rows and their targets, for a checkpoint; it may take a pass."""
+        """Return a checksum of all rows and targets, for a checkpoint. It may take a pass over the data."""
 
     def merge_copies(self, seed: int) -> Target:
-        """From now on, of identical rows with the same target sample and find one only; return the target of those."""
+        """Keep one of all identical rows with the same target for samples and searches; return their target."""
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """The rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
+        """Return the rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """The nearest rows of each sampled row, exact, ties by key."""
+        """Return the exact nearest rows of each sampled row; ties go to the smaller key."""
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Be told of pairs that will be asked about, so that their rows can be fetched at once."""
+        """Prepare for requests about these pairs, so that their rows can be read together."""
 
 
-class Notes:
-    """Where a run notes what it has found, and finds it again. These are those of a run that keeps none."""
+class Storage:
+    """Where a run stores intermediate results so that it can be continued. This base class stores nothing."""
 
     def begin(self, settings: Settings, summary: Summary, target: Target, fingerprint: Callable[[], bytes]) -> int:
-        """Return the seed of the run: that of the run to be continued, if there is one."""
+        """Return the seed of the run: that of the stored run if there is one."""
         return settings.draw_seed()
 
-    def note(self, name: str, **arrays: Any) -> None:
-        """Keep arrays under a name; the ones before them are forgotten once these are safe."""
+    def save(self, name: str, **arrays: Any) -> None:
+        """Store arrays under a name, and then delete those stored under it before."""
 
-    def recall(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
-        """What `read` makes of the arrays kept under a name; None where there are none.
+    def load(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
+        """Return what `read` makes of the arrays stored under a name; None if there are none.
 
-        They may have been changed since: `read` raises a ValueError where they are not what this run could have kept.
+        Files may have been changed, so `read` raises a ValueError for arrays that this run cannot have stored.
         """
         return None
 
-    def save_neighbours(self, found: Neighbours) -> None:
-        self.note("neighbours", **vars(found))
+    def save_neighbours(self, neighbours: Neighbours) -> None:
+        self.save("neighbours", **vars(neighbours))
 
-    def neighbours(self, search: Search, m: int) -> Neighbours | None:
-        """The neighbours kept, of m rows."""
-        return self.recall("neighbours", partial(Neighbours.validated, search.n_groups, search.size, m))
+    def load_neighbours(self, search: Search, m: int) -> Neighbours | None:
+        """Return the stored neighbours, in a table of m rows."""
+        return self.load("neighbours", partial(Neighbours.validated, search.n_groups, search.size, m))
 
     def save_sums(self, tally: Tally, watch_lists: Sequence[Array]) -> None:
-        """Keep the sums so far, and the watch list made after each batch."""
+        """Store the sums so far, and the watch list after each batch."""
         lists = {f"watched_{t}": watched for t, watched in enumerate(watch_lists)}
-        self.note("sums", **vars(tally), **lists, batches=len(watch_lists))
+        self.save("sums", **vars(tally), **lists, batches=len(watch_lists))
 
-    def sums(self, batches: Sequence[Pairs], n_features: int) -> tuple[Tally, list[Array]] | None:
-        """The sums kept over some of these batches, or over more, and the watch lists."""
+    def load_sums(self, batches: Sequence[Pairs], n_features: int) -> tuple[Tally, list[Array]] | None:
+        """Return the stored sums over the first of these batches, or over more than these, and the watch lists."""
 
-        def read(noted: dict[str, Any]) -> tuple[Tally, list[Array]]:
-            watch_lists = [noted.pop(f"watched_{t}") for t in range(int(noted.pop("batches")))]
+        def read(stored: dict[str, Any]) -> tuple[Tally, list[Array]]:
+            watch_lists = [stored.pop(f"watched_{t}") for t in range(int(stored.pop("batches")))]
             check_features(watch_lists, n_features)
-            tally = Tally.validated(batches[0], n_features, {**noted, "n_pairs": int(noted["n_pairs"])})
-            of = sum(map(len, batches[: len(watch_lists)]))
-            if len(watch_lists) <= len(batches) and tally.n_pairs != of:
-                raise ValueError("sums of other pairs")
+            tally = Tally.validated(batches[0], n_features, {**stored, "n_pairs": int(stored["n_pairs"])})
+            n_pairs = sum(map(len, batches[: len(watch_lists)]))
+            if len(watch_lists) <= len(batches) and tally.n_pairs != n_pairs:
+                raise ValueError("stored sums belong to other pairs")
             return tally, watch_lists
 
-        return self.recall("sums", read)
+        return self.load("sums", read)

@@ -1,4 +1,4 @@
-"""One pass over the data: what is known of each feature before anything is compared."""
+"""The summary of the data that is made in the first pass."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 
 from belief.method.arrays import Array, FeatureArray
 
-GROUP_BYTES = 2**28  # what is kept of each group of rows takes no more, or nothing is kept
-MOST_GROUPS = 256  # whose levels are counted; for more, the tables would be larger than what they are made from
+MAX_GROUP_BYTES = 2**28  # counts per group are only kept if they fit
+MAX_GROUPS = 256  # levels are not counted per group for more groups: the table would be larger than the data
 
 
 def can_count_groups(n_groups: int, n_features: int) -> bool:
-    """Whether a count and a sum can be kept for each group and feature."""
-    return 16 * n_groups * n_features <= GROUP_BYTES
+    """Return True if a count and a sum for each group and feature fit into memory."""
+    return 16 * n_groups * n_features <= MAX_GROUP_BYTES
 
 
 def pad_groups(x: Array, n: int, axis: int) -> Array:
-    """The same for n groups in all: zeros for those it has not seen."""
-    room = [(0, n - x.shape[i] if i == axis else 0) for i in range(x.ndim)]
-    return x if x.shape[axis] == n else np.pad(x, room)
+    """Extend an axis to n groups, with zeros."""
+    width = [(0, n - x.shape[i] if i == axis else 0) for i in range(x.ndim)]
+    return x if x.shape[axis] == n else np.pad(x, width)
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The distinct values of the discrete features and how often each occurs, as columns of a table.
+    """The distinct values of the discrete features and their counts, as columns of a table.
 
-    `groups` has a column for each group of rows, the classes: how often the value occurs there. It has no columns where
-    that is not kept, and counts less than `count` where it was kept of some rows only.
+    `groups` has one column per group of rows (class): the count of the value in that group. It has no columns if groups
+    are not counted, and its sum is below `count` if the group of some rows is unknown.
     """
 
     feature: Array
@@ -48,38 +48,38 @@ class Levels:
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
-        """The lines of tables of different features, one table after the other."""
+        """Concatenate tables of different features."""
         n = max(x.groups.shape[1] for x in parts)
         columns = [(x.feature, x.value, x.count, pad_groups(x.groups, n, axis=1)) for x in parts]
         return cls(*(np.concatenate(x) for x in zip(*columns, strict=True)))
 
     @classmethod
     def merged(cls, parts: Sequence[Self]) -> Self:
-        """The lines of all tables, those of the same feature and value as one."""
-        every = cls.concat(parts)
-        if not len(every.feature):
-            return every
-        order = np.lexsort((every.value, every.feature))
-        feature, value = every.feature[order], every.value[order]
-        new = np.r_[True, (feature[1:] != feature[:-1]) | (value[1:] != value[:-1])]
-        first = np.flatnonzero(new)
-        if 8 * len(first) * every.groups.shape[1] > GROUP_BYTES:
-            return cls(feature[new], value[new], np.add.reduceat(every.count[order], first))
-        count, groups = (np.add.reduceat(x[order], first, axis=0) for x in (every.count, every.groups))
-        return cls(feature[new], value[new], count, groups)
+        """Merge tables, adding the counts of equal features and values."""
+        lines = cls.concat(parts)
+        if not len(lines.feature):
+            return lines
+        order = np.lexsort((lines.value, lines.feature))
+        feature, value = lines.feature[order], lines.value[order]
+        is_new = np.r_[True, (feature[1:] != feature[:-1]) | (value[1:] != value[:-1])]
+        first = np.flatnonzero(is_new)
+        if 8 * len(first) * lines.groups.shape[1] > MAX_GROUP_BYTES:
+            return cls(feature[is_new], value[is_new], np.add.reduceat(lines.count[order], first))
+        count, groups = (np.add.reduceat(x[order], first, axis=0) for x in (lines.count, lines.groups))
+        return cls(feature[is_new], value[is_new], count, groups)
 
     def merge(self, other: Self) -> Self:
         return self.merged([self, other])
 
     def regrouped(self, order: Array, n: int) -> Self:
-        """The same, what was group g as order[g] of n."""
-        known = self.groups.shape[1]
-        keep = known > 0 and n <= MOST_GROUPS and 8 * len(self.feature) * n <= GROUP_BYTES
-        return replace(self, groups=_regrouped(self.groups.T, order, n if keep else 0).T)
+        """Renumber the groups: group g becomes order[g] of n."""
+        n_known = self.groups.shape[1]
+        keep = n_known > 0 and n <= MAX_GROUPS and 8 * len(self.feature) * n <= MAX_GROUP_BYTES
+        return replace(self, groups=_add_by_group(self.groups.T, order, n if keep else 0).T)
 
 
-def _regrouped(x: Array, order: Array, n: int) -> Array:
-    """The lines of groups, added up by what they are to be now; those of n = 0 are none."""
+def _add_by_group(x: Array, order: Array, n: int) -> Array:
+    """Add up the lines of x that have the same new group number; n = 0 drops them."""
     out = np.zeros((n, x.shape[1]), x.dtype)
     if n:
         np.add.at(out, order[: len(x)], x)
@@ -88,58 +88,72 @@ def _regrouped(x: Array, order: Array, n: int) -> Array:
 
 @dataclass(frozen=True)
 class Summary:
-    """The number of rows, the moments of each feature, and its levels if it is discrete.
+    """The number of rows, the moments of each feature, and the levels of the discrete ones.
 
-    The rows may come in groups, the classes. Of each group the present values and their sum are kept, unless there are
-    too many groups; rows whose group nobody knew are in `count` and in no group.
+    Rows may belong to groups, the classes. The number of present values and their sum are kept for each group unless
+    there are too many groups. Rows of unknown group are in `count` only.
     """
 
     m: int
     count: FeatureArray  # present values
     mean: FeatureArray
     m2: FeatureArray  # Σ(x - mean)²
-    minimum: FeatureArray  # NaN where nothing is present
+    minimum: FeatureArray  # NaN if all values are missing
     maximum: FeatureArray
-    nonzero: FeatureArray  # cells that are not 0, missing ones among them
-    between: FeatureArray  # whether there are values other than the minimum and the maximum
+    nonzero: FeatureArray  # non-zero cells, including missing ones
+    between: FeatureArray  # whether there are values between the minimum and the maximum
     levels: Levels
     group_count: FeatureArray  # (groups, features)
-    group_sum: FeatureArray  # (groups, features), Σ(x - origin): small numbers, whatever the mean is
-    origin: FeatureArray  # near the mean; NaN where nothing is present
+    group_sum: FeatureArray  # (groups, features), Σ(x - origin)
+    origin: FeatureArray  # a value near the mean, to keep group_sum small; NaN if all values are missing
 
     @classmethod
     def zero(cls, n_features: int) -> Self:
-        nothing, unknown, lines = np.zeros(n_features), np.full(n_features, np.nan), np.zeros((0, n_features))
-        ends = unknown, unknown
-        return cls(0, nothing, nothing, nothing, *ends, nothing, nothing > 0, Levels.zero(), lines, lines, unknown)
+        zeros, nans, no_groups = np.zeros(n_features), np.full(n_features, np.nan), np.zeros((0, n_features))
+        return cls(
+            m=0,
+            count=zeros,
+            mean=zeros,
+            m2=zeros,
+            minimum=nans,
+            maximum=nans,
+            nonzero=zeros,
+            between=zeros > 0,
+            levels=Levels.zero(),
+            group_count=no_groups,
+            group_sum=no_groups,
+            origin=nans,
+        )
 
     def merge(self, other: Self) -> Self:
-        """Chan's formula: the moments of the union, without sums of squares."""
+        """Merge by Chan's formula, which avoids the cancellation of sums of squares."""
         count = self.count + other.count
         share = np.divide(other.count, count, out=np.zeros_like(count), where=count > 0)
-        with np.errstate(invalid="ignore", over="ignore"):  # infinities are refused when all is read, by name
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities raise an error later, with the column's name
             step = other.mean - self.mean
             mean = self.mean + step * share
             m2 = self.m2 + other.m2 + step**2 * self.count * share
-            groups = self._groups_with(other)
-        least, most = np.fmin(self.minimum, other.minimum), np.fmax(self.maximum, other.maximum)
-        ends = (self.minimum, self.maximum, other.minimum, other.maximum)
-        inside = np.logical_or.reduce([(x > least) & (x < most) for x in ends])
+            group_count, group_sum, origin = self._merge_groups(other)
+        minimum, maximum = np.fmin(self.minimum, other.minimum), np.fmax(self.maximum, other.maximum)
+        extremes = (self.minimum, self.maximum, other.minimum, other.maximum)
+        is_inside = np.logical_or.reduce([(x > minimum) & (x < maximum) for x in extremes])
         return type(self)(
-            self.m + other.m,
-            count,
-            mean,
-            m2,
-            least,
-            most,
-            self.nonzero + other.nonzero,
-            self.between | other.between | inside,
-            self.levels.merge(other.levels),
-            *groups,
+            m=self.m + other.m,
+            count=count,
+            mean=mean,
+            m2=m2,
+            minimum=minimum,
+            maximum=maximum,
+            nonzero=self.nonzero + other.nonzero,
+            between=self.between | other.between | is_inside,
+            levels=self.levels.merge(other.levels),
+            group_count=group_count,
+            group_sum=group_sum,
+            origin=origin,
         )
 
-    def _groups_with(self, other: Self) -> tuple[Array, Array, Array]:
-        """The counts and sums of the groups of both, and their origin: that of the first that has one."""
+    def _merge_groups(self, other: Self) -> tuple[Array, Array, Array]:
+        """Return the counts and sums of the groups of both, relative to the origin of the first that has one."""
         origin = np.where(np.isnan(self.origin), other.origin, self.origin)
         if not len(other.group_count):
             return self.group_count, self.group_sum, origin
@@ -149,15 +163,16 @@ class Summary:
         return count, pad_groups(self.group_sum, n, axis=0) + pad_groups(moved, n, axis=0), origin
 
     def regrouped(self, order: Array, n: int) -> Self:
-        """The same, what was group g as order[g] of n: for groups that got their numbers as they came."""
+        """Renumber the groups: group g becomes order[g] of n."""
         lines = n if len(self.group_count) and can_count_groups(n, len(self.count)) else 0
         return replace(
             self,
-            group_count=_regrouped(self.group_count, order, lines),
-            group_sum=_regrouped(self.group_sum, order, lines),
+            group_count=_add_by_group(self.group_count, order, lines),
+            group_sum=_add_by_group(self.group_sum, order, lines),
             levels=self.levels.regrouped(order, n),
         )
 
     @property
     def missing(self) -> Array:
+        """The number of missing values of each feature."""
         return self.m - self.count

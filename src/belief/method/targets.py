@@ -1,6 +1,6 @@
-"""What is to be explained, and what that makes of a pair of rows: how it is filed, and weighed.
+"""Targets: how the classes or numbers to predict determine the kind and the weight of a pair of rows.
 
-The engines hold one number for each row, its target: the number of its class, or its rank. They know no more of it.
+Engines hold one number for each row: the number of its class, or its rank. They know nothing else about the target.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from belief.method.settings import Settings
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 TASKS = ("auto", CLASSIFICATION, REGRESSION)
-QUANTILES = np.linspace(0.0, 1.0, 21)  # of a numeric target, to be told
+QUANTILES = np.linspace(0.0, 1.0, 21)  # of a numeric target, for display
 
 
 class Target(Protocol):
-    """The target of all rows, as the method sees it."""
+    """The target of all rows."""
 
     @property
     def task(self) -> str:
-        """What it is for: "classification" or "regression"."""
+        """The task: "classification" or "regression"."""
 
     @property
     def names(self) -> Array:
-        """What the classes are called; none are of numbers."""
+        """The names of the classes; empty for a numeric target."""
 
     @property
     def counts(self) -> Array:
-        """How many rows each class has; of numbers, how many are in the lower and the upper half."""
+        """The number of rows of each class; for a numeric target, of its lower and upper half."""
 
     @property
     def P(self) -> Array:
-        """The share of the rows that each class has."""
+        """The share of each class; empty for a numeric target."""
 
     @property
     def quantiles(self) -> Array:
-        """Of numbers, those below which 0, 5, ..., 100 % of the rows are; none are of classes."""
+        """The 0, 5, ..., 100 % quantiles of a numeric target; empty for classes."""
 
     @property
     def m(self) -> int:
@@ -51,35 +51,35 @@ class Target(Protocol):
 
     @property
     def n_groups(self) -> int:
-        """The groups of which each gives neighbours, in a search by group."""
+        """The number of groups of a search by group."""
 
     @property
     def n_kinds(self) -> int:
-        """The kinds of pairs."""
+        """The number of kinds of pairs."""
 
     @property
     def coupled(self) -> bool:
-        """Whether kinds come in couples, far and near, so that what each query says is known."""
+        """Whether the kinds are couples of misses and hits, which gives the variance over queries."""
 
     def adapt(self, settings: Settings) -> Settings:
-        """The settings as they apply to such a target."""
+        """Return the settings as they apply to this target."""
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, Array | None]:
-        """The kind of each pair, and its weight if pairs have one, from the targets of both rows."""
+        """Return the kind of each pair, and its weight or None, from the targets of both rows."""
 
     def counted(self, targets: Array) -> Target:
-        """The same of some rows only, which have these targets."""
+        """Return the target of only those rows that have these targets."""
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
-        """v: what each couple of kinds counts, for all features or for each."""
+        """Return v, the weight of each couple of kinds, for all features or for each."""
 
     def error(self, tally: Tally, v: Array, w: Array) -> Array:
-        """The standard error of w."""
+        """Return the standard error of w."""
 
 
 @dataclass(frozen=True)
 class Classes:
-    """A class for each row: what the classes are called, and how many rows each has."""
+    """A class for each row."""
 
     names: Array
     counts: Array
@@ -114,14 +114,15 @@ class Classes:
         return make_class_target(self.names, targets)
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
-        """P(c) for "prior"; else 1/|C| or the mapping's, of the classes that have both hits and misses."""
+        """P(c) for "prior"; otherwise equal or given weights, normalised over the classes with both hits and misses."""
         if class_weight == "prior":
             return self.P
-        given = (
-            np.ones(len(self.counts)) if class_weight == "balanced" else parse_class_weights(class_weight, self.names)
-        )
-        both = (tally.DC > 0) & (tally.EC > 0)
-        v = np.where(both, given[:, None], 0.0)
+        if class_weight == "balanced":
+            weights = np.ones(len(self.counts))
+        else:
+            weights = parse_class_weights(class_weight, self.names)
+        has_both = (tally.DC > 0) & (tally.EC > 0)
+        v = np.where(has_both, weights[:, None], 0.0)
         v = np.divide(v, v.sum(axis=0), out=np.zeros_like(v), where=v.sum(axis=0) > 0)
         return v[:, 0] if v.shape[1] == 1 else v
 
@@ -129,16 +130,16 @@ class Classes:
         return standard_error(tally, v)
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, None]:
-        """2·c for a miss of a query of class c, 2·c + 1 for a hit."""
+        """Return 2·c for misses of a query of class c, and 2·c + 1 for hits."""
         return (2 * query + (query == neighbour)).astype(np.int64), None
 
 
 @dataclass(frozen=True)
 class Numeric:
-    """A number for each of m rows, known by its rank t in [0, 1] (section 10 of the method).
+    """A number for each of m rows, represented by its rank t in [0, 1] (section 10 of the method).
 
-    A pair is far to the degree τ = |t_q - t_r| and near to the degree 1 - τ. The neighbourhood is pooled, 2·k rows: as
-    if the lower and the upper half of the numbers were two classes.
+    A pair is a miss to the degree τ = |t_q - t_r| and a hit to the degree 1 - τ. Neighbourhoods are pooled and have 2·k
+    rows, as if the lower and the upper half of the numbers were two classes.
     """
 
     m: int
@@ -156,7 +157,7 @@ class Numeric:
         return replace(self, m=len(targets))
 
     def adapt(self, settings: Settings) -> Settings:
-        """There are no classes to sample or to search by, nor to weigh."""
+        """Replace the settings that refer to classes."""
         k = settings.resolve_n_neighbors_numeric(self.m)
         return replace(settings, n_neighbors=k, sampling="random", neighborhood="pooled", class_weight="balanced")
 
@@ -171,29 +172,29 @@ class Numeric:
 
 
 def parse_class_weights(class_weight: Mapping[Any, float], names: Array) -> Array:
-    """The weights of the classes, from a mapping that names every one of them."""
-    known = {str(name): float(weight) for name, weight in class_weight.items()}
-    missing = [name for name in names.tolist() if str(name) not in known]
+    """Return the weight of each class from a mapping by name."""
+    by_name = {str(name): float(weight) for name, weight in class_weight.items()}
+    missing = [name for name in names.tolist() if str(name) not in by_name]
     if missing:
-        raise ValueError(f"class_weight has no weight for the class {missing[0]!r}: name every class.")
-    weights = np.array([known[str(name)] for name in names.tolist()])
+        raise ValueError(f"class_weight has no entry for class {missing[0]!r}. Add one for every class.")
+    weights = np.array([by_name[str(name)] for name in names.tolist()])
     if not weights.sum() > 0:
-        raise ValueError("class_weight gives no class a weight above 0.")
+        raise ValueError("class_weight has no positive weight. Give at least one class a weight above 0.")
     return weights
 
 
 def make_class_target(names: Array, labels: Array) -> Classes:
-    """The classes of rows whose class is given by its number."""
+    """Make the target of rows from the number of each row's class."""
     return Classes(names, np.bincount(labels, minlength=len(names)))
 
 
-def rank_value_counts(values: Array, counts: Array) -> tuple[Numeric, Array]:
-    """The target of rows of which `counts` have each of these numbers, and the ranks of the numbers."""
-    ranks = Ranks.from_blocks(lambda: [np.repeat(values, counts)])
-    return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(values)
-
-
 def make_numeric_target(y: Array) -> tuple[Numeric, Array]:
-    """The target of rows that have a number each, and the rank of each."""
+    """Make the target of rows with these numbers, and the rank of each row."""
     ranks = Ranks.from_blocks(lambda: [y])
     return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(y)
+
+
+def rank_value_counts(values: Array, counts: Array) -> tuple[Numeric, Array]:
+    """Make the target from the count of each number, and the rank of each number."""
+    ranks = Ranks.from_blocks(lambda: [np.repeat(values, counts)])
+    return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(values)

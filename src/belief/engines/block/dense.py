@@ -30,7 +30,7 @@ from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import CollisionRates, Collisions, Watch, joint_floor, joint_sums, sum_powers
 from belief.method.relevance import scale_spread
 from belief.method.sampling import Sample
-from belief.method.summary import MOST_GROUPS, Levels, Summary
+from belief.method.summary import MAX_GROUPS, Levels, Summary
 
 CHUNK = 128  # features that a kernel processes at a time in a pass over many rows
 MAX_WHOLE_ROW = 1024  # rows with at most this many features are processed whole, which takes half the time
@@ -116,7 +116,7 @@ class DenseEngine(RowEngine):
 
     def _levels(self, X: Array, at: Array, features: Array, group: Array, n_groups: int) -> Levels:
         """Return the levels of the columns `at` of a block, which hold these features."""
-        n = n_groups if n_groups <= MOST_GROUPS else 0
+        n = n_groups if n_groups <= MAX_GROUPS else 0
         group = group if n else np.zeros_like(group)
         shape = len(at), MAX_COUNTED_LEVELS
         value, count = np.empty(shape), np.empty((*shape, max(n, 1)), np.int64)

@@ -26,7 +26,7 @@ from belief.method.protocols import Search, Visit
 from belief.method.redundancy.collisions import Collisions, Watch, joint_from_complement, without_noise
 from belief.method.relevance import scale_spread
 from belief.method.sampling import TIES, Sample, row_keys
-from belief.method.summary import MOST_GROUPS, Levels, Summary, can_count_groups, pad_groups
+from belief.method.summary import MAX_GROUPS, Levels, Summary, can_count_groups, pad_groups
 
 ROWS_PER_TASK = 8192
 VECTOR_SHARE = 0.125  # a feature that is non-zero in a larger share of the queries is stored as a dense vector
@@ -82,7 +82,7 @@ class NonZeros:
     def _levels(self, rows: sparse.Csr, group: Array) -> Levels:
         """Return the levels of the non-zeros of discrete features."""
         cells = np.flatnonzero(self.discrete[rows.column] & (rows.value != 0.0))
-        n = len(self.total) if len(group) and len(self.total) <= MOST_GROUPS else 0
+        n = len(self.total) if len(group) and len(self.total) <= MAX_GROUPS else 0
         code, lines = np.repeat(group, np.diff(rows.start))[cells] if n else 0, max(n, 1)
         table = np.stack([rows.column[cells], rows.value[cells]], axis=1, dtype=float)
         values, which = np.unique(table, axis=0, return_inverse=True)
