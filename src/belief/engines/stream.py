@@ -32,7 +32,7 @@ from belief.method.arrays import Array
 from belief.method.copies import select_representatives
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
-from belief.method.protocols import BlockEngine, Storage, Search, Visit
+from belief.method.protocols import BlockEngine, Search, Storage, Visit
 from belief.method.redundancy.collisions import Collisions, Watch
 from belief.method.sampling import Sample
 from belief.method.summary import Summary

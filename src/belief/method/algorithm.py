@@ -37,7 +37,7 @@ from belief.method.null import CHUNK, bias, looked_at, pair_weights, pull, rates
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import MAX_QUERIES, find_partners
-from belief.method.protocols import Engine, Storage, Search
+from belief.method.protocols import Engine, Search, Storage
 from belief.method.redundancy import MEASURES, make_rule
 from belief.method.redundancy.base import Evidence, Measure
 from belief.method.relevance import candidate_features, relevance, sort_by_weight

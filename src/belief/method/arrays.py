@@ -14,7 +14,7 @@ MAX_SPARSITY = 16  # ids up to this many times their number are looked up in a t
 
 
 def compact_ids(ids: Array) -> tuple[Array, int]:
-    """Return ids below n that are equal where the given ones are, and n. Ids that are dense already stay as they are."""
+    """Renumber ids to lie below a small n, and return n as well. Ids that are dense already stay as they are."""
     n = int(ids.max(initial=-1)) + 1
     if n <= MAX_SPARSITY * len(ids):
         return ids, n

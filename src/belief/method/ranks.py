@@ -1,11 +1,11 @@
 """Ranks of a numeric target (section 10 of the method), from a mergeable summary of all rows.
 
-`ValueCounts` counts the distinct values of some rows. Up to MAX_VALUES of them it is exact. Beyond that it counts cells:
-values whose order-preserving bit patterns agree in their first `bits`. `bits` is the largest number for which the values
-fill at most MAX_VALUES cells. It depends on the values alone, so blocks may come in any number and order. All values of
-a cell get the mid-rank of the cell, so the error of t is below half of the cell's share of the rows. Cells with a share
-above 2·MAX_ERROR are counted again at a higher resolution; only a target with very many nearly equal values besides a
-wide range needs that.
+`ValueCounts` counts the distinct values of some rows. Up to MAX_VALUES of them it is exact. Beyond that it counts
+cells: values whose order-preserving bit patterns agree in their first `bits`. `bits` is the largest number for which
+the values fill at most MAX_VALUES cells. It depends on the values alone, so blocks may come in any number and order.
+All values of a cell get the mid-rank of the cell, so the error of t is below half of the cell's share of the rows.
+Cells with a share above 2·MAX_ERROR are counted again at a higher resolution; only a target with very many nearly equal
+values besides a wide range needs that.
 
     blocks ─► ValueCounts ─► merge ─► heavy cells? ─► count these again ─► Ranks ─► t of each row
 """
