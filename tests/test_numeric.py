@@ -483,7 +483,7 @@ def test_the_command_line(tmp_path, capsys):
     argv = ["select", str(tmp_path / "d.csv"), "--label", "y", "--top", "3", "--seed", "0", "--quiet"]
     assert main([*argv, "--task", "regression"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("regression: 442 rows, 10 features, a target from 25 to 346; ")
+    assert first.startswith("regression: 442 rows, 10 features, target from 25 to 346; ")
     assert main(argv) == 0
     out = capsys.readouterr()
     assert out.out.startswith("classification: 442 rows, 10 features, 214 classes")

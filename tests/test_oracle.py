@@ -78,7 +78,7 @@ def test_joint_collisions_agree_with_the_oracle(make_engine, case):
     got = run(make_engine(case.X, case.labels, case.discrete), {**case.settings, "redundancy": "mcr"})
     pool = got.measure.pool
     for i in pool:
-        joint, pairs = got.measure._joint_with_pool(i)
+        joint, pairs = got.measure.joint_with_pool(i)
         np.testing.assert_allclose(joint, ref.joint[i, pool], **CLOSE)
         np.testing.assert_array_equal(pairs, ref.joint_pairs[i, pool])
         np.testing.assert_allclose(got.measure.raw(i)[0], ref.I[i, pool], rtol=1e-7, atol=1e-9)

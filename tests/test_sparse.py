@@ -87,7 +87,7 @@ def test_sparse_agrees_with_the_oracle(blocks, n_jobs, dtype, case):
         np.testing.assert_allclose(got.tally.rates, ref.marginal, rtol=1e-9, atol=1e-9)
         assert got.watched.tolist() == ref.watch_lists[-1]
         for i in got.measure.pool:
-            joint, pairs = got.measure._joint_with_pool(i)
+            joint, pairs = got.measure.joint_with_pool(i)
             np.testing.assert_allclose(joint, ref.joint[i, got.measure.pool], rtol=1e-9, atol=1e-9)
             np.testing.assert_array_equal(pairs, ref.joint_pairs[i, got.measure.pool])
     assert got.selected.tolist() == ref.selected

@@ -94,7 +94,7 @@ class Asked:
             self.fingerprint = engine.fingerprint()
             sample = engine.sample(self.target.counts, 0).in_order("balanced", M)
         self.search = make_search(self.settings, self.target, M, 0)
-        found = self._begun(folder)[0].neighbours(self.search, M)
+        found = self._begun(folder)[0].load_neighbours(self.search, M)
         cut = batches(M, self.settings.batch_size)
         self.pairs = [make_pairs(sample, found, part, self.target) for part in cut]
 

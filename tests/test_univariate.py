@@ -131,7 +131,7 @@ class Files:
     def __init__(self, blocks, discrete):
         self.blocks, self.discrete = blocks, discrete
 
-    def first(self, labels):
+    def first_pass(self, labels):
         for X, y in self.blocks:
             labels.add(y)
             yield X

@@ -74,20 +74,11 @@ def belief(
     storage : Storage, optional
         Stores the neighbours, and the sums after each batch, so that the next run can continue from them.
     """
-    run = _Run(engine, settings, phase, storage or Storage())
-    run.describe(check)
-    step = run.first_step()
-    while step.reason is None:
-        run.search(step.size)
-        run.compute_sums()
-        estimate = run.select()
-        step = run.next_step(estimate)
-    run.warn_of_copies()
-    return run.make_outcome(estimate, step.reason)
+    return Run(engine, settings, phase, storage or Storage()).execute(check)
 
 
 @dataclass(frozen=True)
-class _Estimate:
+class Estimate:
     """What the sample so far gives."""
 
     w: Array
@@ -101,8 +92,8 @@ class _Estimate:
     measure: Measure | None
 
 
-class _Run:
-    """The state of one run."""
+class Run:
+    """One run, and what it has computed so far."""
 
     def __init__(self, engine: Engine, settings: Settings, phase: Phase, storage: Storage) -> None:
         self.engine, self.settings, self.storage = engine, settings, storage
@@ -114,6 +105,17 @@ class _Run:
         self.pairs: list[Pairs] = []  # of each batch
         self.tally: Tally | None = None  # the sums so far
         self.watch_lists: list[Array] = []  # the features with the largest w after each batch
+
+    def execute(self, check: Callable[[Summary, Target], None]) -> Outcome:
+        self.describe(check)
+        step = self.first_step()
+        while step.reason is None:
+            self.search(step.size)
+            self.compute_sums()
+            self.estimate = self.select()
+            step = self.next_step(self.estimate)
+        self.warn_of_copies()
+        return self.make_outcome(self.estimate, step.reason)
 
     def describe(self, check: Callable[[Summary, Target], None]) -> None:
         engine = self.engine
@@ -141,7 +143,7 @@ class _Run:
             self.sample = self.engine.sample(quota, self.seed).in_order(sampling, largest)
         return Step(s, None)
 
-    def next_step(self, estimate: _Estimate) -> Step:
+    def next_step(self, estimate: Estimate) -> Step:
         """Decide whether to stop or to continue with more queries."""
         s, m, selection = len(self.neighbours.row), self.target.m, estimate.selection
         if s >= m or not self.settings.grows:
@@ -215,7 +217,7 @@ class _Run:
         assert self.tally is not None
         return sort_by_weight(w, candidate_features(self.tally, self.difference.constant, n))[:n]
 
-    def select(self) -> _Estimate:
+    def select(self) -> Estimate:
         engine, settings, tally, constant = self.engine, self.settings, self.tally, self.difference.constant
         assert tally is not None
         w, v = self._compute_weights()
@@ -244,7 +246,7 @@ class _Run:
                 selection = forward_selection(scores, w, order, n_select, measure, self.rule, on_the_way)
             if eligibility is None:
                 selection = selection.append_constants(constant, n_select)
-        return _Estimate(w, v, se, null, p, q, scores, selection, measure)
+        return Estimate(w, v, se, null, p, q, scores, selection, measure)
 
     def _make_measure(self, pool: Array) -> Measure | None:
         if self.measure is None:
@@ -285,7 +287,7 @@ class _Run:
 
     # --- the outcome ---
 
-    def make_outcome(self, estimate: _Estimate, reason: str) -> Outcome:
+    def make_outcome(self, estimate: Estimate, reason: str) -> Outcome:
         target, tally = self.engine.target, self.tally
         assert tally is not None
         selected = estimate.selection.selected
@@ -336,7 +338,7 @@ class _Run:
             return self.watch_lists[-2] if len(self.pairs) > 1 else self.watch_lists[-1]
         return self._heaviest(w, self.settings.watch_list_length(n_selected))
 
-    def _redundancy_with_selected(self, estimate: _Estimate, features: Array) -> Array:
+    def _redundancy_with_selected(self, estimate: Estimate, features: Array) -> Array:
         """Return the redundancy of features (columns) with the selected ones (lines); 0 where it is not measured."""
         selected, constant, measure = estimate.selection.selected, self.difference.constant, estimate.measure
         out = np.zeros((len(selected), len(features)))
@@ -348,7 +350,7 @@ class _Run:
                     line[live] = measure.row(j, features[:0])[measure.column[features[live]]]
         return out
 
-    def _find_partners(self, estimate: _Estimate) -> tuple[Array, Array]:
+    def _find_partners(self, estimate: Estimate) -> tuple[Array, Array]:
         """Return the interaction partner of each selected feature, and the share of w that depends on it.
 
         Partners need the neighbours of each class; without them, all are -1.

@@ -131,7 +131,7 @@ class MCR:
             joint[cells] += seen.joint[:, at].T
             pairs[cells] += seen.pairs[:, at].T
 
-    def _joint_with_pool(self, i: int) -> tuple[Array, Array]:
+    def joint_with_pool(self, i: int) -> tuple[Array, Array]:
         """Return the joint collisions of feature i with the pool, and the pairs that they were counted in."""
         if self.line[i] >= 0:
             return self.joint[self.line[i]], self.pairs[self.line[i]]
@@ -148,7 +148,7 @@ class MCR:
 
     def raw(self, i: int) -> tuple[Array, Array]:
         """Return I_α of feature i with the pool, and a mask of the features for which it was measured."""
-        joint, pairs = self._joint_with_pool(i)
+        joint, pairs = self.joint_with_pool(i)
         return self.I_alpha(i, joint / np.maximum(pairs, 1), self.pool), pairs > 0
 
     def _find_extremes(self) -> tuple[float, float]:
