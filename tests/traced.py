@@ -15,5 +15,10 @@ def run(engine, settings):
         warnings.simplefilter("ignore", UserWarning)  # few rows: tested elsewhere
         run = Run(engine, settings, phase=lambda *_: None, storage=Storage())
         outcome = run.execute(check=lambda *_: None)
-    kept = {"difference": run.difference, "tally": run.tally, "null": run.estimate.null, "measure": run.estimate.measure}
+    kept = {
+        "difference": run.difference,
+        "tally": run.tally,
+        "null": run.estimate.null,
+        "measure": run.estimate.measure,
+    }
     return SimpleNamespace(**vars(outcome), **kept)
