@@ -1,4 +1,4 @@
-"""One suite for every engine: whatever the Engine protocol promises, each keeps, and with the same numbers."""
+"""The conformance suite: every engine implements the Engine protocol with the same results."""
 
 import os
 from contextlib import ExitStack
@@ -84,7 +84,7 @@ CASES += [(name, "missing") for name in HOLES if name in MAKE]
 
 @pytest.fixture(scope="module", params=CASES, ids=", ".join)
 def case(request, _stopped_at_the_end):
-    """An engine, described, and one that is known to be right."""
+    """An engine that has described the data, and a reference engine."""
     name, values = request.param
     if "torch" in name:
         pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
@@ -95,7 +95,7 @@ def case(request, _stopped_at_the_end):
         engine = stack.enter_context(MAKE[name](X))
         assert isinstance(engine, SmallEngine) == (name == "small")
         patch.setattr(gathering, "PORTION_PAIRS", 50)
-        if "pool" in name:  # many portions, gathered in several goes
+        if "pool" in name:  # many portions, gathered in several rounds
             patch.setattr(gathering, "PORTION_BYTES", 2**12)
             patch.setattr(gathering, "GATHER_PAIRS", 150)
         engine.describe()
@@ -108,7 +108,7 @@ def difference(case):
 
 
 def comparable(record):
-    """The fields by name; sums are about an origin that depends on the blocks, so they are given one."""
+    """The fields by name. The origin of sums depends on the blocks, so it is removed."""
     fields = flatten(record)
     if "origin" in fields:
         fields["group_sum"] = fields["group_sum"] + np.nan_to_num(fields.pop("origin")) * fields["group_count"]
@@ -116,7 +116,6 @@ def comparable(record):
 
 
 def same(got, wanted):
-    """Whatever the fields are."""
     got, wanted = comparable(got), comparable(wanted)
     assert set(got) == set(wanted)
     for name, x in wanted.items():
@@ -125,7 +124,7 @@ def same(got, wanted):
 
 
 def pairs(seed, weights=False, n_queries=30):
-    """Any pairs, filed in any way, those of a query together."""
+    """Random pairs of random kinds, sorted by query."""
     draw = np.random.default_rng(seed)
     query = np.repeat(draw.permutation(M)[:n_queries], 7)
     neighbour = draw.integers(0, M, len(query))
@@ -133,10 +132,10 @@ def pairs(seed, weights=False, n_queries=30):
     return Pairs(query, neighbour, kind, KINDS, draw.random(len(query)) if weights else None)
 
 
-# --- before anything is compared ---
+# --- summary and sample ---
 
 
-def test_a_table_is_described_twice(case):
+def test_describe(case):
     _, engine, right = case
     wanted = right.describe()
     for _ in range(2):
@@ -149,7 +148,7 @@ def test_a_table_is_described_twice(case):
 
 
 @pytest.mark.parametrize("quota", [[40], [M], [10, 5, 7]])
-def test_the_sample_is_that_of_the_keys(case, quota):
+def test_sample(case, quota):
     _, engine, right = case
     for seed in (3, 4, 3):
         sample = engine.sample(np.array(quota), seed)
@@ -161,12 +160,12 @@ def test_the_sample_is_that_of_the_keys(case, quota):
 
 
 @pytest.mark.parametrize("neighborhood", ["per_class", "pooled"])
-def test_the_neighbours_are_those_of_the_oracle(case, difference, neighborhood):
+def test_nearest(case, difference, neighborhood):
     X, engine, _ = case
     asked = {"discrete": DISCRETE, "k": 4, "s": 50, "scale": "standard", "neighborhood": neighborhood, "seed": 5}
     oracle = naive.belief(X, LABELS, 3, **asked)
     search = Search(4, 3, 5) if neighborhood == "per_class" else Search(12, 1, 5)
-    engine.sample(np.array([20]), 1)  # a sample that is not the one asked about
+    engine.sample(np.array([20]), 1)  # nearest must not depend on the last sample
     for sample in [right_sample := case[2].sample(np.array([50]), 5)] * 2:
         found = engine.nearest(sample, difference, search)
         for q, rows in zip(sample.row.tolist(), found.row, strict=True):
@@ -178,7 +177,7 @@ def test_the_neighbours_are_those_of_the_oracle(case, difference, neighborhood):
 # --- sums over pairs ---
 
 
-def tallies_are_right(case, batches, difference, rates):
+def check_tallies(case, batches, difference, rates):
     _, engine, right = case
     got = list(engine.tally(batches, difference, rates))
     assert len(got) == len(batches)
@@ -188,39 +187,39 @@ def tallies_are_right(case, batches, difference, rates):
 
 
 @pytest.mark.parametrize("weights", [False, True])
-def test_sums_asked_twice_in_another_order_and_of_pairs_never_announced(case, difference, weights):
+def test_tally_repeated_reordered_and_without_prefetch(case, difference, weights):
     _, engine, _ = case
     first, second, unannounced = (pairs(seed, weights) for seed in (1, 2, 3))
     engine.prefetch([first, second])
     for batches in ([first, second], [first, second], [second, first], [unannounced, first], [second]):
-        tallies_are_right(case, batches, difference, RATES)
+        check_tallies(case, batches, difference, RATES)
 
 
-def test_sums_of_queries_that_come_again_with_other_neighbours(case, difference):
+def test_tally_of_the_same_queries_with_other_neighbours(case, difference):
     known = pairs(1)
     others = replace(known, neighbour=(known.neighbour + 100) % M)
     some = known.take(slice(0, 70))
     for batch in (known, others, some, replace(some, kind=some.kind % 2, n_kinds=2), known):
-        tallies_are_right(case, [batch], difference, RATES)
+        check_tallies(case, [batch], difference, RATES)
 
 
-def test_a_sample_that_grows(case, difference):
+def test_tally_of_a_growing_sample(case, difference):
     whole = pairs(9, n_queries=60)
     few, more = whole.take(slice(0, 140)), whole.take(slice(140, None))
     case[1].prefetch([few])
-    tallies_are_right(case, [few], difference, RATES)
+    check_tallies(case, [few], difference, RATES)
     case[1].prefetch([more])
-    tallies_are_right(case, [few, more], difference, RATES)
-    tallies_are_right(case, [whole], difference, RATES)  # in which the two are one batch
+    check_tallies(case, [few, more], difference, RATES)
+    check_tallies(case, [whole], difference, RATES)  # one batch instead of two
 
 
-def test_rates_are_summed_only_if_they_are_asked_for(case, difference):
-    for tally in tallies_are_right(case, [pairs(1), pairs(2, weights=True)], difference, None):
+def test_tally_without_rates(case, difference):
+    for tally in check_tallies(case, [pairs(1), pairs(2, weights=True)], difference, None):
         assert len(tally.rates) == 0
 
 
 @pytest.mark.parametrize("columns", [[4], [0, 1, 2, 3, 4, 5, 6, 7, 8], [2, 3, 7]])
-def test_joint_sums(case, difference, columns):
+def test_joint_and_joint_floor(case, difference, columns):
     _, engine, right = case
     columns = np.array(columns)
     watches = [(pairs(1), np.array([3, 5])), (pairs(11), np.array([8])), (pairs(2), np.arange(F))]
@@ -229,14 +228,14 @@ def test_joint_sums(case, difference, columns):
         got, wanted = engine.joint(*asked), right.joint(*asked)
         for a, b in zip(got, wanted, strict=True):
             same(a, b)
-        # lower bounds are sums of float32, and those of parts may be nearer to the truth than one of all
+        # bounds summed in float32 by parts may be tighter than those summed at once
         for low, lowest, joint in zip(engine.joint_floor(*asked), right.joint_floor(*asked), wanted, strict=True):
             assert np.all(low >= lowest * (1 - 1e-5))
             assert np.all(low <= joint.joint + 1e-9)
 
 
-def test_agreement(case, difference):
-    """By rates; sparse rows count the complement, which correlates alike."""
+def test_joint_by_rate(case, difference):
+    """Sparse rows sum the complement, which has the same correlation."""
     _, engine, right = case
     watches = [(pairs(1), np.array([3, 5])), (pairs(2), np.arange(F))]
     asked = (difference, Collisions(0.8, by="rate"), watches, np.array([2, 3, 7, 0]))
@@ -246,33 +245,33 @@ def test_agreement(case, difference):
 
 
 @pytest.mark.parametrize("weights", [False, True])
-def test_what_each_query_says(case, difference, weights):
-    """Kinds in couples: the spread over queries, all pairs of each of which must meet."""
+def test_tally_spread_over_queries(case, difference, weights):
+    """The spread needs all pairs of a query in one sum, wherever their rows are."""
     batches = []
     for seed in (4, 5):
         some = pairs(seed, weights)
         group = np.random.default_rng(seed).integers(0, 2, M)[some.query]
         kind = 2 * group + (0 if weights else some.kind % 2)
         batches.append(replace(some, kind=kind, n_kinds=4, coupled=True))
-    for tally in tallies_are_right(case, batches, difference, None):
+    for tally in check_tallies(case, batches, difference, None):
         assert len(tally.spread) == (7 if weights else 2)
 
 
-def test_values_of_some_rows(case):
+def test_rows(case):
     X, engine, _ = case
     for ids in (np.array([5, 3, 250]), np.random.default_rng(1).permutation(M)):
         got = engine.rows(ids, np.array([7, 0, 3]))
-        if DISCRETE[3] and engine.discrete[3]:  # codes are the engine's own affair
+        if DISCRETE[3] and engine.discrete[3]:  # engines may choose the codes of nominal features
             np.testing.assert_allclose(got[:, :2], X[np.ix_(ids, [7, 0])])
         np.testing.assert_array_equal(np.isnan(got), np.isnan(X[np.ix_(ids, [7, 0, 3])]))
 
 
-# --- all of it ---
+# --- the whole method ---
 
 SETTINGS = Settings(n_features_to_select=5, n_neighbors=4, sample_size=80, random_state=3, scale="standard")
 
 
-def same_outcome(got, wanted):
+def check_outcome(got, wanted):
     assert got.selected.tolist() == wanted.selected.tolist()
     np.testing.assert_allclose(got.weights, wanted.weights, **CLOSE)
     np.testing.assert_allclose(got.scores, wanted.scores, rtol=1e-7, atol=1e-9)
@@ -281,26 +280,26 @@ def same_outcome(got, wanted):
     same(got.tally, wanted.tally)
 
 
-def test_belief_gives_the_same_wherever_rows_are(case):
+def test_belief(case):
     _, engine, right = case
-    same_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
+    check_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
 
 
-def test_the_paper_gives_the_same_wherever_rows_are(case):
+def test_belief_with_the_settings_of_the_paper(case):
     _, engine, right = case
     paper = Settings(**{**PAPER, "n_features_to_select": 5, "n_neighbors": 4, "sample_size": 80, "random_state": 3})
-    same_outcome(traced.run(engine, paper), traced.run(right, paper))
+    check_outcome(traced.run(engine, paper), traced.run(right, paper))
 
 
 @pytest.mark.usefixtures("_stopped_at_the_end")
 @pytest.mark.parametrize("name", list(MAKE))
-def test_copies_are_merged_wherever_rows_are(name):
+def test_belief_merges_copies(name):
     merging = replace(SETTINGS, copies="merge", sample_size=240)
     with MAKE[name](PLAIN) as engine:
         got = traced.run(engine, merging)
     assert got.sample_size == min(240, len(np.unique(np.column_stack([PLAIN, LABELS]), axis=0))) < M
     with local(in_memory, PLAIN) as right:
-        same_outcome(got, traced.run(right, merging))
+        check_outcome(got, traced.run(right, merging))
 
 
 NUMBERS = np.round(PLAIN[:, 0] * PLAIN[:, 1] + PLAIN[:, 4] + 0.05 * rng.standard_normal(M), 2)  # some are equal
@@ -323,12 +322,12 @@ NUMERIC = {
 
 @pytest.mark.usefixtures("_stopped_at_the_end")
 @pytest.mark.parametrize("name", NUMERIC if "SPARK_REMOTE" not in os.environ else ["Spark, files"])
-def test_numeric_targets_wherever_rows_are(name):
+def test_belief_with_numeric_targets(name):
     target, ranks = read_target(NUMBERS, M, "auto")
     with NUMERIC[name]() as engine, table_engine(in_memory(PLAIN), target, ranks, DISCRETE) as right:
         got, wanted = traced.run(engine, SETTINGS), traced.run(right, SETTINGS)
         assert engine.target.task == "regression"
-    same_outcome(got, wanted)
+    check_outcome(got, wanted)
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="does not use Spark")
@@ -347,7 +346,7 @@ def test_stage_narrows_doubles_to_float32_without_loss(narrow):
     X = MISSING.copy()
     X[:narrow] = X[:narrow].astype(np.float32)
     with pool_engine(X, LABELS, DISCRETE) as engine, local(in_memory, X) as right:
-        same_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
+        check_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
         assert engine.layout.dtype == ("<f4" if narrow == M else "<f8")
         blocks = engine.staged.files.read(range(len(engine.staged.files)), None)
         assert {block.X.dtype.str for block in blocks} == {engine.layout.dtype}
@@ -378,5 +377,5 @@ def test_a_pool_that_loses_a_worker_gives_the_same_result(what, monkeypatch):
     monkeypatch.setattr(gathering, "PORTION_PAIRS", 50)
     before = pool().broken
     with pool_engine(MISSING, LABELS, DISCRETE, kill_in=what) as engine, local(in_memory, MISSING) as right:
-        same_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
+        check_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
     assert pool().broken == before + 1

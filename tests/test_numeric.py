@@ -146,7 +146,7 @@ def without_null(case):
 
 @given(made=numeric_cases())
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_method_agrees_with_the_oracle(make_engine, made):
+def test_belief_agrees_with_the_oracle(make_engine, made):
     case, y = made
     how = without_null(case)
     ref = naive.belief(

@@ -1,4 +1,4 @@
-"""Every number of the method against a naive oracle that shares no code with it, on every engine."""
+"""Compare all results of the method, on every engine, with a naive implementation that shares no code with it."""
 
 import warnings
 
@@ -26,7 +26,7 @@ def run(engine, given_settings):
 
 
 def is_close_call(ref):
-    """Whether the oracle itself decided by rounding, so that another order of summation may decide otherwise."""
+    """Return True if rounding decided in the oracle, so that another order of summation may give another result."""
     live = ref.w[~ref.constant]
     return len(live) > 1 and np.ptp(live) < 1e-9 * np.abs(live).max()
 
@@ -47,7 +47,7 @@ def few_ties():
 @given(case=cases())
 @example(case=few_ties())
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_method_agrees_with_the_oracle(make_engine, case):
+def test_belief_agrees_with_the_oracle(make_engine, case):
     got = run(make_engine(case.X, case.labels, case.discrete), case.settings)
     ref = naive.belief(case.X, case.labels, **case.oracle(), noise=(got.null.mean, got.null.spread))
     assume(not is_close_call(ref))
@@ -72,7 +72,7 @@ def test_the_method_agrees_with_the_oracle(make_engine, case):
 
 @given(case=cases())
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
-def test_joint_collisions_agree_with_the_oracle(make_engine, case):
+def test_mcr_agrees_with_the_oracle(make_engine, case):
     ref = naive.belief(case.X, case.labels, **{**case.oracle(), "redundancy": "mcr"})
     assume(not is_close_call(ref))
     got = run(make_engine(case.X, case.labels, case.discrete), {**case.settings, "redundancy": "mcr"})
@@ -102,8 +102,8 @@ def test_agreement_agrees_with_the_oracle(make_engine, case):
 @example(case=few_ties(), waiting=2**40, columns=1)
 @example(case=few_ties(), waiting=1, columns=32)
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_neighbours_are_those_of_the_oracle_in_order(make_engine, case, waiting, columns):
-    """However many candidates may wait for their exact distances, and however many columns tell copies apart."""
+def test_nearest_agrees_with_the_oracle(make_engine, case, waiting, columns):
+    """The results do not depend on the length of the queue or on the columns that are hashed first."""
     ref = naive.belief(case.X, case.labels, **case.oracle())
     chosen = Settings(**case.settings)
     with (
@@ -125,8 +125,8 @@ def test_the_neighbours_are_those_of_the_oracle_in_order(make_engine, case, wait
     np.testing.assert_array_equal(sample.row, ref.sample)
 
 
-def test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monkeypatch):
-    """With a pool of a few features, the bounds must rule out exactly those that cannot win."""
+def test_forward_selection_with_a_small_pool(make_engine, monkeypatch):
+    """The bounds exclude only features that cannot be selected next."""
     from belief.method import selection
 
     rng = np.random.default_rng(3)
@@ -154,7 +154,7 @@ def test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monke
 
 
 @pytest.mark.parametrize("size", [1e-155, 1e-100, 1e100])
-def test_very_small_and_very_large_values(make_engine, size):
+def test_belief_on_very_small_and_very_large_values(make_engine, size):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 3)) * size, rng.integers(0, 2, 60)
     got = run(
@@ -167,8 +167,8 @@ def test_very_small_and_very_large_values(make_engine, size):
 
 
 @pytest.mark.parametrize("scale", ["standard", "none"])
-def test_values_far_from_zero_and_far_apart_do_not_hide_neighbours(make_engine, scale):
-    """float32 products would lose these digits; the bounds must notice."""
+def test_nearest_with_large_offsets_and_ranges(make_engine, scale):
+    """float32 products lose these digits, which the error bounds must cover."""
     rng = np.random.default_rng(0)
     X = 1e8 + rng.standard_normal((200, 5)) * np.array([1e-3, 1, 1, 1e3, 1e6])
     X[0] = 1e30

@@ -86,20 +86,20 @@ def few(test, n, *more):
     return quick(given(case=cases())(body))
 
 
-test_the_method = few(test_oracle.test_the_method_agrees_with_the_oracle, 4)
-test_joint_collisions = few(test_oracle.test_joint_collisions_agree_with_the_oracle, 3)
+test_the_method = few(test_oracle.test_belief_agrees_with_the_oracle, 4)
+test_joint_collisions = few(test_oracle.test_mcr_agrees_with_the_oracle, 3)
 test_neighbours = few(
-    test_oracle.test_the_neighbours_are_those_of_the_oracle_in_order, 4, BYTES_PER_CANDIDATE, FEW_COLUMNS
+    test_oracle.test_nearest_agrees_with_the_oracle, 4, BYTES_PER_CANDIDATE, FEW_COLUMNS
 )
 
 
 @pytest.mark.parametrize("make_engine", [list(WAYS)[1]], indirect=True)  # only one, because it is slow
 def test_lazy_selection(make_engine, monkeypatch):
-    test_oracle.test_lazy_selection_gives_what_measuring_everything_gives(make_engine, monkeypatch)
+    test_oracle.test_forward_selection_with_a_small_pool(make_engine, monkeypatch)
 
 
-test_small_and_large_values = test_oracle.test_very_small_and_very_large_values
-test_far_values = test_oracle.test_values_far_from_zero_and_far_apart_do_not_hide_neighbours
+test_small_and_large_values = test_oracle.test_belief_on_very_small_and_very_large_values
+test_far_values = test_oracle.test_nearest_with_large_offsets_and_ranges
 
 
 def table(n=80, seed=0):

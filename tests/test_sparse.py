@@ -1,4 +1,4 @@
-"""Sparse matrices: exactly the numbers of the same matrix dense, and of the oracle."""
+"""Sparse matrices give the same results as dense ones, and as the oracle."""
 
 import naive
 import numpy as np
@@ -71,7 +71,7 @@ def cut(X, blocks):
 @pytest.mark.parametrize(("blocks", "n_jobs", "dtype"), [(1, 1, np.float64), (3, 2, np.float64), (1, 3, np.float32)])
 @given(case=sparse_cases())
 @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
-def test_sparse_agrees_with_the_oracle(blocks, n_jobs, dtype, case):
+def test_sparse_engine_agrees_with_the_oracle(blocks, n_jobs, dtype, case):
     X, labels, discrete, given_settings = case
     X = X.astype(dtype).astype(np.float64)
     rows, classes = cut(X.astype(dtype), blocks), np.arange(labels.max() + 1)
@@ -115,7 +115,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr"])
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix], ids=["array", "matrix"])
-def test_every_format_gives_the_same_as_dense(dense, form, kind):
+def test_all_sparse_formats_equal_dense(dense, form, kind):
     same(belief.select(kind(X).asformat(form), Y, **SETTINGS), dense)
 
 
@@ -133,7 +133,7 @@ def messy():
     return sp.csr_array((values[by_row], columns[by_row], starts), shape=X.shape)
 
 
-def test_unsorted_indices_duplicates_and_explicit_zeros_are_tolerated_and_left_alone(dense):
+def test_unsorted_indices_duplicates_and_explicit_zeros(dense):
     X = messy()
     before = X.indices.copy(), X.data.copy()
     same(belief.select(X, Y, **SETTINGS), dense)
@@ -150,13 +150,13 @@ def test_64_bit_indices_integers_and_booleans(dense):
 
 
 @pytest.mark.parametrize("n_blocks", [2, 7, 150])
-def test_any_blocks_also_without_rows(dense, n_blocks):
+def test_blocks_of_any_size(dense, n_blocks):
     blocks = cut(X, n_blocks)
     same(belief.select([blocks[0], sp.csr_array((0, 40)), *blocks[1:]], Y, **SETTINGS), dense)
 
 
-def test_a_row_that_shares_no_feature_is_a_neighbour_when_it_is_short():
-    """Row 0 has one long feature of its own; the rows nearest to it are the short ones, though they share nothing."""
+def test_nearest_finds_short_rows_without_common_features():
+    """The rows nearest to row 0 have no common features with it, but small norms."""
     X = np.zeros((6, 6))
     X[0, 0], X[1, 1], X[2, 2] = 1.0, 0.1, 5.0
     X[3, [0, 3]] = 1.0, 9.0
@@ -173,8 +173,8 @@ def test_a_row_that_shares_no_feature_is_a_neighbour_when_it_is_short():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-def test_an_outlier_does_not_make_a_good_column_look_like_those_that_never_differ(kind):
-    """With 1e20 in it σ is so large that its collision rate is 1 to the last digit; it still tells the classes."""
+def test_a_column_with_an_outlier_is_not_constant(kind):
+    """With 1e20 in it, σ is so large that its collision rate is exactly 1, but it still separates the classes."""
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
     X = np.zeros((400, 12))
@@ -206,7 +206,7 @@ def test_transform_keeps_csr(dense):
     np.testing.assert_array_equal(out.toarray(), X[:, np.sort(dense.selected)])
 
 
-def test_bad_sparse_input():
+def test_invalid_sparse_input_raises():
     holes = sp.csr_array(X)
     holes.data[7] = np.nan
     with pytest.raises(ValueError, match=r"contains NaN \(row 1, column \d+\): missing values in sparse data"):
@@ -234,7 +234,7 @@ def test_bad_sparse_input():
         belief.select(sp.csr_array(X + 1j), Y, 3)
 
 
-def test_nothing_as_large_as_rows_by_features_or_features_squared():
+def test_memory_of_wide_sparse_data():
     import tracemalloc
 
     problem = kddb_like(2000, 200_000, 20)
@@ -247,13 +247,13 @@ def test_nothing_as_large_as_rows_by_features_or_features_squared():
 
 
 @pytest.mark.parametrize(("make", "options"), [(url_like, {}), (kddb_like, {"positive": 0.5})])
-def test_the_informative_columns_are_found(make, options):
+def test_select_finds_the_informative_columns(make, options):
     problem = make(20_000, 50_000, 60, **options)
     result = belief.select(problem.X, problem.y, 50, sample_size=400, random_state=0)
     assert np.isin(problem.informative[:20], result.selected).mean() >= 0.9
 
 
-def test_a9a_where_most_distances_tie(data_home):
+def test_a9a_equals_dense(data_home):
     blocks, y = load_libsvm(data_home / "sparse" / "a9a")
     X = sp.vstack(blocks, format="csr")
     for scale in ("none", "standard"):
@@ -262,8 +262,8 @@ def test_a9a_where_most_distances_tie(data_home):
         same(a, b)
 
 
-def test_ten_words_chosen_without_scaling_beat_ten_chosen_with(data_home):
-    """On word counts σ blows rare words up; "auto" knows."""
+def test_auto_scale_on_word_counts(data_home):
+    """Scaling word counts by σ would give rare words too much weight."""
     from scipy.io import loadmat
 
     file = loadmat(data_home / "text" / "RELATHE.mat")
