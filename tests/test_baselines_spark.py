@@ -79,7 +79,7 @@ def test_mrmr_frame_with_sparse_vectors(spark):
 
 
 def test_mrmr_frame_with_cuts_from_a_sample(spark, monkeypatch):
-    """With more rows than the sample, the information is that of the codes."""
+    """With more rows than the sample, all rows are encoded with its quantiles."""
     monkeypatch.setattr(spark_baselines, "CUT_ROWS", 100)
     at = []
 
@@ -117,7 +117,7 @@ def test_information_of_agrees_with_scikit_learn():
 def test_relieff_frame_selects_like_relieff(spark, staging, sample_size):
     X, y = table(150)
     df = frame(spark, X, y)
-    rows = df.collect()  # in the order of the partitions, which is that of the row ids
+    rows = df.collect()  # in the order of the row ids
     X, y = np.array([row.features for row in rows]), np.array([row.label for row in rows])
     asked = {"n_neighbors": 4, "sample_size": sample_size, "discrete_features": [6], "random_state": 2}
     local = ReliefF(8, **asked).fit(X, y)

@@ -145,11 +145,6 @@ def test_fit_checks_params_before_the_data(params, said):
         BeliefSelector(**params).fit("no DataFrame at all")
 
 
-def test_fit_suggests_a_column_name(df, selector):
-    with pytest.raises(ValueError, match=r"'lable'.*did you mean 'label'"):
-        selector.setLabelCol("lable").fit(df)
-
-
 # --- the model ---
 
 

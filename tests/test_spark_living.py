@@ -16,7 +16,7 @@ from test_spark_engine import engine_on, in_partitions, same, table
 import belief
 from belief.data.labels import RowError
 from belief.engines.spark import staging
-from belief.engines.spark.blocks import Layout, TableSpec, lay_out
+from belief.engines.spark.blocks import BlockInfo, Layout, TableSpec, lay_out
 from belief.engines.spark.executors import split_runs
 from belief.engines.spark.folder import OWNER_FILE, Owner, remove_stale
 from belief.engines.spark.wire import unpack
@@ -89,7 +89,7 @@ def test_split_runs_at_skipped_partitions():
 
 
 def staged_runs(runs, block_bytes=48):
-    """Stage rows of two values, for the runs of partitions of one task; None is a row with an error."""
+    """Stage rows of two values, for the runs of partitions of one task; `None` stands for a row with an error."""
 
     def read(numbers):
         for x in numbers:
@@ -118,6 +118,12 @@ def test_lay_out_raises_errors_with_the_row_number():
     found = staged_runs([(5, [50, 51, None]), (2, [20, 21, 22])], 2**20)
     with pytest.raises(RowError, match="No vector in row 5"):  # three rows of partition 2, and two of partition 5
         lay_out([info for info, _ in found], TableSpec("y", "X", np.zeros(2, bool)))
+
+
+def test_lay_out_refuses_vectors_of_different_lengths():
+    staged = [BlockInfo(partition, 0, rows=1, about={"width": 2 + partition}) for partition in (0, 1)]
+    with pytest.raises(ValueError, match=r"column 'X' differ in length: 2 in one partition, 3 in another\."):
+        lay_out(staged, TableSpec("y", "X", np.zeros(2, bool)))
 
 
 # --- sources that change ---
