@@ -88,9 +88,7 @@ def few(test, n, *more):
 
 test_the_method = few(test_oracle.test_belief_agrees_with_the_oracle, 4)
 test_joint_collisions = few(test_oracle.test_mcr_agrees_with_the_oracle, 3)
-test_neighbours = few(
-    test_oracle.test_nearest_agrees_with_the_oracle, 4, BYTES_PER_CANDIDATE, FEW_COLUMNS
-)
+test_neighbours = few(test_oracle.test_nearest_agrees_with_the_oracle, 4, BYTES_PER_CANDIDATE, FEW_COLUMNS)
 
 
 @pytest.mark.parametrize("make_engine", [list(WAYS)[1]], indirect=True)  # only one, because it is slow
