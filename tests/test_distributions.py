@@ -113,7 +113,7 @@ def test_spark_says_the_same_but_does_not_know_names(result, spark):
     np.testing.assert_allclose(drawn["kind"].shares, by_name(result)["kind"].shares)
 
 
-def test_sparse_rows_have_portraits_too():
+def test_sparse_rows_have_distributions_too():
     from scipy.sparse import csr_array
 
     y = np.random.default_rng(0).integers(0, 2, 200)

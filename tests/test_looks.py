@@ -68,8 +68,8 @@ def test_a_button_copies_the_names(visit, result, kind):  # noqa: F811
 @pytest.mark.parametrize("width", [375, 1200])
 def test_the_strips_of_a_feature_stand_below_one_another_to_scale(visit, width):  # noqa: F811
     page = visit(viewport={"width": width, "height": 800})
-    assert page.locator(".portrait").count() == 6
-    one = page.locator(".portrait").first.locator(".strip svg")
+    assert page.locator(".distribution").count() == 6
+    one = page.locator(".distribution").first.locator(".strip svg")
     boxes = [one.nth(i).bounding_box() for i in range(one.count())]
     assert len({(round(b["x"]), round(b["width"])) for b in boxes}) == 1
     assert boxes[0]["width"] > 120
@@ -93,7 +93,7 @@ def test_what_is_for_clicking_is_not_printed(visit):  # noqa: F811
     page = visit()
     page.emulate_media(media="print")
     assert not page.locator(".copy").is_visible()
-    assert page.locator(".portrait").first.is_visible()
+    assert page.locator(".distribution").first.is_visible()
     assert page.locator("#all-table tbody tr").last.is_visible()
 
 
