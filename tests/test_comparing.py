@@ -1,4 +1,4 @@
-"""`belief.compare`: an honest contest, on whatever a user has, that ends in time and shows itself."""
+"""`belief.compare`: selection inside the folds, any input, within the time limit."""
 
 import json
 import math
@@ -16,11 +16,11 @@ from sklearn.feature_selection import f_classif, mutual_info_classif
 
 import belief
 from belief.cli import commands as cli
-from belief.comparison import contest, judging, rows
+from belief.comparison import benchmark, rows, scoring
 from belief.comparison.comparison import Comparison, Standing
 from belief.comparison.encoding import Encoding
-from belief.comparison.entrants import ENTRANTS, Entrant, Part
-from belief.comparison.judging import judged, judges_of
+from belief.comparison.scoring import models_for, score_features
+from belief.comparison.selectors import SELECTORS, Part, Selector
 from belief.datasets import CHURN
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def some(m=40):
     return np.random.default_rng(0).normal(size=(m, 4)), np.arange(m) % 2
 
 
-# --- the contest ---
+# --- the comparison ---
 
 
 def test_standings_are_sorted_and_tell_what_was_selected(found, churn):
@@ -56,10 +56,10 @@ def test_standings_are_sorted_and_tell_what_was_selected(found, churn):
     assert ours.selected == alone.selected_names
     for s in found.standings:
         assert len(s.by_fold) == found.folds == 5
-        assert s.score == pytest.approx(np.mean(s.by_fold)) == pytest.approx(np.mean(list(s.judges.values())))
+        assert s.score == pytest.approx(np.mean(s.by_fold)) == pytest.approx(np.mean(list(s.by_model.values())))
         assert s.spread == pytest.approx(math.sqrt(sum((x - s.score) ** 2 for x in s.by_fold) / 4))
     assert (found.task, found.measure, found.n_rows, found.n_compared) == ("classification", "F1", 600, 600)
-    assert (found.n_features, found.n_selected, found.seed, found.left_out) == (12, 4, 0, {})
+    assert (found.n_features, found.n_selected, found.seed, found.skipped) == (12, 4, 0, {})
 
 
 def test_agreement_is_that_of_sets(found):
@@ -76,15 +76,15 @@ def test_selection_is_inside_the_folds():
     X, y = np.random.default_rng(1).normal(size=(80, 1000)), np.arange(80) % 2
     honest = belief.compare(X, y, 10, selectors=["F test"], **ALWAYS).standings[0].score
     whole = part(X, y)
-    selected = ENTRANTS["F test"].choose(whole, 10)
-    folds = contest.Contest(whole, [], 10, time.perf_counter() + 600).folds
-    leaking = np.mean([list(judged(train, test, selected).values()) for train, test in folds])
+    selected = SELECTORS["F test"].choose(whole, 10)
+    folds = benchmark.Benchmark(whole, [], 10, time.perf_counter() + 600).folds
+    leaking = np.mean([list(score_features(train, test, selected).values()) for train, test in folds])
     assert honest < 0.55 < 0.65 < leaking
 
 
 def test_a_file_an_array_and_a_frame_give_the_same(churn, tmp_path, monkeypatch):
-    quick = {"5 neighbours": judging.CLASSIFIERS["5 neighbours"]}
-    monkeypatch.setattr(judging, "judges_of", lambda task: quick)
+    quick = {"5 neighbours": scoring.CLASSIFIERS["5 neighbours"]}
+    monkeypatch.setattr(scoring, "models_for", lambda task: quick)
 
     def scores(*what, **more):
         found = belief.compare(*what, n_features_to_select=3, selectors="F test", **more, **ALWAYS)
@@ -107,9 +107,9 @@ def test_numbers_are_judged_by_r2_and_those_for_classes_are_left_out():
     found = belief.compare(X, y, 2, selectors=["F test", "mRMR", "L1 model"], **ALWAYS)
     assert (found.task, found.measure) == ("regression", "R²")
     assert [set(s.selected) for s in found.standings] == [{"x0", "x1"}] * 2
-    assert found.standings[0].judges["ridge"] > 0.95
-    assert found.left_out == {"mRMR": "is not for regression"}
-    assert "Left out: mRMR: is not for regression." in str(found)
+    assert found.standings[0].by_model["ridge"] > 0.95
+    assert found.skipped == {"mRMR": "does not support regression"}
+    assert "Skipped: mRMR: does not support regression." in str(found)
 
 
 def test_as_many_features_as_belief_finds(churn):
@@ -124,8 +124,8 @@ def test_as_many_features_as_belief_finds(churn):
 def clock(monkeypatch):
     """A clock that goes on when it is told to, and judges that take no time."""
     now = SimpleNamespace(seconds=0.0, perf_counter=lambda: now.seconds)
-    monkeypatch.setattr(contest, "time", now)
-    monkeypatch.setattr(contest, "judged", lambda *what: {"nobody": 0.5})
+    monkeypatch.setattr(benchmark, "time", now)
+    monkeypatch.setattr(benchmark, "score_features", lambda *what: {"nobody": 0.5})
     return now
 
 
@@ -136,67 +136,69 @@ def taking(clock, seconds):
         clock.seconds += seconds(len(part.y))
         return np.arange(n)
 
-    return Entrant(choose, by_rows=1.0, by_features=0.0)
+    return Selector(choose, by_rows=1.0, by_features=0.0)
 
 
 def test_who_would_take_too_long_is_left_out_and_named(monkeypatch, clock):
-    monkeypatch.setitem(ENTRANTS, "a snail", taking(clock, lambda m: 0.1 + 0.01 * m))  # 16.1 s on 1,600 rows
+    monkeypatch.setitem(SELECTORS, "a snail", taking(clock, lambda m: 0.1 + 0.01 * m))  # 16.1 s on 1,600 rows
     X, y = some(2000)
     found = belief.compare(X, y, 2, selectors=["F test", "a snail"], seconds=60)
     assert [s.selector for s in found.standings] == ["F test"]
-    assert found.left_out == {"a snail": "would take about 97 s, and 54 s are left"}
+    assert found.skipped == {"a snail": "would take about 97 s, and 54 s are left"}
     assert found.seconds == pytest.approx(2 * (1.1 + 2.1))  # trials on 100 and 200 rows, each twice
     enough = belief.compare(X, y, 2, selectors=["F test", "a snail"], seconds=120)
     assert {s.selector: s.seconds for s in enough.standings} == pytest.approx({"a snail": 16.1, "F test": 0.0})
-    with pytest.raises(ValueError, match="No selector ends within seconds=3: a snail, for one, would take about 97 s"):
+    with pytest.raises(ValueError, match="No selector finishes within seconds=3: a snail would take about 97 s"):
         belief.compare(X, y, 2, selectors=["a snail"], seconds=3)
 
 
 def test_who_is_slower_than_thought_is_given_up(monkeypatch, clock):
     calls = count()
-    monkeypatch.setitem(ENTRANTS, "a hare", taking(clock, lambda m: 20.0 if next(calls) >= 2 else 0.0))  # after trials
+    monkeypatch.setitem(SELECTORS, "a hare", taking(clock, lambda m: 20.0 if next(calls) >= 2 else 0.0))  # after trials
     X, y = some(200)
     found = belief.compare(X, y, 2, selectors=["F test", "a hare"], seconds=60)
-    assert found.left_out == {"a hare": "a fold took 20 s, and 60 s were left"}
+    assert found.skipped == {"a hare": "a fold took 20 s, and 60 s were left"}
     assert [s.selector for s in found.standings] == ["F test"]
 
 
 def test_all_features_are_judged_where_there_is_time(monkeypatch, clock):
-    def judged(train, test, features):
+    def score_features(train, test, features):
         clock.seconds += 0.1 * len(features)
         return {"nobody": len(features) / 100}
 
-    monkeypatch.setattr(contest, "judged", judged)
+    monkeypatch.setattr(benchmark, "score_features", score_features)
     X, y = np.random.default_rng(0).normal(size=(60, 50)), np.arange(60) % 2
     short, long = (belief.compare(X, y, 2, selectors=["F test"], seconds=s) for s in (20, 30))  # 1, 2 and 25 s
-    assert short.everything is None
-    assert short.left_out == {"all features": "judging them would take too long"}
-    assert long.everything == 0.5
-    assert long.left_out == {}
+    assert short.all_features is None
+    assert short.skipped == {"all features": "scoring them would take too long"}
+    assert long.all_features == 0.5
+    assert long.skipped == {}
 
 
 def test_a_selector_that_fails_is_left_out_with_what_it_says(monkeypatch):
     def choose(part, n):
         raise ValueError("There is nothing here for me.")
 
-    monkeypatch.setitem(ENTRANTS, "a cynic", Entrant(choose))
+    monkeypatch.setitem(SELECTORS, "a cynic", Selector(choose))
     X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
     found = belief.compare(X, y, 2, selectors=["F test", "a cynic"], **ALWAYS)
-    assert found.left_out == {"a cynic": "There is nothing here for me"}
+    assert found.skipped == {"a cynic": "There is nothing here for me"}
 
 
 # --- the rows ---
 
 
 def test_of_a_large_table_some_rows_are_compared_on_and_of_files_the_same(monkeypatch, tmp_path):
-    monkeypatch.setattr(rows, "MOST_ROWS", 50)
-    monkeypatch.setattr(rows, "FEWEST_ROWS", 10)
+    monkeypatch.setattr(rows, "MAX_ROWS", 50)
+    monkeypatch.setattr(rows, "MIN_ROWS", 10)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(700, 3)), columns=list("abc")).assign(y=np.arange(700) % 3)
     table.to_parquet(tmp_path / "t.parquet", row_group_size=90)
-    here = rows.rows_of(belief.data.inputs.open_input(table, None, belief.data.ColumnSelection("y")), "auto", "auto", 5)
+    here = rows.sample_rows(
+        belief.data.inputs.open_input(table, None, belief.data.ColumnSelection("y")), "auto", "auto", 5
+    )
     given = belief.data.inputs.open_input(tmp_path / "t.parquet", None, belief.data.ColumnSelection("y"))
-    there = rows.rows_of(given, "auto", "auto", 5)
+    there = rows.sample_rows(given, "auto", "auto", 5)
     assert here.X.shape == (50, 3)
     assert here.n_rows == there.n_rows == 700
     np.testing.assert_array_equal(here.X, there.X)
@@ -204,35 +206,35 @@ def test_of_a_large_table_some_rows_are_compared_on_and_of_files_the_same(monkey
     lines = [table[["a", "b", "c"]].to_numpy().tolist().index(row) for row in here.X.tolist()]
     np.testing.assert_array_equal(table["y"].to_numpy()[lines], here.y)
     sparse = [csr_array(table[["a", "b", "c"]].to_numpy()[part]) for part in (slice(0, 300), slice(300, 700))]
-    np.testing.assert_array_equal(rows.rows_of((sparse, table["y"], None), "auto", "auto", 5).X, here.X)
+    np.testing.assert_array_equal(rows.sample_rows((sparse, table["y"], None), "auto", "auto", 5).X, here.X)
 
 
 def test_a_wide_table_has_fewer_rows():
-    assert rows.most_rows(10) == 3000
-    assert rows.most_rows(1000) == 1500
-    assert rows.most_rows(50_000) == 300
+    assert rows.count_rows(10) == 3000
+    assert rows.count_rows(1000) == 1500
+    assert rows.count_rows(50_000) == 300
     with pytest.raises(ValueError, match="at most 100,000 features, and X has 200,000"):
-        rows.most_rows(200_000)
+        rows.count_rows(200_000)
 
 
 # --- who takes part, and who judges ---
 
 
-@pytest.mark.parametrize("name", ENTRANTS)
+@pytest.mark.parametrize("name", SELECTORS)
 def test_every_selector_finds_names_among_gaps(name):
     rng = np.random.default_rng(1)
     y = np.arange(90) % 3
     X = rng.normal(size=(90, 5))
     X[:, 2] = (y + 1) % 3  # in no order
     X[rng.random(X.shape) < 0.1] = np.nan
-    assert ENTRANTS[name].choose(part(X, y, np.arange(5) == 2), 2).tolist()[0] == 2
+    assert SELECTORS[name].choose(part(X, y, np.arange(5) == 2), 2).tolist()[0] == 2
 
 
-@pytest.mark.parametrize("name", [name for name in ENTRANTS if name != "mRMR"])
+@pytest.mark.parametrize("name", [name for name in SELECTORS if name != "mRMR"])
 def test_every_selector_for_numbers_finds_what_they_are_made_of(name):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(120, 5))
-    found = ENTRANTS[name].choose(part(X, 3 * X[:, 1] + X[:, 3], task="regression"), 2)
+    found = SELECTORS[name].choose(part(X, 3 * X[:, 1] + X[:, 3], task="regression"), 2)
     assert sorted(found) == [1, 3]
 
 
@@ -246,21 +248,21 @@ def test_on_plain_numbers_scikit_learns_are_its_own():
         "mutual information": mutual_info_classif(standard, y, random_state=0),
     }
     for name, scores in expected.items():
-        assert ENTRANTS[name].choose(part(X, y), 8).tolist() == np.argsort(-scores).tolist()
+        assert SELECTORS[name].choose(part(X, y), 8).tolist() == np.argsort(-scores).tolist()
 
 
 def test_encoding():
     nan = np.nan
     X = np.array([[1.0, 5, 0], [3, nan, 1], [nan, 7, 1], [2, 6, nan]])
     encoding = Encoding.of(X, np.array([False, False, True]))
-    assert encoding.owner.tolist() == [0, 1, 2, 2, 2]
+    assert encoding.feature.tolist() == [0, 1, 2, 2, 2]
     out = encoding(np.array([[nan, 6.0, 1], [2, nan, 9], [1, 1, nan]]))
     assert out[0, 0] == out[1, 0] == pytest.approx(0)  # the median of 1, 2 and 3, which is also the mean
     assert out[0, 1] == out[1, 1] == pytest.approx(0)
     assert out[:, 2:].sum(axis=1).tolist() == [1, 0, 1]  # a name never seen is none of them; missing is one
     assert out[0, 2] == 1  # the most frequent first
     many = Encoding.of(np.arange(40.0)[:, None] % 20, np.array([True]))
-    assert len(many.owner) == 10
+    assert len(many.feature) == 10
 
 
 def test_judges_see_what_was_selected_and_no_more():
@@ -268,9 +270,9 @@ def test_judges_see_what_was_selected_and_no_more():
     y = np.arange(200) % 2
     X = np.column_stack([y + 0.1 * rng.normal(size=200), rng.normal(size=200)])
     train, test = part(X[:100], y[:100]), part(X[100:], y[100:])
-    assert set(judged(train, test, np.array([0]))) == {*judges_of("classification")}
-    assert min(judged(train, test, np.array([0])).values()) > 0.95
-    assert max(judged(train, test, np.array([1])).values()) < 0.7
+    assert set(score_features(train, test, np.array([0]))) == {*models_for("classification")}
+    assert min(score_features(train, test, np.array([0])).values()) > 0.95
+    assert max(score_features(train, test, np.array([1])).values()) < 0.7
 
 
 # --- what is refused ---
@@ -279,9 +281,9 @@ def test_judges_see_what_was_selected_and_no_more():
 @pytest.mark.parametrize(
     ("given", "more", "message"),
     [
-        (some(), {"n_features_to_select": 4}, "n_features_to_select=4 leaves nothing to choose among 4 features"),
+        (some(), {"n_features_to_select": 4}, "n_features_to_select=4 leaves nothing to select from 4 features"),
         (some(), {"selectors": ["BELEIF"]}, r"there is no selector 'BELEIF' \(did you mean 'BELIEF'\?\)"),
-        (some(), {"selectors": []}, "selectors names none"),
+        (some(), {"selectors": []}, "selectors is empty"),
         (some(), {"seconds": 0}, "seconds must be a number above 0; got 0"),
         (some(), {"label": 1}, "Both y and label=1 are given"),
         (some(), {"task": "guess"}, "task must be"),
@@ -297,7 +299,7 @@ def test_what_cannot_be_compared_is_refused(given, more, message):
 
 def test_a_spark_dataframe_is_refused():
     Frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect", "sparkSession": None})
-    with pytest.raises(ValueError, match=r"on one machine; of a Spark DataFrame pass X.sample"):
+    with pytest.raises(ValueError, match=r"Spark DataFrames are not supported. Pass X.sample"):
         belief.compare(Frame(), label="y")
 
 
@@ -311,7 +313,7 @@ def made(**changes):
         Standing("mRMR", 0.6, 0.01, [0.6, 0.6, 0.59, 0.6, 0.61], {"a": 0.6, "b": 0.6}, 0.01, ["y", "z"]),
     ]
     about = {
-        "standings": standings, "everything": 0.81, "left_out": {"ReliefF": "would take about 2 min"},
+        "standings": standings, "all_features": 0.81, "skipped": {"ReliefF": "would take about 2 min"},
         "task": "classification", "n_rows": 9000, "n_compared": 3000, "n_features": 40, "n_selected": 2, "folds": 5,
         "seed": 7, "seconds": 31.2,
     }  # fmt: skip
@@ -320,7 +322,7 @@ def made(**changes):
 
 def test_text():
     assert str(made()) == (
-        "classification: 9,000 rows (3,000 compared on), 40 features, 2 selected; macro F1 over 5 folds, the mean of a,"
+        "classification: 9,000 rows (3,000 compared), 40 features, 2 selected; macro F1 over 5 folds, the mean of a,"
         " b; 31 s; seed 7\n\n"
         "selector  F1             seconds  common  selected\n"
         "BELIEF    0.800 ± 0.010  0.10     2 of 2  x, <b>\\x1b[2J\n"
@@ -330,13 +332,13 @@ def test_text():
         "1 BELIEF            2  1  0\n"
         "2 F test            1  2  1\n"
         "3 mRMR              0  1  2\n\n"
-        "Hardly told apart, for the folds differ by more than they do: BELIEF, F test.\n\n"
+        "Not significantly different from the best: BELIEF, F test.\n\n"
         "With all 40 features: 0.810.\n\n"
-        "Left out: ReliefF: would take about 2 min."
+        "Skipped: ReliefF: would take about 2 min."
     )
     assert repr(made()) == ("<belief.Comparison: 3 selectors, 2 of 40 features; BELIEF has the best F1, 0.800 ± 0.010>")
-    ahead = made(standings=made().standings[::2], everything=None, left_out={})
-    assert str(ahead).endswith("\n\nBELIEF is ahead of all others by more than the folds differ.")
+    ahead = made(standings=made().standings[::2], all_features=None, skipped={})
+    assert str(ahead).endswith("\n\nBELIEF is significantly better than all others.")
 
 
 def test_html_json_and_a_table():
@@ -347,7 +349,7 @@ def test_html_json_and_a_table():
     told = json.loads(made().to_json())
     assert told["standings"][0]["selected"] == ["x", "<b>\x1b[2J"]
     assert told["common"] == [[2, 1, 0], [1, 2, 1], [0, 1, 2]]
-    assert told["left_out"] == {"ReliefF": "would take about 2 min"}
+    assert told["skipped"] == {"ReliefF": "would take about 2 min"}
     frame = pd.DataFrame(made().table())
     assert frame["selector"].tolist() == ["BELIEF", "F test", "mRMR"]
     assert frame["common"].tolist() == [2, 1, 0]
@@ -366,7 +368,7 @@ def test_picture():
     loose = figure.add_axes((0.1, 0.1, 0.8, 0.8))
     assert belief.plot.comparison(made(), loose) is loose
     one = figure.add_subplot()
-    belief.plot.comparison(made(standings=made().standings[:1], everything=None), one)
+    belief.plot.comparison(made(standings=made().standings[:1], all_features=None), one)
     assert one.get_legend() is None
 
 
@@ -375,7 +377,7 @@ def test_picture():
 
 def test_the_command(tmp_path, monkeypatch, capsys, found):
     asked = []
-    monkeypatch.setattr(contest, "compare", lambda *what, **more: asked.append((what, more)) or found)
+    monkeypatch.setattr(benchmark, "compare", lambda *what, **more: asked.append((what, more)) or found)
     where = ["--json", str(tmp_path / "f.json"), "--plot", str(tmp_path / "f.svg")]
     command = ["compare", str(CHURN), "--label", "left", "--top", "4", "--selectors", "BELIEF, F test", "--seed", "3"]
     assert cli.main([*command, *where, "--quiet"]) == 0
@@ -392,7 +394,7 @@ def test_the_command_for_real(capsys):
     assert cli.main(command) == 0
     out, err = capsys.readouterr()
     assert out.startswith("classification: 600 rows, 12 features, 3 selected; macro F1 over 5 folds")
-    assert err == "belief: trying F test\nbelief: comparing F test\n"
+    assert err == "belief: timing F test\nbelief: comparing F test\n"
 
 
 @pytest.mark.parametrize(
@@ -405,7 +407,7 @@ def test_the_command_for_real(capsys):
         (["--json", "f.txt"], 1, "f.txt: the ending must be one of .json"),
         (["--plot", "f.gif"], 1, "f.gif: the ending must be one of .png, .svg, .pdf"),
         (["--json", "f.json", "--plot", "nowhere/f.png"], 1, "cannot write to the folder nowhere"),
-        (["--top", "12"], 1, "--top 12 leaves nothing to choose among 12 features"),
+        (["--top", "12"], 1, "--top 12 leaves nothing to select from 12 features"),
         (["--drop", "lft"], 1, "--drop: there is no column 'lft' in "),
     ],
 )

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from belief import baselines, data, datasets, plot, progress, report, spark
     from belief._utils.optional import MissingExtraError
     from belief.api import select
+    from belief.comparison.benchmark import compare
     from belief.comparison.comparison import Comparison
-    from belief.comparison.contest import compare
     from belief.method.settings import PAPER
     from belief.result import Result
     from belief.selector import BeliefSelector
@@ -50,7 +50,7 @@ _MODULE_OF = {
     "MissingExtraError": "belief._utils.optional",
     "PAPER": "belief.method.settings",
     "Result": "belief.result",
-    "compare": "belief.comparison.contest",
+    "compare": "belief.comparison.benchmark",
     "select": "belief.api",
 }
 

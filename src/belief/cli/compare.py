@@ -66,12 +66,12 @@ def run_compare(options: argparse.Namespace) -> None:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    from belief.comparison.contest import entrants_of
+    from belief.comparison.benchmark import find_selectors
 
     check_run_options(options)
     try:
         Settings(n_features_to_select=options.n_features_to_select, random_state=options.random_state)
-        entrants_of(options.selectors)
+        find_selectors(options.selectors)
     except ValueError as error:
         raise UsageError(error) from None
     if not (is_real(options.seconds) and options.seconds > 0):
@@ -79,7 +79,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 
 def _compare(options: argparse.Namespace, columns: Any) -> Any:
-    from belief.comparison.contest import compare
+    from belief.comparison.benchmark import compare
 
     X, y, discrete_features = open_input(options, columns)
     return compare(

@@ -1,1 +1,1 @@
-"""The same contest for every selector, on a user's own table: `belief.compare`."""
+"""`belief.compare`: cross-validated comparison of feature selectors on the user's table."""

@@ -1,4 +1,4 @@
-"""What a comparison found: how good, how fast, and how alike the selections are."""
+"""The result of `belief.compare`: the score, runtime and selected features of each selector."""
 
 from __future__ import annotations
 
@@ -15,63 +15,62 @@ from belief.method.targets import CLASSIFICATION
 from belief.progress import format_duration
 
 OURS = "BELIEF"
-NAMES = 6  # of features in a line of text
+MAX_SHOWN_NAMES = 6  # names of features in a line of text
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How one selector did.
+    """The score of a selector.
 
     Attributes
     ----------
     selector : str
     score : float
-        Macro F1, or R², on rows that were neither selected nor learnt from: the mean over folds and judges.
+        Macro F1 or R² on the test rows: the mean over folds and models.
     spread : float
-        Its standard deviation over the folds.
+        The standard deviation of the score over the folds.
     by_fold : list of float
         The score of each fold.
-    judges : dict
-        The mean over the folds, by judge.
+    by_model : dict
+        The mean score over the folds, by model.
     seconds : float
-        The time of one selection, the median over the folds.
+        The runtime of a selection: the median over the folds.
     selected : list of str
-        The features selected from all rows that were compared on, the best first.
+        The features selected from all compared rows, the best first.
     """
 
     selector: str
     score: float
     spread: float
     by_fold: list[float]
-    judges: dict[str, float]
+    by_model: dict[str, float]
     seconds: float
     selected: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What `belief.compare` found. Printed it is a table; in a notebook it shows itself as one.
+    """The result of `belief.compare`. It prints as a table, also in notebooks.
 
     Attributes
     ----------
     standings : list
-        A line for each selector, the best first: `selector`, `score` (macro F1, or R²), its `spread` over the folds,
-        the score `by_fold` and by each of the `judges`, the `seconds` of one selection, and the names `selected`.
-    everything : float or None
-        The score with all features; None where there was no time left for it.
-    left_out : dict
-        The selectors that took no part, and why.
+        An entry for each selector, the best first: `selector`, `score` (macro F1 or R²), its `spread` over the folds,
+        the score `by_fold` and `by_model`, the `seconds` of one selection, and the names `selected`.
+    all_features : float or None
+        The score with all features; None if there was no time left to compute it.
+    skipped : dict
+        The selectors that were skipped, and why.
     task : str
         "classification" or "regression".
     n_rows, n_compared, n_features, n_selected, folds, seed : int
-        The rows of the table, those that were compared on, the features, how many were selected, the folds of the
-        cross-validation, and the seed.
+        The number of rows of the table, rows compared, features, selected features and folds, and the seed.
     seconds : float
-        How long it took in all.
+        The total runtime.
 
     See Also
     --------
-    belief.plot.comparison : the same as a picture.
+    belief.plot.comparison : draw the comparison.
 
     Examples
     --------
@@ -85,8 +84,8 @@ class Comparison:
     """
 
     standings: list[Standing]
-    everything: float | None
-    left_out: dict[str, str]
+    all_features: float | None
+    skipped: dict[str, str]
     task: str
     n_rows: int
     n_compared: int
@@ -98,38 +97,38 @@ class Comparison:
 
     @property
     def measure(self) -> str:
-        """What `score` is: "F1" or "R²"."""
+        """The name of the score: "F1" or "R²"."""
         return "F1" if self.task == CLASSIFICATION else "R²"
 
     @property
     def full_measure(self) -> str:
-        """The same, where there is room."""
+        """The full name of the score."""
         return "macro F1" if self.task == CLASSIFICATION else self.measure
 
     @property
     def common(self) -> Array:
-        """How many features each two selectors have in common, in the order of the standings."""
+        """The number of features that two selectors have in common, in the order of `standings`."""
         sets = [set(standing.selected) for standing in self.standings]
         return np.array([[len(a & b) for b in sets] for a in sets])
 
     @property
     def jaccard(self) -> Array:
-        """The features that each two selectors have in common, as a share of those that either has."""
+        """The Jaccard similarity of the features of two selectors."""
         sizes = np.diag(self.common)
         return np.asarray(self.common / (sizes[:, None] + sizes - self.common))
 
     @property
-    def level(self) -> list[str]:
-        """The selectors that are behind the best by less than the spread, over the folds, of the difference."""
+    def tied(self) -> list[str]:
+        """The selectors whose distance from the best is at most its standard deviation over the folds."""
         behind = [np.subtract(self.standings[0].by_fold, s.by_fold) for s in self.standings]
         return [s.selector for s, d in zip(self.standings, behind, strict=True) if d.mean() <= d.std(ddof=1)]
 
     def table(self) -> list[dict[str, Any]]:
-        """A dictionary for each selector, the best first, to be given to pandas.DataFrame or polars.DataFrame."""
+        """Return a dictionary for each selector, the best first; pass them to pandas.DataFrame or polars.DataFrame."""
         return [asdict(s) | {"common": int(c)} for s, c in zip(self.standings, self._with_ours(), strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain JSON values."""
+        """Convert the comparison to plain JSON values."""
         return asdict(self) | {
             "measure": self.measure,
             "common": self.common.tolist(),
@@ -137,7 +136,7 @@ class Comparison:
         }
 
     def to_json(self) -> str:
-        """Everything as JSON."""
+        """Convert the comparison to JSON."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
     def __str__(self) -> str:
@@ -155,31 +154,38 @@ class Comparison:
         notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
         return f"<p>{escape(self._about())}</p>{format_html_table(self._lines())}{notes}"
 
-    # --- in words ---
+    # --- text ---
 
     def _with_ours(self) -> Array:
-        """How many features each has in common with the reference, ours where it took part, or else the best."""
+        """Count the features in common with BELIEF, or with the best selector if BELIEF took no part."""
         names = [s.selector for s in self.standings]
         return self.common[names.index(OURS) if OURS in names else 0]
 
     def _about(self) -> str:
         rows = f"{self.n_rows:,} rows"
-        rows += f" ({self.n_compared:,} compared on)" if self.n_compared < self.n_rows else ""
+        rows += f" ({self.n_compared:,} compared)" if self.n_compared < self.n_rows else ""
+        models = ", ".join(self.standings[0].by_model)
         return (
             f"{self.task}: {rows}, {self.n_features:,} features, {self.n_selected:,} selected; {self.full_measure} over"
-            f" {self.folds} folds, the mean of {', '.join(self.standings[0].judges)}; {format_duration(self.seconds)};"
+            f" {self.folds} folds, the mean of {models}; {format_duration(self.seconds)};"
             f" seed {self.seed}"
         )
 
     def _lines(self) -> list[list[str]]:
         head = ["selector", self.measure, "seconds", "common", "selected"]
         return [head] + [
-            [s.selector, f"{s.score:.3f} ± {s.spread:.3f}", f"{s.seconds:.2f}", f"{c} of {self.n_selected}", named(s)]
+            [
+                s.selector,
+                f"{s.score:.3f} ± {s.spread:.3f}",
+                f"{s.seconds:.2f}",
+                f"{c} of {self.n_selected}",
+                join_names(s),
+            ]
             for s, c in zip(self.standings, self._with_ours(), strict=True)
         ]
 
     def _in_common(self) -> str:
-        """The features in common of each two, as a small table."""
+        """Format the number of features in common as a table."""
         if len(self.standings) < 3:
             return ""
         head = ["features in common", *(str(i) for i in range(1, len(self.standings) + 1))]
@@ -188,16 +194,16 @@ class Comparison:
         return format_table([head, *lines])
 
     def _notes(self) -> list[str]:
-        level, best = self.level, self.standings[0]
-        notes = [f"{best.selector} is ahead of all others by more than the folds differ."] * (len(self.standings) > 1)
-        if len(level) > 1:
-            notes = [f"Hardly told apart, for the folds differ by more than they do: {', '.join(level)}."]
-        if self.everything is not None:
-            notes.append(f"With all {self.n_features:,} features: {self.everything:.3f}.")
-        return notes + [f"Left out: {name}: {why}." for name, why in self.left_out.items()]
+        tied, best = self.tied, self.standings[0]
+        notes = [f"{best.selector} is significantly better than all others."] * (len(self.standings) > 1)
+        if len(tied) > 1:
+            notes = [f"Not significantly different from the best: {', '.join(tied)}."]
+        if self.all_features is not None:
+            notes.append(f"With all {self.n_features:,} features: {self.all_features:.3f}.")
+        return notes + [f"Skipped: {name}: {reason}." for name, reason in self.skipped.items()]
 
 
-def named(standing: Standing) -> str:
-    """The first of the features that were selected, as a terminal may have them."""
-    more = ", ..." if len(standing.selected) > NAMES else ""
-    return ", ".join(map(escape_controls, standing.selected[:NAMES])) + more
+def join_names(standing: Standing) -> str:
+    """Join the first selected names, with control characters escaped."""
+    more = ", ..." if len(standing.selected) > MAX_SHOWN_NAMES else ""
+    return ", ".join(map(escape_controls, standing.selected[:MAX_SHOWN_NAMES])) + more

@@ -1,4 +1,8 @@
-"""Columns as most models want them: numbers without gaps, and a column of 0 and 1 for each frequent name."""
+"""Encoding for scikit-learn: missing numbers imputed and standardised, frequent levels one-hot encoded.
+
+scikit-learn's OneHotEncoder keeps levels in sorted order; here they are sorted by frequency, which forests and linear
+solvers depend on.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,22 @@ import numpy as np
 
 from belief.method.arrays import Array
 
-LEVELS = 10  # names of a feature that get a column of their own, the most frequent ones
+MAX_LEVELS = 10  # the most frequent levels of a feature get a column each
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How some features are encoded, as learnt from some rows.
+    """The encoding of some features, fitted to some rows.
 
-    A number is standardised, and where it is missing the median; a nominal feature becomes a column for each of its
-    most frequent names, missing being one of them.
+    Missing numbers become the median, and numbers are standardised. A nominal feature becomes a column for each of its
+    most frequent levels; missing is one of them.
     """
 
     features: Array
     median: Array
     mean: Array
     scale: Array
-    levels: list[Array]  # of each feature; none of numbers
+    levels: list[Array]  # of each feature; empty for numbers
 
     @classmethod
     def of(cls, X: Array, discrete: Array, features: Array | None = None) -> Self:
@@ -37,26 +41,26 @@ class Encoding:
         return cls(features, median, filled.mean(axis=0), np.where(scale > 0, scale, 1.0), levels)
 
     def __call__(self, X: Array) -> Array:
-        """The columns of these rows."""
+        """Encode rows."""
         columns = [self._columns(X[:, j], i) for i, j in enumerate(self.features)]
         return np.concatenate(columns, axis=1)
 
     def _columns(self, x: Array, i: int) -> Array:
         if len(self.levels[i]):
-            return (without_gaps(x)[:, None] == self.levels[i]).astype(np.float64)
+            return (code_missing(x)[:, None] == self.levels[i]).astype(np.float64)
         return ((np.where(np.isnan(x), self.median[i], x) - self.mean[i]) / self.scale[i])[:, None]
 
     @property
-    def owner(self) -> Array:
-        """Which of the features each column is of, by its place among them."""
+    def feature(self) -> Array:
+        """The position of each column's feature."""
         return np.repeat(np.arange(len(self.features)), [max(1, len(x)) for x in self.levels])
 
 
-def without_gaps(codes: Array) -> Array:
-    """Codes of names, missing being one of them."""
-    return np.where(np.isnan(codes), -1.0, codes)  # no name has this code
+def code_missing(codes: Array) -> Array:
+    """Replace missing values by a code of their own."""
+    return np.where(np.isnan(codes), -1.0, codes)  # no level has this code
 
 
 def _frequent(codes: Array) -> Array:
-    values, counts = np.unique(without_gaps(codes), return_counts=True)
-    return values[np.argsort(-counts, kind="stable")[:LEVELS]]
+    values, counts = np.unique(code_missing(codes), return_counts=True)
+    return values[np.argsort(-counts, kind="stable")[:MAX_LEVELS]]

@@ -1,7 +1,7 @@
-"""Who takes part: each selector as a function of some rows and a number of features.
+"""The selectors that are compared, as functions of a part of the table and a number of features.
 
-scikit-learn's own are given columns that they can take (`Encoding`); a nominal feature counts by the best of its
-columns, or by all of them where their scores add up.
+scikit-learn's selectors get encoded columns (`Encoding`); the score of a nominal feature is the best of its columns, or
+their sum for scores that add up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from belief._utils.lazy import importing
 from belief.api import select
 from belief.baselines import MRMR, ReliefF, RReliefF
 from belief.comparison.comparison import OURS
-from belief.comparison.encoding import Encoding, without_gaps
+from belief.comparison.encoding import Encoding, code_missing
 from belief.method.arrays import Array
 from belief.method.settings import PAPER
 from belief.method.targets import CLASSIFICATION, REGRESSION
@@ -25,7 +25,7 @@ from belief.method.targets import CLASSIFICATION, REGRESSION
 
 @dataclass(frozen=True)
 class Part:
-    """Rows to select from."""
+    """Some rows and columns of the table."""
 
     X: Array
     y: Array
@@ -35,30 +35,30 @@ class Part:
     n_jobs: int | None
 
     def rows(self, ids: Array) -> Part:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Part(self.X[ids], self.y[ids], self.discrete, self.task, self.seed, self.n_jobs)
 
     def columns(self, n: int) -> Part:
-        """The first features."""
+        """Return the first n features."""
         return Part(self.X[:, :n], self.y, self.discrete[:n], self.task, self.seed, self.n_jobs)
 
     @property
     def nominal(self) -> Array:
-        """The nominal features, as every selector of ours wants to be told."""
+        """The indices of the nominal features."""
         return np.flatnonzero(self.discrete)
 
     @property
     def target(self) -> Array:
-        """The classes as names, so that none of ours takes their numbers for numbers; or the numbers."""
+        """Classes as strings, so that they are not taken for a numeric target; or the numbers."""
         return self.y.astype(str) if self.task == CLASSIFICATION else self.y
 
 
-Chooser = Callable[[Part, Any], Array]  # so many features, the best first
+Chooser = Callable[[Part, Any], Array]  # returns the features, the best first
 
 
 @dataclass(frozen=True)
-class Entrant:
-    """A selector, how its time grows with rows and features, and the tasks it is for."""
+class Selector:
+    """A selector, how its runtime grows with rows and features, and the tasks it supports."""
 
     choose: Chooser
     by_rows: float = 1.2
@@ -66,7 +66,7 @@ class Entrant:
     tasks: tuple[str, ...] = (CLASSIFICATION, REGRESSION)
 
     def work(self, rows: int, features: int) -> float:
-        """What it has to do, in a unit of its own."""
+        """Return the relative amount of work for a table of this size."""
         return float(rows**self.by_rows * features**self.by_features)
 
 
@@ -95,17 +95,17 @@ def _f_test(part: Part, n: int) -> Array:
         from sklearn.feature_selection import f_classif, f_regression
     encoding = Encoding.of(part.X, part.discrete)
     test = f_classif if part.task == CLASSIFICATION else f_regression
-    return best_of(encoding, test(encoding(part.X), part.y)[0], n)
+    return top_features(encoding, test(encoding(part.X), part.y)[0], n)
 
 
 def _information(part: Part, n: int) -> Array:
     with importing():
         from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
     encoding = Encoding.of(part.X, np.zeros_like(part.discrete))
-    X = np.where(part.discrete, without_gaps(part.X), encoding(part.X))  # names by their codes
+    X = np.where(part.discrete, code_missing(part.X), encoding(part.X))  # nominal features by their codes
     measure = mutual_info_classif if part.task == CLASSIFICATION else mutual_info_regression
     found = measure(X, part.y, discrete_features=part.discrete, random_state=part.seed)
-    return best_of(encoding, found, n)
+    return top_features(encoding, found, n)
 
 
 def _forest(part: Part, n: int) -> Array:
@@ -114,47 +114,47 @@ def _forest(part: Part, n: int) -> Array:
     encoding = Encoding.of(part.X, part.discrete)
     kind = RandomForestClassifier if part.task == CLASSIFICATION else RandomForestRegressor
     model = kind(100, max_features="sqrt", random_state=part.seed, n_jobs=part.n_jobs).fit(encoding(part.X), part.y)
-    return best_of(encoding, model.feature_importances_, n, np.add)
+    return top_features(encoding, model.feature_importances_, n, np.add)
 
 
 def _sparse_model(part: Part, n: int) -> Array:
-    """By the coefficients of the strictest of a few models with an L1 penalty that has n features left."""
+    """Select by the coefficients of an L1 model, with the strongest penalty that leaves n features."""
     encoding = Encoding.of(part.X, part.discrete)
     X, score = encoding(part.X), np.zeros(0)
-    for looseness in (0.01, 0.1, 1.0, 10.0):
-        score = np.abs(_l1(part, looseness).fit(X, part.y).coef_).reshape(-1, X.shape[1]).max(axis=0)
-        if np.count_nonzero(per_feature(encoding, score, np.maximum)) >= n:
+    for C in (0.01, 0.1, 1.0, 10.0):
+        score = np.abs(_l1(part, C).fit(X, part.y).coef_).reshape(-1, X.shape[1]).max(axis=0)
+        if np.count_nonzero(merge_scores(encoding, score, np.maximum)) >= n:
             break
-    return best_of(encoding, score, n)
+    return top_features(encoding, score, n)
 
 
-def _l1(part: Part, looseness: float) -> Any:
+def _l1(part: Part, C: float) -> Any:
     with importing():
         from sklearn.linear_model import Lasso
         from sklearn.svm import LinearSVC
     if part.task == REGRESSION:
-        return Lasso(alpha=0.01 * float(np.std(part.y)) / looseness)
-    return LinearSVC(C=looseness, penalty="l1", dual=False, random_state=part.seed, max_iter=300)
+        return Lasso(alpha=0.01 * float(np.std(part.y)) / C)
+    return LinearSVC(C=C, penalty="l1", dual=False, random_state=part.seed, max_iter=300)
 
 
-def per_feature(encoding: Encoding, scores: Array, merge: np.ufunc) -> Array:
-    """The scores of columns as scores of their features; what cannot be scored, a constant, is last."""
-    starts = np.flatnonzero(np.diff(encoding.owner, prepend=-1))
+def merge_scores(encoding: Encoding, scores: Array, merge: np.ufunc) -> Array:
+    """Merge the scores of columns into scores of features; constants, which have none, come last."""
+    starts = np.flatnonzero(np.diff(encoding.feature, prepend=-1))
     return np.asarray(merge.reduceat(np.nan_to_num(scores, nan=-np.inf, posinf=np.inf), starts))
 
 
-def best_of(encoding: Encoding, scores: Array, n: int, merge: np.ufunc = np.maximum) -> Array:
-    """The n features with the largest scores, ties to the smaller index."""
-    return np.argsort(-per_feature(encoding, scores, merge), kind="stable")[:n]
+def top_features(encoding: Encoding, scores: Array, n: int, merge: np.ufunc = np.maximum) -> Array:
+    """Return the n features with the largest scores; ties go to the smaller index."""
+    return np.argsort(-merge_scores(encoding, scores, merge), kind="stable")[:n]
 
 
-ENTRANTS = {
-    OURS: Entrant(_belief, 1.6),
-    "BELIEF (paper)": Entrant(partial(_belief, **PAPER), 1.6),
-    "ReliefF": Entrant(_relieff, 2.0),
-    "mRMR": Entrant(partial(_baseline, MRMR), tasks=(CLASSIFICATION,)),
-    "F test": Entrant(_f_test),
-    "mutual information": Entrant(_information),
-    "random forest": Entrant(_forest, 1.2, 0.6),
-    "L1 model": Entrant(_sparse_model, 1.3, 1.2),
+SELECTORS = {
+    OURS: Selector(_belief, 1.6),
+    "BELIEF (paper)": Selector(partial(_belief, **PAPER), 1.6),
+    "ReliefF": Selector(_relieff, 2.0),
+    "mRMR": Selector(partial(_baseline, MRMR), tasks=(CLASSIFICATION,)),
+    "F test": Selector(_f_test),
+    "mutual information": Selector(_information),
+    "random forest": Selector(_forest, 1.2, 0.6),
+    "L1 model": Selector(_sparse_model, 1.3, 1.2),
 }

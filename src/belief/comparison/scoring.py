@@ -1,4 +1,4 @@
-"""Models that judge what was selected: three that are good at different things, so that none decides alone."""
+"""Scores of selected features: three models with different strengths are fitted to them."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ from threadpoolctl import threadpool_limits
 
 from belief._utils.lazy import importing
 from belief.comparison.encoding import Encoding
-from belief.comparison.entrants import Part
+from belief.comparison.selectors import Part
 from belief.method.arrays import Array
 from belief.method.targets import CLASSIFICATION
 
-TREES = 100  # of gradient boosting, over all classes
+TREES = 100  # trees of gradient boosting, over all classes
 
-Judge = Callable[[Part], Any]  # a model to be fitted
+Model = Callable[[Part], Any]  # makes a model to fit
 
 
-def judges_of(task: str) -> dict[str, Judge]:
-    """The models, by what they are called."""
+def models_for(task: str) -> dict[str, Model]:
+    """Return the models for a task, by name."""
     return CLASSIFIERS if task == CLASSIFICATION else REGRESSORS
 
 
-def judged(train: Part, test: Part, features: Array) -> dict[str, float]:
-    """What each judge that learns from some features of the first rows makes of the others: macro F1, or R²."""
+def score_features(train: Part, test: Part, features: Array) -> dict[str, float]:
+    """Fit each model to some features of the training rows and return its macro F1 or R² on the test rows."""
     with importing():
         from sklearn.metrics import f1_score, r2_score
     encoding = Encoding.of(train.X, train.discrete, features)
     X, X_test = encoding(train.X), encoding(test.X)
-    with threadpool_limits(1):  # on few rows threads wait for each other, and where others work, for long
-        said = {name: judge(train).fit(X, train.y).predict(X_test) for name, judge in judges_of(train.task).items()}
+    with threadpool_limits(1):  # more threads only wait for each other on few rows
+        predictions = {
+            name: make(train).fit(X, train.y).predict(X_test) for name, make in models_for(train.task).items()
+        }
     if train.task == CLASSIFICATION:
-        return {name: float(f1_score(test.y, p, average="macro", zero_division=0.0)) for name, p in said.items()}
-    return {name: float(r2_score(test.y, p)) for name, p in said.items()}
+        return {name: float(f1_score(test.y, p, average="macro", zero_division=0.0)) for name, p in predictions.items()}
+    return {name: float(r2_score(test.y, p)) for name, p in predictions.items()}
 
 
 def _linear_svm(part: Part) -> Any:
@@ -65,5 +67,5 @@ def _boosting(part: Part) -> Any:
     return HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=part.seed)
 
 
-CLASSIFIERS: dict[str, Judge] = {"linear SVM": _linear_svm, "5 neighbours": _neighbours, "boosted trees": _boosting}
-REGRESSORS: dict[str, Judge] = {"ridge": _ridge, "5 neighbours": _neighbours, "boosted trees": _boosting}
+CLASSIFIERS: dict[str, Model] = {"linear SVM": _linear_svm, "5 neighbours": _neighbours, "boosted trees": _boosting}
+REGRESSORS: dict[str, Model] = {"ridge": _ridge, "5 neighbours": _neighbours, "boosted trees": _boosting}
