@@ -29,7 +29,7 @@ def test_is_small():
     assert engine_type(1025, 2) is engine_type(1024, 17) is engine_type(2, 200_000) is DenseEngine
 
 
-SLOW = ("numba", "scipy", "sklearn", "joblib", "pandas", "torch", "matplotlib")
+SLOW = ("numba", "sklearn", "joblib", "pandas", "torch", "matplotlib")
 
 
 def slow_imports(program):

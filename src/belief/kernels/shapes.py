@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.difference import Difference
+from belief.method.partials import Pairs
 from belief.method.redundancy.collisions import reach
 
 TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so rows this close to the bound are candidates too
@@ -36,6 +38,13 @@ def reaches(difference: Difference, kappa: float, columns: slice | Array) -> Rea
     """Return the reach of these features."""
     farthest, slope = reach(difference, kappa)
     return Reach(farthest[columns], slope[columns], difference.discrete[columns])
+
+
+def cut_between_queries(pairs: Pairs, most: int) -> list[slice]:
+    """Cut the pairs between queries into parts of about `most` pairs."""
+    ends = np.r_[pairs.starts, len(pairs)]
+    cuts = ends[np.searchsorted(ends, np.arange(0, len(pairs) + most, most)).clip(max=len(ends) - 1)]
+    return [slice(int(a), int(b)) for a, b in pairwise(np.unique(cuts))]
 
 
 # --- formulas for numpy and torch; `xp` is one of the two modules ---

@@ -21,7 +21,7 @@ from belief.data.source import Located, Source
 from belief.engines.block.rates import Rates, cut_pairs
 from belief.engines.block.threads import TILE, RowEngine, Threads, spans
 from belief.engines.resources import Resources
-from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, reaches
+from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, cut_between_queries, reaches
 from belief.method.arrays import Array
 from belief.method.copies import column_keys
 from belief.method.difference import Difference
@@ -191,10 +191,7 @@ class DenseEngine(RowEngine):
     def _cut(self, pairs: Pairs) -> list[slice]:
         """Cut the pairs between queries, so that the rows of each part fit into the working memory."""
         row_bytes = 3 * 8 * TALLY_CHUNK * 2 * self.n_jobs
-        most = max(1024, self.working_memory // (2 * row_bytes))
-        ends = np.r_[pairs.starts, len(pairs)]
-        cuts = ends[np.searchsorted(ends, np.arange(0, len(pairs) + most, most)).clip(max=len(ends) - 1)]
-        return [slice(int(a), int(b)) for a, b in pairwise(np.unique(cuts))]
+        return cut_between_queries(pairs, max(1024, self.working_memory // (2 * row_bytes)))
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
         return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 
 from belief.kernels.gpu.points import MAX_TEMPORARY
-from belief.kernels.shapes import query_statistics, reaches
+from belief.kernels.shapes import cut_between_queries, query_statistics, reaches
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Pairs
@@ -109,10 +108,7 @@ class Located:
 
     def parts(self, width: int) -> Iterator[Located]:
         """Cut the pairs between queries, so that `width` numbers per pair fit into a temporary array."""
-        ends = np.r_[self.pairs.starts, len(self)]
-        step = max(1, MAX_TEMPORARY // width)
-        cuts = ends[np.searchsorted(ends, np.arange(0, len(self) + step, step)).clip(max=len(ends) - 1)]
-        return (self.at(slice(a, b)) for a, b in pairwise(np.unique(cuts).tolist()))
+        return (self.at(part) for part in cut_between_queries(self.pairs, max(1, MAX_TEMPORARY // width)))
 
 
 class Reach(NamedTuple):
