@@ -1,4 +1,4 @@
-"""Whatever thread or process calls, and whatever it may write: the same search, in the same time."""
+"""Threads of BLAS, forks, and a kernel cache that cannot be written."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ from belief.kernels import compiling
 pytestmark = pytest.mark.slow
 SOURCE = Path(belief.__file__).parents[1]
 rng = np.random.default_rng(0)
-X = rng.normal(size=(1100, 4)).astype(np.float32)  # too many rows for the engine of small tables
+X = rng.normal(size=(1100, 4)).astype(np.float32)  # more rows than the engine for small tables takes
 y = (X[:, 0] > 0).astype(int)
 
 
@@ -31,7 +31,7 @@ def blas_threads():
 
 @pytest.fixture
 def two_threads():
-    """As on a machine with more than one core, where the main thread was the first to say so."""
+    """Let BLAS use two threads."""
     blas._libraries.cache_clear()  # SciPy may have brought another since
     with threadpool_limits(2, "blas"):
         if blas_threads() != {2}:
@@ -48,19 +48,19 @@ def in_a_thread(task):
 
 
 def seen_inside(**options):
-    """How many threads BLAS may start while a search runs."""
+    """Return how many threads BLAS may start during a search."""
     seen = set()
     belief.select(X, y, 2, random_state=0, callback=lambda _: seen.update(blas_threads()), **options)
     return seen - blas_threads() or seen
 
 
 @pytest.mark.parametrize("call", [lambda task: task(), in_a_thread], ids=["main thread", "another thread"])
-def test_blas_starts_no_threads_beside_ours_whichever_thread_calls(two_threads, call):
+def test_blas_uses_one_thread_during_a_search(two_threads, call):
     assert call(seen_inside) == {1}
     assert blas_threads() == {2}
 
 
-def test_blas_starts_none_until_the_last_search_has_ended(two_threads):
+def test_blas_uses_one_thread_until_the_last_search_ends(two_threads):
     begun, end = threading.Event(), threading.Event()
 
     def other():
@@ -78,7 +78,7 @@ def test_blas_starts_none_until_the_last_search_has_ended(two_threads):
     assert blas_threads() == {2}
 
 
-def test_what_somebody_else_has_set_meanwhile_stays(two_threads):
+def test_one_thread_keeps_limits_set_meanwhile(two_threads):
     with limit_blas():
         in_a_thread(lambda: threadpool_limits(3, "blas"))
     assert blas_threads() in ({3}, {2})  # 2: the library has no more than that
@@ -88,7 +88,7 @@ def test_what_somebody_else_has_set_meanwhile_stays(two_threads):
 
 
 def run(program, seconds=60, **environment):
-    """The program in a process of its own, and what it printed."""
+    """Run a program in a new process; return stdout and stderr."""
     done = subprocess.run(
         [sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, timeout=seconds,
         env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},
@@ -108,7 +108,7 @@ def child(task, seconds=20):
 """
 
 
-def test_a_fork_waits_for_a_kernel_that_is_being_compiled():
+def test_fork_waits_for_a_running_compilation():
     program = """
 from numba.core.compiler_lock import global_compiler_lock
 from belief.kernels.compiling import kernel
@@ -124,7 +124,7 @@ child(lambda: kernel()(lambda x: x + 1)(1), 10)
     assert run(FORK + program)[0].strip() == "0"
 
 
-def test_a_fork_waits_for_what_is_being_imported(tmp_path):
+def test_fork_waits_for_a_running_import(tmp_path):
     (tmp_path / "slow.py").write_text("import time\nstarted.set()\ntime.sleep(1)\nname = 1\n")
     program = f"""
 import builtins
@@ -139,7 +139,7 @@ child(lambda: get("name"), 10)
     assert run(FORK + program)[0].strip() == "0"
 
 
-def test_the_child_of_a_fork_searches_while_its_parent_does():
+def test_child_searches_while_its_parent_does():
     program = """
 import numpy as np, scipy.linalg, belief
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -167,7 +167,7 @@ thread.join()
     assert run(FORK + program, 120)[0].strip() == "0"
 
 
-# --- where nothing can be written ---
+# --- the cache of compiled kernels ---
 
 USE = """
 import warnings, numpy as np
@@ -180,30 +180,30 @@ print(out.tolist())
 DONE = "[[0.0, 2.0, 4.0], [1.0, 3.0, 5.0]]"
 
 
-def one_warning(said, *words):
+def assert_one_warning(said, *words):
     told = [line for line in said.splitlines() if "UserWarning" in line]
     assert len(told) == 1, said
     for word in ("The compiled kernels", "NUMBA_CACHE_DIR", *words):
         assert word in told[0]
 
 
-def test_a_package_and_a_home_that_cannot_be_written(tmp_path):
-    """A file where a folder should be keeps even root from writing."""
+def test_cache_without_a_writable_folder(tmp_path):
+    """A file in place of the folder keeps even root from writing."""
     package = shutil.copytree(SOURCE / "belief", tmp_path / "belief", ignore=shutil.ignore_patterns("__pycache__"))
     for folder in (package / "kernels", package / "kernels" / "dense"):
         (folder / "__pycache__").write_text("")
     home = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/cache", "NUMBA_CACHE_DIR": ""}
     printed, said = run(USE, PYTHONPATH=str(tmp_path), **home)
     assert printed.strip() == DONE
-    one_warning(said, "no folder is writable")
+    assert_one_warning(said, "no folder is writable")
 
 
-def test_a_full_disk(tmp_path):
-    """No file may grow: as if the disk were full."""
+def test_cache_on_a_full_disk(tmp_path):
+    """Simulate a full disk: no file may grow."""
     full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
     printed, said = run(full + USE, NUMBA_CACHE_DIR=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
     assert printed.strip() == DONE
-    one_warning(said, f"cannot be saved in {tmp_path}")
+    assert_one_warning(said, f"cannot be saved in {tmp_path}")
 
 
 def plus_one(x):
@@ -212,7 +212,7 @@ def plus_one(x):
 
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])
 @pytest.mark.parametrize("damage", [lambda x: x[: len(x) // 2], lambda x: b"", lambda x: b"something else"])
-def test_a_cache_that_was_damaged_is_made_anew(tmp_path, monkeypatch, ending, damage):
+def test_damaged_cache_is_rebuilt(tmp_path, monkeypatch, ending, damage):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compiling, "_warned", [])
     assert compiling.kernel()(plus_one)(1) == 2
@@ -225,4 +225,4 @@ def test_a_cache_that_was_damaged_is_made_anew(tmp_path, monkeypatch, ending, da
     assert len(told) == 1
     third = compiling.kernel()(plus_one)
     assert third(1) == 2
-    assert sum(third.stats.cache_hits.values()) == 1  # it was kept
+    assert sum(third.stats.cache_hits.values()) == 1  # it was cached

@@ -1,4 +1,4 @@
-"""A run that is killed and run again gives the answer of one that was not; and a checkpoint is nobody else's."""
+"""Checkpoints: interrupted runs continue with the same result, and other runs are refused."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 ARGUMENTS = ["--label", "y", "--top", "5", "--sample-size", "400", "--batch-size", "0.05", "--working-memory", "16"]
 TIMELESS = ("weights", "selected", "scores", "redundancy", "watched", "history", "seed")
 
-# the command, with notes after every block, blocks of a few hundred rows, and no more memory than for one of them
+# the command with small blocks, little memory, and a checkpoint after every block
 DRIVER = """
 import sys
 from belief.cli import commands as cli
@@ -81,7 +81,7 @@ def undisturbed(data, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_again_and_again_gives_the_same_answer(data, undisturbed, tmp_path):
+def test_killed_runs_continue_with_the_same_result(data, undisturbed, tmp_path):
     want, seconds = undisturbed
     out, notes = tmp_path / "r.json", tmp_path / "notes"
     again = command(data, "--seed", 7, "--out", out, "--checkpoint", notes, "--force")
@@ -103,7 +103,7 @@ def test_a_run_that_is_killed_again_and_again_gives_the_same_answer(data, undist
             if kills < KILLS:  # begin anew
                 shutil.rmtree(notes)
                 out.unlink()
-    assert len(stages) > 1
+    assert len(stages) > 1 or not THOROUGH  # a few kills may all come in the same stage
 
 
 # --- in this process ---
@@ -121,7 +121,7 @@ def run(notes, seed=0, **settings):
     return belief.select(*table(), 2, random_state=seed, checkpoint=notes, **settings)
 
 
-def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
+def test_finished_run_is_not_repeated(tmp_path, monkeypatch):
     first = run(tmp_path / "notes")
     from belief.engines.block.dense import DenseEngine
 
@@ -132,19 +132,19 @@ def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.scores, first.scores)
 
 
-def test_a_seed_that_was_drawn_is_the_seed_of_the_run_that_goes_on(tmp_path):
+def test_continued_run_keeps_a_drawn_seed(tmp_path):
     assert run(tmp_path / "notes", seed=None).seed == run(tmp_path / "notes", seed=None).seed
 
 
 @pytest.mark.parametrize("name", ["neighbours", "sums"])
-def test_a_search_or_sums_that_were_not_noted_are_found_again(tmp_path, name):
+def test_deleted_checkpoint_files_are_recomputed(tmp_path, name):
     first = run(tmp_path / "notes", batch_size=0.1)
     (tmp_path / "notes" / f"{name}.npz").unlink()
     np.testing.assert_array_equal(run(tmp_path / "notes", batch_size=0.1).weights, first.weights)
 
 
-def test_notes_of_a_search_begin_where_it_stopped(data, tmp_path, monkeypatch):
-    """A search stopped halfway meets only the blocks it had not met."""
+def test_search_continues_with_the_next_block(data, tmp_path, monkeypatch):
+    """A search that was stopped halfway reads only the remaining blocks."""
     from belief.data import readers
     from belief.engines import stream
     from belief.engines.block.dense import DenseEngine
@@ -179,7 +179,7 @@ def refused(said, call):
     assert "\n" not in str(error.value)
 
 
-def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+def test_checkpoint_of_another_run_is_refused(tmp_path):
     notes = tmp_path / "notes"
     run(notes)
     refused("belongs to other data", lambda: belief.select(*table(1), 2, random_state=0, checkpoint=notes))
@@ -193,14 +193,14 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     refused("has format 99, not 3, of another version", lambda: run(notes))
 
 
-def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path):
+def test_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     refused("holds other files: pass an empty or a new folder", lambda: run(tmp_path))
     refused("letter.txt is a file", lambda: run(tmp_path / "letter.txt"))
     assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
 
 
-def test_a_run_killed_in_its_first_moment_is_no_stranger(tmp_path):
+def test_run_killed_at_its_start_is_continued(tmp_path):
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / ".checkpoint.json").write_text('{"form')
@@ -210,14 +210,14 @@ def test_a_run_killed_in_its_first_moment_is_no_stranger(tmp_path):
 
 @pytest.mark.parametrize("name", ["neighbours.npz", "sums.npz", "checkpoint.json"])
 @pytest.mark.parametrize("size", [0, 100])
-def test_a_damaged_note_is_said_to_be_one(tmp_path, name, size):
+def test_damaged_checkpoint_file_is_named(tmp_path, name, size):
     notes = tmp_path / "notes"
     run(notes)
     (notes / name).write_bytes((notes / name).read_bytes()[:size])
     refused(f"{name} is damaged: ", lambda: run(notes))
 
 
-def test_a_disk_that_is_full_is_said_to_be(tmp_path, monkeypatch):
+def test_full_disk_is_reported(tmp_path, monkeypatch):
     run(tmp_path / "whole")
 
     def full(file, **arrays):
@@ -229,11 +229,11 @@ def test_a_disk_that_is_full_is_said_to_be(tmp_path, monkeypatch):
     assert [p.name for p in (tmp_path / "notes").iterdir()] == ["checkpoint.json"]
 
 
-# --- whose notes they are: any other table is refused, however alike ---
+# --- similar data is refused ---
 
 
 def shuffled_within_classes(X, y, seed):
-    """The same labels and moments, but other rows."""
+    """Shuffle each column within classes: the same labels and moments, but other rows."""
     X, rng = X.copy(), np.random.default_rng(seed)
     for j in range(X.shape[1]):
         for c in np.unique(y):
@@ -249,7 +249,7 @@ def bits():
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse", "libsvm"])
-def test_rows_that_only_look_alike_are_refused(tmp_path, form):
+def test_similar_rows_are_refused(tmp_path, form):
     X, y = bits()
 
     def given(X, name):
@@ -274,14 +274,14 @@ def test_other_discrete_features_are_refused(tmp_path):
         belief.select(csr_matrix(X), y, 3, random_state=0, discrete_features=[0], checkpoint=tmp_path / "notes")
 
 
-def test_one_is_not_all(tmp_path):
+def test_count_and_share_are_different_settings(tmp_path):
     X, y = bits()
     belief.select(X, y, 1, random_state=0, checkpoint=tmp_path / "notes")
     with pytest.raises(ValueError, match=r"n_features_to_select=1, not 1\.0"):
         belief.select(X, y, 1.0, random_state=0, checkpoint=tmp_path / "notes")
 
 
-def test_a_generator_that_begins_alike_goes_on(tmp_path):
+def test_generator_in_the_same_state_continues(tmp_path):
     X, y = bits()
     first, again = (
         belief.select(X, y, 3, random_state=np.random.RandomState(0), checkpoint=tmp_path / "notes") for _ in range(2)
@@ -289,7 +289,7 @@ def test_a_generator_that_begins_alike_goes_on(tmp_path):
     assert first.seed == again.seed
 
 
-def test_more_memory_does_not_make_it_other_data(tmp_path):
+def test_working_memory_may_change(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 60_000)
     table = pd.DataFrame(rng.normal(size=(60_000, 20))).rename(columns=str).assign(y=y)

@@ -1,7 +1,6 @@
-"""The command as a person meets it: what it prints, what it writes, and what it says of bad input.
+"""The command line: output, files, errors and exit codes.
 
-Most of it runs in this process, which is quicker; what depends on a process of its own (signals, a full disk, the exit
-code) runs in one.
+Most tests call it in this process, which is faster. Signals, full disks and exit codes need a new process.
 """
 
 import errno
@@ -37,7 +36,7 @@ def run(*arguments, **options):
 
 
 def call(capsys, *arguments):
-    """The command in this process: its exit code, stdout and stderr."""
+    """Run the command in this process; return its exit code, stdout and stderr."""
     try:
         code = cli.main([str(a) for a in arguments])
     except SystemExit as stopped:
@@ -61,10 +60,10 @@ def churn(tmp_path):
     return path
 
 
-# --- what it does ---
+# --- commands ---
 
 
-def test_a_process_of_its_own_gives_the_answer_of_python(tmp_path, churn, expected):
+def test_select_in_a_new_process_equals_python(tmp_path, churn, expected):
     out = tmp_path / "result.json"
     done = run("select", churn, "--label", "left", "--top", 4, "--seed", 0, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -73,7 +72,7 @@ def test_a_process_of_its_own_gives_the_answer_of_python(tmp_path, churn, expect
     np.testing.assert_array_equal(result_in(out).selected, expected.selected)
 
 
-def test_settings_columns_and_outputs(tmp_path, churn, capsys):
+def test_select_settings_columns_and_outputs(tmp_path, churn, capsys):
     code, out, _ = call(
         capsys, "select", churn, "--label", "left", "--top", 3, "--seed", 1, "--theta", 0.3, "--n-neighbors", 5,
         "--scale", "standard", "--sampling", "proportional", "--class-weight", "yes=2,no=1",
@@ -99,7 +98,7 @@ def test_settings_columns_and_outputs(tmp_path, churn, capsys):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["churn.csv", "r.csv", "r.html", "small.parquet"]
 
 
-def test_write_data_as_csv_has_the_words_of_categories(tmp_path, capsys):
+def test_write_data_writes_categories_as_text(tmp_path, capsys):
     TABLE.astype({"contract": "category"}).to_parquet(tmp_path / "a.parquet", index=False)
     small = tmp_path / "small.csv"
     code, *_ = call(
@@ -110,7 +109,7 @@ def test_write_data_as_csv_has_the_words_of_categories(tmp_path, capsys):
     pd.testing.assert_frame_equal(pd.read_csv(small), TABLE[["contract", "left"]])
 
 
-def test_a_csv_of_semicolons_without_a_header(tmp_path, capsys, expected):
+def test_select_csv_with_separator_and_without_header(tmp_path, capsys, expected):
     TABLE.to_csv(tmp_path / "a.csv", sep=";", header=False, index=False)
     label = f"c{TABLE.columns.get_loc('left')}"
     options = ["--separator", ";", "--no-header", "--label", label, "--top", 4, "--seed", 0]
@@ -119,7 +118,7 @@ def test_a_csv_of_semicolons_without_a_header(tmp_path, capsys, expected):
     assert result_in(tmp_path / "r.json").selected_names == [f"c{j}" for j in expected.selected]
 
 
-def test_explain_all_and_one(tmp_path, expected, capsys):
+def test_explain_command(tmp_path, expected, capsys):
     file = tmp_path / "r.json"
     file.write_text(json.dumps(expected.to_dict()))
     assert call(capsys, "explain", file)[1].strip() == str(expected.explain())
@@ -131,7 +130,7 @@ def test_explain_all_and_one(tmp_path, expected, capsys):
     assert "did you mean 'tenure_months'" in err
 
 
-def test_report_of_a_result(tmp_path, expected, capsys):
+def test_report_command(tmp_path, expected, capsys):
     (tmp_path / "r.json").write_text(json.dumps(expected.to_dict()))
     assert call(capsys, "report", tmp_path / "r.json")[:2] == (0, f"{tmp_path / 'r.html'}\n")
     assert "support_calls" in (tmp_path / "r.html").read_text()
@@ -140,7 +139,7 @@ def test_report_of_a_result(tmp_path, expected, capsys):
     assert "exists already" in err
 
 
-def test_the_settings_of_the_paper_but_for_those_that_are_given(churn, tmp_path, capsys):
+def test_paper_settings_can_be_overridden(churn, tmp_path, capsys):
     out = tmp_path / "r.json"
     options = ["--label", "left", "--top", 4, "--seed", 0, "--paper", "--kappa", 0.7, "--quiet", "--out", out]
     assert call(capsys, "select", churn, *options)[0] == 0
@@ -155,7 +154,7 @@ def test_demo_and_version(capsys):
     assert call(capsys, "--version")[:2] == (0, f"belief {belief.__version__}\n")
 
 
-def test_the_walk_prints_what_the_page_shows(data_home, tmp_path, capsys):
+def test_documented_output_is_current(data_home, tmp_path, capsys):
     page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
     names = [*re.search(r"echo ([\w,]+),\$", page)[1].split(",")]
     names += [*(f"area{i + 1}" for i in range(4)), *(f"soil{i + 1}" for i in range(40)), "cover"]
@@ -167,7 +166,7 @@ def test_the_walk_prints_what_the_page_shows(data_home, tmp_path, capsys):
         assert call(capsys, "explain", tmp_path / "result.json", feature)[1].strip() in page
 
 
-def test_help_of_every_command_says_all_and_fits(capsys, monkeypatch):
+def test_help_is_complete_and_fits(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     for command in ([], ["select"], ["compare"], ["explain"], ["report"], ["demo"]):
         code, text, _ = call(capsys, *command, "--help")
@@ -183,7 +182,7 @@ def test_help_of_every_command_says_all_and_fits(capsys, monkeypatch):
     assert "--redundancy agreement|mcr|None" in options
 
 
-# --- bad input: one line, the right code, nothing left behind ---
+# --- errors ---
 
 LEFT = ["--label", "left"]
 BAD = {
@@ -294,7 +293,7 @@ WRONG = {
 
 @pytest.fixture(scope="module")
 def bad(tmp_path_factory):
-    """A folder of files with something wrong."""
+    """A folder with invalid files."""
     home = tmp_path_factory.mktemp("bad")
     for name in ("empty", "marks", "d.csv"):
         (home / name).mkdir()
@@ -346,9 +345,9 @@ def listing(folder):
 
 
 @pytest.mark.parametrize("name", [*BAD, *WRONG])
-def test_bad_input_is_one_line_and_leaves_nothing_behind(bad, name, monkeypatch, capsys):
+def test_bad_input_is_one_line_and_writes_nothing(bad, name, monkeypatch, capsys):
     arguments, said = {**BAD, **WRONG}[name]
-    monkeypatch.setattr(readers, "CSV_BYTES", 4096)  # so that what is far down is not in the first block
+    monkeypatch.setattr(readers, "CSV_BYTES", 4096)  # so that distant lines are not in the first block
     monkeypatch.chdir(bad)
     before = listing(bad)
     code, out, err = call(capsys, "select", *arguments, "--quiet")
@@ -360,7 +359,7 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(bad, name, monkeypatch,
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(["nowhere.csv", *LEFT], 1), (["a.csv", "--lable", "left"], 2)])
-def test_the_process_ends_with_that_code_and_no_traceback(bad, arguments, code):
+def test_exit_code_without_traceback(bad, arguments, code):
     done = run("select", *arguments, cwd=bad)
     assert done.returncode == code
     assert done.stdout == ""
@@ -369,7 +368,7 @@ def test_the_process_ends_with_that_code_and_no_traceback(bad, arguments, code):
 
 
 @pytest.mark.parametrize("command", ["explain", "report"])
-def test_a_broken_result_is_said_to_be_one(tmp_path, expected, capsys, command):
+def test_damaged_results_are_refused(tmp_path, expected, capsys, command):
     file = tmp_path / "r.json"
     whole = expected.to_dict()
     assert "cannot be read (No such file" in call(capsys, command, file)[2]
@@ -389,7 +388,7 @@ def test_a_broken_result_is_said_to_be_one(tmp_path, expected, capsys, command):
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
-def test_a_report_without_matplotlib_is_refused_before_the_run(tmp_path, churn, capsys, monkeypatch):
+def test_report_without_matplotlib_fails_before_the_run(tmp_path, churn, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(belief, "select", lambda *a, **k: pytest.fail("it ran"))
     code, out, err = call(capsys, "select", churn, *LEFT, "--report", tmp_path / "r.html")
@@ -398,12 +397,12 @@ def test_a_report_without_matplotlib_is_refused_before_the_run(tmp_path, churn, 
     assert err == f"belief: {needed}\n"
 
 
-# --- a disk that is full, an output nobody reads, Ctrl-C ---
+# --- full disks, closed streams, Ctrl-C ---
 
 
 @pytest.mark.parametrize("output", ["--out r.json", "--out r.parquet", "--write-data d.csv", "--report r.html"])
-def test_an_output_that_cannot_be_finished_is_not_begun(tmp_path, churn, output):
-    """No file of this process may grow beyond 1,000 bytes, which fails as a full disk does."""
+def test_failed_output_leaves_no_file(tmp_path, churn, output):
+    """Simulate a full disk: files may not exceed 1,000 bytes."""
     option, name = output.split()
 
     def small():
@@ -412,11 +411,11 @@ def test_an_output_that_cannot_be_finished_is_not_begun(tmp_path, churn, output)
     done = run("select", churn, *LEFT, "--seed", 0, "--quiet", option, name, cwd=tmp_path, preexec_fn=small)
     assert done.returncode == 1
     assert done.stderr == f"belief: {name}: cannot be written ({os.strerror(errno.EFBIG)}).\n"
-    assert "support_calls" in done.stdout  # the answer is not lost
+    assert "support_calls" in done.stdout  # the result is printed anyway
     assert [p.name for p in tmp_path.iterdir()] == ["churn.csv"]
 
 
-def test_a_full_disk(tmp_path, churn):
+def test_select_on_a_full_disk(tmp_path, churn):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(disk)]
@@ -430,7 +429,7 @@ def test_a_full_disk(tmp_path, churn):
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_full_stdout_and_a_closed_one(churn):
+def test_full_and_closed_stdout(churn):
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, "demo"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
@@ -442,7 +441,7 @@ def test_a_full_stdout_and_a_closed_one(churn):
     assert done.stderr == ""
 
 
-def test_ctrl_c_stops_cleanly(tmp_path):
+def test_ctrl_c_stops_without_traceback(tmp_path):
     rng = np.random.default_rng(0)
     file = tmp_path / "a.npz"
     np.savez(file, X=rng.standard_normal((60_000, 60), dtype=np.float32), y=rng.integers(0, 2, 60_000))

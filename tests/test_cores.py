@@ -1,4 +1,4 @@
-"""n_jobs as joblib and scikit-learn understand it."""
+"""Number of threads for n_jobs."""
 
 import ast
 import os
@@ -18,7 +18,7 @@ HOME = Path(__file__).parents[1]
 
 @pytest.fixture(autouse=True)
 def eight_cores(monkeypatch):
-    """As on a machine of eight cores where nobody has said anything."""
+    """Simulate a machine with eight cores and no settings."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
 
@@ -26,36 +26,36 @@ def eight_cores(monkeypatch):
 @pytest.mark.parametrize(
     ("n_jobs", "threads"), [(None, 8), (1, 1), (3, 3), (12, 12), (-1, 8), (-2, 7), (-8, 1), (-9, 1)]
 )
-def test_numbers_count_threads_and_negative_ones_the_cores_left_free(n_jobs, threads):
+def test_count_threads_of_a_number(n_jobs, threads):
     assert count_threads(n_jobs) == threads
     assert n_jobs is None or count_threads(np.int64(n_jobs)) == threads
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.0, "2", True, np.nan])
-def test_what_is_no_number_of_threads_is_refused(n_jobs):
+def test_count_threads_refuses_invalid_values(n_jobs):
     with pytest.raises(ValueError, match=r"^n_jobs must be None or an integer: .*; got"):
         count_threads(n_jobs)
 
 
-def test_a_context_of_joblib_is_heeded_where_n_jobs_is_not_given():
+def test_count_threads_respects_joblib_contexts():
     with joblib.parallel_config(n_jobs=2):
         assert count_threads(None) == 2
         assert count_threads(5) == 5
     with joblib.parallel_config(n_jobs=-2):
         assert count_threads(None) == 7
-    with joblib.parallel_config("threading"):  # says nothing of a number
+    with joblib.parallel_config("threading"):  # does not set a number
         assert count_threads(None) == 8
 
 
 @pytest.mark.parametrize(("value", "threads"), [("3", 3), (" 2,4", 2), ("64", 8), ("0", 1), ("many", 8), ("", 8)])
-def test_the_threads_of_openmp_are_heeded(monkeypatch, value, threads):
+def test_count_threads_respects_omp_num_threads(monkeypatch, value, threads):
     monkeypatch.setenv("OMP_NUM_THREADS", value)
     assert count_threads(None) == threads
     assert count_threads(-1) == 8
 
 
-def test_a_worker_of_joblib_has_its_share():
-    """In a process of its own, where OMP_NUM_THREADS was not set when joblib's workers started."""
+def test_count_threads_in_a_joblib_worker():
+    """In a new process, so that joblib's workers start without OMP_NUM_THREADS."""
     program = (
         "from joblib import Parallel, delayed, parallel_config\n"
         "from belief._utils.threads import count_threads\n"
@@ -70,7 +70,7 @@ def test_a_worker_of_joblib_has_its_share():
     assert (shared, threading, inner) == (max(1, alone // 2), 1, min(3, alone))
 
 
-def test_the_engine_and_every_face_count_alike():
+def test_n_jobs_does_not_change_the_result():
     X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
     want = belief.select(X, y, 2, n_jobs=1, random_state=0)
     np.testing.assert_array_equal(belief.select(X, y, 2, n_jobs=-2, random_state=0).weights, want.weights)

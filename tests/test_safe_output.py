@@ -1,4 +1,4 @@
-"""Where stdout and stderr do not do what they should, the files are written all the same, and nothing is raised."""
+"""Closed, full and ASCII streams: files are written anyway, without a traceback."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def home(tmp_path_factory):
         (">/dev/full 2>/dev/full", {}, ""),
     ],
 )
-def test_the_files_are_written_whatever_becomes_of_the_words(home, more, env, out):
+def test_files_are_written_whatever_the_streams_do(home, more, env, out):
     (home / "r.json").unlink(missing_ok=True)
     done = subprocess.run(
         f"{COMMAND} {more}", shell=True, capture_output=True, cwd=home, env={**os.environ, "PYTHONUTF8": "1", **env}
@@ -45,7 +45,7 @@ def test_the_files_are_written_whatever_becomes_of_the_words(home, more, env, ou
     assert sorted(p.name for p in home.iterdir()) == ["churn.csv", "r.json"]
 
 
-def test_a_bar_nobody_can_see(monkeypatch):
+def test_reporter_survives_missing_and_closed_streams(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     Reporter(bar=True).phase("describe")
 
@@ -56,7 +56,7 @@ def test_a_bar_nobody_can_see(monkeypatch):
     Reporter(bar=True, stream=Closed()).phase("describe")
 
 
-def test_what_a_terminal_would_obey_in_a_wrong_option_is_written_as_python_writes_it(capsys):
+def test_unknown_option_is_escaped(capsys):
     with pytest.raises(SystemExit):
         main(["select", "a.csv", "--label", "y", "--\x1b[31mred"])
     assert "unrecognized arguments: --\\x1b[31mred" in capsys.readouterr().err

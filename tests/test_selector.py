@@ -33,7 +33,7 @@ def iris():
     return load_iris(return_X_y=True, as_frame=True)
 
 
-def test_attributes_are_those_of_the_result(iris):
+def test_fitted_attributes(iris):
     X, y = iris
     selector = BeliefSelector(2, random_state=0).fit(X, y)
     result = belief.select(X, y, 2, random_state=0)
@@ -51,13 +51,13 @@ def test_attributes_are_those_of_the_result(iris):
     assert set(selector.get_feature_names_out()) == set(result.selected_names)
 
 
-def test_a_share_of_the_features(iris):
+def test_n_features_to_select_as_a_share(iris):
     X, y = iris
     assert BeliefSelector(0.5, random_state=0).fit(X, y).support_.sum() == 2
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_tables_in_and_out_keep_names_order_and_types(kind):
+def test_transform_keeps_names_order_and_dtypes(kind):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 80)
     data = {
@@ -75,7 +75,7 @@ def test_tables_in_and_out_keep_names_order_and_types(kind):
     assert BeliefSelector(2, random_state=0).fit(frame, y).transform(frame).shape == (80, 2)
 
 
-def test_a_clone_has_the_output_of_its_original_and_a_context_sets_it_for_all():
+def test_clone_and_config_context_keep_the_output_container():
     from sklearn import config_context
 
     frame = pl.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": ["x", "y", "x", "y"]})
@@ -87,7 +87,7 @@ def test_a_clone_has_the_output_of_its_original_and_a_context_sets_it_for_all():
         assert isinstance(selector.set_output(transform="default").transform(frame), np.ndarray)
 
 
-def test_in_a_pipeline_and_a_search(iris):
+def test_pipeline_and_grid_search(iris):
     X, y = iris
     pipe = make_pipeline(StandardScaler(), BeliefSelector(2, random_state=0), LogisticRegression())
     search = GridSearchCV(pipe, {"beliefselector__n_features_to_select": [1, 4]}, cv=3).fit(X, y)
@@ -112,14 +112,14 @@ def test_every_setting_is_a_parameter_with_the_same_default(face):
     assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
-def test_transform_names_the_columns_that_are_missing(iris):
+def test_transform_reports_missing_columns(iris):
     X, y = iris
     selector = BeliefSelector(2, random_state=0).set_output(transform="pandas").fit(X, y)
     with pytest.raises(ValueError, match="feature names"):
         selector.transform(X.drop(columns=X.columns[0]))
 
 
-def test_blocks_of_rows_and_then_a_whole_table(iris):
+def test_fit_on_blocks_and_transform_a_table(iris):
     X, y = iris
     selector = BeliefSelector(2, random_state=0).fit([X[:50], X[50:]], y)
     assert selector.n_features_in_ == 4

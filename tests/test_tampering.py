@@ -1,4 +1,4 @@
-"""A checkpoint or a result that was changed behind our back: said in one sentence, never believed, no traceback."""
+"""Checkpoints and results that were damaged or edited: refused with one line, without a traceback."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ def run(notes, **options):
 
 
 def edited(data, rng):
-    """One random edit: a byte or a few changed, taken out, put in, or moved."""
+    """Make one random edit: change, delete, insert or move bytes."""
     data, at, n = bytearray(data), rng.randrange(len(data)), rng.choice((1, 1, 1, 2, 8, 100))
     how = rng.randrange(5)
     if how == 0:
@@ -62,14 +62,14 @@ def edited(data, rng):
 
 
 def overwrite(file, data):
-    """Write without emptying the file first, which a disk may take for a reason to wait."""
+    """Overwrite a file without truncating it first, which is slow on some disks."""
     with file.open("r+b") as out:
         out.write(data)
         out.truncate()
 
 
 def answer(call):
-    """What is returned, or the one sentence that is raised."""
+    """Return the result of the call, or the message of its ValueError."""
     try:
         return call()
     except ValueError as error:
@@ -79,8 +79,8 @@ def answer(call):
 # --- a checkpoint ---
 
 
-class Asked:
-    """What the run of `table` asks of each of its files."""
+class Reader:
+    """Read the files of a checkpoint as the run of `table` does."""
 
     def __init__(self, folder):
         X, y = table()
@@ -103,7 +103,7 @@ class Asked:
         return notes, notes.begin(self.settings, self.summary, self.target, lambda: self.fingerprint)
 
     def of(self, folder, name):
-        """What a file says, to one that goes on from there."""
+        """Return the contents of a file as a continued run reads it."""
         notes, seed = self._begun(folder)
         if name == "neighbours.npz":
             return list(vars(notes.load_neighbours(self.search, M)).values())
@@ -117,7 +117,7 @@ class Asked:
 def noted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("noted") / "notes"
     run(folder)
-    return folder, Asked(folder)
+    return folder, Reader(folder)
 
 
 def copied(folder, tmp_path):
@@ -126,26 +126,26 @@ def copied(folder, tmp_path):
     return tmp_path
 
 
-def test_a_checkpoint_edited_many_times_is_refused_or_says_the_same(noted, tmp_path):
-    (folder, asked), rng = noted, random.Random(0)
+def test_edited_checkpoint_is_refused_or_unchanged(noted, tmp_path):
+    (folder, reader), rng = noted, random.Random(0)
     notes = copied(folder, tmp_path)
     files = {file: file.read_bytes() for file in notes.iterdir()}
-    want, accepted = {file: asked.of(notes, file.name) for file in files}, 0
+    want, accepted = {file: reader.of(notes, file.name) for file in files}, 0
     for i in range(EDITS):
         file = rng.choice([*files])
         overwrite(file, edited(files[file], rng))
-        got = answer(lambda file=file: asked.of(notes, file.name))
+        got = answer(lambda file=file: reader.of(notes, file.name))
         if isinstance(got, str):
             assert re.fullmatch(rf"checkpoint {notes}[^\n]*\.", got), i
         else:
             accepted += 1
             assert all(np.array_equal(a, b) for a, b in zip(got, want[file], strict=True)), i
         overwrite(file, files[file])
-    assert accepted < EDITS / 20  # spaces put into the page, say, and bytes changed to what they were
+    assert accepted < EDITS / 20  # for example inserted spaces
 
 
 def reseal(folder, name, **changed):
-    """A note with other arrays, and the checksum they would have: what a hostile hand could do."""
+    """Change the arrays of a file and recompute its checksum."""
     page = json.loads((folder / DESCRIPTION).read_text())
     page.pop("checksum")
     whose = hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()
@@ -182,21 +182,21 @@ OUT_OF_RANGE = {
 
 
 @pytest.mark.parametrize("damage", OUT_OF_RANGE)
-def test_numbers_out_of_range_are_refused_even_under_a_seal(noted, tmp_path, damage):
+def test_invalid_arrays_with_a_valid_checksum_are_refused(noted, tmp_path, damage):
     notes = copied(noted[0], tmp_path)
     name, changed = OUT_OF_RANGE[damage]
     reseal(notes, name, **changed)
     refused(f"{name}.npz is damaged: delete it to compute it again, or use restart=True", lambda: run(notes))
 
 
-def test_a_note_of_another_run_is_no_note_of_this(noted, tmp_path):
+def test_file_of_another_run_is_refused(noted, tmp_path):
     notes = copied(noted[0], tmp_path)
     belief.select(*table(), 2, random_state=1, checkpoint=tmp_path / "other", n_neighbors=3)
     (notes / "sums.npz").write_bytes((tmp_path / "other" / "sums.npz").read_bytes())
     refused("sums.npz is damaged", lambda: run(notes))
 
 
-def test_a_page_with_another_seed_or_nested_without_end_is_damaged(noted, tmp_path):
+def test_edited_description_is_refused(noted, tmp_path):
     notes = copied(noted[0], tmp_path)
     page = json.loads((notes / DESCRIPTION).read_text())
     for text in (json.dumps({**page, "seed": 5}), "[" * 100_000, '{"a":' * 100_000, "{}", "[]", "3", '"a"'):
@@ -204,7 +204,7 @@ def test_a_page_with_another_seed_or_nested_without_end_is_damaged(noted, tmp_pa
         refused("checkpoint.json is damaged: use restart=True", lambda: run(notes))
 
 
-def test_a_checkpoint_can_be_told_to_start_anew(noted, tmp_path, capsys):
+def test_restart_discards_the_checkpoint(noted, tmp_path, capsys):
     (tmp_path / "notes").mkdir()
     notes = copied(noted[0], tmp_path / "notes")
     want = run(None)
@@ -232,8 +232,8 @@ def test_a_checkpoint_can_be_told_to_start_anew(noted, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_sample_that_grows_begins_each_search_anew(tmp_path, monkeypatch):
-    """Of a file, too: what was noted of the first search is not taken for the second."""
+def test_checkpoint_with_a_growing_sample(tmp_path, monkeypatch):
+    """The neighbours of the first search are not used for the second."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -285,7 +285,7 @@ STRANGE += ("mcr", "auto", "regression", {"a": 1}, [None], ["a"], [1, [2]])
 
 
 class File:
-    """A file with this text."""
+    """A file with the given contents."""
 
     def __init__(self, data):
         self.data = data
@@ -304,7 +304,7 @@ class File:
 
 
 def read(data):
-    """A result of some text, as the command line reads it."""
+    """Read a result as the command line does."""
     return cli.read_result(File(data))
 
 
@@ -322,7 +322,7 @@ def timeless(result):
 
 
 def reshaped(plain, rng):
-    """One edit as by hand: a value anywhere in it made another, taken out, or written twice."""
+    """Edit, delete or repeat a random value."""
     plain = json.loads(plain)
     place = plain
     while True:
@@ -345,7 +345,7 @@ def reshaped(plain, rng):
     return plain
 
 
-def test_a_result_edited_many_times_is_refused_or_says_the_same(result):
+def test_edited_result_is_refused_or_unchanged(result):
     text, rng = json.dumps(result.to_dict()), random.Random(0)
     want, accepted = timeless(result), 0
     for i in range(EDITS):
@@ -356,7 +356,7 @@ def test_a_result_edited_many_times_is_refused_or_says_the_same(result):
         else:
             accepted += 1
             assert timeless(got) == want, i
-    assert accepted < EDITS / 5  # what took how long may be changed, and spaces
+    assert accepted < EDITS / 5  # for example timings and spaces
 
 
 def test_from_dict_validates_values_with_a_valid_checksum(result):
@@ -403,7 +403,7 @@ BY_HAND = {
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_what_was_changed_by_hand_is_named(result, name):
+def test_from_dict_names_the_edited_field(result, name):
     for value in BY_HAND[name]:
         refused(
             f"^This result was edited or damaged: ({name}|se|scores|priors) is invalid",
@@ -411,7 +411,7 @@ def test_what_was_changed_by_hand_is_named(result, name):
         )
 
 
-def test_a_result_nested_without_end_and_one_without_its_checksum(result, tmp_path, capsys):
+def test_cli_refuses_damaged_results(result, tmp_path, capsys):
     file, plain = tmp_path / "r.json", result.to_dict()
     for text, said in {
         "[" * 100_000: "was edited or damaged: it is nested too deeply",

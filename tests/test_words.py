@@ -1,4 +1,4 @@
-"""Every feature is explained, messages say what helps, and a terminal is sent nothing that it would obey."""
+"""Explanations, escaped control characters, and hints in error messages."""
 
 import json
 
@@ -35,8 +35,7 @@ def kind_of(result, j):
     return "neither"
 
 
-def test_every_feature_is_explained(result, tmp_path, capsys):
-    """In Python by name, number and as it was saved; on the command line by name."""
+def test_explain_every_feature_in_python_json_and_cli(result, tmp_path, capsys):
     file = tmp_path / "r.json"
     file.write_text(json.dumps(result.to_dict()))
     saved = belief.Result.from_dict(json.loads(file.read_text()))
@@ -54,7 +53,7 @@ def test_every_feature_is_explained(result, tmp_path, capsys):
     assert "watched" in kinds or result.settings["n_features_to_select"] == "auto"
 
 
-def test_an_explanation_is_a_table_in_a_notebook(result):
+def test_explanation_repr_html_is_a_table(result):
     whole, one = result.explain()._repr_html_(), result.explain(NASTY)._repr_html_()
     assert whole.count("<tr>") == 1 + len(result.explain())
     assert one.count("<tr>") == 2
@@ -62,7 +61,7 @@ def test_an_explanation_is_a_table_in_a_notebook(result):
     assert "<b>" not in one
 
 
-def test_a_terminal_is_sent_nothing_that_it_would_obey(result, tmp_path, capsys):
+def test_terminal_output_escapes_control_characters(result, tmp_path, capsys):
     file = tmp_path / "r.json"
     file.write_text(json.dumps(result.to_dict()))
     cli.main(["explain", str(file), NASTY])
@@ -74,12 +73,12 @@ def test_a_terminal_is_sent_nothing_that_it_would_obey(result, tmp_path, capsys)
     assert "\x1b" not in repr(result)
 
 
-def test_what_is_shown_of_a_name():
+def test_escape_controls():
     assert escape_controls(NASTY) == "<b>\\x1b[31mred\\x07 \\u202eevil\\nline"
     assert escape_controls("größe 北 🙂") == "größe 北 🙂"
 
 
-def test_a_table_from_a_file_with_such_names(tmp_path, capsys):
+def test_cli_escapes_control_characters_in_column_names(tmp_path, capsys):
     file = tmp_path / "t.csv"
     pd.read_csv(CHURN)[["age", "support_calls", "left"]].rename(columns={"age": "\x1b[31mage"}).to_csv(file)
     assert cli.main(["select", str(file), "--label", "left", "--top", "3", "--quiet"]) == 0
@@ -89,7 +88,7 @@ def test_a_table_from_a_file_with_such_names(tmp_path, capsys):
     assert "\\x1b[31mage" in printed.out
 
 
-# --- what helps ---
+# --- hints ---
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,7 @@ def test_a_table_from_a_file_with_such_names(tmp_path, capsys):
         ([], ",", ""),
     ],
 )
-def test_what_the_names_tell(names, separator, hint):
+def test_layout_hint(names, separator, hint):
     said = suggest_csv_options(names, separator)
     assert (hint in said) if hint else (said == "")
 
@@ -127,7 +126,7 @@ HELP = [
 
 
 @pytest.mark.parametrize(("text", "python", "option"), HELP)
-def test_the_option_that_helps_is_named(tmp_path, capsys, text, python, option):
+def test_errors_name_the_option_that_helps(tmp_path, capsys, text, python, option):
     file = tmp_path / "t.csv"
     file.write_text(FILES[text])
     assert cli.main(["select", str(file), "--label", "left"]) == 1
@@ -137,7 +136,7 @@ def test_the_option_that_helps_is_named(tmp_path, capsys, text, python, option):
     assert f"Pass {python}" in str(error.value)
 
 
-def test_and_helps(tmp_path, capsys):
+def test_csv_layout_options_work(tmp_path, capsys):
     file = tmp_path / "t.csv"
     table = pd.read_csv(CHURN)[["age", "support_calls", "left"]]
     for arguments, form in (
@@ -159,7 +158,7 @@ def usage(capsys, *arguments):
 
 
 @pytest.mark.parametrize("option", ["--drop", "--keep", "--discrete"])
-def test_files_after_an_option_that_takes_all_names(tmp_path, capsys, option):
+def test_files_after_a_greedy_option_are_reported(tmp_path, capsys, option):
     file = tmp_path / "t.csv"
     file.write_text("a,b,left\n1,2,0\n2,3,1\n")
     code, said = usage(capsys, "select", "--label", "left", option, "a", str(file))
@@ -179,7 +178,7 @@ def test_files_after_an_option_that_takes_all_names(tmp_path, capsys, option):
         ("--device", "gpu", "--device must be 'auto', 'cpu', 'cuda', one GPU such as 'cuda:1', or several"),
     ],
 )
-def test_resources_that_cannot_be_are_wrong_usage(capsys, option, value, said):
+def test_invalid_resources_exit_with_code_2(capsys, option, value, said):
     code, err = usage(capsys, "select", str(CHURN), "--label", "left", option, value)
     assert code == 2
     assert err.startswith(f"belief: {said}")
