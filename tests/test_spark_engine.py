@@ -122,13 +122,13 @@ def vectors(spark, X, y, dense):
     return spark.createDataFrame(rows, ["features", "label"])
 
 
-def same(got, wanted):
-    assert got.selected.tolist() == wanted.selected.tolist()
-    np.testing.assert_allclose(got.weights, wanted.weights, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(got.scores, wanted.scores, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(got.redundancy, wanted.redundancy, rtol=1e-6, atol=1e-9)
-    assert got.n_rows == wanted.n_rows
-    assert got.watched.tolist() == wanted.watched.tolist()
+def same(got, expected):
+    assert got.selected.tolist() == expected.selected.tolist()
+    np.testing.assert_allclose(got.weights, expected.weights, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(got.scores, expected.scores, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(got.redundancy, expected.redundancy, rtol=1e-6, atol=1e-9)
+    assert got.n_rows == expected.n_rows
+    assert got.watched.tolist() == expected.watched.tolist()
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "mixed"])
@@ -158,9 +158,9 @@ def test_select_with_plain_columns(spark, sampling):
     df = df.selectExpr(*[f"cast({c} as double) {c}" for c in frame.columns[:8]], "word", "yes", "whole", "y")
     chosen = {"n_features_to_select": 5, "random_state": 1, "sampling": sampling, "sample_size": 40}
     got = belief.select(df, label="y", **chosen)
-    wanted = belief.select(frame, y, **chosen)
-    same(got, wanted)
-    assert list(got.feature_names) == list(wanted.feature_names)
+    expected = belief.select(frame, y, **chosen)
+    same(got, expected)
+    assert list(got.feature_names) == list(expected.feature_names)
     assert got.classes.tolist() == [0, 1, 2]
 
 
@@ -301,31 +301,31 @@ BAD = {
     "twin": (lambda df: df.selectExpr("1 a", "2 A", "label"), {}, r"'a' is ambiguous: the DataFrame has \['a', 'A'\]"),
     "no features": (lambda df: df.selectExpr("array_repeat(1D, 0) features", "label"), {}, "without features in row 0"),
     "a stream": (lambda df: df.sparkSession.readStream.format("rate").load(), {"label": "value"}, "is a stream"),
-    "said twice": (lambda df: df, {"y": "label"}, "Both y='label' and label='label' are given"),
+    "message twice": (lambda df: df, {"y": "label"}, "Both y='label' and label='label' are given"),
     "infinite": (lambda df: df.selectExpr("array(double('inf'), 1D) features", "label"), {}, "contains infinity"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_open_frame_and_staging_refuse_bad_input(spark, case):
-    change, given_settings, said = BAD[case]
+    change, given_settings, message = BAD[case]
     X, y = table()
     df = change(vectors(spark, X, y, np.ones(80, bool)))
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         belief.select(df, **{"label": "label", "n_features_to_select": 2, **given_settings})
 
 
 @pytest.mark.parametrize(
-    ("label", "features", "said"),
+    ("label", "features", "message"),
     [("if(id = 77, null, id % 2)", "array(1D, id, 2D)", "'label' has no value in row 77 "),
      ("if(id = 77, double('nan'), id % 2)", "array(1D, id, 2D)", r"contains NaN \(first in row 77\)"),
      ("id % 2", "if(id = 77, null, array(1D, id, 2D))", r"no vector in row 77\."),
      ("id % 2", "if(id = 77, array(1D), array(1D, id, 2D))", r"differ in length: 3, but 1 in row 77\.")],
 )  # fmt: skip
 @pytest.mark.parametrize("n", [1, 4])
-def test_errors_have_the_row_number_in_the_whole_table(spark, label, features, said, n):
+def test_errors_have_the_row_number_in_the_whole_table(spark, label, features, message, n):
     df = spark.range(0, 80, 1, n).selectExpr(f"{label} label", f"{features} features")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         belief.select(df, label="label")
 
 
@@ -343,19 +343,19 @@ def test_open_frame_checks_the_schema_before_any_job(spark):
         pytest.skip("Spark Connect does not list jobs")
     df = spark.range(10).selectExpr("id a", "id % 2 label", "array(id) v")
     spark.sparkContext.setJobGroup("bad", "")
-    for given_settings, said in (
+    for given_settings, message in (
         ({"label": "lable"}, "did you mean 'label'"),
         ({"label": "v"}, "has the type array<bigint>"),
         ({"label": "label"}, "'v' has the type array<bigint>, but must be numbers, strings or booleans"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             belief.select(df, **given_settings)
     with pytest.raises(ValueError, match="staging must be 'auto', 'memory', 'disk', or the full path"):
         belief.select(df.select("a", "label"), label="label", staging="folder")
     spark.sparkContext.parallelize([1], 1).count()  # jobs are listed in order, so this must be the first
-    told = spark.sparkContext.statusTracker().getJobIdsForGroup
-    wait_until(lambda: told("bad"), "A job", os.devnull)
-    assert len(told("bad")) == 1
+    job_ids = spark.sparkContext.statusTracker().getJobIdsForGroup
+    wait_until(lambda: job_ids("bad"), "A job", os.devnull)
+    assert len(job_ids("bad")) == 1
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
 
 
@@ -369,12 +369,12 @@ def test_select_with_any_labels(spark, names):
 
 def test_select_frame_reports_progress(spark):
     X, y = table()
-    told = []
+    reports = []
     settings_ = Settings(n_features_to_select=2, random_state=0)
     df = vectors(spark, X, y, np.ones(80, bool))
-    select_frame(df, features="features", label="label", settings=settings_, callback=told.append)
-    assert {"staging", "searching", "tallying"} <= {p.detail for p in told}
-    assert told[-1].phase == "finished"
+    select_frame(df, features="features", label="label", settings=settings_, callback=reports.append)
+    assert {"staging", "searching", "tallying"} <= {p.detail for p in reports}
+    assert reports[-1].phase == "finished"
 
 
 @given(
@@ -401,7 +401,7 @@ def test_on_spark_connect():
 
 
 @pytest.mark.parametrize(
-    ("discrete", "said"),
+    ("discrete", "message"),
     [
         ([-1], "Use non-negative indices"),
         ([15], "index 15, but the vectors have 8"),
@@ -409,10 +409,10 @@ def test_on_spark_connect():
         ([True, False], "a mask of 2 values, but the vectors have 8"),
     ],
 )
-def test_discrete_features_with_vectors_of_unknown_length(spark, discrete, said):
+def test_discrete_features_with_vectors_of_unknown_length(spark, discrete, message):
     X, y = table()
     df = vectors(spark, X, y, np.ones(80, bool))
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         belief.select(df, label="label", discrete_features=discrete, n_features_to_select=2)
 
 
@@ -468,7 +468,7 @@ def large():
      ("comparing features", "memory")][: None if THOROUGH else 2],
 )  # fmt: skip
 def test_a_cluster_that_loses_a_worker_gives_the_same_result(large, phase, staging, tmp_path):
-    X, y, wanted = large
+    X, y, expected = large
     staging = str(tmp_path) if staging == "folder" else staging
     with cluster() as running, running.session() as session:
         df = in_partitions(session, X, y, 6)
@@ -479,18 +479,18 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_result(large, phase, stagi
                 df, features="features", label="label", settings=chosen, staging=staging, callback=callback
             )
 
-        same(run(), wanted)
+        same(run(), expected)
         wait_until(lambda: running.alive() == 2, "A cluster of two workers", os.devnull)
-        told = []
+        reports = []
 
         def kill():
             running.kill_worker()
-            told.append("killed")
+            reports.append("killed")
 
         def watch(p):
-            told.append(p.detail)
-            if p.detail == phase and told.count(phase) == 1:
+            reports.append(p.detail)
+            if p.detail == phase and reports.count(phase) == 1:
                 kill() if phase in SHORT else Timer(0.4, kill).start()
 
-        same(run(watch), wanted)
-        assert told[told.index("killed") - 1] == phase  # otherwise the phase ended before
+        same(run(watch), expected)
+        assert reports[reports.index("killed") - 1] == phase  # otherwise the phase ended before

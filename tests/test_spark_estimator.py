@@ -101,8 +101,8 @@ def test_the_docs_list_every_param_with_its_default():
     page = (Path(__file__).parents[1] / "docs" / "spark.md").read_text()
     listed = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.MULTILINE))
     selector = BeliefSelector()
-    told = {p.name: repr(selector.getOrDefault(p)).replace("'", '"') for p in selector.params}
-    assert listed == told | {"outputCol": 'uid + "__output"'}
+    listed_params = {p.name: repr(selector.getOrDefault(p)).replace("'", '"') for p in selector.params}
+    assert listed == listed_params | {"outputCol": 'uid + "__output"'}
 
 
 def test_params_convert_numpy_values():
@@ -112,7 +112,7 @@ def test_params_convert_numpy_values():
 
 
 @pytest.mark.parametrize(
-    ("params", "error", "said"),
+    ("params", "error", "message"),
     [
         (
             {"numNeighbors": "ten"},
@@ -126,22 +126,22 @@ def test_params_convert_numpy_values():
         ({"numFeatures": 3}, TypeError, "There is no Param 'numFeatures' (did you mean 'numTopFeatures'?)."),
     ],
 )
-def test_invalid_params_are_errors(params, error, said):
+def test_invalid_params_are_errors(params, error, message):
     with pytest.raises(error) as caught:
         BeliefSelector(**params)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"numNeighbors": None}, "numNeighbors must be 'auto' or an integer of at least 1; got None."),
         ({"inputCols": ["a"], "featuresCol": "f"}, "inputCols and featuresCol are both set"),
         ({"inputCols": ["a"], "outputCol": "o"}, "inputCols and outputCol are both set"),
     ],
 )
-def test_fit_checks_params_before_the_data(params, said):
-    with pytest.raises(ValueError, match=said):
+def test_fit_checks_params_before_the_data(params, message):
+    with pytest.raises(ValueError, match=message):
         BeliefSelector(**params).fit("no DataFrame at all")
 
 

@@ -81,10 +81,10 @@ def test_file_rows_are_those_that_spark_hands_over(plain, case, monkeypatch):
     assert open_frame(df, NAMES, "label", "auto").reader.files is not None
     got = selected(df, NAMES)
     monkeypatch.setattr(frame, "is_bare_scan", lambda df, columns: False)
-    wanted = selected(df, NAMES)
+    expected = selected(df, NAMES)
     assert open_frame(df, NAMES, "label", "auto").reader.files is None
-    same(got, wanted)
-    assert got.weights.tolist() == wanted.weights.tolist()  # bit for bit, because the blocks are the same
+    same(got, expected)
+    assert got.weights.tolist() == expected.weights.tolist()  # bit for bit, because the blocks are the same
 
 
 @pytest.mark.parametrize("case", NOT_READ)
@@ -105,14 +105,14 @@ def test_file_rows_with_arrays_and_vectors(spark, folder, tmp_path):
     df = spark.read.parquet(str(folder / "array"))
     rows = parquet.read_table(folder / "array", columns=["features", "label"])
     X, y = np.array(rows["features"].to_pylist(), np.float32), rows["label"].to_numpy()
-    wanted = belief.select(X, y, **CHOSEN)
+    expected = belief.select(X, y, **CHOSEN)
     assert open_frame(df, "features", "label", "auto").reader.files is not None
-    same(selected(df, "features"), wanted)
+    same(selected(df, "features"), expected)
     for name, dense in (("dense", np.ones(N, bool)), ("mixed", np.arange(N) % 3 > 0)):
         vectors(spark, X.astype(float), y, dense).coalesce(1).write.parquet(str(tmp_path / name))
         stored = spark.read.parquet(str(tmp_path / name))
         assert open_frame(stored, "features", "label", "auto").reader.files is not None
-        same(selected(stored, "features"), wanted)
+        same(selected(stored, "features"), expected)
 
 
 @pytest.mark.parametrize("kinds", [["float"], ["double"], ["float", "double"]])

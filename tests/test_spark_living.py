@@ -244,8 +244,8 @@ def test_concurrent_fits_in_one_session(spark):
         each.start()
     for each in fits:
         each.join()
-    for got, wanted in found.values():
-        same(got, wanted)
+    for got, expected in found.values():
+        same(got, expected)
     assert sorted(found) == [1, 2]
 
 

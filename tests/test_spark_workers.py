@@ -37,11 +37,13 @@ def test_fit_explains_missing_modules_on_workers(spark, request):
     request.getfixturevalue("bare_python")
     with pytest.raises(RuntimeError) as error:
         belief.select(df, label="label", n_features_to_select=2)
-    said = str(error.value)
-    assert re.match(rf"The workers' Python, {re.escape(sys.executable)}, has no module '(belief|numpy)'. Set P", said)
-    assert "spark.archives" in said
-    assert "install belief-fs[spark]" in said
-    assert "\n" not in said
+    message = str(error.value)
+    assert re.match(
+        rf"The workers' Python, {re.escape(sys.executable)}, has no module '(belief|numpy)'. Set P", message
+    )
+    assert "spark.archives" in message
+    assert "install belief-fs[spark]" in message
+    assert "\n" not in message
     df.unpersist()
 
 
@@ -52,8 +54,8 @@ def test_explain_error_ignores_modules_of_the_user(spark):
 
 def test_explain_error_names_another_version(spark, monkeypatch):
     monkeypatch.setattr(workers, "_ask_worker", lambda spark: {"executable": "/opt/python", "belief-fs": "0.0.1"})
-    said = workers.explain_error(spark, "ModuleNotFoundError: No module named 'belief.engines.spark.parquet'\n")
-    assert said.startswith("The workers' Python, /opt/python, has belief-fs 0.0.1 without belief.engines.spark")
+    message = workers.explain_error(spark, "ModuleNotFoundError: No module named 'belief.engines.spark.parquet'\n")
+    assert message.startswith("The workers' Python, /opt/python, has belief-fs 0.0.1 without belief.engines.spark")
 
 
 def test_fit_warns_of_other_versions_on_workers(spark, monkeypatch):

@@ -163,19 +163,19 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
     def _transform(self, dataset: DataFrame) -> DataFrame:
         features = self._features()
         if isinstance(features, str):
-            return self._sliced(dataset, features)
+            return self._slice_vectors(dataset, features)
         check_columns(dataset, self.selectedNames)
         return dataset.drop(*set(features).difference(self.selectedNames))
 
-    def _sliced(self, dataset: DataFrame, features: str) -> DataFrame:
+    def _slice_vectors(self, dataset: DataFrame, features: str) -> DataFrame:
         check_columns(dataset, [features])
         vectors = f"{self.uid}__vectors"  # a copy, because VectorSlicer cannot read names with a dot
         slicer = VectorSlicer(inputCol=vectors, outputCol=self.getOutputCol(), indices=self.selectedFeatures)
-        given = col(quote(features))
+        column = col(quote(features))
         if isinstance(dataset.schema[features].dataType, ArrayType):
-            numbers = transform(given.cast("array<double>"), lambda x: coalesce(x, lit(float("nan"))))
-            given = array_to_vector(numbers)
-        copied = dataset.withColumn(vectors, given).withMetadata(vectors, dataset.schema[features].metadata)
+            numbers = transform(column.cast("array<double>"), lambda x: coalesce(x, lit(float("nan"))))
+            column = array_to_vector(numbers)
+        copied = dataset.withColumn(vectors, column).withMetadata(vectors, dataset.schema[features].metadata)
         return slicer.transform(copied).drop(vectors)
 
     def write(self) -> ModelWriter:

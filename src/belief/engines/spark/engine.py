@@ -61,8 +61,8 @@ class ClusterEngine:
         return self
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
-        held = [self.gathered.release, self.staged.release] if self._summary is not None else []
-        for release in (*held, self.cluster.release):
+        releases = [self.gathered.release, self.staged.release] if self._summary is not None else []
+        for release in (*releases, self.cluster.release):
             with suppress(Exception) if error else nullcontext():  # do not hide the first error
                 release()
 
