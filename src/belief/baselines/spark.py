@@ -211,10 +211,10 @@ class CodedColumns:
         """Replace the values by codes in all blocks."""
         upto = self._compute_cuts(summary, bins) if self.engine.layout.dense else None
         self.levels = np.full(len(names), 2) if upto is None else np.array([len(x) + 2 for x in upto])
-        largest = int(np.argmax(self.levels))
-        if upto is not None and 8 * int(self.levels.sum()) * int(self.levels[largest]) > TABLE_BYTES:
+        widest = int(np.argmax(self.levels))
+        if upto is not None and 8 * int(self.levels.sum()) * int(self.levels[widest]) > TABLE_BYTES:
             raise ValueError(
-                f"Feature {names[largest]!r} has {self.levels[largest] - 2} levels, too many for contingency tables with all"
+                f"Feature {names[widest]!r} has {self.levels[widest] - 2} levels, too many for contingency tables with all"
                 " other features. Bin it, or drop it."
             )
         self._coded = persist_codes(self.engine.staged, Encode(upto))
