@@ -214,8 +214,8 @@ class CodedColumns:
         widest = int(np.argmax(self.levels))
         if upto is not None and 8 * int(self.levels.sum()) * int(self.levels[widest]) > TABLE_BYTES:
             raise ValueError(
-                f"Feature {names[widest]!r} has {self.levels[widest] - 2} levels, too many for contingency tables with all"
-                " other features. Bin it, or drop it."
+                f"Feature {names[widest]!r} has {self.levels[widest] - 2} levels, too many for contingency tables with"
+                " all other features. Bin it, or drop it."
             )
         self._coded = persist_codes(self.engine.staged, Encode(upto))
 
