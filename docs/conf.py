@@ -19,6 +19,7 @@ extensions = [
     "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
     "sphinx_copybutton",
+    "mathml",
     "source_pages",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
@@ -29,6 +30,7 @@ nitpicky = False
 suppress_warnings = ["config.cache"]  # sphinx-gallery's settings hold functions
 
 # --- the pages that can be read on a git host too ---
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4  # links such as method.md#6c-how-sure
 myst_url_schemes = {"http": None, "https": None, "mailto": None, "source": "{{path}}{{params}}#{{fragment}}"}
 
@@ -63,6 +65,7 @@ sphinx_gallery_conf = {
 }
 
 # --- how it looks ---
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "belief-fs"
 html_static_path = ["_static"]

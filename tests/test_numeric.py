@@ -492,7 +492,7 @@ def test_the_command_line(tmp_path, capsys):
     assert main(argv) == 0
     assert capsys.readouterr().out.startswith("regression: ")
     assert main([*argv, "--task", "classification"]) == 1
-    assert "say --task regression" in capsys.readouterr().err
+    assert "--task regression" in capsys.readouterr().err
 
 
 def test_explain_says_why(reference):

@@ -127,7 +127,7 @@ def test_there_are_ten_examples_each_with_a_title_and_a_picture():
 @pytest.mark.parametrize(
     ("link", "docname", "expected"),
     [
-        ("../src/belief/api.py#L27", "method", "source:source/src/belief/api.html#L27"),
+        ("../src/belief/api.py#select", "method", "source:source/src/belief/api.html#select"),
         ("../../src/belief/api.py", "experiments/small", "source:../source/src/belief/api.html#"),
         ("../../examples/gallery/plot_03_rare_classes.py", "guide/x", "source:../gallery/plot_03_rare_classes.html#"),
         ("../examples/gallery/README.rst", "index", "source:gallery/index.html#"),

@@ -1,7 +1,7 @@
 """Links from the pages to files of the repository, which work on a git host, work in the site too.
 
-A link to a line of the code leads to a page of the site that shows the file; one to an example, to its page in the
-gallery. Only files that are linked to get a page.
+A link to code, such as growing.py#next_step, leads to that function on a page of the site that shows the file. A link
+to an example leads to its page in the gallery. Only files that are linked to get a page.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 HOME = Path(__file__).parents[2]
-LINK = re.compile(r"\]\((?P<file>\.\./[^)#\s]+)(?:#L(?P<line>\d+))?\)")
+LINK = re.compile(r"\]\((?P<file>\.\./[^)#\s]+)(?:#(?P<place>\w+))?\)")
+DEFINITION = re.compile(r"\s*(?:def|class) (\w+)\b")
 EXAMPLES = "examples/gallery/"
 
 
@@ -42,8 +43,7 @@ def rewritten(text: str, docname: str) -> str:
         path = file_of(found, docname)
         if path is None:
             return found[0]
-        line = f"L{found['line']}" if found["line"] else ""
-        return f"](source:{relpath(page_of(path) + '.html', dirname(docname) or '.')}#{line})"
+        return f"](source:{relpath(page_of(path) + '.html', dirname(docname) or '.')}#{found['place'] or ''})"
 
     return LINK.sub(link, text)
 
@@ -63,10 +63,18 @@ def pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def shown(path: str) -> str:
-    """A file with an anchor for each line, as a git host has them: L1, L2, ..."""
+    """A file with anchors for its functions and classes by name, and for each line: L1, L2, ..."""
     text = (HOME / path).read_text()
     lines = highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).splitlines()
-    code = "\n".join(f'<span id="L{n}">{line}</span>' for n, line in enumerate(lines, 1))
+    names: set[str] = set()
+    for n, (line, source) in enumerate(zip(lines, text.splitlines(), strict=True), 1):
+        definition = DEFINITION.match(source)
+        anchor = ""
+        if definition is not None and definition[1] not in names:
+            names.add(definition[1])
+            anchor = f'<span id="{definition[1]}"></span>'
+        lines[n - 1] = f'<span id="L{n}">{anchor}{line}</span>'
+    code = "\n".join(lines)
     return f'<h1>{escape(path)}</h1><div class="highlight source"><pre tabindex="0">{code}\n</pre></div>'
 
 
