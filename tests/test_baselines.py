@@ -31,7 +31,7 @@ from skrebate import ReliefF as Skrebate
 
 from belief import BeliefSelector
 from belief.baselines import MRMR, Relief, ReliefF, RReliefF, mrmr
-from belief.baselines.mrmr import as_codes
+from belief.baselines.mrmr import encode_levels
 
 
 @pytest.mark.slow
@@ -413,13 +413,13 @@ def test_a_quotient_by_nothing_is_infinite_and_the_more_relevant_goes_first():
 
 def test_codes():
     x = np.array([5.0, 1, np.nan, 2, 2, 9, 100, 3])
-    assert as_codes(x, None).tolist() == [3, 0, 6, 1, 1, 4, 5, 2]
-    assert as_codes(x, 3, "quantile").tolist() == [1, 0, 3, 0, 0, 2, 2, 1]
-    assert as_codes(x, 3, "uniform").tolist() == [0, 0, 2, 0, 0, 0, 1, 0]
-    assert as_codes(np.array([1.0] * 19 + [0]), 10).tolist() == [1] * 19 + [0]  # two values are two levels
+    assert encode_levels(x, None).tolist() == [3, 0, 6, 1, 1, 4, 5, 2]
+    assert encode_levels(x, 3, "quantile").tolist() == [1, 0, 3, 0, 0, 2, 2, 1]
+    assert encode_levels(x, 3, "uniform").tolist() == [0, 0, 2, 0, 0, 0, 1, 0]
+    assert encode_levels(np.array([1.0] * 19 + [0]), 10).tolist() == [1] * 19 + [0]  # two values are two levels
     u = np.random.default_rng(0).random(100)
-    assert np.bincount(as_codes(u, 10)).tolist() == [10] * 10
-    assert np.array_equal(as_codes(u, 10), as_codes(np.exp(5 * u), 10))
+    assert np.bincount(encode_levels(u, 10)).tolist() == [10] * 10
+    assert np.array_equal(encode_levels(u, 10), encode_levels(np.exp(5 * u), 10))
 
 
 @pytest.mark.parametrize(

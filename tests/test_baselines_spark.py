@@ -108,7 +108,7 @@ def test_information_of_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     target, columns = rng.integers(0, 3, 50), [rng.permutation(np.arange(50) % levels) for levels in (2, 5, 4)]
     tables = [np.array([np.bincount(target[c == v], minlength=3) for v in range(c.max() + 1)]) for c in columns]
-    found = spark_baselines.information_of(np.concatenate(tables), np.array([0, 2, 7]))
+    found = spark_baselines.information_of_tables(np.concatenate(tables), np.array([0, 2, 7]))
     assert found == pytest.approx([mutual_info_score(c, target) for c in columns], abs=1e-12)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Tags
 
-from belief.baselines.base import dense_source, values_of
+from belief.baselines.base import read_values, require_dense
 from belief.baselines.relief import ReliefF
 from belief.data.source import Source
 from belief.data.table import Table
@@ -21,7 +21,7 @@ class DenseReliefF(ReliefF):
         return super()._weights(table, labels, settings)
 
     def _rows_of(self, table: Table) -> Source:
-        return dense_source(table, type(self).__name__)
+        return require_dense(table, type(self).__name__)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -31,7 +31,7 @@ class DenseReliefF(ReliefF):
 
 def centred(source: Source) -> Array:
     """Return all rows with each column's mean subtracted and missing values replaced by the mean."""
-    X = values_of(source)
+    X = read_values(source)
     present = ~np.isnan(X)
     mean = np.sum(X, axis=0, where=present) / np.maximum(present.sum(axis=0), 1)
     return np.where(present, X - mean, 0.0)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from belief._utils.validation import is_count
-from belief.baselines.base import checks, values_of
-from belief.baselines.relief import by_range
+from belief.baselines.base import make_data_check, read_values
+from belief.baselines.relief import range_difference
 from belief.data.source import ArraySource
 from belief.data.table import Table
 from belief.engines.block import local_engine
@@ -81,7 +81,7 @@ class CleanedRelief(DenseReliefF):
     def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
         if not is_count(self.clean_neighbors):
             raise ValueError(f"clean_neighbors must be an integer of at least 1; got {self.clean_neighbors!r}.")
-        values = values_of(self._rows_of(table))
+        values = read_values(self._rows_of(table))
         stay = staying(self._votes(table, labels, settings), labels)
         return super()._weights(replace(table, source=ArraySource(values[stay])), labels[stay], settings)
 
@@ -90,10 +90,10 @@ class CleanedRelief(DenseReliefF):
         resources, m = Resources(self.n_jobs, self.working_memory * 2**20), len(labels)
         with local_engine(table.source, self.classes_, labels, table.discrete, resources) as engine:
             summary = engine.describe()
-            checks(settings, table.names)(summary, engine.target)
+            make_data_check(settings, table.names)(summary, engine.target)
             sample = engine.sample(np.array([m]), seed := settings.draw_seed())
             search = Search(min(self.clean_neighbors, m - 1), 1, seed)
-            near = engine.nearest(sample, by_range(summary, engine.discrete), search).row[:, 0]
+            near = engine.nearest(sample, range_difference(summary, engine.discrete), search).row[:, 0]
         votes = np.zeros((m, len(self.classes_)), np.int64)
         np.add.at(votes, (sample.row[:, None], labels[near]), 1)
         return votes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from belief.baselines.relief import relieff
+from belief.baselines.relief import compute_relieff
 from belief.data.source import ArraySource
 from belief.data.table import Table
 from belief.engines.block import local_engine
@@ -82,7 +82,7 @@ class GramSchmidtRelief(DenseReliefF):
         resources = Resources(self.n_jobs, self.working_memory * 2**20)
         numbers = np.zeros(X.shape[1], bool)
         with local_engine(ArraySource(X), self.classes_, labels, numbers, resources) as engine:
-            return relieff(engine, settings, width=width)[0]
+            return compute_relieff(engine, settings, width=width)[0]
 
 
 def orthogonalise(X: Array, j: int, others: Array) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from belief._utils.validation import is_count
-from belief.baselines.base import Baseline, checks, dense_source, values_of
+from belief.baselines.base import Baseline, make_data_check, read_values, require_dense
 from belief.data.labels import encode_labels
 from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
@@ -120,14 +120,14 @@ class Simba(Baseline):
             n_features_to_select=self.n_features_to_select, random_state=self.random_state, redundancy=None
         )
         table = open_table(X, self.discrete_features)
-        source = dense_source(table, "Simba")
+        source = require_dense(table, "Simba")
         self.classes_, labels = encode_labels(y, source.n_rows)
         with DenseEngine(source, labels, table.discrete, Resources()) as engine:
             summary = engine.describe()
-            checks(settings, table.names)(summary, make_class_target(self.classes_, labels))
+            make_data_check(settings, table.names)(summary, make_class_target(self.classes_, labels))
         constant = ~(summary.maximum > summary.minimum)  # NaN where a column has no value
         w = np.where(constant, 0.0, 1.0)
-        Z = shares(values_of(source), summary, table.discrete)
+        Z = shares(read_values(source), summary, table.discrete)
         climb(Z, table.discrete, labels, self._order(settings, len(labels)), w)
         w = w**2 / (np.max(w**2) or 1.0)
         n = settings.resolve_n_features(len(w))

@@ -1,4 +1,4 @@
-"""What the baselines share as scikit-learn selectors: the attributes they set, and which columns they keep."""
+"""Common code of the baselines: validation of the data, and the fitted attributes."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from belief.method.targets import Target
 from belief.selector import ColumnSelector
 
 
-def checks(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary, Target], None]:
-    """What refuses, or warns of, data that cannot be used, once it has been described."""
+def make_data_check(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary, Target], None]:
+    """Return a function that validates the described data, with errors and warnings."""
 
     def check(summary: Summary, target: Target) -> None:
-        check_sizes(settings, summary, target, working_memory=0)  # asked of redundancy=None only, which needs none
+        check_sizes(settings, summary, target, working_memory=0)  # redundancy=None needs no memory
         check_values(summary, names or DefaultNames(len(summary.mean)))
 
     return check
 
 
-def dense_source(table: Table, of: str) -> Source:
-    """The rows of a table that must be dense, for a selector of this name."""
+def require_dense(table: Table, selector: str) -> Source:
+    """Return the rows of a dense table; raise an error for sparse data."""
     if isinstance(table.source, SparseSource):
         raise ValueError(
-            f"Sparse data was passed for X, but {of} needs a dense table: pass X.toarray(), or select with"
-            " belief.BeliefSelector, which takes sparse matrices."
+            f"Sparse data was passed for X, but {selector} needs a dense table: pass X.toarray(), or use"
+            " belief.BeliefSelector, which supports sparse matrices."
         )
     return table.source
 
 
-def values_of(source: Source, ids: Array | None = None) -> Array:
-    """The values of all rows, or of some, as a new array of float64; a missing one is a NaN, a category its code."""
+def read_values(source: Source, ids: Array | None = None) -> Array:
+    """Copy all rows, or some, to float64: missing values are NaN, categories their codes."""
     X, at, a = source.rows(np.arange(source.n_rows) if ids is None else ids, 0, source.n_features)
     return np.array(X[at, a : a + source.n_features], np.float64)
 
 
 class Baseline(ColumnSelector):
-    """A selector whose constant features come after all others."""
+    """A selector that ranks constant features last."""
 
     def _rank(self, X: Any, y: Any, weights: Array, found: Selection, constant: Array, n: int) -> None:
         found = found.append_constants(constant, n)
-        left = np.setdiff1d(np.arange(len(weights)), found.selected)
-        order = [found.selected, sort_by_weight(weights, left[~constant[left]]), left[constant[left]]]
+        others = np.setdiff1d(np.arange(len(weights)), found.selected)
+        order = [found.selected, sort_by_weight(weights, others[~constant[others]]), others[constant[others]]]
         ranking = np.empty(len(weights), np.int64)
         ranking[np.concatenate(order)] = np.arange(1, len(weights) + 1)
         self._set_fitted(X, y, weights, found.selected, ranking)

@@ -19,9 +19,9 @@ from belief.method.arrays import Array
 
 @dataclass(frozen=True)
 class Encode(Job):
-    """Blocks of codes (features x rows) from blocks of rows; of sparse rows, where they are not 0."""
+    """Convert blocks of rows to blocks of codes (features x rows); for sparse rows, to the positions of non-zeros."""
 
-    upto: Sequence[Array] | None  # of each feature the largest value of every level but the last; None: sparse rows
+    upto: Sequence[Array] | None  # for each feature the upper bounds of all levels but the last; None: sparse rows
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         for block in blocks:
@@ -41,7 +41,7 @@ class Encode(Job):
 
 @dataclass(frozen=True)
 class Count(Job):
-    """The contingency tables of all features with one of them, or with the class, by slices of features."""
+    """Count the contingency tables of all features with one feature or with the class, by slices of features."""
 
     feature: int | None
     n_target: int
@@ -71,7 +71,7 @@ class Count(Job):
 
 
 def column(codes: dict[str, Array], j: int) -> Array:
-    """The codes of one feature in a block."""
+    """Return the codes of one feature in a block."""
     if "codes" in codes:
         return codes["codes"][j]
     indptr = codes["indptr"]
@@ -82,7 +82,7 @@ def column(codes: dict[str, Array], j: int) -> Array:
 
 @kernel()
 def count(codes: Array, start: Array, target: Array, counts: Array) -> None:
-    """Add the rows of a block to the tables."""
+    """Add the rows of a dense block to the tables."""
     for j in range(len(codes)):
         for r in range(len(target)):
             counts[start[j] + codes[j, r], target[r]] += 1
@@ -90,7 +90,7 @@ def count(codes: Array, start: Array, target: Array, counts: Array) -> None:
 
 @kernel()
 def count_present(indptr: Array, indices: Array, target: Array, counts: Array) -> None:
-    """The same of sparse rows, where a feature has two levels; only those that are not 0."""
+    """Add the non-zeros of a sparse block to the tables; every feature has two levels, zero and non-zero."""
     for r in range(len(target)):
         for p in range(indptr[r], indptr[r + 1]):
             counts[2 * np.int64(indices[p]) + 1, target[r]] += 1

@@ -1,4 +1,4 @@
-"""Mutual information between columns of codes, exactly, from their contingency tables."""
+"""Exact mutual information between columns of codes, from contingency tables."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from scipy.special import xlogy
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
-TABLE = 2**16  # cells of a contingency table that is counted directly; a larger one is sorted
+MAX_TABLE_CELLS = 2**16  # larger contingency tables are counted by sorting
 
 
 @kernel()
 def information(codes: Array, levels: Array, target: Array, n_target: int, out: Array) -> None:
-    """The mutual information, in nats, of each line of `codes` with `target`, into `out`.
+    """Compute the mutual information, in nats, of each line of `codes` with `target`, and write it to `out`.
 
     With n the counts of a table of m rows, H = log m - Σ n·log n / m, and I(X; Y) = H(X) + H(Y) - H(X, Y).
 
     Parameters
     ----------
-    codes : (features, rows): the level of each row, from 0
-    levels : how many levels each feature has
+    codes : (features, rows): the level of each value, from 0
+    levels : the number of levels of each feature
     """
     m = len(target)
     nlogn = np.zeros(m + 1)
@@ -33,7 +33,7 @@ def information(codes: Array, levels: Array, target: Array, n_target: int, out: 
     for j in range(len(codes)):
         size = levels[j] * n_target
         total, joint = 0.0, 0.0
-        if size <= max(TABLE, m):
+        if size <= max(MAX_TABLE_CELLS, m):
             table = np.zeros((levels[j], n_target), np.int64)
             for r in range(m):
                 table[codes[j, r], target[r]] += 1
@@ -53,7 +53,7 @@ def information(codes: Array, levels: Array, target: Array, n_target: int, out: 
 
 @kernel()
 def _runs(values: Array, nlogn: Array) -> float:
-    """Σ n·log n over the runs of equal values."""
+    """Return Σ n·log n over the runs of equal values."""
     total, start = 0.0, 0
     for r in range(1, len(values) + 1):
         if r == len(values) or values[r] != values[start]:
@@ -62,8 +62,8 @@ def _runs(values: Array, nlogn: Array) -> float:
     return total
 
 
-def information_of(tables: Array, starts: Array) -> Array:
-    """The same of contingency tables that were counted elsewhere, and lie one below the other, each from its start."""
+def information_of_tables(tables: Array, starts: Array) -> Array:
+    """Compute the mutual information of contingency tables that are stacked, each from its start."""
     of_target = tables[: starts[1] if len(starts) > 1 else None].sum(axis=0)
     of_level = tables.sum(axis=1)
     m = of_target.sum()

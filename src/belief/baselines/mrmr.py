@@ -1,8 +1,8 @@
-"""mRMR: relevance to the class, less redundancy among the selected, both as mutual information of discretised columns.
+"""mRMR: relevance minus redundancy, both as mutual information of discretised columns.
 
     columns ─► codes ─► I(X_j; class) ─► the largest; then, for each one selected: I(it; X_j) ─► the best of those left
 
-The selection knows no data: `mrmr` asks for one column of redundancy at a time, of whoever can compute it.
+`mrmr` selects without the data: it calls a function for one row of redundancies at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from belief._utils.validation import is_count, one_of
-from belief.baselines.base import Baseline, checks, dense_source
+from belief.baselines.base import Baseline, make_data_check, require_dense
 from belief.baselines.information import information
 from belief.data.labels import encode_labels
 from belief.data.table import open_table
@@ -26,24 +26,24 @@ from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.targets import make_class_target
 
-CHUNK = 64  # columns read, or measured, at a time
+CHUNK = 64  # columns read or measured at a time
 
 
 def mrmr(relevance: Array, redundancy_of: Callable[[int], Array], n: int, form: str = "difference") -> Selection:
     """Select n features by minimal redundancy and maximal relevance (Peng, Long and Ding 2005).
 
-    The first has the largest relevance; then, each time, the largest relevance less ("difference", MID) or over
+    The first has the largest relevance; then, each time, the largest relevance minus ("difference", MID) or divided by
     ("quotient", MIQ) the mean redundancy with the features selected so far. Scores are compared to ten decimals; a tie
     goes to the more relevant feature, then to the smaller index.
 
     Parameters
     ----------
     relevance : array of shape (n_features,)
-        I(X_j; class). A feature with -inf takes no part.
+        I(X_j; class). Features with -inf are never selected.
     redundancy_of : callable
-        Given a feature that has been selected, I of it with every feature; asked once for each but the last.
+        Return I of a selected feature with every feature; called once for each selected feature but the last.
     n : int
-        How many features to select.
+        The number of features to select.
     form : {"difference", "quotient"}, default="difference"
         A quotient by a redundancy of 0 is infinite, but 0 where the relevance is 0 too.
 
@@ -96,16 +96,16 @@ class MRMR(Baseline):
     Parameters
     ----------
     n_features_to_select : int or float, default=10
-        How many features to select, or which share of them.
+        The number or share of features to select.
     form : {"difference", "quotient"}, default="difference"
-        Relevance less redundancy (MID), or divided by it (MIQ).
+        Relevance minus redundancy (MID), or divided by it (MIQ).
     bins : int or None, default=10
-        Into how many bins a continuous feature is cut; one with no more values than that keeps them as its levels.
-        None: every value is a level, for columns that are codes already.
+        The number of bins of a continuous feature; features with fewer values keep them as levels. None: every value is
+        a level, for columns that are codes already.
     strategy : {"quantile", "uniform"}, default="quantile"
         Bins of equal frequency, or of equal width.
     discrete_features : "auto", mask, indices or names, default="auto"
-        The nominal features, whose values are their levels. "auto": string, category and boolean columns.
+        The nominal features; their values are the levels. "auto": string, category and boolean columns.
     n_jobs : int, default=None
         Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
         OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
@@ -132,9 +132,8 @@ class MRMR(Baseline):
 
     Notes
     -----
-    A missing value is a level of its own. A constant feature is selected after all others. The codes of all columns are
-    held at once, with a byte for each cell, or four where a feature has more than 256 levels. Sparse matrices are
-    refused.
+    Missing values form a separate level. Constant features are selected last. The codes of all columns are in memory,
+    with one byte per cell, or four if a feature has more than 256 levels. Sparse matrices are not supported.
 
     References
     ----------
@@ -169,7 +168,7 @@ class MRMR(Baseline):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features.
+        """Select the features.
 
         Parameters
         ----------
@@ -181,37 +180,37 @@ class MRMR(Baseline):
         -------
         self
         """
-        settings = checked_settings(self)
+        settings = validate_settings(self)
         table = open_table(X, self.discrete_features)
-        source = dense_source(table, "MRMR")
+        source = require_dense(table, "MRMR")
         self.classes_, labels = encode_labels(y, source.n_rows)
         resources = Resources(self.n_jobs)
         with DenseEngine(source, labels, table.discrete, resources) as engine:
-            checks(settings, table.names)(engine.describe(), make_class_target(self.classes_, labels))
+            make_data_check(settings, table.names)(engine.describe(), make_class_target(self.classes_, labels))
             columns = _Codes(engine, self.bins, self.strategy)
             relevance = columns.information_with(labels, len(self.classes_))
             constant = columns.levels < 2
             n = settings.resolve_n_features(len(relevance))
-            contest = np.where(constant, -np.inf, relevance)
-            found = mrmr(contest, columns.redundancy_of, n, self.form)
+            eligible = np.where(constant, -np.inf, relevance)
+            found = mrmr(eligible, columns.redundancy_of, n, self.form)
         self._rank(X, y, relevance, found, constant, n)
         return self
 
 
-def checked_settings(chosen: MRMR) -> Settings:
-    """Refuse what a parameter may not be; give those that the method has too."""
-    if not one_of("difference", "quotient")(chosen.form):
-        raise ValueError(f"form must be 'difference' or 'quotient'; got {chosen.form!r}.")
-    if not one_of("quantile", "uniform")(chosen.strategy):
-        raise ValueError(f"strategy must be 'quantile' or 'uniform'; got {chosen.strategy!r}.")
-    if not (chosen.bins is None or (is_count(chosen.bins) and chosen.bins > 1)):
-        raise ValueError(f"bins must be None or an integer of at least 2; got {chosen.bins!r}.")
-    check_resources(chosen.n_jobs, 16, 0)
-    return Settings(n_features_to_select=chosen.n_features_to_select, redundancy=None)
+def validate_settings(selector: MRMR) -> Settings:
+    """Validate the parameters and return the settings shared with BELIEF."""
+    if not one_of("difference", "quotient")(selector.form):
+        raise ValueError(f"form must be 'difference' or 'quotient'; got {selector.form!r}.")
+    if not one_of("quantile", "uniform")(selector.strategy):
+        raise ValueError(f"strategy must be 'quantile' or 'uniform'; got {selector.strategy!r}.")
+    if not (selector.bins is None or (is_count(selector.bins) and selector.bins > 1)):
+        raise ValueError(f"bins must be None or an integer of at least 2; got {selector.bins!r}.")
+    check_resources(selector.n_jobs, 16, 0)
+    return Settings(n_features_to_select=selector.n_features_to_select, redundancy=None)
 
 
 class _Codes:
-    """The columns of a table as codes, and the mutual information between them."""
+    """The columns of a table as codes."""
 
     def __init__(self, engine: DenseEngine, bins: int | None, strategy: str) -> None:
         self.engine = engine
@@ -221,14 +220,14 @@ class _Codes:
             X, at, a = engine.source.rows(rows, *span)
             columns = X[at, a : a + span[1] - span[0]].T
             discrete = engine.discrete[slice(*span)]
-            return [as_codes(x, None if d else bins, strategy) for x, d in zip(columns, discrete, strict=True)]
+            return [encode_levels(x, None if d else bins, strategy) for x, d in zip(columns, discrete, strict=True)]
 
         parts = [code for part in engine.map(read, spans(engine.n_features, CHUNK)) for code in part]
         self.levels = np.array([int(x.max()) + 1 for x in parts])
         self.codes = np.array(parts, np.uint8 if self.levels.max() <= 256 else np.int32)
 
     def information_with(self, target: Array, n_target: int) -> Array:
-        """I of every column with a column of codes."""
+        """Return the mutual information of every column with a column of codes."""
         out = np.empty(len(self.codes))
 
         def measure(span: tuple[int, int]) -> None:
@@ -239,22 +238,22 @@ class _Codes:
         return out
 
     def redundancy_of(self, j: int) -> Array:
-        """I of every column with the j-th."""
+        """Return the mutual information of every column with column j."""
         return self.information_with(self.codes[j], int(self.levels[j]))
 
 
-def as_codes(x: Array, bins: int | None, strategy: str = "quantile") -> Array:
-    """The level of each value, from 0; missing values are a level of their own, the last.
+def encode_levels(x: Array, bins: int | None, strategy: str = "quantile") -> Array:
+    """Return the level of each value, from 0; missing values have the last level.
 
     Parameters
     ----------
     bins : int or None
-        Into how many bins the values are cut, where there are more values than that; None: they never are.
+        The number of bins, if there are more distinct values than that; None: every value is a level.
     strategy : {"quantile", "uniform"}, default="quantile"
-        Bins of equal frequency (equal values are never parted), or of equal width.
+        Bins of equal frequency (equal values stay together), or of equal width.
     """
     missing = np.isnan(x)
-    ordered = np.sort(x)[: len(x) - missing.sum()]  # NaN is the last
+    ordered = np.sort(x)[: len(x) - missing.sum()]  # NaN is sorted last
     values = ordered[np.r_[True, ordered[1:] != ordered[:-1]]] if len(ordered) else ordered
     if bins is None or len(values) <= bins:
         upto = values
@@ -262,7 +261,7 @@ def as_codes(x: Array, bins: int | None, strategy: str = "quantile") -> Array:
         upto = ordered[-(-np.arange(1, bins) * len(ordered) // bins) - 1]
     else:
         upto = np.linspace(values[0], values[-1], bins + 1)[1:-1]
-    codes = np.searchsorted(upto, x)  # a value on an edge belongs below it
+    codes = np.searchsorted(upto, x)  # a value on an edge belongs to the bin below it
     codes[missing] += 1
     used = np.bincount(codes) > 0
     level = np.cumsum(used) - 1

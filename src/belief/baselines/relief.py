@@ -1,11 +1,10 @@
-"""Relief and ReliefF, on the engines that BELIEF runs on.
+"""Relief and ReliefF on the engines of BELIEF.
 
-    describe ─► sample ─► nearest, k of every class ─► tally by the classes of both rows ─► W
+    describe ─► sample ─► k nearest rows of each class ─► tally by the classes of both rows ─► W
 
-Both measure a difference as diff(A, a, b) = |a - b|/(max - min) for a continuous feature and 0 or 1 for a discrete one,
-and take neighbours by the Euclidean distance √Σdiff², as Kira and Rendell do. Kononenko, and scikit-rebate after him,
-add up the differences instead (Manhattan). The two agree on the order of neighbours where every difference is 0 or 1.
-The weights of Relief are sums of diff², those of ReliefF sums of diff.
+Both use the difference diff(A, a, b) = |a - b|/(max - min) for a continuous feature and 0 or 1 for a discrete one,
+and the Euclidean distance √Σdiff², as Kira and Rendell do. Kononenko and scikit-rebate use the Manhattan distance; the
+two give the same order of neighbours if every difference is 0 or 1. Relief sums diff², ReliefF sums diff.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import ClassifierTags, Tags
 
-from belief.baselines.base import Baseline, checks
+from belief.baselines.base import Baseline, make_data_check
 from belief.data.labels import encode_labels
 from belief.data.table import Table, open_table
 from belief.engines.block import local_engine
@@ -35,12 +34,12 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Classes, Target
 
-SQUARED_BYTES = 2**27  # of the differences of single pairs, which are squared before they are added up
+MAX_PAIR_BYTES = 2**27  # of the differences of single pairs, which are squared one by one
 
 
 @dataclass(frozen=True)
 class BothClasses(Classes):
-    """Pairs filed by the class of the query and that of the neighbour."""
+    """Classes as targets, with pairs grouped by the classes of both the query and the neighbour."""
 
     @property
     def n_kinds(self) -> int:
@@ -54,8 +53,8 @@ class BothClasses(Classes):
         return (len(self.counts) * query + neighbour).astype(np.int64), None
 
 
-def by_range(summary: Summary, discrete: Array, width: Array | None = None) -> Difference:
-    """Differences as shares of a feature's range, or of another width of it."""
+def range_difference(summary: Summary, discrete: Array, width: Array | None = None) -> Difference:
+    """Return differences as shares of each feature's range, or of another width."""
     plain = Difference.from_summary(summary, discrete, "none")
     width = summary.maximum - summary.minimum if width is None else width
     unit = np.where(discrete | plain.constant, 1.0, width)
@@ -63,14 +62,14 @@ def by_range(summary: Summary, discrete: Array, width: Array | None = None) -> D
     return replace(plain, scale="range", unit=unit, spread=spread)
 
 
-def relieff(
+def compute_relieff(
     engine: Engine,
     settings: Settings,
     check: Callable[[Summary, Target], None] = lambda summary, target: None,
     squared: bool = False,
     width: Array | None = None,
 ) -> tuple[Array, Array]:
-    """The weights of ReliefF, and which features are constant.
+    """Return the weights of ReliefF, and which features are constant.
 
     W[A] = Σ_q (Σ_{c ≠ class(q)} P(c)/(1 - P(class(q))) · mean diff to its misses of c - mean diff to its hits) / s
 
@@ -78,13 +77,13 @@ def relieff(
 
     Parameters
     ----------
-    check : called with the summary and the target, to refuse data that cannot be used
-    squared : whether diff² takes the place of diff
-    width : what a difference of each feature is a share of; None: its range
+    check : validates the data, given its summary and the target
+    squared : use diff² instead of diff
+    width : the width of each feature that differences are divided by; None: its range
     """
     summary = engine.describe()
     check(summary, engine.target)
-    difference = by_range(summary, engine.discrete, width)
+    difference = range_difference(summary, engine.discrete, width)
     target = BothClasses(engine.target.names, engine.target.counts)
     seed = settings.draw_seed()
     sample = engine.sample(np.array([settings.resolve_sample_size(summary.m)]), seed)
@@ -94,23 +93,23 @@ def relieff(
     total, count = (squares if squared else sums)(engine, pairs, difference)
     n, P = len(target.counts), target.P
     queries = np.bincount(sample.target, minlength=n) / len(sample.row)
-    share = queries[:, None] * P / (1.0 - P[:, None])  # of the mean diff of queries of a class to misses of another
+    share = queries[:, None] * P / (1.0 - P[:, None])  # weights of the mean diff between two classes
     diff = mean(total, count).reshape(n, n, -1)
     hit = np.eye(n, dtype=bool)
     return subtract_hits(share[~hit] @ diff[~hit], queries @ diff[hit]), difference.constant
 
 
 def sums(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:
-    """Σ diff over the pairs of each kind, and how many there are."""
+    """Return Σ diff over the pairs of each kind, and their number."""
     tally = next(engine.tally([pairs], difference, None))
     return tally.total, tally.count
 
 
 def squares(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:
-    """Σ diff² over the pairs of each kind: each pair is a kind of its own first, so that its sum is its difference."""
+    """Return Σ diff² over the pairs of each kind, and their number; pairs are tallied one by one to be squared."""
     total = np.zeros((pairs.n_kinds, engine.n_features))
     count = np.zeros((pairs.n_kinds, engine.n_features))
-    for a, b in spans(len(pairs), max(1, SQUARED_BYTES // (8 * engine.n_features))):
+    for a, b in spans(len(pairs), max(1, MAX_PAIR_BYTES // (8 * engine.n_features))):
         few = pairs.take(slice(a, b))
         each = next(engine.tally([replace(few, kind=np.arange(b - a), n_kinds=b - a)], difference, None))
         np.add.at(total, few.kind, each.total**2)
@@ -119,9 +118,9 @@ def squares(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array
 
 
 class _Neighbourhood(Baseline):
-    """Relief and ReliefF as selectors."""
+    """Base of Relief and ReliefF."""
 
-    _squared = False  # whether the weights are sums of diff²
+    _squared = False  # sum diff² instead of diff
 
     def _fit(self, X: Any, y: Any, n_neighbors: int) -> Self:
         check_resources(self.n_jobs, self.working_memory, 0)
@@ -138,17 +137,17 @@ class _Neighbourhood(Baseline):
         return self
 
     def _choose(self, table: Table, labels: Array, settings: Settings, W: Array, constant: Array) -> Selection:
-        """The largest weights."""
+        """Select the largest weights."""
         best = sort_by_weight(W, np.flatnonzero(~constant))[: settings.resolve_n_features(len(W))]
         return Selection(best, W[best])
 
     def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
         resources = Resources(self.n_jobs, self.working_memory * 2**20)
         with local_engine(table.source, self.classes_, labels, table.discrete, resources) as engine:
-            return relieff(engine, settings, checks(settings, table.names), self._squared)
+            return compute_relieff(engine, settings, make_data_check(settings, table.names), self._squared)
 
     def _check_classes(self) -> None:
-        """Refuse what the method is not for."""
+        """Raise an error if the method does not support these classes."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -159,29 +158,30 @@ class _Neighbourhood(Baseline):
 class ReliefF(_Neighbourhood):
     """Select features by ReliefF (Kononenko 1994).
 
-    A feature's weight falls by its mean difference to a row's k nearest hits, and rises by that to its k nearest misses
-    of each other class c, which count P(c)/(1 - P(class of the row)). The neighbours are taken by Euclidean distance;
-    Kononenko adds the differences up (Manhattan), which gives the same neighbours where all features are discrete.
+    A feature's weight decreases by its mean difference between a row and its k nearest hits, and increases by its mean
+    difference to the k nearest misses of each other class c, weighted by P(c)/(1 - P(class of the row)). Neighbours are
+    searched by Euclidean distance; Kononenko uses the Manhattan distance, which gives the same neighbours if all
+    features are discrete.
 
     Parameters
     ----------
     n_features_to_select : int or float, default=10
-        How many features to select, or which share of them.
+        The number or share of features to select.
     n_neighbors : int, default=10
-        k, the neighbours taken of every class.
+        The number of neighbours of each class, k.
     sample_size : int, float or "auto", default=1.0
-        The rows that look for their neighbours, among all rows: a number, a share, or "auto" as in
+        The number or share of rows whose neighbours are searched among all rows, or "auto" as in
         :class:`belief.BeliefSelector`. With a small fixed number, such as 100, it computes what DiReliefF does
         (Palma-Mendoza, Rodriguez and de-Marcos 2018).
     discrete_features : "auto", mask, indices or names, default="auto"
-        The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
+        The nominal features, whose values are compared for equality. "auto": string, category and boolean columns.
     n_jobs : int, default=None
         Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
         OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
-        The seed of the sample and of ties.
+        The seed for the sample and for ties.
     working_memory : int, default=1024
-        MiB that may be used beside the data.
+        The memory limit in MiB, without the data.
 
     Attributes
     ----------
@@ -205,8 +205,8 @@ class ReliefF(_Neighbourhood):
 
     Notes
     -----
-    Missing values cost in the search what they are expected to, and a pair with one is left out of the feature's means,
-    as in BELIEF.
+    Missing values contribute their expected distance to the search, and pairs with a missing value are excluded from
+    the feature's means, as in BELIEF.
 
     References
     ----------
@@ -244,7 +244,7 @@ class ReliefF(_Neighbourhood):
         self.working_memory = working_memory
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features.
+        """Select the features.
 
         Parameters
         ----------
@@ -262,13 +262,12 @@ class ReliefF(_Neighbourhood):
 class Relief(_Neighbourhood):
     """Select features by Relief (Kira and Rendell 1992), for two classes.
 
-    For each sampled row, a feature's weight falls by diff²/s of the row and its nearest hit, and rises by that of the
-    row and its nearest miss, by Euclidean distance. Kononenko (1994) writes Relief with diff in place of diff²: that is
-    :class:`ReliefF` with one neighbour. For discrete features, whose differences are their own squares, the two have
-    the same weights.
+    For each of s sampled rows, a feature's weight decreases by diff²/s to the nearest hit and increases by diff²/s to
+    the nearest miss, by Euclidean distance. Kononenko (1994) defines Relief with diff instead of diff²; use
+    :class:`ReliefF` with one neighbour for that. For discrete features the two are equal.
 
-    The parameters and attributes are those of :class:`ReliefF`, without `n_neighbors`; `sample_size` is s, the m of
-    Kira and Rendell.
+    Parameters and attributes are the same as in :class:`ReliefF`, without `n_neighbors`; `sample_size` is s (m in Kira
+    and Rendell).
 
     References
     ----------
@@ -303,13 +302,13 @@ class Relief(_Neighbourhood):
         self.working_memory = working_memory
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features.
+        """Select the features.
 
         Parameters
         ----------
         X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
         y : array of shape (n_rows,)
-            The class of each row, of two.
+            The class of each row; there must be two classes.
 
         Returns
         -------

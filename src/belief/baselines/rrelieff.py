@@ -1,4 +1,4 @@
-"""RReliefF, for numeric targets, on the engines that BELIEF runs on."""
+"""RReliefF, for numeric targets, on the engines of BELIEF."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import RegressorTags, Tags
 
-from belief.baselines.base import Baseline, checks
-from belief.baselines.relief import by_range
+from belief.baselines.base import Baseline, make_data_check
+from belief.baselines.relief import range_difference
 from belief.data.labels import read_numbers
 from belief.data.table import Table, open_table
 from belief.engines.block import table_engine
@@ -26,29 +26,29 @@ from belief.method.targets import Numeric
 class RReliefF(Baseline):
     """Select features by RReliefF (Robnik-Šikonja and Kononenko 1997), for a numeric target.
 
-    Of a row and one of its k nearest, τ = |Δy|/(max y - min y) says how far they are apart in the target. A feature's
-    weight is its mean difference over such pairs weighted by τ, less that weighted by 1 - τ: P(differs | other target)
-    less P(differs | same target). The neighbours of a row all count the same, those of the book less the farther they
-    are; and they are taken by Euclidean distance, where the book adds differences up.
+    τ = |Δy|/(max y - min y) is the difference in the target between a row and one of its k nearest neighbours. A
+    feature's weight is its mean difference weighted by τ minus its mean difference weighted by 1 - τ: P(differs | other
+    target) - P(differs | same target). All neighbours have the same influence, while in the original it decreases with
+    the distance; and the distance is Euclidean, while the original uses Manhattan.
 
     Parameters
     ----------
     n_features_to_select : int or float, default=10
-        How many features to select, or which share of them.
+        The number or share of features to select.
     n_neighbors : int, default=10
-        k, the neighbours of a row.
+        The number of neighbours of a row, k.
     sample_size : int, float or "auto", default=1.0
-        The rows that look for their neighbours, among all rows: a number, a share, or "auto" as in
+        The number or share of rows whose neighbours are searched among all rows, or "auto" as in
         :class:`belief.BeliefSelector`.
     discrete_features : "auto", mask, indices or names, default="auto"
-        The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
+        The nominal features, whose values are compared for equality. "auto": string, category and boolean columns.
     n_jobs : int, default=None
         Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
         OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
-        The seed of the sample and of ties.
+        The seed for the sample and for ties.
     working_memory : int, default=1024
-        MiB that may be used beside the data.
+        The memory limit in MiB, without the data.
 
     Attributes
     ----------
@@ -70,9 +70,8 @@ class RReliefF(Baseline):
 
     Notes
     -----
-    scikit-rebate's ReliefF of a continuous target is another method: a neighbour within one standard deviation of the
-    target is a hit, any other a miss, and as many are taken of either. The two agree where the target has two values
-    and the nearest rows of each are as many of either. Missing values are treated as in BELIEF.
+    scikit-rebate's ReliefF for continuous targets is a different method: neighbours within one standard deviation of
+    the target are hits, the others misses, and equally many of both are used. Missing values are treated as in BELIEF.
 
     References
     ----------
@@ -107,7 +106,7 @@ class RReliefF(Baseline):
         self.working_memory = working_memory
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features.
+        """Select the features.
 
         Parameters
         ----------
@@ -132,13 +131,13 @@ class RReliefF(Baseline):
         return self
 
     def _weights(self, table: Table, y: Array, settings: Settings) -> tuple[Array, Array]:
-        """W, and which features are constant: pairs are far to the degree |Δy| as a share of the range."""
+        """Return W, and which features are constant."""
         target = Numeric(len(y), np.zeros(0))
         resources = Resources(self.n_jobs, self.working_memory * 2**20)
         with table_engine(table.source, target, (y - y.min()) / np.ptp(y), table.discrete, resources) as engine:
             summary = engine.describe()
-            checks(settings, table.names)(summary, target)
-            difference, seed = by_range(summary, engine.discrete), settings.draw_seed()
+            make_data_check(settings, table.names)(summary, target)
+            difference, seed = range_difference(summary, engine.discrete), settings.draw_seed()
             sample = engine.sample(np.array([settings.resolve_sample_size(summary.m)]), seed)
             k = min(settings.resolve_n_neighbors(summary.m), max(summary.m - 1, 1))
             found = engine.nearest(sample, difference, Search(k, 1, seed))

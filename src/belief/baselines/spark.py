@@ -15,11 +15,11 @@ from typing import Any, Self
 import numpy as np
 
 from belief._utils.names import DefaultNames
-from belief.baselines.base import checks
+from belief.baselines.base import make_data_check
 from belief.baselines.contingency import Count, Encode
-from belief.baselines.information import information_of
-from belief.baselines.mrmr import MRMR, as_codes, checked_settings, mrmr
-from belief.baselines.relief import relieff
+from belief.baselines.information import information_of_tables
+from belief.baselines.mrmr import MRMR, encode_levels, mrmr, validate_settings
+from belief.baselines.relief import compute_relieff
 from belief.engines.spark.blocks import RowBlock
 from belief.engines.spark.engine import ClusterEngine
 from belief.engines.spark.executors import TableBlocks, frame_engine
@@ -104,11 +104,11 @@ def mrmr_frame(
     >>> found.selected_names  # doctest: +SKIP
     ['tenure_days', 'contract', 'support_calls']
     """
-    settings = checked_settings(MRMR(n, form=form, bins=bins))
+    settings = validate_settings(MRMR(n, form=form, bins=bins))
     frame = open_frame(df, features, label, discrete_features)
     with CodedColumns(frame_engine(frame, staging)) as columns:
         summary = columns.engine.describe()
-        checks(settings, frame.names)(summary, columns.engine.target)
+        make_data_check(settings, frame.names)(summary, columns.engine.target)
         names = frame.names or DefaultNames(columns.engine.n_features)
         columns.encode(summary, bins, names)
         relevance, constant = columns.relevance()
@@ -182,7 +182,7 @@ def relieff_frame(
     )
     frame = open_frame(df, features, label, discrete_features)
     with frame_engine(frame, staging) as engine:
-        W, constant = relieff(engine, settings, checks(settings, frame.names))
+        W, constant = compute_relieff(engine, settings, make_data_check(settings, frame.names))
     count = settings.resolve_n_features(len(W))
     best = sort_by_weight(W, np.flatnonzero(~constant))[:count]
     found = Selection(best, W[best]).append_constants(constant, count)
@@ -237,11 +237,11 @@ class CodedColumns:
         """Return the mutual information of every feature with the target, and the mask of constant features."""
         tables = self._tables(None, len(self.engine.target.counts))
         used = np.add.reduceat(tables.any(axis=1).astype(int), self._starts)
-        return information_of(tables, self._starts), used < 2
+        return information_of_tables(tables, self._starts), used < 2
 
     def redundancy_of(self, j: int) -> Array:
         """Return the mutual information of every feature with feature j."""
-        return information_of(self._tables(j, int(self.levels[j])), self._starts)
+        return information_of_tables(self._tables(j, int(self.levels[j])), self._starts)
 
     @property
     def _starts(self) -> Array:
@@ -261,7 +261,7 @@ def compute_cuts(x: Array, bins: int) -> Array:
     x = x[~np.isnan(x)]
     if not len(x):
         return x
-    codes = as_codes(x, bins)
+    codes = encode_levels(x, bins)
     largest = np.full(int(codes.max()) + 1, -np.inf)
     np.maximum.at(largest, codes, x)
     return largest[:-1]

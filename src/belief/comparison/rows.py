@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from belief._utils.names import DefaultNames
-from belief.baselines.base import checks, values_of
+from belief.baselines.base import make_data_check, read_values
 from belief.data.arrow import Batch
 from belief.data.inputs import OpenedInput
 from belief.data.labels import Labels, read_numbers, read_target
@@ -87,7 +87,7 @@ def _values(source: Any, ids: Array) -> Array:
         starts = np.cumsum([0, *(block.shape[0] for block in source.blocks)])
         inside = [ids[(ids >= a) & (ids < b)] - a for a, b in pairwise(starts)]
         return np.vstack([X[at].toarray() for X, at in zip(source.blocks, inside, strict=True)]).astype(np.float64)
-    return values_of(source, ids)
+    return read_values(source, ids)
 
 
 def _read_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array, Target, int]:
@@ -129,4 +129,4 @@ def _check(rows: Rows) -> None:
         what = "rows of at least two classes" if rows.task != REGRESSION else "rows of either half"
         raise ValueError(f"compare needs {MIN_CLASS_ROWS} {what}, one for each fold.")
     with DenseEngine(ArraySource(rows.X), y, rows.discrete, Resources()) as engine:
-        checks(Settings(n_features_to_select=1, redundancy=None), rows.names)(engine.describe(), target)
+        make_data_check(Settings(n_features_to_select=1, redundancy=None), rows.names)(engine.describe(), target)

@@ -1,4 +1,4 @@
-"""Loaders for the real data sets, from files a user has: nothing is fetched, and every file stays as published."""
+"""Loaders for public data sets from local files as they were published; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from belief._utils.optional import import_optional
 from belief._utils.validation import did_you_mean, is_count
 from belief.data.arrow import pyarrow
 from belief.data.libsvm import load_libsvm, read_libsvm
-from belief.datasets.small import alone, repeats
+from belief.datasets.small import list_redundant, make_single_groups
 from belief.method.arrays import Array
 
 _PACKED = ("", ".gz", ".bz2", ".xz")
-_KDDCUP_SYMBOLIC = (1, 2, 3, 6, 11, 20, 21)  # so called in kddcup.names, which comes with the data
+_KDDCUP_SYMBOLIC = (1, 2, 3, 6, 11, 20, 21)  # according to kddcup.names
 _ECBDL14_NOMINAL = (*range(3, 21), *range(39, 93), *range(131, 151))  # letters and levels of 23 positions
 _ECBDL14_COLUMNS = 632
 _ALL = slice(None)
 
 Groups = tuple[tuple[int, ...], ...]
-Read = tuple[Any, Array, Array]  # X, y, and which features are nominal
+Read = tuple[Any, Array, Array]  # X, y and the mask of nominal features
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set as it was published.
+    """A published data set.
 
     Attributes
     ----------
     X : array, list of arrays, list of csr_array, or pyarrow.Table
-        The features: a table where numbers and strings are mixed (`X.to_pandas()` makes it a DataFrame), blocks of
-        rows where the file is large. Give it to `belief.select` as it is. All of it is in memory: of ECBDL14, with 65
-        million rows of 631 features, take as many as there is room for with `max_rows`.
+        The features: a pyarrow table for mixed columns (`X.to_pandas()` converts it), blocks of rows for large files.
+        `belief.select` accepts all of them. Everything is in memory; limit large data sets such as ECBDL14 (65 million
+        rows, 631 features) with `max_rows`.
     y : array
-        The class of each row, as the file has it.
+        The class of each row, as in the file.
     discrete : array of bool
-        Which features are nominal.
+        True for nominal features.
     relevant : tuple of tuples of int, or None
-        Groups of features, one of each of which is needed; None where the truth is not known.
+        Groups of features; one of each is sufficient. None if they are unknown.
     redundant : array, or None
-        The features that repeat a relevant one; None where the truth is not known.
+        The features that are redundant with a relevant one. None if they are unknown.
     name : str
-        The name it was loaded by.
+        The name passed to `load`.
 
     Examples
     --------
@@ -73,20 +73,19 @@ class Dataset:
 
 
 def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int | None = None) -> Dataset:
-    """Load a data set by its name from the files in a folder.
+    """Load a data set by name from the files in a folder.
 
     Parameters
     ----------
     name : str
-        One of `names()`. `epsilon`, `epsilon_test`, `url`, `kddb` and `kddb_test` are LIBSVM files, plain or packed;
-        `ECBDL14` is the ARFF or CSV file, class last, under the name ECBDL14.arff or ECBDL14.csv, and `ECBDL14_test`
-        its test file, under the name ECBDL14_test.arff or ECBDL14_test.csv. The others are small, or parts of large
-        ones.
+        One of `names()`. `epsilon`, `epsilon_test`, `url`, `kddb` and `kddb_test` are LIBSVM files, plain or
+        compressed; `ECBDL14` is the file ECBDL14.arff or ECBDL14.csv with the class last, and `ECBDL14_test` the file
+        ECBDL14_test.arff or ECBDL14_test.csv. The others are small, or parts of large ones.
     home : path, optional
         The folder with the files, or with the folders kais, large_slices, text, sparse and microarray. None: the
         folder in the environment variable BELIEF_DATA.
     max_rows : int, optional
-        Read only so many rows, from the start of the file.
+        The maximum number of rows to read.
 
     Returns
     -------
@@ -95,7 +94,7 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
     Raises
     ------
     FileNotFoundError
-        If the folder does not have the file; the message says which, and what it is part of.
+        If the file is not in the folder; the message names its source.
 
     Examples
     --------
@@ -103,7 +102,7 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
     >>> data = belief.datasets.load("covtype_10K", "where/the/files/are")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...
-    FileNotFoundError: the set is not there, and the message says where it is published
+    FileNotFoundError: the file is missing; the message names its source
     """
     if name not in _ENTRIES:
         raise ValueError(f"There is no data set {name!r}{did_you_mean(name, names())}; there are {', '.join(names())}.")
@@ -111,12 +110,12 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
         raise ValueError(f"max_rows must be None or an integer of at least 1; got {max_rows!r}.")
     entry = _ENTRIES[name]
     X, y, discrete = entry.read(_find(entry, home), max_rows)
-    redundant = None if entry.relevant is None else repeats(entry.relevant)
+    redundant = None if entry.relevant is None else list_redundant(entry.relevant)
     return Dataset(X, y, discrete, entry.relevant, redundant, name)
 
 
 def names() -> list[str]:
-    """The data sets that `load` knows.
+    """Return the names of the data sets that `load` supports.
 
     Examples
     --------
@@ -128,19 +127,19 @@ def names() -> list[str]:
 
 
 class _Entry(NamedTuple):
-    """Where a data set is, how it is read, and its truth where that is known."""
+    """The files of a data set, its source and reader, and its relevant features if they are known."""
 
-    files: tuple[str, ...]  # any one of them
+    files: tuple[str, ...]  # any of them
     collection: str
     read: Callable[[Path, int | None], Read]
     relevant: Groups | None = None
 
 
 def _find(entry: _Entry, home: str | os.PathLike[str] | None) -> Path:
-    """The file in its folder or right in the home, plain or packed."""
+    """Find the file, plain or compressed, in its folder or in the home folder."""
     given = home or os.environ.get("BELIEF_DATA")
     if not given:
-        raise ValueError("Say where the data sets are: give home, or set BELIEF_DATA to their folder.")
+        raise ValueError("The folder of the data sets is unknown. Pass home, or set BELIEF_DATA.")
     for file in entry.files:
         for place in (Path(given, file), Path(given, Path(file).name)):
             for packed in _PACKED:
@@ -156,14 +155,14 @@ def _find(entry: _Entry, home: str | os.PathLike[str] | None) -> Path:
 
 
 def _numbers(path: Path, max_rows: int | None, *, nominal: Any, first: bool = False) -> Read:
-    """A CSV file of numbers: the class last and no header, or the class first and a header."""
+    """Read a CSV file of numbers: class last without header, or class first with header."""
     table = np.loadtxt(path, delimiter=",", skiprows=int(first), max_rows=max_rows, ndmin=2)
     X, y = (table[:, 1:], table[:, 0]) if first else (table[:, :-1], table[:, -1])
     return np.ascontiguousarray(X), y.astype(int), _mask(X.shape[1], nominal)
 
 
 def _matlab(path: Path, max_rows: int | None) -> Read:
-    """A MATLAB file with X and Y; counts become float32."""
+    """Read X and Y from a MATLAB file; counts become float32."""
     from scipy.io import loadmat
 
     file = loadmat(path, variable_names=["X", "Y"])
@@ -172,7 +171,7 @@ def _matlab(path: Path, max_rows: int | None) -> Read:
 
 
 def _sparse(path: Path, max_rows: int | None, *, n_features: int) -> Read:
-    """A LIBSVM file, as blocks of sparse rows."""
+    """Read a LIBSVM file as blocks of sparse rows."""
     if max_rows is None:
         X, y = load_libsvm(path, n_features=n_features, zero_based=False)
     else:
@@ -181,7 +180,7 @@ def _sparse(path: Path, max_rows: int | None, *, n_features: int) -> Read:
 
 
 def _dense(path: Path, max_rows: int | None, *, n_features: int) -> Read:
-    """A LIBSVM file without zeros, as blocks of dense rows."""
+    """Read a LIBSVM file without zeros as blocks of dense rows."""
     blocks = _first(read_libsvm(path, n_features=n_features, zero_based=False), max_rows)
     X, y = _joined((X.toarray(), y) for X, y in blocks)
     return X, y.astype(int), _mask(n_features)
@@ -193,7 +192,7 @@ def _joined(blocks: Iterator[tuple[Any, Array]]) -> tuple[list[Any], Array]:
 
 
 def _first(blocks: Iterator[tuple[Any, Array]], max_rows: int | None) -> Iterator[tuple[Any, Array]]:
-    """The first rows of blocks; what comes after is not read."""
+    """Yield the first rows; later blocks are not read."""
     left = np.inf if max_rows is None else max_rows
     for X, y in blocks:
         yield (X, y) if len(y) <= left else (X[: int(left)], y[: int(left)])
@@ -207,7 +206,7 @@ def _kddcup(path: Path, max_rows: int | None) -> Read:
 
 
 def _ecbdl14(path: Path, max_rows: int | None) -> Read:
-    """The ARFF file says what is nominal; a CSV file has the same columns, without names."""
+    """Read ECBDL14. The ARFF file declares the nominal columns; the CSV file has the same columns without names."""
     if ".arff" not in path.suffixes:
         return _mixed(path, [f"c{j}" for j in range(_ECBDL14_COLUMNS)], _ECBDL14_NOMINAL, max_rows)
     columns, nominal, skip = _arff_header(path)
@@ -215,7 +214,7 @@ def _ecbdl14(path: Path, max_rows: int | None) -> Read:
 
 
 def _mixed(path: Path, columns: list[str], nominal: tuple[int, ...], max_rows: int | None, skip: int = 0) -> Read:
-    """Numbers and strings, the class last, as an Arrow table; of the file no more is parsed than is needed."""
+    """Read numbers and strings, class last, as an Arrow table; stop parsing after `max_rows`."""
     pa, csv = pyarrow(), import_optional("pyarrow.csv", "files")
     types = {name: pa.float64() for name in columns[:-1]} | {columns[j]: pa.string() for j in nominal}
     try:
@@ -233,12 +232,12 @@ def _mixed(path: Path, columns: list[str], nominal: tuple[int, ...], max_rows: i
 
 
 def _comment(row: Any) -> str:
-    """What to do with a line of another number of columns: leave it out if it is a comment, which ARFF allows."""
+    """Skip comment lines, which ARFF allows; other lines with a wrong number of columns are errors."""
     return "skip" if row.text.lstrip().startswith("%") else "error"
 
 
 def _enough(batches: Any, max_rows: int | None) -> Iterator[Any]:
-    """Batches until there are so many rows."""
+    """Yield batches until `max_rows` rows were read."""
     seen = 0
     for batch in batches:
         yield batch
@@ -248,7 +247,7 @@ def _enough(batches: Any, max_rows: int | None) -> Iterator[Any]:
 
 
 def _arff_header(path: Path) -> tuple[list[str], tuple[int, ...], int]:
-    """The names of the columns, which of the features are nominal, and the lines before the data."""
+    """Read the names of the columns, the nominal features, and the number of lines before the data."""
     columns: list[str] = []
     nominal = []
     with io.TextIOWrapper(pyarrow().input_stream(str(path), compression="detect"), "utf-8") as lines:
@@ -264,13 +263,13 @@ def _arff_header(path: Path) -> tuple[list[str], tuple[int, ...], int]:
 
 
 def _mask(n: int, nominal: Any = ()) -> Array:
-    """These features, by their numbers or a slice."""
+    """Return a mask of features, given by indices or a slice."""
     mask = np.zeros(n, bool)
     mask[nominal if isinstance(nominal, slice) else list(nominal)] = True
     return mask
 
 
-# --- what there is ---------------------------------------------------------------------------------------------------
+# --- data sets ---------------------------------------------------------------------------------------------------
 
 
 def _kais(file: str, relevant: Groups | None, nominal: Any = _ALL) -> _Entry:
@@ -289,26 +288,26 @@ def _libsvm(file: str, read: Callable[..., Read], n_features: int) -> _Entry:
 
 
 def _groups(n: int) -> Groups:
-    """So many groups of ten features, one after the other."""
+    """Return n consecutive groups of ten features."""
     return tuple(tuple(range(a, a + 10)) for a in range(0, 10 * n, 10))
 
 
 _ECBDL14 = "part of the ECBDL'14 big data competition's set"
 _UCI = "part of the UCI machine learning repository's set"
 _ENTRIES = {
-    "Corral": _kais("Corral", alone(4)),
-    "Corral100": _kais("Corral100", alone(4)),
-    "XOR100": _kais("XOR100", ((4,), (6,))),  # not the first two: in the file as published the class is x4 xor x6
+    "Corral": _kais("Corral", make_single_groups(4)),
+    "Corral100": _kais("Corral100", make_single_groups(4)),
+    "XOR100": _kais("XOR100", ((4,), (6,))),  # in the published file the class is x4 xor x6
     "Parity3+3": _kais("Parity3+3", ((0, 3), (1, 4), (2, 5))),
     "Monk3": _kais("Monk3", ((1,), (3,), (4,))),
-    "Led25n0": _kais("Led25n0", alone(7)),
-    "Led25n10": _kais("Led25n10", alone(7)),
-    "Led100n0": _kais("Led100n0", alone(7)),
-    "Led100n10": _kais("Led100n10", alone(7)),
+    "Led25n0": _kais("Led25n0", make_single_groups(7)),
+    "Led25n10": _kais("Led25n10", make_single_groups(7)),
+    "Led100n0": _kais("Led100n0", make_single_groups(7)),
+    "Led100n10": _kais("Led100n10", make_single_groups(7)),
     "SD1": _kais("SD1", _groups(2), nominal=()),
     "SD2": _kais("SD2", _groups(4), nominal=()),
     "SD3": _kais("SD3", _groups(6), nominal=()),
-    "Madelon": _kais("Madelon-UCI", None, nominal=()),  # 20 of 500, at positions that are not published
+    "Madelon": _kais("Madelon-UCI", None, nominal=()),  # the 20 relevant positions are not published
     "covtype_10K": _Entry(("large_slices/covtype_10K.csv",), _UCI, partial(_numbers, nominal=slice(10, None))),
     "kddcup_10K": _Entry(("large_slices/kddcup_10K.csv",), _UCI, _kddcup),
     "ECBDL14_1K": _Entry(("large_slices/subSetROS_1K.csv",), _ECBDL14, _ecbdl14),

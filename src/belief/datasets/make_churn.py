@@ -1,7 +1,7 @@
-"""Makes churn.csv, the bundled example: customers of a telephone company, and whether they left.
+"""Generator of churn.csv, the bundled example: customers of a telephone company, and whether they left.
 
-What is true of it is known, because it is made up: contract, support calls, the fee and the tenure matter; tenure in
-days and the total paid say again what others say; the rest is noise. `python -m belief.datasets.make_churn` makes it.
+Contract, support calls, fee and tenure are relevant; tenure in days and total paid are redundant; the rest is noise.
+Run `python -m belief.datasets.make_churn` to write the file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def make() -> str:
-    """The text of churn.csv."""
+    """Return the text of churn.csv."""
     rng = np.random.default_rng(2018)
     m = 600
     tenure = rng.integers(1, 73, m)

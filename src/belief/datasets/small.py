@@ -1,8 +1,8 @@
-"""The small published problems, made anew, with the truth attached.
+"""Generators of small published problems whose relevant features are known.
 
-They are those of V. Bolón-Canedo, N. Sánchez-Maroño and A. Alonso-Betanzos, *A review of feature selection methods on
-synthetic data*, Knowledge and Information Systems 34 (2013): few rows, many features, and it is known which matter,
-which repeat them and which are noise. The features that matter come first. The same seed makes the same data.
+They follow V. Bolón-Canedo, N. Sánchez-Maroño and A. Alonso-Betanzos, *A review of feature selection methods on
+synthetic data*, Knowledge and Information Systems 34 (2013): few rows and many features, of which some are
+relevant, some redundant and the others noise. The relevant features come first. The same seed gives the same data.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _SEGMENTS = (  # top, upper left, upper right, middle, lower left, lower right, 
     (1, 1, 1, 1, 1, 1, 1),
     (1, 1, 1, 1, 0, 1, 1),
 )
-_SD_MEANS = {  # for each group the means of the three classes, about those of the published files
+_SD_MEANS = {  # for each group the means of the three classes, close to the published files
     2: ((4.5, 1.5, 1.0), (1.0, 3.5, 0.0)),
     4: ((0.5, 4.0, 1.5), (2.5, -1.5, -1.0), (-2.5, 0.5, -2.5), (-1.5, -1.0, 1.5)),
     6: ((-2, 1, 2), (1.5, -1.5, -1.5), (-2.5, 1, -1.5), (1, -1, 1), (-1.5, -1, 1), (1.5, 0, -1.5)),
 }
 _SD_SPREAD = 2.7  # the standard deviation of a group's signal within a class
-_SD_BLUR = 0.1  # and of what tells the features of a group apart
+_SD_BLUR = 0.1  # and of the differences between the features of a group
 _SD_GROUP = 10
-_MADELON_REACH = 2.0  # half an edge of the hypercube: neighbours tell the classes as well as in the published data
+_MADELON_REACH = 2.0  # half an edge of the hypercube: as hard for nearest neighbours as the published data
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem whose answer is known.
+    """A problem whose relevant features are known.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class Problem:
     y : array of shape (n_rows,)
         The class of each row, from 0.
     relevant : tuple of tuples of int
-        Groups of features: one feature of each group is needed.
+        Groups of features; one feature of each group is sufficient.
     redundant : array
-        The features that repeat a relevant one.
+        The features that are redundant with a relevant one.
     discrete : array of bool
-        Which features are nominal.
+        True for nominal features.
     name : str
-        What it is called in the literature.
+        Its name in the literature.
 
     Examples
     --------
@@ -75,14 +75,14 @@ class Problem:
 def corral100(n_rows: int = 32, seed: int = 0) -> Problem:
     """Corral-100: 99 binary features, and the class is (x0 and x1) or (x2 and x3).
 
-    x5 is a trap: it has no part in the class, but agrees with it in three rows of four.
+    x5 is a trap: the class does not depend on it, but agrees with it in three of four rows.
 
     Parameters
     ----------
     n_rows : int, default=32
-        How many rows.
+        The number of rows.
     seed : int, default=0
-        The seed.
+        The random seed.
 
     Returns
     -------
@@ -93,20 +93,20 @@ def corral100(n_rows: int = 32, seed: int = 0) -> Problem:
     >>> import belief
     >>> problem = belief.datasets.corral100(200)
     >>> result = belief.select(problem.X, problem.y, 5, discrete_features=problem.discrete, random_state=0)
-    >>> set(result.selected.tolist())  # the trap too
+    >>> set(result.selected.tolist())  # including the trap
     {0, 1, 2, 3, 5}
     """
     bits = _bits(n_rows, 99, seed)
     y = (bits[:, 0] & bits[:, 1]) | (bits[:, 2] & bits[:, 3])
     agrees = np.random.default_rng([seed, 5]).random(n_rows) < 0.75
     bits[:, 5] = np.where(agrees, y, 1 - y)
-    return _binary("Corral-100", bits, y, alone(4))
+    return _binary("Corral-100", bits, y, make_single_groups(4))
 
 
 def xor100(n_rows: int = 50, seed: int = 0) -> Problem:
-    """XOR-100: 99 binary features, and the class is x0 xor x1, so neither says anything without the other.
+    """XOR-100: 99 binary features, and the class is x0 xor x1, so neither is informative without the other.
 
-    The parameters are those of `corral100`, with 50 rows.
+    The parameters are as in `corral100`, with 50 rows.
 
     Examples
     --------
@@ -117,13 +117,14 @@ def xor100(n_rows: int = 50, seed: int = 0) -> Problem:
     [0, 1]
     """
     bits = _bits(n_rows, 99, seed)
-    return _binary("XOR-100", bits, bits[:, 0] ^ bits[:, 1], alone(2))
+    return _binary("XOR-100", bits, bits[:, 0] ^ bits[:, 1], make_single_groups(2))
 
 
 def parity3plus3(n_rows: int = 64, seed: int = 0) -> Problem:
-    """Parity3+3: 12 binary features, and the class is 1 if an odd number of x0, x1 and x2 are.
+    """Parity3+3: 12 binary features, and the class is the parity of x0, x1 and x2.
 
-    x3, x4 and x5 repeat x0, x1 and x2; the last six are noise. The parameters are those of `corral100`, with 64 rows.
+    x3, x4 and x5 are copies of x0, x1 and x2; the last six are noise. The parameters are as in `corral100`, with 64
+    rows.
 
     Examples
     --------
@@ -141,18 +142,18 @@ def parity3plus3(n_rows: int = 64, seed: int = 0) -> Problem:
 def sd(n_groups: int = 2, n_rows: int = 75, n_noise: int = 4000, seed: int = 0) -> Problem:
     """SD1, SD2 or SD3: like gene expression, three classes, few rows and thousands of features.
 
-    Each group is ten near copies of one signal, whose class means differ, and differ in another way for each group.
+    Each group has ten noisy copies of one signal. The class means of the signals differ, differently in each group.
 
     Parameters
     ----------
     n_groups : {2, 4, 6}, default=2
-        The groups: 2 make SD1, 4 make SD2 and 6 make SD3.
+        The number of groups: 2 for SD1, 4 for SD2 and 6 for SD3.
     n_rows : int, default=75
-        How many rows, a third of each class.
+        The number of rows, a third of each class.
     n_noise : int, default=4000
-        How many features of noise, N(0, 1), follow the groups. (Half of the published ones are uniform, from -1 to 1.)
+        The number of N(0, 1) noise features after the groups. (In the published data half of them are uniform.)
     seed : int, default=0
-        The seed.
+        The random seed.
 
     Returns
     -------
@@ -176,14 +177,14 @@ def sd(n_groups: int = 2, n_rows: int = 75, n_noise: int = 4000, seed: int = 0) 
     copies += _SD_BLUR * rng.standard_normal(copies.shape)
     X = np.hstack([copies, rng.standard_normal((n_rows, n_noise))])
     groups = tuple(tuple(range(a, a + _SD_GROUP)) for a in range(0, n_groups * _SD_GROUP, _SD_GROUP))
-    return Problem(X, y, groups, repeats(groups), np.zeros(X.shape[1], bool), f"SD{n_groups // 2}")
+    return Problem(X, y, groups, list_redundant(groups), np.zeros(X.shape[1], bool), f"SD{n_groups // 2}")
 
 
 def madelon(n_rows: int = 2000, seed: int = 0) -> Problem:
     """Madelon: 500 features, of which 5 place the rows around the corners of a hypercube, 16 for each class.
 
-    The next 15 are linear combinations of the five, and count as redundant; the other 480 are probes: noise. One row
-    in a hundred has a random class. The parameters are those of `corral100`, with 2,000 rows.
+    The next 15 are linear combinations of the five, and count as redundant; the other 480 are noise. One row in a
+    hundred has a random class. The parameters are as in `corral100`, with 2,000 rows.
 
     Examples
     --------
@@ -196,14 +197,14 @@ def madelon(n_rows: int = 2000, seed: int = 0) -> Problem:
 
     _check(n_rows=n_rows)
     _check(least=0, seed=seed)
-    X, corner = make_classification(  # given two classes and all corners, it makes the class one of the coordinates
+    X, corner = make_classification(  # with two classes it would make the class one of the coordinates
         n_rows, 500, n_informative=5, n_redundant=15, n_classes=32, n_clusters_per_class=1, flip_y=0.01,
         class_sep=_MADELON_REACH, shuffle=False, random_state=seed,
     )  # fmt: skip
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(32) % 2)[corner]
-    order = rng.permutation(n_rows)  # the rows come corner by corner
-    return Problem(X[order], y[order], alone(5), np.arange(5, 20), np.zeros(500, bool), "Madelon")
+    order = rng.permutation(n_rows)  # the rows are sorted by corner
+    return Problem(X[order], y[order], make_single_groups(5), np.arange(5, 20), np.zeros(500, bool), "Madelon")
 
 
 def led(n_irrelevant: int = 17, noise: float = 0.0, n_rows: int = 50, seed: int = 0) -> Problem:
@@ -212,13 +213,13 @@ def led(n_irrelevant: int = 17, noise: float = 0.0, n_rows: int = 50, seed: int 
     Parameters
     ----------
     n_irrelevant : {17, 92}, default=17
-        How many features of noise follow the segments: 17 make LED-25 and 92 make LED-100.
+        The number of noise features after the segments: 17 for LED-25 and 92 for LED-100.
     noise : float, default=0.0
-        The chance of each segment to show the wrong thing.
+        The probability that a segment is inverted.
     n_rows : int, default=50
-        How many rows, each a random digit.
+        The number of rows, each a random digit.
     seed : int, default=0
-        The seed.
+        The random seed.
 
     Returns
     -------
@@ -241,28 +242,28 @@ def led(n_irrelevant: int = 17, noise: float = 0.0, n_rows: int = 50, seed: int 
     y = rng.integers(0, 10, n_rows)
     segments = np.array(_SEGMENTS)[y] ^ (rng.random((n_rows, 7)) < noise)
     bits = np.hstack([segments, rng.integers(0, 2, (n_rows, n_irrelevant))])
-    return _binary(f"LED-{n_irrelevant + 8}", bits, y, alone(7))
+    return _binary(f"LED-{n_irrelevant + 8}", bits, y, make_single_groups(7))
 
 
 def _binary(name: str, bits: Array, y: Array, relevant: tuple[tuple[int, ...], ...]) -> Problem:
-    """A problem of nominal features."""
-    return Problem(bits.astype(float), y, relevant, repeats(relevant), np.ones(bits.shape[1], bool), name)
+    """Make a problem of nominal features."""
+    return Problem(bits.astype(float), y, relevant, list_redundant(relevant), np.ones(bits.shape[1], bool), name)
 
 
 def _bits(n_rows: int, n_features: int, seed: int) -> Array:
-    """Random zeros and ones."""
+    """Draw random bits."""
     _check(n_rows=n_rows)
     _check(least=0, seed=seed)
     return np.random.default_rng(seed).integers(0, 2, (n_rows, n_features))
 
 
-def alone(n: int) -> tuple[tuple[int, ...], ...]:
-    """The first n features, each its own group."""
+def make_single_groups(n: int) -> tuple[tuple[int, ...], ...]:
+    """Return the first n features, each as a group."""
     return tuple((j,) for j in range(n))
 
 
-def repeats(groups: tuple[tuple[int, ...], ...]) -> Array:
-    """All but the first feature of each group."""
+def list_redundant(groups: tuple[tuple[int, ...], ...]) -> Array:
+    """Return all but the first feature of each group."""
     return np.array([j for group in groups for j in group[1:]], int)
 
 
