@@ -60,6 +60,6 @@ def test_explain_error_names_another_version(spark, monkeypatch):
 
 def test_fit_warns_of_other_versions_on_workers(spark, monkeypatch):
     here = {**workers.get_versions(), "numpy": "1.0.0", "belief-fs": "9.9"}
-    monkeypatch.setattr(workers, "_driver_versions", lambda: here)  # as if the driver had these
+    monkeypatch.setattr(workers, "get_versions", lambda: here)  # as if the driver had these
     with pytest.warns(UserWarning, match=r"belief-fs .* \(driver: 9\.9\), numpy .* \(driver: 1\.0\.0\)"):
         belief.select(frame(spark), label="label", n_features_to_select=2)

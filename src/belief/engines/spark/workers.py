@@ -42,13 +42,9 @@ def get_versions() -> dict[str, str]:
     return read_versions()
 
 
-def _driver_versions() -> dict[str, str]:
-    return get_versions()
-
-
 def warn_of_differences(workers: Iterable[dict[str, str]]) -> None:
     """Warn if a worker has other versions than the driver."""
-    driver = _driver_versions()
+    driver = get_versions()
     for worker in workers:
         names = [name for name in driver if name != "executable" and worker.get(name, driver[name]) != driver[name]]
         if names:
@@ -65,7 +61,7 @@ def explain_error(spark: Any, message: str) -> str | None:
     found = MISSING_MODULE.search(message) or MISSING_NAME.search(message)
     if found is None or found[1].split(".")[0] not in REQUIRED:  # a function of the user may import others
         return None
-    worker, driver = _ask_worker(spark), _driver_versions()
+    worker, driver = _ask_worker(spark), get_versions()
     python = f"The workers' Python, {worker['executable']},"
     if "belief-fs" in worker and found[1].startswith("belief"):
         return (
