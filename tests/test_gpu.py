@@ -189,7 +189,7 @@ def test_point_bounds_hold(size, device):
     none = np.zeros(50, bool)
     with engine_of(X, np.zeros(len(X), np.int32), none, "cpu") as engine:
         difference = Difference.from_summary(engine.describe(), none, "none")
-    space = points.Space.of(difference, torch.device(torch_device(device)))
+    space = points.Space.from_difference(difference, torch.device(torch_device(device)))
     values = torch.tensor(X, device=space.mean.device)
     p = points.embed(values, torch.arange(300, device=values.device), space)
     acc = scan.product(p.point, p.point).double()

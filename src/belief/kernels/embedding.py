@@ -1,8 +1,8 @@
 """The embedding of features, in which Δ² is a squared Euclidean distance, cut into slices of bounded width.
 
 A slice is a run of features [a, b) with at most `WIDTH` columns in the search matrix. Products are computed in float32
-per slice and then summed over slices, so even with millions of features the rounding error is that of one slice and of
-one sum over the slices.
+per slice and then summed over slices, so even with millions of features the rounding error is only that of one slice
+plus one sum over the slices.
 """
 
 from __future__ import annotations

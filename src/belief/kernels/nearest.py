@@ -28,7 +28,7 @@ def _within(low: Array, p: Array, t: float) -> int:
 
 
 @kernel()
-def _above(t: float) -> float:
+def _round_up(t: float) -> float:
     """Return a float32 not below t."""
     return np.float32(t + abs(t) * 2.0 * UNIT_ROUNDOFF)
 
@@ -76,7 +76,7 @@ def scan(
             return count, q
         p = product[q]
         for g in range(n_groups):
-            t = _above(limit[q, g] - low_q[q])
+            t = _round_up(limit[q, g] - low_q[q])
             held = 0
             kept = 0
             a, b = groups[g], groups[g]
@@ -103,7 +103,7 @@ def scan(
                     if held < size:
                         held += 1
                     if held == size and upper[size - 1] < t:
-                        t = _above(upper[size - 1])
+                        t = _round_up(upper[size - 1])
             for i in range(kept):
                 if value[i] <= t:
                     found_query[count] = q

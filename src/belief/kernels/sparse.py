@@ -85,7 +85,7 @@ def moments(
 
 @kernel()
 def add_identities(rows: Csr, keys: Array, out: Array) -> None:
-    """Compute the identities of sparse rows, which are those of the same rows in dense form."""
+    """Compute the identities of sparse rows, which equal those of the same rows in dense form."""
     value = np.empty(1, np.float64)
     bits = value.view(np.uint64)
     for i in range(len(out)):

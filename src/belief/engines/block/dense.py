@@ -219,7 +219,7 @@ class DenseEngine(RowEngine):
         return reduce(Joint.merge, self.map(task, list(enumerate(cut_pairs(len(pairs))))))
 
     def _find_rates(self, pairs: Pairs, difference: Difference, kappa: float) -> Rates:
-        """Return the cached rates of these pairs, or empty ones. Drop those of pairs that no longer exist."""
+        """Return the cached rates of these pairs, or empty ones. Drop stale ones."""
         self._cached_rates = [x for x in self._cached_rates if not x.is_stale]
         matching = [x for x in self._cached_rates if x.matches(pairs, difference, kappa)]
         if not matching:

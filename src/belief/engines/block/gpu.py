@@ -2,8 +2,8 @@
 
     rows ──once, or span by span──► device ──► chunks ──compare with queries──► neighbours ──► sums over pairs
 
-The results are those of the CPU engine: candidates are selected by proven bounds (kernels/gpu/points.py) and ordered by
-exact distances. If the device runs out of memory, the search continues with smaller chunks.
+The results equal those of the CPU engine: candidates are selected by proven bounds (kernels/gpu/points.py) and ordered
+by exact distances. If the device runs out of memory, the search continues with smaller chunks.
 """
 
 from __future__ import annotations
@@ -113,19 +113,19 @@ class GpuEngine(DenseEngine):
         with self._on_device():
             first = visit.first if visit else 0
             before = visit.found if visit else Neighbours.zero(len(sample.row), search.n_groups, search.size)
-            space = Space.of(difference, self.device)
+            space = Space.from_difference(difference, self.device)
             queries = self._queries(sample, space, visit)
-            found = self._search(queries, space, Best.of(before, self.device), search, first).neighbours()
+            found = self._search(queries, space, Best.from_neighbours(before, self.device), search, first).neighbours()
         return found.with_targets(first, self.targets, visit.found if visit else None)
 
     def _queries(self, sample: Sample, space: Space, visit: Visit | None) -> Queries:
         row = torch.tensor(sample.row, device=self.device)
         if visit is None:
-            return Queries.of(self.stored.at(sample.row), row, space)
+            return Queries.from_rows(self.stored.at(sample.row), row, space)
         name = f"queries on {self.device}"  # embedded for the first block, and reused for the others
         if name not in visit.ready:
             rows = visit.queries.rows(np.arange(len(sample.row)), 0, self.n_features)
-            visit.ready[name] = Queries.of(self.stored.copy_rows(*rows), row, space)
+            visit.ready[name] = Queries.from_rows(self.stored.copy_rows(*rows), row, space)
         return visit.ready[name]
 
     def _search(self, queries: Queries, space: Space, best: Best, search: Search, first: int) -> Best:
@@ -135,7 +135,7 @@ class GpuEngine(DenseEngine):
         while done < self.stored.stop:
             try:
                 for values, at, source, end in self._chunks(done, most, search.n_groups, known):
-                    chunk = Chunk.of(values, source, first + at, space, seed_key)
+                    chunk = Chunk.from_rows(values, source, first + at, space, seed_key)
                     best = compare(queries, chunk, best, space)
                     done = end
                     self.report(done - self.stored.first, len(self.stored))
@@ -194,10 +194,10 @@ class GpuEngine(DenseEngine):
         """Return the pairs with their rows on the device, copied there if they are not all there yet."""
         whole = self.stored.whole() if self._span == (0, self.m) else None
         if whole is not None:
-            return sums.Located.of(whole, pairs, pairs.query, pairs.neighbour)
+            return sums.Located.from_pairs(whole, pairs, pairs.query, pairs.neighbour)
         ids, at = np.unique(np.concatenate([pairs.query, pairs.neighbour]), return_inverse=True)
         rows = self.stored.copy_rows(*self.source.rows(ids, 0, self.n_features))
-        return sums.Located.of(rows, pairs, *at.reshape(2, -1))
+        return sums.Located.from_pairs(rows, pairs, *at.reshape(2, -1))
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
         if self.n_features > MAX_JOINT_FEATURES:

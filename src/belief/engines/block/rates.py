@@ -52,7 +52,7 @@ class Rates:
         return self._pairs() is pairs and self.difference is difference and self.kappa == kappa
 
     def missing(self, features: Array) -> Array:
-        """Return those of the features that are not cached."""
+        """Return the features that are not cached."""
         return features[self._block[features] < 0]
 
     def shape_of(self, features: Array) -> tuple[int, int, int]:

@@ -58,7 +58,7 @@ class Corners:
     radius: float  # added to the squared norm by a missing value
 
     @classmethod
-    def of(cls, feature: int, level: Array, count: Array, device: torch.device) -> Self:
+    def from_levels(cls, feature: int, level: Array, count: Array, device: torch.device) -> Self:
         share = count / max(count.sum(), 1)
         bucket = np.arange(len(level)) % MOST_LEVELS
         p = np.bincount(bucket, share, min(len(level), MOST_LEVELS))
@@ -88,14 +88,14 @@ class Space:
     columns: int  # columns of the points, with padding
 
     @classmethod
-    def of(cls, d: Difference, device: torch.device) -> Self:
+    def from_difference(cls, d: Difference, device: torch.device) -> Self:
         def to_device(x: Array) -> Tensor:
             return torch.tensor(x, device=device)
 
         first = np.searchsorted(d.levels.feature, np.arange(d.n_features + 1))
         live = np.flatnonzero(d.discrete & (np.diff(first) > 1)).tolist()
         cut = [(j, slice(first[j], first[j + 1])) for j in live]
-        corners = tuple(Corners.of(j, d.levels.value[x], d.levels.count[x], device) for j, x in cut)
+        corners = tuple(Corners.from_levels(j, d.levels.value[x], d.levels.count[x], device) for j, x in cut)
         columns = int((~d.discrete).sum()) + sum(x.corner.shape[1] for x in corners)
         return cls(
             to_device(d.mean), to_device(d.per_unit), to_device(d.spread), to_device(d.discrete),

@@ -74,7 +74,7 @@ class Best:
     row: Tensor
 
     @classmethod
-    def of(cls, found: Neighbours, device: torch.device) -> Self:
+    def from_neighbours(cls, found: Neighbours, device: torch.device) -> Self:
         arrays = (found.d2, (found.key ^ SIGN_BIT).view(np.int64), found.row)
         return cls(*(torch.tensor(x, device=device).permute(1, 0, 2).contiguous() for x in arrays))
 

@@ -35,7 +35,7 @@ class Queries:
     row: Tensor  # their ids: a query is not its own neighbour
 
     @classmethod
-    def of(cls, values: Tensor, row: Tensor, space: Space) -> Self:
+    def from_rows(cls, values: Tensor, row: Tensor, space: Space) -> Self:
         return cls(embed(values, torch.arange(len(values), device=values.device), space), values, row)
 
     def at(self, which: Tensor | slice) -> Queries:
@@ -61,7 +61,7 @@ class Chunk:
     key: Tensor
 
     @classmethod
-    def of(cls, values: Tensor, source: Sequence[Tensor], first_id: int, space: Space, seed_key: int) -> Self:
+    def from_rows(cls, values: Tensor, source: Sequence[Tensor], first_id: int, space: Space, seed_key: int) -> Self:
         """Create a chunk of the rows values[source[g]] of each group g; `first_id` is the id of values[0]."""
         device, size = values.device, [len(x) for x in source]
         tiles = [-(-n // TILE) for n in size]
@@ -72,10 +72,10 @@ class Chunk:
         absent, chosen = chosen < 0, chosen.clamp(min=0)
         points = embed(values, chosen, space)
         group = torch.repeat_interleave(torch.arange(len(size), dtype=torch.int32), torch.tensor(tiles))
-        low = below(points.low).clamp_(min=-3e38).masked_fill_(absent, torch.nan)
+        low = round_down(points.low).clamp_(min=-3e38).masked_fill_(absent, torch.nan)
         ids = chosen + first_id
         return cls(
-            points.point, low, above(points.high), first, size, group.to(device), values, chosen, ids,
+            points.point, low, round_up(points.high), first, size, group.to(device), values, chosen, ids,
             tie_keys(seed_key, ids),
         )  # fmt: skip
 
@@ -109,18 +109,18 @@ def _bits(x: Tensor) -> Tensor:
 
 
 def _hashes(values: Tensor, rows: Tensor) -> Tensor:
-    """A 64-bit hash of the bits of each row."""
+    """Return a 64-bit hash of the bits of each row."""
     factors = tie_keys(0, torch.arange(values.shape[1], device=values.device)) | 1
     parts = rows.split(max(1, MAX_TEMPORARY // values.shape[1]))
     return torch.cat([((_bits(values[x]).long() ^ (_bits(values[x]) >> 15)) * factors).sum(1) for x in parts])
 
 
-def above(x: Tensor) -> Tensor:
+def round_up(x: Tensor) -> Tensor:
     """Return a float32 not below x."""
     return torch.nextafter(x.float(), torch.tensor(torch.inf, device=x.device))
 
 
-def below(x: Tensor) -> Tensor:
+def round_down(x: Tensor) -> Tensor:
     """Return a float32 not above x."""
     return torch.nextafter(x.float(), torch.tensor(-torch.inf, device=x.device))
 
@@ -151,7 +151,7 @@ def estimate_bounds(queries: Queries, chunk: Chunk, best: Best, space: Space) ->
 
 def compute_thresholds(queries: Queries, half: Tensor, space: Space) -> Tensor:
     """Return the thresholds (groups, queries) fp32: rows are candidates if low - acc is not above."""
-    return above(half * (1 + TIE_MARGIN) / space.scale**2 - queries.points.low)
+    return round_up(half * (1 + TIE_MARGIN) / space.scale**2 - queries.points.low)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:

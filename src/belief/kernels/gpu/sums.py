@@ -96,7 +96,7 @@ class Located:
     pairs: Pairs
 
     @classmethod
-    def of(cls, values: Tensor, pairs: Pairs, query: Array, neighbour: Array) -> Self:
+    def from_pairs(cls, values: Tensor, pairs: Pairs, query: Array, neighbour: Array) -> Self:
         at, to = (torch.tensor(x, device=values.device) for x in (query, neighbour))
         return cls(values, at, to, pairs)
 
@@ -120,7 +120,9 @@ class Reach(NamedTuple):
     mixed: bool
 
     @classmethod
-    def of(cls, difference: Difference, kappa: float, columns: Array | slice, device: torch.device) -> Self:
+    def from_difference(
+        cls, difference: Difference, kappa: float, columns: Array | slice, device: torch.device
+    ) -> Self:
         host = reaches(difference, kappa, columns)
         farthest, slope, discrete = (torch.tensor(x, device=device) for x in host)
         return cls(farthest, slope, discrete, bool(host.discrete.any()))
@@ -146,7 +148,7 @@ def compute_rates(d: Tensor, reach: Reach) -> Tensor:
 
 def tally(located: Located, difference: Difference, rates: Collisions | None) -> dict[str, Array]:
     """Return the `belief.kernels.shapes.Sums` of some pairs, by name."""
-    reach = Reach.of(difference, rates.kappa if rates else 1.0, slice(None), located.values.device)
+    reach = Reach.from_difference(difference, rates.kappa if rates else 1.0, slice(None), located.values.device)
     sums = _allocate(located.pairs, difference, rates, located.values.device)
     for part in located.parts(difference.n_features):
         d = compute_differences(part, reach)
@@ -223,7 +225,7 @@ def joint(located: Located, difference: Difference, rates: Collisions, lines: Ar
     every = np.union1d(lines, columns)
     i, j = np.searchsorted(every, lines), np.searchsorted(every, columns)
     device = located.values.device
-    reach = Reach.of(difference, rates.kappa, every, device)
+    reach = Reach.from_difference(difference, rates.kappa, every, device)
     at = None if len(every) == difference.n_features else torch.tensor(every, device=device)
     where = [torch.tensor(x, device=device) for x in (i, j)]
     found: list[Tensor] = []
