@@ -1,9 +1,9 @@
-"""A naive oracle of BELIEF, as docs/method.md defines it: the paper's preset, the second edition, numeric targets.
+"""A naive implementation of BELIEF as docs/method.md defines it, with both presets and numeric targets.
 
-It follows the page section by section, in memory and in float64, and is meant to be read and believed, not to be
-fast. It shares no code with the package: it imports the standard library, numpy and scipy's tests of one feature, and
-nothing else. Without settings it is the first edition; PAPER and DEFAULT are the two presets. What the page leaves to
-rounding is settled here: two equal sums differ by 0 (ZERO), a variance that is lost in its own rounding is 0 (FLAT).
+It follows the page section by section, in memory and in float64, and aims at clarity instead of speed. It shares no
+code with the package: it imports only the standard library, numpy and scipy's univariate tests. PAPER and DEFAULT are
+the two presets; without settings it computes the first edition. The difference of two equal sums is 0 despite rounding
+(ZERO), and so is a variance that is lost in rounding (FLAT).
 """
 
 import math
@@ -29,7 +29,7 @@ DEFAULT = {
 
 
 def summary(X, discrete, scale):
-    """What section 1 needs to know of each feature."""
+    """Return the statistics of each feature that section 1 needs."""
     m, F = X.shape
     mean, sigma, constant = np.zeros(F), np.zeros(F), np.ones(F, dtype=bool)
     own = np.full((m, F), np.nan)  # discrete: the share p_v of the row's own value v

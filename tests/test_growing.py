@@ -1,4 +1,4 @@
-"""A sample that grows until the selection has settled, features that matter together, and copies of rows."""
+"""Tests of growing samples, interaction partners and copies of rows."""
 
 import numpy as np
 import pytest
@@ -19,39 +19,39 @@ CLOSE = rng.standard_normal((M, 12)) + np.linspace(0.5, 0.3, 12) * Y[:, None]  #
 # --- the sample ---
 
 
-def test_a_clear_selection_settles_at_once():
+def test_growth_stops_at_once_for_a_clear_selection():
     result = belief.select(CLEAR, Y, 4, random_state=0)
     assert result.stop_reason == "converged"
     assert result.sample_size == 2000
     assert sorted(result.selected) == [0, 1, 2, 3]
 
 
-def test_a_close_one_grows():
+def test_growth_continues_for_a_close_selection():
     result = belief.select(CLOSE, Y, 3, random_state=0)
     assert result.sample_size > 2000
     assert result.stop_reason in ("converged", "equivalent", "all rows")
 
 
 @pytest.mark.parametrize(("size", "queries"), [(500, 500), (0.1, 900), ("fixed", 2000)])
-def test_a_size_that_is_given_is_taken_as_it_is(size, queries):
+def test_given_sample_size_does_not_grow(size, queries):
     result = belief.select(CLOSE, Y, 3, random_state=0, sample_size=size)
     assert result.stop_reason == "fixed"
     assert result.sample_size == queries
 
 
-def test_all_rows_of_a_small_table():
+def test_small_table_uses_all_rows():
     result = belief.select(CLOSE[:700], Y[:700], 3, random_state=0)
     assert (result.stop_reason, result.sample_size) == ("all rows", 700)
 
 
-def test_growing_gives_what_a_sample_of_that_size_gives():
+def test_grown_sample_equals_a_sample_of_that_size():
     grown = belief.select(CLOSE, Y, 3, random_state=0)
     given = belief.select(CLOSE, Y, 3, random_state=0, sample_size=grown.sample_size)
     np.testing.assert_allclose(grown.weights, given.weights, rtol=1e-9)
     np.testing.assert_array_equal(grown.selected, given.selected)
 
 
-def test_a_stream_reads_less_often_and_finds_what_its_size_finds(tmp_path):
+def test_growth_on_a_stream_equals_a_sample_of_that_size(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -62,7 +62,7 @@ def test_a_stream_reads_less_often_and_finds_what_its_size_finds(tmp_path):
     np.testing.assert_allclose(streamed.weights, given.weights, rtol=1e-9)
 
 
-def test_a_run_that_was_stopped_while_it_grew_goes_on(tmp_path):
+def test_growth_resumes_from_a_checkpoint(tmp_path):
     seen = []
 
     def stop_later(progress):
@@ -78,19 +78,19 @@ def test_a_run_that_was_stopped_while_it_grew_goes_on(tmp_path):
     assert resumed.sample_size == whole.sample_size
 
 
-def test_the_outlook_of_weights_far_apart_is_sure_and_of_equal_ones_is_not():
+def test_forecast_is_certain_for_distant_weights_only():
     w, se, R = np.array([1.0, 0.9, 0.1]), np.full(3, 0.01), np.eye(3)
     assert forecast(w, se, R, np.array([0, 1]), RULE).chance == 1.0
     assert forecast(np.array([1.0, 0.5, 0.5]), se, R, np.array([0, 1]), RULE).chance == pytest.approx(0.5, abs=0.12)
 
 
-def test_copies_may_stand_for_one_another():
+def test_forecast_lets_copies_replace_each_other():
     w, se = np.array([1.0, 0.5, 0.5]), np.full(3, 0.05)
     R = np.array([[1, 0, 0], [0, 1, 0.95], [0, 0.95, 1.0]])
     assert forecast(w, se, R, np.array([0, 1]), RULE).chance > 0.95
 
 
-def test_a_jump_goes_where_doubling_would_arrive():
+def test_next_step_jumps_beyond_doubling():
     w, se = np.array([1.0, 0.52, 0.5]), np.full(3, 0.03)
     about = (w, se, np.eye(3), np.array([0, 1]), RULE, 2000, 10**6, Limits(64_000, 64_000))
     doubled, jumped = next_step(*about), next_step(*about, jump=True)
@@ -98,7 +98,7 @@ def test_a_jump_goes_where_doubling_would_arrive():
     assert jumped.size > 4000
 
 
-def test_rivals_are_the_selected_and_those_within_reach():
+def test_find_rivals():
     w, se = np.array([0.1, 1.0, 0.8, 0.3]), np.array([0.01, 0.01, 0.01, 0.2])
     assert find_rivals(w, se, np.array([1, 2]), 0.8).tolist() == [1, 2, 3]
 
@@ -106,7 +106,7 @@ def test_rivals_are_the_selected_and_those_within_reach():
 # --- together ---
 
 
-def test_the_two_of_an_exclusive_or_are_partners():
+def test_find_partners_of_exclusive_or():
     X = rng.standard_normal((1000, 30))
     result = belief.select(X, (X[:, 4] > 0) ^ (X[:, 9] > 0), 4, random_state=0)
     lines = {line["index"]: line for line in result.explain()}
@@ -115,7 +115,7 @@ def test_the_two_of_an_exclusive_or_are_partners():
     assert all(line["partner"] is None for j, line in lines.items() if j not in (4, 9))
 
 
-def test_each_of_a_parity_of_three_needs_another():
+def test_find_partners_of_parity():
     X = rng.integers(0, 2, (1200, 15)).astype(float)
     result = belief.select(X, X[:, [2, 5, 11]].sum(axis=1) % 2, 5, random_state=0)
     found = dict(zip(result.selected.tolist(), result.partner.tolist(), strict=True))
@@ -124,11 +124,11 @@ def test_each_of_a_parity_of_three_needs_another():
     assert all(found[j] == -1 for j in found if j not in (2, 5, 11))
 
 
-def test_features_that_add_up_have_no_partner():
+def test_find_partners_finds_none_for_additive_features():
     assert np.all(belief.select(CLEAR[:1500], Y[:1500], 6, random_state=0).partner == -1)
 
 
-def test_partners_are_looked_for_among_the_first_selected_only():
+def test_find_partners_examines_the_first_selected_only():
     X = rng.standard_normal((300, MAX_FEATURES + 20))
     result = belief.select(X, rng.integers(0, 2, 300), MAX_FEATURES + 10, random_state=0)
     assert len(result.partner) == MAX_FEATURES + 10
@@ -145,7 +145,7 @@ def oversampled(times):
     return X[rows], y[rows]
 
 
-def test_copies_are_told_of_and_merging_them_finds_what_there_was():
+def test_merging_copies_restores_the_selection():
     X, y = oversampled(20)
     with pytest.warns(UserWarning, match="copies of the row itself.*copies='merge'"):
         kept = belief.select(X, y, 5, random_state=0, redundancy=None)  # by weight alone
@@ -157,7 +157,7 @@ def test_copies_are_told_of_and_merging_them_finds_what_there_was():
     assert len({0, 1, 2, 3, 4} & set(merged.selected)) > len({0, 1, 2, 3, 4} & set(kept.selected))
 
 
-def test_what_copies_say_alone_is_what_the_rows_say_that_they_are_copies_of():
+def test_univariate_p_values_of_merged_copies():
     X, y = oversampled(20)
     X[:, 20:] = (X[:, 20:] > 0).astype(float)
     marks = np.arange(X.shape[1]) >= 20
@@ -168,13 +168,13 @@ def test_what_copies_say_alone_is_what_the_rows_say_that_they_are_copies_of():
     np.testing.assert_allclose(np.log10(merged), np.log10(alone), rtol=0.2, atol=0.05)
 
 
-def test_rows_that_are_alike_because_values_are_few_are_not_taken_for_copies(recwarn):
+def test_no_copies_warning_if_columns_have_few_values(recwarn):
     X = rng.integers(0, 2, (900, 5)).astype(float)
     belief.select(X, X[:, 0] > 0, 2, random_state=0)
     assert not [w for w in recwarn if "copies" in str(w.message)]
 
 
-def test_identical_rows_of_two_classes_stay_apart():
+def test_identical_rows_of_different_classes_are_not_merged():
     X = np.repeat(rng.standard_normal((60, 3)), 4, axis=0)
     result = belief.select(X, np.tile([0, 0, 1, 1], 60), 2, random_state=0, copies="merge")
     assert result.sample_size == 120

@@ -1,4 +1,4 @@
-"""What must hold whatever the engine: docs/method.md, section 7, by name."""
+"""Tests of the invariances in section 7 of docs/method.md."""
 
 import numpy as np
 import pytest
@@ -32,31 +32,31 @@ def same(a, b, rtol=1e-9):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
-def test_any_number_of_threads(reference, n_jobs):
+def test_select_with_any_number_of_threads(reference, n_jobs):
     same(belief.select(X, Y, n_jobs=n_jobs, **SETTINGS), reference)
 
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 7, 280])
-def test_any_number_of_blocks(reference, n_blocks):
+def test_select_with_any_number_of_blocks(reference, n_blocks):
     same(belief.select(np.array_split(X, n_blocks), Y, **SETTINGS), reference)
 
 
 @pytest.mark.parametrize("memory", [16, 100])
-def test_any_working_memory(reference, memory):
+def test_select_with_any_working_memory(reference, memory):
     same(belief.select(X, Y, working_memory=memory, **SETTINGS), reference)
 
 
-def test_float32_and_float64_storage_of_the_same_values():
+def test_select_from_float32_equals_float64():
     narrow = X.astype(np.float32)
     same(belief.select(narrow, Y, **SETTINGS), belief.select(narrow.astype(np.float64), Y, **SETTINGS))
 
 
-def test_integers_and_floats_of_the_same_values():
+def test_select_from_integers_equals_floats():
     whole = np.round(3 * X).astype(np.int8)
     same(belief.select(whole, Y, **SETTINGS), belief.select(whole.astype(float), Y, **SETTINGS))
 
 
-def test_memory_order_and_memory_maps(reference, tmp_path):
+def test_select_with_any_memory_order_and_memory_maps(reference, tmp_path):
     same(belief.select(np.asfortranarray(X), Y, **SETTINGS), reference)
     same(belief.select(X[:, ::-1][:, ::-1], Y, **SETTINGS), reference)
     file = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=X.shape)
@@ -65,20 +65,20 @@ def test_memory_order_and_memory_maps(reference, tmp_path):
     same(belief.select(np.memmap(tmp_path / "X", dtype=np.float64, mode="r", shape=X.shape), Y, **SETTINGS), reference)
 
 
-def test_rescaled_and_shifted_features_under_standard_scale():
+def test_select_from_rescaled_and_shifted_features():
     a = belief.select(X, Y, scale="standard", **SETTINGS)
     b = belief.select(X * 1e3 ** rng.integers(-2, 3, F) + rng.integers(-5, 5, F), Y, scale="standard", **SETTINGS)
     same(a, b, rtol=1e-6)
 
 
-def test_relabelled_classes(reference):
+def test_select_with_relabelled_classes(reference):
     names = np.array(["zebra", "ape", "mole"])
     result = belief.select(X, names[Y], **SETTINGS)
     np.testing.assert_array_equal(result.selected, reference.selected)
     np.testing.assert_allclose(result.weights, reference.weights, rtol=1e-9, atol=1e-12)
 
 
-def test_a_twin_has_the_same_weight_and_comes_later_with_redundancy_than_without():
+def test_copy_of_a_feature_has_the_same_weight_and_comes_later_with_redundancy():
     twins = np.column_stack([X, X[:, 0]])
     plain = belief.select(twins, Y, 13, sample_size=150, random_state=3, redundancy=None)
     paying = belief.select(twins, Y, 13, sample_size=150, random_state=3)
@@ -93,7 +93,7 @@ def test_constant_features_come_last():
     assert result.constant.tolist() == [3]
 
 
-def test_the_seed_alone_decides(reference):
+def test_select_depends_on_the_seed_only(reference):
     same(belief.select(X, Y, **SETTINGS), reference)
     other = belief.select(X, Y, **{**SETTINGS, "random_state": 4})
     assert not np.allclose(other.weights, reference.weights, rtol=1e-6)
@@ -101,8 +101,8 @@ def test_the_seed_alone_decides(reference):
     same(belief.select(X, Y, 6, sample_size=150, random_state=drawn.seed), drawn)
 
 
-def test_ties_in_data_sorted_by_class_do_not_all_go_to_one_class():
-    """Five kinds of rows, each many times, sorted by class: pooled neighbours of a query are all ties."""
+def test_ties_between_neighbours_are_shared_by_the_classes():
+    """In data with five distinct rows, sorted by class, all pooled neighbours of a query are ties."""
     grid = np.tile(np.arange(5.0), 120)[:, None] * np.ones((1, 3))
     y = np.repeat([0, 1, 2], 200)
     from belief.engines.block import local_engine
@@ -119,7 +119,7 @@ def test_ties_in_data_sorted_by_class_do_not_all_go_to_one_class():
 
 
 @pytest.mark.parametrize("rare", [0.5, 0.2, 0.05, 0.02])
-def test_noise_has_a_mean_z_of_0_whatever_the_balance_of_the_classes(rare):
+def test_mean_z_of_noise_is_0_for_any_class_balance(rare):
     def mean_z(seed, **settings):
         rng = np.random.default_rng(seed)
         y = rng.permutation(1500) < rare * 1500

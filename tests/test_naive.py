@@ -34,7 +34,7 @@ def holes():
 # 1. Scaling
 
 
-def test_the_unit_of_two_valued_columns():
+def test_unit_of_two_valued_columns():
     X = np.column_stack([np.repeat([5.0, 0.0], [1, 9]), np.arange(1, 11), np.repeat([2.0, 3.0], 5), np.full(10, 3)])
     discrete = np.array([False, False, True, False])
     spread = np.arange(10).std()
@@ -45,7 +45,7 @@ def test_the_unit_of_two_valued_columns():
     assert units["none"] == [1.0, 1.0]
 
 
-def test_a_missing_mark_costs_what_it_is_expected_to():
+def test_distance_with_a_missing_indicator():
     X = np.append(np.repeat([5.0, 0.0], [1, 9]), np.nan)[:, None]  # a tenth of the marks are 5, so sigma = 1.5
     discrete = np.array([False])
     cost = naive.d2(X, 10, discrete, naive.summary(X, discrete, "standard"))
@@ -55,7 +55,7 @@ def test_a_missing_mark_costs_what_it_is_expected_to():
 # 2. Sample
 
 
-def test_the_mixer_is_splitmix64():
+def test_mix_is_splitmix64():
     assert naive.mix(0) == 0xE220A8397B1DCDAF  # the first number of the published generator, seed 0
 
 
@@ -66,12 +66,12 @@ def test_the_mixer_is_splitmix64():
         ("balanced", [6, 1, 5, 3, 4, 0, 2]),  # one of each class, two that have a second, and what is left of the first
     ],
 )
-def test_every_prefix_of_the_order_is_a_sample(hand_keys, sampling, by_hand):
+def test_sample_order_by_hand(hand_keys, sampling, by_hand):
     for s in range(1, 8):
         assert naive.sample(LABEL, s, sampling, seed=0) == by_hand[:s]
 
 
-def test_a_proportional_sample_by_hand(hand_keys):
+def test_proportional_sample_by_hand(hand_keys):
     assert naive.sample(LABEL, 4, "proportional", seed=0) == [6, 1, 5, 3]  # 4/7 of 4, 2, 1 rows: two, one and one
 
 
@@ -79,7 +79,7 @@ def test_a_proportional_sample_by_hand(hand_keys):
 
 
 @pytest.mark.parametrize(("smallest", "k"), [(1, 10), (32, 10), (36, 12), (59, 19), (60, 20), (600, 20)])
-def test_k_auto_is_a_third_of_the_smallest_class(smallest, k):
+def test_k_auto(smallest, k):
     y = np.repeat([0, 1], [smallest, max(smallest, 50)])
     assert naive.belief(np.zeros((len(y), 1)), y, 1, k="auto", s=1).k == k
 
@@ -110,7 +110,7 @@ def test_w_and_its_error_by_hand(class_weight, w, se2):
     assert found.z == pytest.approx([w / se2**0.5])
 
 
-def test_the_error_is_that_of_a_loop_where_values_are_missing(holes):
+def test_error_with_missing_values_equals_a_loop(holes):
     X, y = holes
     found = naive.belief(X, y, 3, s=60, **naive.DEFAULT)
     for j in range(X.shape[1]):
@@ -128,7 +128,7 @@ def test_the_error_is_that_of_a_loop_where_values_are_missing(holes):
         assert found.se[j] == pytest.approx(se2**0.5, rel=1e-9)
 
 
-def test_w_is_the_weighted_mean_of_the_contrasts():
+def test_w_is_the_weighted_mean_over_classes():
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((90, 4)), np.repeat([0, 1, 2], [20, 30, 40])
     found = naive.belief(X, y, 2, s=40, **naive.DEFAULT)
@@ -136,7 +136,7 @@ def test_w_is_the_weighted_mean_of_the_contrasts():
     np.testing.assert_allclose(found.w, np.mean(by_class, axis=0), rtol=1e-12)
 
 
-def test_one_query_of_a_class_adds_no_variance_and_a_perfect_feature_has_none():
+def test_error_of_one_query_and_of_a_perfect_feature_is_0():
     X = np.array([[0.0, 1], [0, 2], [1, 4], [1, 8]])
     found = naive.belief(X, [0, 0, 1, 1], 2, k=1, s=1, class_weight="balanced")
     assert found.se.tolist() == [0.0, 0.0]
@@ -146,7 +146,7 @@ def test_one_query_of_a_class_adds_no_variance_and_a_perfect_feature_has_none():
     assert found.z[0] == np.inf
 
 
-def test_noise_has_no_weight_where_classes_weigh_the_same():
+def test_noise_has_no_weight_with_equal_class_weights():
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((400, 24)), np.repeat([0, 1], [372, 28])
     fair, paper = (naive.belief(X, y, 1, s=120, **preset) for preset in (naive.DEFAULT, naive.PAPER))
@@ -184,7 +184,7 @@ def test_agreement_is_the_correlation_of_the_collisions(holes):
             assert found.R[i, j] == pytest.approx(max(0, expected), abs=1e-9)
 
 
-def test_a_copy_agrees_and_independent_marks_do_not():
+def test_agreement_of_a_copy_and_of_independent_indicators():
     rng = np.random.default_rng(3)
     y = rng.integers(0, 2, 150)
     X = np.column_stack([y + rng.standard_normal(150), rng.random((150, 6)) < 0.4, np.zeros(150)])
@@ -220,7 +220,7 @@ def test_selection_by_agreement_by_hand():
     assert scores == pytest.approx([1, 0.9 * 0.525, 0.5 * 0.75, 0])
 
 
-def test_ties_of_j_go_to_the_larger_w_then_to_the_smaller_index():
+def test_ties_of_j():
     R = np.eye(5)
     R[0, 3] = R[3, 0] = 1.0
     assert pick([1.0, -0.2, -0.1, 0.5, -0.1], R, n=5)[0] == [0, 3, 2, 4, 1]
@@ -247,7 +247,7 @@ def test_theta_auto_is_the_mean_for_mcr(holes):
         ("XOR100", 2, [(4,), (6,)], (2, 0, 0), (2, 0, 0)),
     ],
 )
-def test_the_counts_on_the_papers_small_data(data_home, name, asked, groups, plain, mcr):
+def test_counts_on_the_small_data_of_the_paper(data_home, name, asked, groups, plain, mcr):
     table = np.loadtxt(data_home / "kais" / f"{name}.csv", delimiter=",")
     X, y = table[:, :-1], table[:, -1]
     for redundancy, expected in ((None, plain), ("mcr", mcr)):
@@ -266,7 +266,7 @@ def test_ranks_by_hand():
     assert naive.mid_ranks(np.array([7.0, 7, 7])).tolist() == [0.5, 0.5, 0.5]
 
 
-def test_four_rows_of_a_numeric_target_by_hand():
+def test_numeric_target_by_hand():
     found = naive.belief([[0], [1], [3], [7]], [10, 20, 40, 30], 1, target="numeric", k=1, scale="none")
     assert found.neighbours == {0: [1, 2], 1: [0, 2], 2: [1, 0], 3: [2, 1]}
     assert found.t == pytest.approx([0, 1 / 3, 1, 2 / 3])
@@ -278,7 +278,7 @@ def test_four_rows_of_a_numeric_target_by_hand():
     assert found.se == pytest.approx([sum(x**2 for x in by_hand) ** 0.5])
 
 
-def test_a_monotone_change_of_the_target_changes_nothing(holes):
+def test_monotone_change_of_a_numeric_target(holes):
     X, _ = holes
     y = np.nan_to_num(X[:, 0] * 2 + X[:, 4] * X[:, 5]).round(1)  # with ties
     ref = naive.belief(X, y, 4, target="numeric", s=50, **naive.DEFAULT)
@@ -290,7 +290,7 @@ def test_a_monotone_change_of_the_target_changes_nothing(holes):
         np.testing.assert_allclose(found.se, ref.se, rtol=1e-9)
 
 
-def test_the_influence_is_what_w_moves_when_a_query_counts_a_little_more(holes):
+def test_influence_equals_the_derivative_of_w(holes):
     """The error's terms are derivatives: weigh one query's sums by 1 + h and see."""
     X, _ = holes
     found = naive.belief(X, np.nan_to_num(X[:, 4]), 4, target="numeric", s=40, **naive.DEFAULT)
@@ -303,7 +303,7 @@ def test_the_influence_is_what_w_moves_when_a_query_counts_a_little_more(holes):
         np.testing.assert_allclose(moved / 1e-6, found.delta[q], atol=1e-7)
 
 
-def test_rounding_is_no_redundancy():
+def test_normalise_ignores_rounding():
     I = np.array([[0.0, -1.48e-16], [-1.60e-16, 0.0]])
     assert not naive.normalise(I, np.ones((2, 2)), [0, 1]).any()
     assert naive.normalise(1e9 * I, np.ones((2, 2)), [0, 1]).any()

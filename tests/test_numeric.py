@@ -46,7 +46,7 @@ def mid_ranks(y):
 
 
 @given(y=st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 3).map(float), min_size=2))
-def test_ranks_are_mid_ranks_and_patterns_sort_as_numbers(y):
+def test_ranks_t_and_to_pattern(y):
     y = np.array(y)
     np.testing.assert_allclose(Ranks.from_blocks(lambda: [y]).t(y), mid_ranks(y), rtol=1e-12)
     np.testing.assert_array_equal(np.sort(y), from_pattern(np.sort(to_pattern(y))))
@@ -59,7 +59,7 @@ def clumped(rng):
 
 
 @pytest.mark.parametrize("most", [12_000, 10**6])
-def test_ranks_are_the_same_for_any_partitioning_and_within_the_stated_error(monkeypatch, most):
+def test_ranks_from_blocks_for_any_partitioning(monkeypatch, most):
     monkeypatch.setattr(ranks, "MAX_VALUES", most)
     rng = np.random.default_rng(0)
     y = clumped(rng)
@@ -76,7 +76,7 @@ def test_ranks_are_the_same_for_any_partitioning_and_within_the_stated_error(mon
         np.testing.assert_array_equal(other.count, found.count)
 
 
-def test_summaries_merge_in_any_order(monkeypatch):
+def test_value_counts_merge_in_any_order(monkeypatch):
     monkeypatch.setattr(ranks, "MAX_VALUES", 500)
     rng = np.random.default_rng(1)
     parts = [ValueCounts.from_values(rng.standard_normal(300) * 10.0**e) for e in range(-3, 4)]
@@ -158,7 +158,7 @@ def test_belief_agrees_with_the_oracle(make_engine, made):
 
 @given(made=numeric_cases())
 @settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
-def test_agreement_and_weights_agree_with_the_oracle(make_engine, made):
+def test_agreement_and_weights_equal_the_oracle(make_engine, made):
     case, y = made
     mine = {"redundancy": "agreement", "theta": "auto"}
     ref = naive.belief(case.X, y, target="numeric", **{**case.oracle(), **mine})
@@ -212,43 +212,43 @@ def same(a, b, rtol=1e-9):
 
 
 @pytest.mark.parametrize("change", [np.exp, lambda y: 5 * y - 3, np.cbrt, lambda y: np.argsort(np.argsort(y)) + 0.5])
-def test_a_monotone_change_of_the_target(reference, change):
+def test_select_with_a_monotone_change_of_the_target(reference, change):
     same(belief.select(X, change(Y), **SETTINGS), reference)
 
 
-def test_a_target_turned_round(reference):
+def test_select_with_a_negated_target(reference):
     same(belief.select(X, -Y, **SETTINGS), reference)
 
 
-def test_shift_and_scale_of_features():
+def test_select_from_rescaled_and_shifted_features():
     a = belief.select(X, Y, scale="standard", **SETTINGS)
     b = belief.select(X * 1e3 ** rng.integers(-2, 3, F) + rng.integers(-5, 5, F), Y, scale="standard", **SETTINGS)
     same(a, b, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-def test_any_number_of_threads(reference, n_jobs):
+def test_select_with_any_number_of_threads(reference, n_jobs):
     same(belief.select(X, Y, n_jobs=n_jobs, **SETTINGS), reference)
 
 
 @pytest.mark.parametrize("n_blocks", [2, 7, 130])
-def test_any_number_of_blocks(reference, n_blocks):
+def test_select_with_any_number_of_blocks(reference, n_blocks):
     same(belief.select(np.array_split(X, n_blocks), Y, **SETTINGS), reference)
 
 
-def test_sparse_and_dense():
+def test_select_from_sparse_equals_dense():
     thin = np.where(rng.random((M, F)) < 0.3, X, 0.0)
     same(belief.select(sp.csr_array(thin), Y, **SETTINGS), belief.select(thin, Y, **SETTINGS))
 
 
-def test_settings_of_classes_do_not_matter(reference):
+def test_select_ignores_settings_of_classes(reference):
     same(belief.select(X, Y, sampling="proportional", neighborhood="per_class", **SETTINGS), reference)
     assert reference.settings["sampling"] == "random"
     assert reference.settings["neighborhood"] == "pooled"
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "svm"])
-def test_files(tmp_path, reference, form):
+def test_select_from_files(tmp_path, reference, form):
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(F)]).assign(y=Y)
     file = tmp_path / f"table.{form}"
     if form == "svm":
@@ -262,7 +262,7 @@ def test_files(tmp_path, reference, form):
     same(belief.select(frame, label="y", **SETTINGS), reference)
 
 
-def test_a_run_goes_on_from_its_checkpoint(tmp_path, reference):
+def test_select_resumes_from_a_checkpoint(tmp_path, reference):
     for _ in range(2):
         same(belief.select(X, Y, checkpoint=tmp_path / "notes", **SETTINGS), reference)
     with pytest.raises(ValueError, match="belongs to other data"):
@@ -284,7 +284,7 @@ def planted(seed, kind):
 
 
 @pytest.mark.parametrize("kind", ["nothing", "normal", "uniform", "yes and no", "copies"])
-def test_p_values_of_noise_are_honest_beside_whatever_is_relevant(kind):
+def test_p_values_of_noise_are_uniform(kind):
     """Noise has a raw z of -4 beside 15 copies of a strong feature, for it must give way to them in the search."""
     results = [belief.select(*planted(seed, kind), 5, random_state=0) for seed in range(4)]
     p = np.concatenate([r.p_value[15:] for r in results])
@@ -294,7 +294,7 @@ def test_p_values_of_noise_are_honest_beside_whatever_is_relevant(kind):
         assert all(r.p_value[0] < 1e-3 for r in results)
 
 
-def test_the_automatic_number():
+def test_n_features_to_select_auto():
     X, y = planted(0, "normal")
     assert set(belief.select(X, y, "auto", random_state=0).selected) == {0, 1, 2}
     X, y = planted(0, "nothing")
@@ -302,7 +302,7 @@ def test_the_automatic_number():
         assert len(belief.select(X, y, "auto", random_state=0).selected) == 1
 
 
-def test_the_sample_grows_until_it_has_settled():
+def test_sample_grows_until_convergence():
     make = np.random.default_rng(0)
     X = make.standard_normal((20_000, 10))
     found = belief.select(X, 2 * X[:, 0] + X[:, 1] + make.standard_normal(20_000), 2, random_state=0)
@@ -337,7 +337,7 @@ MANY = np.arange(M) // 5
         (np.array([Fraction(int(1000 * v), 1000) for v in Y]), "regression"),
     ],
 )
-def test_auto_sees_what_the_target_is(y, task):
+def test_task_auto(y, task):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "n_neighbors")
         result = belief.select(X, y, 2, random_state=0)
@@ -348,13 +348,13 @@ def test_auto_sees_what_the_target_is(y, task):
 
 
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")
-def test_many_whole_numbers_are_classes_as_scikit_learn_says_but_there_is_a_word_of_doubt():
+def test_task_auto_warns_of_many_integer_classes():
     with pytest.warns(UserWarning, match="52 distinct whole numbers, which are treated as classes"):
         assert belief.select(X, MANY, 2, random_state=0).task == "classification"
     assert belief.select(X, MANY, 2, task="regression", random_state=0).task == "regression"
 
 
-def test_the_task_is_as_it_was_said():
+def test_task_given():
     assert belief.select(X, Y > 0, 2, task="classification", random_state=0).task == "classification"
     whole = belief.select(X, np.round(Y), 2, task="regression", random_state=0)
     assert whole.task == "regression"
@@ -381,7 +381,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_targets_of_no_use_are_refused_in_one_sentence(name):
+def test_invalid_targets_raise(name):
     y, said = REFUSED[name]
     with pytest.raises(ValueError, match=said) as error:
         belief.select(X, y, 2, task="regression")
@@ -401,12 +401,12 @@ def test_targets_of_no_use_are_refused_in_one_sentence(name):
         (Y, None, "task must be .* got None"),
     ],
 )
-def test_what_else_is_refused(y, task, said):
+def test_invalid_tasks_raise(y, task, said):
     with pytest.raises(ValueError, match=said):
         belief.select(X, y, 2, task=task)
 
 
-def test_dates_in_a_file_are_refused(tmp_path):
+def test_dates_in_a_file_raise(tmp_path):
     pq.write_table(pa.table({"x": X[:, 0], "when": pa.array(DAYS)}), tmp_path / "dates.parquet")
     with pytest.raises(ValueError, match=r"column 'when' has the type timestamp.*but must be numeric, boolean or text"):
         belief.select(tmp_path / "dates.parquet", label="when")
@@ -424,7 +424,7 @@ def test_decimals_and_dictionaries_in_a_file(tmp_path):
     assert result.task == "classification"
 
 
-def test_whole_numbers_of_a_csv_file_that_become_fractions_further_down(tmp_path, monkeypatch):
+def test_csv_column_of_integers_that_become_fractions(tmp_path, monkeypatch):
     monkeypatch.setattr("belief.data.readers.CSV_BYTES", 1 << 10)
     y = np.arange(M) + np.where(np.arange(M) > 200, 0.5, 0.0)
     lines = [f"{x:.4f},{z:.4f},{t:g}" for x, z, t in zip(X[:, 0], X[:, 1], y, strict=True)]
@@ -435,7 +435,7 @@ def test_whole_numbers_of_a_csv_file_that_become_fractions_further_down(tmp_path
     assert found.quantiles[-1] == M - 0.5
 
 
-def test_labels_in_blocks_decide_together():
+def test_labels_task_from_all_blocks():
     labels = Labels("y")
     labels.add(np.array([1, 2, 3]))
     labels.add(np.array([1.5, 2.0]))
@@ -455,7 +455,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_tags_say_what_it_is_for():
+def test_estimator_tags():
     def tags(task):
         found = BeliefSelector(task=task).__sklearn_tags__()
         return found.classifier_tags is not None, found.regressor_tags is not None
@@ -465,7 +465,7 @@ def test_tags_say_what_it_is_for():
     ]  # fmt: skip
 
 
-def test_in_a_pipeline_and_a_search():
+def test_pipeline_and_grid_search():
     pipe = make_pipeline(BeliefSelector(2, random_state=0), Ridge())
     linear = X[:, 5] + X[:, 6] + X[:, 7] + 0.1 * rng.standard_normal(M)
     search = GridSearchCV(pipe, {"beliefselector__n_features_to_select": [1, 3]}, cv=3).fit(X, linear)
@@ -495,7 +495,7 @@ def test_the_command_line(tmp_path, capsys):
     assert "--task regression" in capsys.readouterr().err
 
 
-def test_explain_says_why(reference):
+def test_explain(reference):
     lines = reference.explain()
     assert lines[0]["reason"].startswith("selected")
     assert {line["feature"] for line in lines} >= set(reference.selected_names)

@@ -86,7 +86,7 @@ def test_mcr_agrees_with_the_oracle(make_engine, case):
 
 @given(case=cases())
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
-def test_agreement_agrees_with_the_oracle(make_engine, case):
+def test_agreement_equals_the_oracle(make_engine, case):
     mine = {"redundancy": "agreement", "theta": "auto"}
     ref = naive.belief(case.X, case.labels, **{**case.oracle(), **mine})
     assume(not is_close_call(ref))

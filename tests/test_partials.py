@@ -1,4 +1,4 @@
-"""The partials merge in any order and grouping; the keys and proportional_quota are as the method says."""
+"""Tests of the mergeable partials, of keys and of quotas."""
 
 from functools import reduce
 
@@ -35,7 +35,7 @@ def assert_same(a, b, rtol=1e-12):
 
 @given(seed=st.integers(0, 2**32 - 1), parts=st.integers(1, 6))
 @settings(max_examples=40, deadline=None)
-def test_summaries_merge_to_the_summary_of_the_whole(seed, parts):
+def test_summary_merge(seed, parts):
     rng = np.random.default_rng(seed)
     X = np.column_stack([1e6 + rng.standard_normal(50), rng.integers(0, 4, 50), np.full(50, 0.1), np.full(50, np.nan)])
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -77,7 +77,7 @@ def zero_of(kind):
 
 
 @pytest.mark.parametrize("kind", [Neighbours, Tally, Joint])
-def test_merging_is_associative_commutative_and_has_a_zero(kind):
+def test_merge_is_associative_commutative_and_has_a_zero(kind):
     rng = np.random.default_rng(0)
     a, b, c = (random_partial(kind, rng) for _ in range(3))
     assert_same(a.merge(b).merge(c), a.merge(b.merge(c)))
@@ -85,7 +85,7 @@ def test_merging_is_associative_commutative_and_has_a_zero(kind):
     assert_same(a.merge(zero_of(kind)), a)
 
 
-def test_pairs_are_counted_by_kind_and_by_weight():
+def test_pairs_counts():
     kind, weight = np.array([0, 1, 1, 2]), np.array([1.0, 0.25, 0.5, 0.0])
     pairs = Pairs(np.arange(4), np.arange(4), kind, 4)
     assert pairs.counts().tolist() == [1, 2, 1, 0]
@@ -95,12 +95,12 @@ def test_pairs_are_counted_by_kind_and_by_weight():
 
 
 @given(seed=st.integers(0, 2**64 - 1), stream=st.sampled_from([0, 1]), row=st.integers(0, 2**40))
-def test_keys_are_those_of_the_oracle(seed, stream, row):
+def test_row_keys_equal_the_oracle(seed, stream, row):
     assert int(row_keys(seed, stream, np.array([row]))[0]) == naive.key(seed, stream, row)
 
 
 @given(sizes=st.lists(st.integers(1, 50), min_size=2, max_size=6), share=st.floats(0.01, 1))
-def test_quotas_add_up_and_give_every_class_a_row(sizes, share):
+def test_proportional_quota(sizes, share):
     s = max(len(sizes), int(share * sum(sizes)))
     got = proportional_quota(s, np.array(sizes))
     assert got.sum() == s
@@ -109,7 +109,7 @@ def test_quotas_add_up_and_give_every_class_a_row(sizes, share):
     assert got.tolist() == naive.allot(s, sizes)
 
 
-def test_a_sample_merged_from_parts_is_the_sample_of_the_whole():
+def test_sample_merge():
     rows, labels = np.arange(1000), np.random.default_rng(0).integers(0, 2, 1000)
     for quota in (np.array([50]), np.array([20, 5])):
         whole = Sample.draw(rows, labels, quota, 7)
@@ -119,14 +119,14 @@ def test_a_sample_merged_from_parts_is_the_sample_of_the_whole():
         assert len(whole.row) == quota.sum()
 
 
-def test_batches_lose_a_rounding_error_and_keep_what_is_left():
+def test_batches():
     assert [b.stop - b.start for b in batches(10, 0.25)] == [3, 3, 3, 1]
     assert [b.stop - b.start for b in batches(100, 0.07)] == [7] * 14 + [2]  # 0.07·100 = 7.000000000000001
     assert [b.stop - b.start for b in batches(5, 1.0)] == [5]
     assert [b.stop - b.start for b in batches(3, 0.01)] == [1, 1, 1]
 
 
-def test_of_rows_that_found_each_other_one_pair_counts_twice():
+def test_count_mutual_once():
     rng = np.random.default_rng(0)
     every = [(q, r) for q in range(0, 12, 2) for r in range(12) if q != r]  # odd rows are no queries
     q, r = np.array([every[p] for p in np.sort(rng.permutation(len(every))[:40])]).T
@@ -147,7 +147,7 @@ def test_of_rows_that_found_each_other_one_pair_counts_twice():
 
 
 @pytest.mark.parametrize("n", [3, 2**16, 2**16 + 1, 2**20])
-def test_numbers_are_put_in_order_by_the_first_and_then_by_the_second(n):
+def test_lexsort_pairs(n):
     rng = np.random.default_rng(0)
     first, second = np.r_[rng.integers(0, min(n, 9), 500), n - 1], np.r_[n - 1 - rng.integers(0, 3, 500), 0]
     pairs = list(zip(first.tolist(), second.tolist(), range(501), strict=True))

@@ -48,7 +48,7 @@ def test_shape_and_truth(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_seed_makes_the_same_data_and_another_seed_other_data(name):
+def test_seed_determines_the_data(name):
     maker, arguments, *_ = CASES[name]
     first, again, other = maker(**arguments, seed=3), maker(**arguments, seed=3), maker(**arguments, seed=4)
     assert np.array_equal(first.X, again.X)
@@ -56,7 +56,7 @@ def test_a_seed_makes_the_same_data_and_another_seed_other_data(name):
     assert not np.array_equal(first.X, other.X)
 
 
-def test_the_class_rules_hold():
+def test_class_rules():
     for seed in range(5):
         p = corral100(500, seed)
         x = p.X.astype(bool)
@@ -70,7 +70,7 @@ def test_the_class_rules_hold():
         assert np.array_equal(p.X[:, :7], DIGITS[p.y])
 
 
-def test_bits_are_fair_but_for_the_trap_of_corral():
+def test_bits_are_fair_except_in_corral():
     p = corral100(20_000)
     assert np.abs(np.delete(p.X, 5, axis=1).mean(axis=0) - 0.5).max() < 0.02
     assert abs(p.y.mean() - 7 / 16) < 0.02
@@ -82,13 +82,13 @@ def test_bits_are_fair_but_for_the_trap_of_corral():
     assert np.abs(agree[6:] - 0.5).max() < 0.02
 
 
-def test_no_two_digits_look_alike():
+def test_led_digits_are_distinct():
     assert len(set(map(tuple, DIGITS))) == 10
     assert DIGITS.sum() == 49  # the segments lit by all ten digits
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.2, 1.0])
-def test_the_noise_of_led_is_the_share_of_wrong_segments(noise):
+def test_led_noise_is_the_share_of_wrong_segments(noise):
     p = led(noise=noise, n_rows=20_000)
     wrong = (p.X[:, :7] != DIGITS[p.y]).mean(axis=0)
     assert np.abs(wrong - noise).max() <= (0.012 if 0 < noise < 1 else 0)
@@ -126,7 +126,7 @@ def test_madelon_combinations_lie_in_the_span_of_the_informative_and_probes_do_n
     assert unexplained(p.X[:, 20:]).min() > 0.9
 
 
-def test_madelon_is_told_by_neighbours_and_not_by_a_line():
+def test_madelon_needs_a_nonlinear_classifier():
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_score
     from sklearn.neighbors import KNeighborsClassifier
@@ -150,6 +150,6 @@ def test_madelon_is_told_by_neighbours_and_not_by_a_line():
         (led, {"noise": 1.5}, "noise"),
     ],
 )
-def test_what_cannot_be_made_is_refused(maker, arguments, message):
+def test_invalid_arguments_raise(maker, arguments, message):
     with pytest.raises(ValueError, match=message):
         maker(**arguments)

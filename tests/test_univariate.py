@@ -1,4 +1,4 @@
-"""What each feature says by itself: the F and χ² tests are scipy's, however the data came."""
+"""Tests of univariate p-values and of the grouped sums they are computed from."""
 
 from functools import reduce
 
@@ -45,14 +45,14 @@ def expected(X, labels, discrete):
 
 @given(seed=st.integers(0, 2**32 - 1), missing=st.sampled_from([0.0, 0.1, 0.9]), m=st.sampled_from([8, 60, 300]))
 @settings(max_examples=40, deadline=None)
-def test_the_p_values_are_scipys(seed, missing, m):
+def test_univariate_p_values_equal_scipy(seed, missing, m):
     X, labels, discrete = table(np.random.default_rng(seed), m, missing)
     np.testing.assert_allclose(
         univariate_p_values(describe(X, labels, discrete)), expected(X, labels, discrete), rtol=1e-8, atol=1e-290
     )
 
 
-def test_every_engine_says_the_same(make_engine):
+def test_univariate_p_values_are_equal_on_all_engines(make_engine):
     X, labels, discrete = table(np.random.default_rng(0))
     with make_engine(X, labels.astype(np.int32), discrete) as engine:
         found = engine.describe()
@@ -62,7 +62,7 @@ def test_every_engine_says_the_same(make_engine):
     assert found.group_count[:, 7].tolist() == [np.sum(~np.isnan(X[labels == c, 7])) for c in range(3)]
 
 
-def test_classes_of_one_mean_have_p_1_though_their_squares_are_below_0_by_rounding():
+def test_f_test_of_equal_means_is_1_despite_rounding():
     x = np.zeros(42)
     x[[5, 10, 13, 14]] = -1, 1, 1, 2
     x[[20, 22, 24, 26, 31, 36]] = 1, -2, -2, 2, 2, 3
@@ -71,7 +71,7 @@ def test_classes_of_one_mean_have_p_1_though_their_squares_are_below_0_by_roundi
     np.testing.assert_allclose(univariate_p_values(describe(x[:, None], labels, np.zeros(1, bool))), [1.0])
 
 
-def test_a_large_offset_costs_few_digits():
+def test_f_test_keeps_its_digits_with_a_large_offset():
     rng = np.random.default_rng(0)
     noise, labels = np.round(rng.standard_normal((5000, 3)) * 2**10) / 2**10, np.arange(5000) % 4
     noise[:, 1] += labels / 16
@@ -82,14 +82,14 @@ def test_a_large_offset_costs_few_digits():
     np.testing.assert_allclose(found, [naive.alone(x, labels, False) for x in noise.T], rtol=1e-6)
 
 
-def test_a_feature_that_is_the_class_has_p_0_and_one_that_is_constant_or_has_no_rows_to_spare_none():
+def test_univariate_p_values_of_special_features():
     labels = np.repeat([0, 1], 3)
     X = np.column_stack([labels * 0.1, np.full(6, 0.1), np.full(6, np.nan), [1, np.nan, np.nan, 2, np.nan, np.nan]])
     found = univariate_p_values(describe(X, labels, np.zeros(4, bool)))
     assert found.tolist() == pytest.approx([0, *[np.nan] * 3], nan_ok=True)
 
 
-def test_xor_says_nothing_alone():
+def test_xor_features_are_not_significant_alone():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (4000, 3)).astype(float)
     labels = (X[:, 0] != X[:, 1]).astype(np.int32)
@@ -107,7 +107,7 @@ def pieces(X, labels, height):
 
 @given(seed=st.integers(0, 2**32 - 1), height=st.integers(1, 120), sort=st.booleans())
 @settings(max_examples=30, deadline=None)
-def test_blocks_in_any_order_merge_to_the_whole(seed, height, sort):
+def test_summaries_with_groups_merge_in_any_order(seed, height, sort):
     rng = np.random.default_rng(seed)
     X, labels, discrete = table(rng)
     order = np.argsort(labels, kind="stable") if sort else np.arange(len(X))  # sorted: most blocks lack a class
@@ -142,7 +142,7 @@ class Files:
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("sort", [False, True])
-def test_a_stream_says_what_the_same_rows_say_in_memory(sparse, sort):
+def test_summary_of_a_stream_equals_that_in_memory(sparse, sort):
     X, labels, discrete = table(np.random.default_rng(0), missing=0.0 if sparse else 0.1)
     order = np.argsort(labels, kind="stable") if sort else np.arange(len(X))
     X, labels = X[order], labels[order]
@@ -163,7 +163,7 @@ def means(summary):
 
 
 @pytest.mark.parametrize("discrete", [False, True])
-def test_sparse_rows_say_what_dense_ones_do(discrete):
+def test_summary_of_sparse_rows_equals_that_of_dense_rows(discrete):
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 500)
     X = rng.integers(-2, 4, (500, 20)) * (rng.random((500, 20)) < 0.1 + 0.1 * labels[:, None])
@@ -179,7 +179,7 @@ def test_sparse_rows_say_what_dense_ones_do(discrete):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_too_many_groups_or_unknown_ones_give_nan(monkeypatch, sparse):
+def test_univariate_p_values_are_nan_for_too_many_or_unknown_groups(monkeypatch, sparse):
     X, labels, discrete = table(np.random.default_rng(0), missing=0.0)
     rows = csr_array(X) if sparse else X
     found = Describer(Resources())
@@ -193,7 +193,7 @@ def test_too_many_groups_or_unknown_ones_give_nan(monkeypatch, sparse):
     np.testing.assert_array_equal(few.m2, describe(rows, labels, discrete).m2)
 
 
-def test_levels_of_very_many_classes_are_not_counted_and_the_f_test_is():
+def test_levels_are_not_counted_by_group_for_many_classes():
     rng = np.random.default_rng(0)
     X, labels = rng.integers(0, 3, (3000, 2)).astype(float), np.arange(3000) % (summary_module.MAX_GROUPS + 1)
     p = univariate_p_values(describe(X, labels, np.array([True, False])))
@@ -201,7 +201,7 @@ def test_levels_of_very_many_classes_are_not_counted_and_the_f_test_is():
     assert p[1] == pytest.approx(naive.alone(X[:, 1], labels, False), rel=1e-9)
 
 
-def test_groups_get_the_numbers_of_the_classes():
+def test_summary_regrouped():
     X, labels, discrete = table(np.random.default_rng(0))
     order = np.array([2, 0, 1])
     before = describe(X, labels, discrete)
@@ -216,7 +216,7 @@ def test_groups_get_the_numbers_of_the_classes():
     np.testing.assert_array_equal(one.group_count[0], before.count)
 
 
-def test_labels_number_the_classes_as_they_come_and_say_their_order_in_the_end():
+def test_labels_groups_and_finish():
     labels = Labels()
     for block in (["b", "b"], ["c", "a", "b"], ["a"]):
         labels.add(np.array(block))
