@@ -68,7 +68,7 @@ def difference(X, q, r, discrete, f):
 
 
 def d2(X, q, discrete, f):
-    """d^2 of row q to every row, rounded to 9 significant digits; a missing coordinate costs what is expected."""
+    """d^2 of row q to every row, rounded to 9 significant digits; a missing coordinate adds its expectation."""
     miss = np.isnan(X)
     filled = np.where(miss, f.mean, X)
     continuous = ((filled - filled[q]) / f.unit) ** 2
@@ -97,7 +97,7 @@ def key(seed, stream, i):
 
 
 def allot(s, sizes):
-    """s rows over classes of these sizes: largest remainder, at least one each where there are enough."""
+    """s rows over classes of these sizes: largest remainder, at least one each if there are enough."""
     m = sum(sizes)
     got = [s * n // m for n in sizes]
     by_remainder = sorted(range(len(sizes)), key=lambda c: (-(s * sizes[c] % m), c))
@@ -146,7 +146,7 @@ def auto_k(smallest):
 
 
 def auto_k_of_numbers(m):
-    """k = "auto" for a numeric target: more of small tables, 40,000 pairs of a query with half of its neighbours."""
+    """k = "auto" for a numeric target: 40,000 pairs, each of a query with half of its neighbours, for small tables."""
     return max(10, min(m // 3, max(20, 40_000 // m)))
 
 
@@ -187,7 +187,7 @@ def make_class_target(y, class_weight):
 
 
 def mid_ranks(y):
-    """t: how many values are smaller, plus half of the other equal ones, over m - 1."""
+    """t: the number of smaller values plus half of the other equal ones, divided by m - 1."""
     smaller = [np.sum(y < x) + (np.sum(y == x) - 1) / 2 for x in y]
     return np.array(smaller) / max(len(y) - 1, 1)
 
@@ -201,7 +201,7 @@ def make_numeric_target(y):
 
 
 def missed(aim, q, near):
-    """How far each neighbour is a miss: 0 or 1 by class, tau by rank."""
+    """The degree to which each neighbour is a miss: 0 or 1 by class, tau by rank."""
     return np.abs(aim.t[q] - aim.t[near]) if aim.numeric else (aim.label[near] != aim.label[q]).astype(float)
 
 
@@ -218,7 +218,7 @@ def ratio(a, n):
 
 
 def less(misses, hits):
-    """misses - hits, and 0 where only rounding is left of two equal sums."""
+    """misses - hits, and 0 where the difference is only rounding."""
     w = misses - hits
     w[np.abs(w) <= ZERO * (misses + hits)] = 0.0
     return w
@@ -257,7 +257,7 @@ def class_variance(delta):
 
 
 def influence(a, t, b, u, DD, DC, ED, EC):
-    """Numeric targets: what query q does to w, a difference of two ratios."""
+    """Numeric targets: the influence of query q on w, a difference of two ratios."""
     return ratio(a - ratio(DD, DC) * t, DC) - ratio(b - ratio(ED, EC) * u, EC)
 
 
@@ -373,7 +373,7 @@ def positive_part(w):
 
 
 def alone(x, label, discrete):
-    """The p-value of a feature by itself, from the rows that have it; NaN where there is none."""
+    """The univariate p-value of a feature, from the rows in which it is present; NaN if undefined."""
     x, label = x[~np.isnan(x)], label[~np.isnan(x)]
     classes = np.unique(label)
     if len(np.unique(x)) < 2 or len(classes) < 2:
@@ -390,7 +390,7 @@ def alone(x, label, discrete):
 
 
 def luck(X, aim, discrete):
-    """Standard deviations of noise put down to luck: one, one less for each power of ten of q, -1 at least."""
+    """The allowance for luck in standard deviations: one, minus one for each power of ten of q, at least -1."""
     if aim.numeric:
         return np.ones(X.shape[1])
     p = [alone(X[:, j], aim.label, discrete[j]) for j in range(X.shape[1])]
@@ -400,7 +400,7 @@ def luck(X, aim, discrete):
 
 
 def rule(relevance, repeated, redundancy, theta):
-    """The function S -> J of all features, where repeated[j, i] is what i repeats of j."""
+    """The function S -> J of all features, where repeated[j, i] is the redundancy of i with j."""
     if redundancy == "agreement":
         share = 1.0 if theta == "auto" else theta
         return lambda S: relevance * (1 - share * np.max(repeated[S], axis=0, initial=0.0))

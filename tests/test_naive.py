@@ -1,4 +1,4 @@
-"""The oracle itself, on tables small enough to be worked out by hand, so that it may be believed."""
+"""Tests of the oracle itself, on tables small enough to be computed by hand."""
 
 from statistics import mean, variance
 from types import SimpleNamespace

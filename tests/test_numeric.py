@@ -1,4 +1,4 @@
-"""Numeric targets: the oracle on every engine, what must change nothing, what is refused, and the faces."""
+"""Tests of numeric targets: the oracle on every engine, invariances, invalid targets, and the interfaces."""
 
 import datetime
 import warnings
@@ -53,7 +53,7 @@ def test_ranks_t_and_to_pattern(y):
 
 
 def clumped(rng):
-    """A target that floats cannot be cut into even cells of: a clump of nearly equal values beside a wide range."""
+    """A target with many nearly equal values and a wide range, which cells of equal width cannot resolve."""
     wide = np.exp(rng.uniform(-300, 300, 20_000)) * rng.choice([-1, 1], 20_000)
     return rng.permutation(np.concatenate([wide, 1 + 1e-13 * rng.random(30_000), np.full(5_000, 1 + 3e-14)]))
 
@@ -140,7 +140,7 @@ def agree(got, ref):
 
 
 def without_null(case):
-    """The oracle knows no null of noise: agreement is compared by `test_oracle`, selection here by the others."""
+    """Settings without null weights, which the oracle does not compute for numeric targets."""
     return {**case.settings, "redundancy": case.settings["redundancy"] and "mcr", "theta": 0.3}
 
 
@@ -285,7 +285,7 @@ def planted(seed, kind):
 
 @pytest.mark.parametrize("kind", ["nothing", "normal", "uniform", "yes and no", "copies"])
 def test_p_values_of_noise_are_uniform(kind):
-    """Noise has a raw z of -4 beside 15 copies of a strong feature, for it must give way to them in the search."""
+    """With 15 copies of a strong feature noise has a raw z of -4, because they dominate the search."""
     results = [belief.select(*planted(seed, kind), 5, random_state=0) for seed in range(4)]
     p = np.concatenate([r.p_value[15:] for r in results])
     assert np.mean(p < 0.05) <= 0.11

@@ -1,4 +1,4 @@
-"""The small published problems, made anew, are what they say they are."""
+"""Tests of the generators of the small published problems."""
 
 import numpy as np
 import pytest

@@ -79,7 +79,7 @@ def belief(
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the sample so far gives."""
+    """The weights and the selection from the sample so far."""
 
     w: Array
     v: Array  # the weight of each class
@@ -93,7 +93,7 @@ class Estimate:
 
 
 class Run:
-    """One run, and what it has computed so far."""
+    """The state of one run."""
 
     def __init__(self, engine: Engine, settings: Settings, phase: Phase, storage: Storage) -> None:
         self.engine, self.settings, self.storage = engine, settings, storage
@@ -102,7 +102,7 @@ class Run:
         self.measure = MEASURES.get(settings.redundancy or "")
         self.rule = make_rule(settings.redundancy, settings.theta)
         self.neighbours = Neighbours.zero(0, 1, 1)
-        self.pairs: list[Pairs] = []  # of each batch
+        self.pairs: list[Pairs] = []  # one entry per batch
         self.tally: Tally | None = None  # the sums so far
         self.watch_lists: list[Array] = []  # the features with the largest w after each batch
 

@@ -27,7 +27,7 @@ class Difference:
     mean: FeatureArray
     sigma: FeatureArray
     unit: FeatureArray  # u_j; 1 for discrete features
-    spread: FeatureArray  # expected Δ² between a value and the mean: what a missing value adds to a distance
+    spread: FeatureArray  # expected Δ² between a value and the mean, which a missing value adds
     levels: Levels
     missing: bool  # whether any value is missing
 

@@ -17,7 +17,7 @@ from belief.method.sampling import Sample
 from belief.method.summary import Summary
 from belief.method.targets import CLASSIFICATION, Target
 
-SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the rows of a group, for the quantiles
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # the quantiles that are computed
 MAX_FEATURES, MAX_ROWS, MAX_GROUPS, MAX_LEVELS = 100, 4096, 12, 8
 PARTS = 5  # a numeric target is cut into fifths
 
@@ -33,10 +33,10 @@ class FeatureDistribution:
     discrete: bool
     missing: float  # the share of all rows without a value
     groups: list[int]  # the numbers of the largest classes, or of the fifths
-    quantiles: list[list[float]]  # of each group that has values, by SHARES
+    quantiles: list[list[float]]  # one line per group with values, by SHARES
     ranks: list[float]  # the mean rank of each group among all sampled rows, from 0 to 1
     levels: list[str]  # the most frequent levels
-    shares: list[list[float]]  # of each group, the share of its rows with each of those
+    shares: list[list[float]]  # one line per group: the share of its rows with each level
 
     @classmethod
     def read(cls, plain: Mapping[str, Any], n_features: int, n_groups: int) -> Self:

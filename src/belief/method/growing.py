@@ -19,7 +19,7 @@ from belief.method.arrays import Array
 from belief.method.redundancy.base import Rule
 from belief.method.settings import AUTO_SAMPLE
 
-LARGER = 8  # the selection should be that of a sample this many times as large,
+LARGER = 8  # the selection should equal the selection of a sample this many times as large,
 MIN_CHANCE = 0.9  # with this probability,
 MAX_LOSS = 0.06  # or a larger sample should add less than this share of the relevance
 INTERCHANGEABLE = 0.8  # features at least this redundant can replace each other
@@ -31,7 +31,7 @@ MAX_COST_SAME, MAX_COST_LOSS = 2e11, 2e12  # multiplications of the search
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a sample `LARGER` times as large would change."""
+    """The expected changes in a sample `LARGER` times as large."""
 
     chance: float  # probability that it selects the same features
     loss: float  # share of the relevance it would find that this selection lacks

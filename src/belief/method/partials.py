@@ -23,7 +23,7 @@ class Neighbours:
     """The nearest rows found so far, for each query and each group of rows (one per class, or one in all).
 
     The last axis runs from the nearest row on. `row` is the row id, -1 where there are fewer rows than `size`; `target`
-    is the target of that row, as far as it is known.
+    is the target of that row, -1 while it is unknown.
     """
 
     d2: Array  # (queries, groups, size)
@@ -58,11 +58,11 @@ class Neighbours:
         return type(self)(*(getattr(self, f.name).copy() for f in fields(self)))
 
     def append(self, other: Self) -> Self:
-        """Return the neighbours of these queries followed by those of other queries."""
+        """Append the neighbours of other queries."""
         return type(self)(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
     def with_targets(self, first: int, targets: Array, before: Self | None = None) -> Self:
-        """Fill in the targets: `targets` for the rows from id `first` on, those of `before` for other rows."""
+        """Fill in `targets` for the rows from id `first` on, and the targets in `before` for other rows."""
         target = np.full(self.row.shape, -1, targets.dtype)
         is_new = (self.row >= first) & (self.row < first + len(targets))
         target[is_new] = targets[self.row[is_new] - first]

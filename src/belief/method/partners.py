@@ -13,8 +13,8 @@ in it as any two rows do, by μ_j instead of the mean Δ̄_j of the pairs, and w
     loss[i, j] = (slope_h[i, j] - slope_m[i, j]) · (μ_j - Δ̄_j)
 
 Additive features, copies and noise have equal slopes among hits and misses. A partner is reported if the difference of
-the covariances is significant and the loss exceeds half of w. The loss is that of removing j and everything redundant
-with it: while a copy of j stays in the distance, removing j alone changes less.
+the covariances is significant and the loss exceeds half of w. The loss assumes that everything redundant with j
+is removed too: while a copy of j stays in the distance, removing j alone changes less.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def compute_losses(sums: CovarianceSums, v: Array, pair_mean: Array, random_mean
     v : array of shape (|C|,)
         The weights of the classes.
     pair_mean, random_mean : array of shape (n,)
-        The mean Δ of the pairs (of hits and misses equally), and that of random rows.
+        The mean Δ of the pairs (of hits and misses equally), and the mean Δ of random rows.
     """
     share = (v / np.maximum(sums.count, 1))[:, None, None]
     slopes = _compute_slopes((share * sums.hit).sum(axis=0)) - _compute_slopes((share * sums.miss).sum(axis=0))

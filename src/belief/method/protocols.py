@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Search:
-    """What to search for: the `size` nearest rows of each group. Groups are the classes if there are several."""
+    """A search for the `size` nearest rows of each group. Groups are the classes if there are several."""
 
     size: int
     n_groups: int
@@ -44,7 +44,7 @@ class Visit:
 
 
 class _CommonEngine(Protocol):
-    """What every engine can do."""
+    """The methods of every engine."""
 
     def describe(self) -> Summary:
         """Summarise the data in one pass."""
@@ -88,7 +88,7 @@ class Engine(_CommonEngine, Protocol):
     discrete: Array
     target: Target
     rereads_data: bool  # whether each search reads all data again, so that few large searches are better
-    columns_at_once: int  # features whose joint sums cost little more than those of one
+    columns_at_once: int  # features whose joint sums can be computed at little extra cost
 
     def fingerprint(self) -> bytes:
         """Return a checksum of all rows and targets, for a checkpoint. It may take a pass over the data."""
@@ -110,14 +110,14 @@ class Storage:
     """Where a run stores intermediate results so that it can be continued. This base class stores nothing."""
 
     def begin(self, settings: Settings, summary: Summary, target: Target, fingerprint: Callable[[], bytes]) -> int:
-        """Return the seed of the run: that of the stored run if there is one."""
+        """Return the seed of the run, which is the stored one when a run is continued."""
         return settings.draw_seed()
 
     def save(self, name: str, **arrays: Any) -> None:
         """Store arrays under a name, and then delete those stored under it before."""
 
     def load(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
-        """Return what `read` makes of the arrays stored under a name; None if there are none.
+        """Return what `read` makes of the arrays stored under a name; None if nothing is stored.
 
         Files may have been changed, so `read` raises a ValueError for arrays that this run cannot have stored.
         """

@@ -62,7 +62,7 @@ def forward_selection(
     measure, rule : Measure, Rule
         Redundancy, and J.
     eligibility : Eligibility, optional
-        Excludes features on the way, and ends the selection when none is left.
+        Excludes features during the selection, which ends when all are excluded.
     """
     n_select = min(n_select, len(order))
     race = _Race(relevance, w, order, measure, rule, eligibility)

@@ -19,7 +19,7 @@ from belief.method.settings import Settings
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 TASKS = ("auto", CLASSIFICATION, REGRESSION)
-QUANTILES = np.linspace(0.0, 1.0, 21)  # of a numeric target, for display
+QUANTILES = np.linspace(0.0, 1.0, 21)  # the quantiles of a numeric target that are displayed
 
 
 class Target(Protocol):

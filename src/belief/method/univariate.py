@@ -26,8 +26,8 @@ def univariate_p_values(summary: Summary, counted_share: Array | None = None) ->
     summary : Summary
         The sums of all rows.
     counted_share : array of shape (|C|,), optional
-        The share of each class's rows that count when copies are merged. Means and shares are still those of all rows,
-        but the degrees of freedom are those of the rows that count.
+        The share of each class's rows that count when copies are merged. Means and shares use all rows, but the
+        degrees of freedom use only the rows that count.
     """
     shares = np.ones(len(summary.group_count))
     if counted_share is not None and len(counted_share) == len(shares):  # a numeric target has no groups

@@ -45,7 +45,7 @@ class Presentation:
     has_absolute_scale: bool  # values mean the same in every table, so that features can be grouped at a level
     relevance_title: str = ""  # title of the report's section on relevance and redundancy
     redundancy_title: str = ""  # title of the report's section on the selected features' redundancy
-    ranking_caption: str = ""  # what the bars of the ranking show
+    ranking_caption: str = ""  # description of the bars of the ranking
     score_note: str = ""  # how the score is computed, below the table of features
     relevance_axis: str = ""  # x axis of relevance against redundancy
     relevance_caption: str = ""  # caption of relevance against redundancy
@@ -54,7 +54,7 @@ class Presentation:
 
 
 class Rule(Protocol):
-    """What redundancy leaves of a feature's score. A score may not rise when redundancy grows."""
+    """The selection rule of a redundancy measure. A score may not rise when redundancy grows."""
 
     initial: ClassVar[float]  # the accumulated redundancy of a feature before anything is selected
     above_null: ClassVar[bool]  # relevance counts from the weight expected under the null, instead of from the least
@@ -103,7 +103,7 @@ class Rule(Protocol):
 class Measure(Protocol):
     """The redundancy of features with each other, measured on demand for the features in an extensible pool."""
 
-    doc: ClassVar[str]  # for the documentation of settings: what the measure is
+    doc: ClassVar[str]  # for the documentation of settings: a phrase that names the measure
     theta_doc: ClassVar[str]  # and what theta means with it
     needs_collision_rates: ClassVar[bool]  # whether it needs Σ cr of every feature over all pairs
     pool: Array

@@ -170,7 +170,7 @@ class MCR:
         return np.clip((I - self.low) / span, 0.0, 1.0)
 
     def row(self, feature: int, likely: Array) -> Array:
-        """Return the normalised I_α of a feature with the pool; 0 for itself and for what was never measured."""
+        """Return the normalised I_α of a feature with the pool; 0 for itself and for pairs that were never measured."""
         I, measured = self.raw(feature)
         out = np.where(measured, self._normalise(I), 0.0)
         out[self.column[feature]] = 0.0
