@@ -33,8 +33,8 @@ class Collisions:
 def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
     """Return reach and slope of each feature: cr = 1 - slope·|a - b| where |a - b| <= reach, and 0 beyond.
 
-    In other words, cr = 1 - min(|a - b|/σ, 6)/6, and 0 where cr < κ. The margin of 1e-9 keeps the rounding of σ from deciding
-    values on the threshold. A discrete feature has |a - b| in {0, 1} and collides at 0.
+    In other words, cr = 1 - min(|a - b|/σ, 6)/6, and 0 where cr < κ. The margin of 1e-9 keeps the rounding of σ from
+    deciding values on the threshold. A discrete feature has |a - b| in {0, 1} and collides at 0.
     """
     sigma = difference.sigma
     is_numeric = ~difference.discrete & ~difference.constant
