@@ -111,7 +111,7 @@ def test_translate_message(said, shown):
     assert translate_message(said) == shown
 
 
-# --- what would be ignored is refused ---
+# --- options without effect are refused ---
 
 
 @pytest.fixture

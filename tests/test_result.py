@@ -109,6 +109,7 @@ def test_explanation_is_displayed_as_a_table_and_converts_to_pandas(result):
     assert text.splitlines()[0].split() == head
     assert "selected: the most relevant feature" in text
     assert "1.000 ± 0." in text
+    assert repr(result.explain()[:2]).splitlines()[1].startswith("1     ")
     frame = pd.DataFrame(result.explain())
     assert list(frame) == list(result.explain()[0].as_dict())
     assert frame["feature"].tolist() == [row.feature for row in result.explain()]

@@ -161,23 +161,23 @@ def reseal(folder, name, **changed):
 
 
 OUT_OF_RANGE = {
-    "rows that are none": ("neighbours", {"row": np.full((M, 2, 3), 10**12)}),
-    "rows below -1": ("neighbours", {"row": np.full((M, 2, 3), -7)}),
-    "fractions for rows": ("neighbours", {"row": np.zeros((M, 2, 3))}),
+    "row numbers too large": ("neighbours", {"row": np.full((M, 2, 3), 10**12)}),
+    "row numbers below -1": ("neighbours", {"row": np.full((M, 2, 3), -7)}),
+    "fractional row numbers": ("neighbours", {"row": np.zeros((M, 2, 3))}),
     "another shape": ("neighbours", {"d2": np.zeros((M, 2, 4))}),
     "NaN for a distance": ("neighbours", {"d2": np.full((M, 2, 3), np.nan)}),
     "no targets": ("neighbours", {"target": None}),
-    "an array too many": ("neighbours", {"more": np.zeros(3)}),
-    "features that are none": ("sums", {"watched_0": np.array([0, 10**9])}),
-    "a feature twice": ("sums", {"watched_0": np.array([1, 1])}),
-    "a list too few": ("sums", {"watched_3": None}),
-    "very many lists": ("sums", {"batches": np.array(10**15)}),
+    "an unexpected array": ("neighbours", {"more": np.zeros(3)}),
+    "feature numbers too large": ("sums", {"watched_0": np.array([0, 10**9])}),
+    "a duplicate feature": ("sums", {"watched_0": np.array([1, 1])}),
+    "a missing list": ("sums", {"watched_3": None}),
+    "too many lists": ("sums", {"batches": np.array(10**15)}),
     "sums of other features": ("sums", {"total": np.zeros((4, F + 1))}),
     "NaN for a sum": ("sums", {"total": np.full((4, F), np.nan)}),
     "sums of other pairs": ("sums", {"n_pairs": np.array(3)}),
     "no sums": ("sums", {"total": None}),
-    "words for sums": ("sums", {"total": np.full((4, F), "a")}),
-    "lists for numbers": ("sums", {"n_pairs": np.zeros(3)}),
+    "strings instead of sums": ("sums", {"total": np.full((4, F), "a")}),
+    "arrays instead of numbers": ("sums", {"n_pairs": np.zeros(3)}),
 }
 
 

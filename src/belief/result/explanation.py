@@ -99,6 +99,10 @@ class Explanation(list[FeatureExplanation]):
     Pass it to `pandas.DataFrame` or `polars.DataFrame` for a data frame with all columns.
     """
 
+    def __getitem__(self, index: Any) -> Any:
+        rows = super().__getitem__(index)
+        return Explanation(rows) if isinstance(index, slice) else rows
+
     def __repr__(self) -> str:
         return format_table(self._table())
 
