@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from belief._utils.optional import import_optional
@@ -47,11 +48,21 @@ def detect_encoding(path: Path) -> str:
     )
 
 
-def read_first_lines(path: Path, separator: str, encoding: str, n_characters: int = 1) -> Iterator[list[str]]:
-    """Yield the cells of each non-empty line of a CSV file, up to the line that reaches `n_characters`."""
+def _open_text(path: Path, encoding: str, newline: str | None) -> io.TextIOWrapper:
     name = "utf-8-sig" if encoding == "utf8" else encoding
     stream = import_optional("pyarrow", "files").input_stream(str(path))
-    with io.TextIOWrapper(stream, name, errors="replace", newline="") as text:
+    return io.TextIOWrapper(stream, name, errors="replace", newline=newline)
+
+
+def count_leading_empty_lines(path: Path, encoding: str) -> int:
+    """Return the number of empty lines before the first line of a CSV file that has text."""
+    with _open_text(path, encoding, newline=None) as text:
+        return sum(1 for _ in takewhile("\n".__eq__, text))
+
+
+def read_first_lines(path: Path, separator: str, encoding: str, n_characters: int = 1) -> Iterator[list[str]]:
+    """Yield the cells of each non-empty line of a CSV file, up to the line that reaches `n_characters`."""
+    with _open_text(path, encoding, newline="") as text:
         for cells in filter(None, csv.reader(text, delimiter=separator)):
             yield cells
             n_characters -= sum(map(len, cells)) + len(cells)

@@ -15,7 +15,7 @@ from belief._utils.optional import import_optional
 from belief.data.arrow import is_text, pyarrow
 from belief.data.columns import ColumnSelection
 from belief.data.diagnostics import NOT_UTF8, explain_csv_error, suggest_csv_options, suggest_fix
-from belief.data.encoding import detect_encoding, read_first_lines, read_header
+from belief.data.encoding import count_leading_empty_lines, detect_encoding, read_first_lines, read_header
 from belief.data.files import ChangeDetector, drop_duplicates, file_stamp, list_files, parquet_stamp
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
@@ -94,13 +94,19 @@ class ColumnarFiles:
         for path, keys in self._files:
             with self._rephrase_errors(path), self._changes.reading(path):
                 for batch in self._read(path, [name for name in columns if name not in keys], n_rows):
+                    batch.validate(full=True)  # a damaged file may have offsets or indices outside its buffers
                     arrays = [_column(batch, name, kind, keys) for name, kind in zip(columns, types, strict=True)]
                     yield pyarrow().record_batch(arrays, names=list(columns))
 
 
-def _read_parquet(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
+def _open_parquet(path: Path) -> Any:
     parquet = import_optional("pyarrow.parquet", "files")
-    with parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False) as file:  # a pre-buffer is kept until the end
+    # a pre-buffer would be kept until the end
+    return parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False, page_checksum_verification=True)
+
+
+def _read_parquet(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
+    with _open_parquet(path) as file:
         yield from file.iter_batches(n_rows, columns=columns)
 
 
@@ -287,6 +293,7 @@ class CsvFiles:
                 block_size=self._block_bytes,
                 encoding=self._encodings[path],
                 column_names=self._names,
+                skip_rows=count_leading_empty_lines(path, self._encodings[path]),
                 skip_rows_after_names=int(self._columns.header),
             ),
             parse_options=csv.ParseOptions(delimiter=self._columns.separator_for(path), newlines_in_values=True),
