@@ -11,7 +11,7 @@ import numpy as np
 from belief.data.columns import CSV_OPTIONS, ColumnSelection, find_columns, is_column
 from belief.data.source import is_sparse
 from belief.data.stream import LibsvmStream, TableStream, open_files
-from belief.data.table import as_2d_array, as_blocks, as_frame
+from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, check_arrow_frame
 
 OpenedInput = tuple[Any, Any, list[str] | None]  # X, y, and names for the features if X has none
 
@@ -66,8 +66,10 @@ class _Block:
 
     def __init__(self, X: Any, source: str) -> None:
         frame = as_frame(X)
+        if frame is not None:
+            check_arrow_frame(frame)
         self._source, self._is_frame = source, frame is not None
-        self._X: Any = X.tocsr() if is_sparse(X) else as_2d_array(X) if frame is None else frame
+        self._X: Any = as_valid_csr(X) if is_sparse(X) else as_2d_array(X) if frame is None else frame
         self.names: Any = range(self._X.shape[1]) if frame is None else frame.columns
 
     def columns(self, names: list[Any]) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,16 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
+def check_arrow_frame(frame: nw.DataFrame[Any]) -> None:
+    """Raise a ValueError if an Arrow table has offsets or indices outside its buffers, as from a damaged file."""
+    if frame.implementation.is_pyarrow():
+        table = frame.to_native()
+        try:
+            table.validate(full=True)
+        except ValueError as error:
+            raise ValueError(f"X is a damaged Arrow table: {error}. Read or create it again.") from None
+
+
 def check_shape(shape: tuple[int, ...]) -> None:
     """Raise a ValueError if X is not two-dimensional or is empty; scikit-learn's estimator checks look at the text."""
     if len(shape) != 2:
@@ -133,8 +144,9 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
     check_shape((sum(X.shape[0] for X in blocks), F))
     discrete = np.full(F, all(X.dtype.kind == "b" for X in blocks))
     discrete |= parse_discrete_features(discrete_features, None, F)
+    blocks = [as_valid_csr(X) for X in blocks]
     if discrete.any():
-        check_exact_codes(max(max_abs_integer(X.tocsr().data) for X in blocks), "A column of X")
+        check_exact_codes(max(max_abs_integer(X.data) for X in blocks), "A column of X")
     return Table(SparseSource([_as_canonical_csr(X) for X in blocks]), None, discrete)
 
 
@@ -149,17 +161,57 @@ def check_memory_for_sums(F: int) -> None:
         )
 
 
-def _as_canonical_csr(X: Any) -> csr_array:
-    """Return X as CSR with sorted indices, no duplicates and float values; copied only if it must be changed."""
+def as_valid_csr(X: Any) -> csr_array:
+    """Return a sparse matrix of any format as CSR, sharing the arrays of a CSR matrix.
+
+    SciPy's conversions trust the indices. Wrong ones would make it read or write outside its arrays, so they are
+    checked before the conversion, and raise a ValueError.
+    """
     from scipy.sparse import csr_array
 
-    X = csr_array(X)  # shares the arrays of a CSR matrix
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has the type {X.dtype}. Convert it to real numbers.")
     try:
-        X.check_format(full_check=True)
-    except ValueError as error:
+        if X.format in ("csr", "csc", "bsr"):
+            X = copy(X)  # the check may replace its arrays
+            _check_compressed(X)
+        else:
+            X = _as_coordinates(X)
+        return csr_array(X)
+    except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise ValueError(f"X is not a valid sparse matrix: {error}.") from None
+
+
+def _check_compressed(X: Any) -> None:
+    """Raise an error if a CSR, CSC or BSR matrix is invalid; SciPy does not check matrices without entries fully."""
+    for name in ("indptr", "indices"):
+        if getattr(X, name).dtype.kind not in "iu":
+            raise ValueError(f"{name} must be integers")
+    if np.any(np.diff(X.indptr.astype(np.int64, copy=False)) < 0):
+        raise ValueError("indptr must not decrease")
+    if X.format == "bsr" and (X.shape[0] % X.blocksize[0] or X.shape[1] % X.blocksize[1]):
+        raise ValueError(f"the shape {X.shape} is not a multiple of the block size {X.blocksize}")
+    X.check_format(full_check=True)
+
+
+def _as_coordinates(X: Any) -> Any:
+    """Return a COO, DIA, DOK or LIL matrix as COO; raise an error if it is invalid."""
+    if X.format == "lil":
+        if not len(X.rows) == len(X.data) == X.shape[0]:
+            raise ValueError("its lists must be as many as its rows")
+        if any(len(columns) != len(values) for columns, values in zip(X.rows, X.data, strict=True)):
+            raise ValueError("a row has different numbers of indices and values")
+    X = X.tocoo()
+    if not len(X.row) == len(X.col) == len(X.data):
+        raise ValueError("row, col and data must have equal lengths")
+    for indices, size in ((X.row, X.shape[0]), (X.col, X.shape[1])):
+        if indices.dtype.kind not in "iu" or (len(indices) and not 0 <= indices.min() <= indices.max() < size):
+            raise ValueError(f"indices must be integers from 0 to {size - 1}")
+    return X
+
+
+def _as_canonical_csr(X: csr_array) -> csr_array:
+    """Return X with sorted indices, no duplicates and float values; copied only if it must be changed."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -211,6 +263,8 @@ def _open_arrays(arrays: list[Array]) -> Opened:
 
 
 def _open_frames(frames: list[nw.DataFrame[Any]]) -> Opened:
+    for frame in frames:
+        check_arrow_frame(frame)
     names = [str(name) for name in frames[0].columns]
     check_shape((sum(len(f) for f in frames), len(names)))
     for i, frame in enumerate(frames):
