@@ -157,7 +157,7 @@ def test_load_from_folder_in_environment_variable(monkeypatch, tmp_path):
     monkeypatch.setenv("BELIEF_DATA", str(tmp_path))
     assert load("Corral").y.tolist() == [1, 0]
     monkeypatch.delenv("BELIEF_DATA")
-    with pytest.raises(ValueError, match="give home, or set BELIEF_DATA"):
+    with pytest.raises(ValueError, match="Pass home, or set BELIEF_DATA"):
         load("Corral")
 
 

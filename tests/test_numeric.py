@@ -190,6 +190,7 @@ def test_sparse_rows_agree_with_the_oracle(blocks, dtype, made):
 
 rng = np.random.default_rng(11)
 M, F = 260, 12
+pytestmark = pytest.mark.slow
 X = rng.standard_normal((M, F))
 Y = X[:, 0] * X[:, 1] + X[:, 2] + 0.2 * rng.standard_normal(M)
 X[:, 3] = X[:, 2] + 0.2 * rng.standard_normal(M)

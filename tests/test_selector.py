@@ -21,6 +21,7 @@ from belief import BeliefSelector
 from belief.method.settings import Settings
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
 @parametrize_with_checks([BeliefSelector()])

@@ -13,7 +13,7 @@ MAX_TABLE_CELLS = 2**16  # larger contingency tables are counted by sorting
 
 @kernel()
 def information(codes: Array, levels: Array, target: Array, n_target: int, out: Array) -> None:
-    """Compute the mutual information, in nats, of each line of `codes` with `target`, and write it to `out`.
+    """Write the mutual information of each line of `codes` with `target`, in nats, to `out`.
 
     With n the counts of a table of m rows, H = log m - Σ n·log n / m, and I(X; Y) = H(X) + H(Y) - H(X, Y).
 

@@ -13,7 +13,9 @@ ONE_FEATURE = "Only one feature was selected, so there is no redundancy to show.
 NO_TIMINGS = "This result has no timings."
 NO_DISTRIBUTIONS = "This result has no distributions."
 ONE_FEATURE_ENOUGH = "Only one feature was selected."
-NO_DISTRIBUTION = "The distribution of this feature is not in the result: only those of the first 100 selected are."
+NO_DISTRIBUTION = (
+    "The distribution of this feature is not in the result, which has those of the first 100 selected features."
+)
 STOP_REASONS = {  # by Result.stop_reason
     "converged": "a larger sample would most likely select the same features",
     "equivalent": "a larger sample would find little more",
