@@ -1,10 +1,8 @@
 """Number of threads for n_jobs."""
 
-import ast
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -12,8 +10,6 @@ import pytest
 
 import belief
 from belief._utils.threads import count_threads
-
-HOME = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -75,13 +71,3 @@ def test_n_jobs_does_not_change_the_result():
     want = belief.select(X, y, 2, n_jobs=1, random_state=0)
     np.testing.assert_array_equal(belief.select(X, y, 2, n_jobs=-2, random_state=0).weights, want.weights)
     np.testing.assert_array_equal(belief.BeliefSelector(2, n_jobs=-2, random_state=0).fit(X, y).scores_, want.weights)
-
-
-def test_nothing_private_of_scikit_learn_or_joblib_is_imported():
-    found = []
-    for path in [*HOME.glob("src/**/*.py"), *HOME.glob("tests/*.py"), *HOME.glob("examples/*.py")]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("sklearn", "joblib"):
-                names = [*node.module.split("."), *(alias.name for alias in node.names)]
-                found += [f"{path.name}: {'.'.join(names)}" for name in names if name.startswith("_")]
-    assert not found

@@ -78,7 +78,8 @@ def select(
         The target: classes (numbers, strings or categories) or numbers to predict. Or the name or index of the column
         of X that holds them.
     n_features_to_select : int, float or "auto", default=10
-        The number of features to select, or their share of all features. "auto" selects all significant features.
+        The number of features to select, or their share of all features. "auto" selects all significant features
+        that are not redundant.
     task : {"auto", "classification", "regression"}, default="auto"
         How to interpret the target. "auto": strings, categories, booleans and integers are classes, unless nearly
         every row has a different integer; fractions are numbers. `Result.task` has the outcome.
@@ -89,7 +90,8 @@ def select(
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, whose values are only compared for equality. "auto": string, category and boolean columns.
     n_neighbors : int or "auto", default="auto"
-        The number of neighbours k per class. "auto": 20, or a third of the smallest class, but at least 10.
+        The number of neighbours k per class; with a numeric target, 2·k in all. "auto": 20, or a third of the smallest
+        class, but at least 10; more for small tables with a numeric target.
     sample_size : int, float, "auto" or "fixed", default="auto"
         The number of sampled rows, or their share of all rows. "auto" starts with 2,000 and grows until the selection
         has converged; "fixed" takes 2,000 rows or 1 %, whichever is larger. Neighbours are searched among all rows.

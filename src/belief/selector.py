@@ -78,12 +78,14 @@ class BeliefSelector(ColumnSelector):
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default=10
-        The number of features to select, or their share of all features. "auto" selects all significant features.
+        The number of features to select, or their share of all features. "auto" selects all significant features
+        that are not redundant.
     task : {"auto", "classification", "regression"}, default="auto"
         How to interpret the target. "auto": strings, categories, booleans and integers are classes, unless nearly
         every row has a different integer; fractions are numbers. `result_.task` has the outcome.
     n_neighbors : int or "auto", default="auto"
-        The number of neighbours k per class. "auto": 20, or a third of the smallest class, but at least 10.
+        The number of neighbours k per class; with a numeric target, 2·k in all. "auto": 20, or a third of the smallest
+        class, but at least 10; more for small tables with a numeric target.
     sample_size : int, float, "auto" or "fixed", default="auto"
         The number of sampled rows, or their share of all rows. "auto" starts with 2,000 and grows until the selection
         has converged; "fixed" takes 2,000 rows or 1 %, whichever is larger. Neighbours are searched among all rows.
