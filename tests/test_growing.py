@@ -90,6 +90,14 @@ def test_forecast_lets_copies_replace_each_other():
     assert forecast(w, se, R, np.array([0, 1]), RULE).chance > 0.95
 
 
+def test_forecast_respects_theta():
+    """The third feature is partly redundant with the first: only then is the second one selected."""
+    w, se = np.array([1.0, 0.5, 0.9]), np.full(3, 0.01)
+    R = np.array([[1, 0, 0.7], [0, 1, 0], [0.7, 0, 1.0]])
+    assert forecast(w, se, R, np.array([0, 1]), make_rule("agreement", 1.0)).chance == 1.0
+    assert forecast(w, se, R, np.array([0, 1]), make_rule("agreement", 0.0)).chance == 0.0
+
+
 def test_next_step_jumps_beyond_doubling():
     w, se = np.array([1.0, 0.52, 0.5]), np.full(3, 0.03)
     about = (w, se, np.eye(3), np.array([0, 1]), RULE, 2000, 10**6, Limits(64_000, 64_000))

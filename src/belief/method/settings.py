@@ -97,7 +97,7 @@ class Settings:
     )
     redundancy: str | None = setting(
         "agreement",
-        one_of(*MEASURES, None),
+        lambda x: one_of(*MEASURES, None)(x),
         words_of(*MEASURES, None),
         f"how the redundancy of features is measured: {', '.join(x.doc for x in MEASURES.values())}, or not at all",
     )
