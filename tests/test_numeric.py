@@ -39,6 +39,8 @@ from belief.method.targets import Numeric, make_numeric_target
 
 # --- ranks ---
 
+pytestmark = pytest.mark.slow
+
 
 def mid_ranks(y):
     """By the definition of section 10."""
@@ -190,7 +192,6 @@ def test_sparse_rows_agree_with_the_oracle(blocks, dtype, made):
 
 rng = np.random.default_rng(11)
 M, F = 260, 12
-pytestmark = pytest.mark.slow
 X = rng.standard_normal((M, F))
 Y = X[:, 0] * X[:, 1] + X[:, 2] + 0.2 * rng.standard_normal(M)
 X[:, 3] = X[:, 2] + 0.2 * rng.standard_normal(M)

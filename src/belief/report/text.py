@@ -13,9 +13,7 @@ ONE_FEATURE = "Only one feature was selected, so there is no redundancy to show.
 NO_TIMINGS = "This result has no timings."
 NO_DISTRIBUTIONS = "This result has no distributions."
 ONE_FEATURE_ENOUGH = "Only one feature was selected."
-NO_DISTRIBUTION = (
-    "The distribution of this feature is not in the result, which has those of the first 100 selected features."
-)
+NO_DISTRIBUTION = "The distribution of this feature is not in the result: it was not among the first 100 selected."
 STOP_REASONS = {  # by Result.stop_reason
     "converged": "a larger sample would most likely select the same features",
     "equivalent": "a larger sample would find little more",
