@@ -9,7 +9,7 @@ import pytest
 from test_spark_engine import in_partitions, table
 
 import belief
-from belief.engines.spark import workers
+from belief.engines.spark import executors, workers
 
 pytestmark = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server sets the workers' Python")
 
@@ -58,8 +58,15 @@ def test_explain_error_names_another_version(spark, monkeypatch):
     assert message.startswith("The workers' Python, /opt/python, has belief-fs 0.0.1 without belief.engines.spark")
 
 
-def test_fit_warns_of_other_versions_on_workers(spark, monkeypatch):
-    here = {**workers.get_versions(), "numpy": "1.0.0", "belief-fs": "9.9"}
-    monkeypatch.setattr(workers, "get_versions", lambda: here)  # as if the driver had these
-    with pytest.warns(UserWarning, match=r"belief-fs .* \(driver: 9\.9\), numpy .* \(driver: 1\.0\.0\)"):
-        belief.select(frame(spark), label="label", n_features_to_select=2)
+def test_fit_compares_the_versions_of_workers(spark, monkeypatch):
+    found = []
+    monkeypatch.setattr(executors, "warn_of_differences", found.extend)
+    belief.select(frame(spark), label="label", n_features_to_select=2)
+    assert found
+    assert all(versions == workers.get_versions() for versions in found)
+
+
+def test_warn_of_differences():
+    worker = {**workers.get_versions(), "numpy": "1.0.0", "belief-fs": "9.9"}
+    with pytest.warns(UserWarning, match=r"belief-fs 9\.9 \(driver: .*\), numpy 1\.0\.0 \(driver: .*\)\."):
+        workers.warn_of_differences([workers.get_versions(), worker])
