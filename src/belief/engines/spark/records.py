@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def flatten(record: Any) -> dict[str, Any]:
-    """Return the fields by name; nested fields as "outer.inner", fields that are None not at all."""
+    """Return the fields by name; nested fields as "outer.inner". Omit None."""
     out: dict[str, Any] = {}
     for f in fields(record):
         x = getattr(record, f.name)
