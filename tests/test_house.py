@@ -15,10 +15,10 @@ LAYERS = [
     ("engines",),
     ("result", "api", "spark"),
     ("datasets",),
-    ("selector", "columns", "baselines", "comparison", "plot", "report", "cli"),
+    ("selector", "baselines", "comparison", "plot", "report", "cli"),
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-UPWARD = {("result", "report"), ("engines", "result")}  # a notebook asks them themselves for a page
+UPWARD = {("result", "report")}  # a result displays itself in notebooks
 
 
 def modules():
