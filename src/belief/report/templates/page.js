@@ -52,7 +52,7 @@ for (const table of document.querySelectorAll("table.live")) {
 }
 // Buttons that copy the names of the selected features. Without this script there are none.
 for (const box of document.querySelectorAll(".copy")) {
-  const told = document.createElement("output");
+  const message = document.createElement("output");
   const put = async (text) => {
     if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
     const area = document.createElement("textarea"); // a page from a file may have no clipboard
@@ -69,11 +69,11 @@ for (const box of document.querySelectorAll(".copy")) {
     button.textContent = label;
     button.addEventListener("click", () =>
       put(box.dataset[kind]).then(
-        () => { told.textContent = "Copied " + box.dataset.n + " names."; },
-        () => { told.textContent = "The browser does not allow it."; },
+        () => { message.textContent = "Copied " + box.dataset.n + " names."; },
+        () => { message.textContent = "The browser does not allow it."; },
       ).then(() => button.focus()),
     );
     box.append(button);
   }
-  box.append(told);
+  box.append(message);
 }
