@@ -1,6 +1,6 @@
 """The experiments of docs/reproduction.md, in small: what the page says still comes out."""
 
-import importlib.util
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +11,7 @@ FILE = Path(__file__).parents[1] / "experiments" / "redundancy.py"
 
 @pytest.fixture(scope="module")
 def redundancy():
-    monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.syspath_prepend(FILE.parent)
-    spec = importlib.util.spec_from_file_location("experiments_redundancy", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    monkeypatch.undo()
+    return importlib.import_module(FILE.stem)
 
 
 @pytest.mark.smoke

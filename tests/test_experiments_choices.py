@@ -1,7 +1,6 @@
 """The study of the settings, in small: each answer is what it says, and the tables compare like with like."""
 
 import importlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,7 @@ HOME = Path(__file__).parents[1] / "experiments"
 
 @pytest.fixture(scope="module")
 def modules():
-    sys.path.insert(0, str(HOME))
-    try:
-        yield tuple(importlib.import_module(name) for name in ("choices", "choices_page", "common"))
-    finally:
-        sys.path.remove(str(HOME))
+    return tuple(importlib.import_module(name) for name in ("choices", "choices_page", "common"))
 
 
 @pytest.fixture

@@ -17,11 +17,7 @@ MODULES = ("choices", "common", "contest", "contest_marks", "contest_page", "con
 @pytest.fixture(scope="module")
 def it():
     """The modules of the experiment, by name."""
-    sys.path.insert(0, str(HOME))
-    try:
-        yield {name: importlib.import_module(name) for name in MODULES}
-    finally:
-        sys.path.remove(str(HOME))
+    return {name: importlib.import_module(name) for name in MODULES}
 
 
 @pytest.fixture(scope="module")

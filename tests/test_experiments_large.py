@@ -24,11 +24,7 @@ MODULES = ("large", *(f"large_{part}" for part in PARTS), "sampling", "sampling_
 @pytest.fixture(scope="module")
 def it():
     """The modules of the experiments, by name."""
-    sys.path.insert(0, str(HOME / "experiments"))
-    try:
-        yield {name: importlib.import_module(name) for name in MODULES}
-    finally:
-        sys.path.remove(str(HOME / "experiments"))
+    return {name: importlib.import_module(name) for name in MODULES}
 
 
 @pytest.fixture

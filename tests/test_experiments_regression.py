@@ -1,6 +1,6 @@
 """The experiment of numeric targets: the page is that of the answers, and what it says holds."""
 
-import importlib.util
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +11,7 @@ FILE = Path(__file__).parents[1] / "experiments" / "regression.py"
 
 @pytest.fixture(scope="module")
 def regression():
-    monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.syspath_prepend(FILE.parent)
-    spec = importlib.util.spec_from_file_location("experiments_regression", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    monkeypatch.undo()
+    return importlib.import_module(FILE.stem)
 
 
 @pytest.fixture(scope="module")

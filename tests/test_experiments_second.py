@@ -1,7 +1,6 @@
 """What the second edition must show, and what its steps are worth: tables are as said, pages show what is kept."""
 
 import importlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +27,7 @@ MODULES = (
 @pytest.fixture(scope="module")
 def it():
     """The modules of the experiments, by name."""
-    sys.path.insert(0, str(HOME))
-    try:
-        yield {name: importlib.import_module(name) for name in MODULES}
-    finally:
-        sys.path.remove(str(HOME))
+    return {name: importlib.import_module(name) for name in MODULES}
 
 
 def kept(module, common):

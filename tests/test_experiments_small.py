@@ -1,7 +1,6 @@
 """experiments/small.py: the scores are the paper's, nothing leaks, and the page says what the answers say."""
 
 import importlib
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,9 +15,7 @@ BOTH = ("BELIEF", "BELIEF + mCR")
 
 @pytest.fixture(scope="module")
 def small():
-    sys.path.insert(0, str(HOME / "experiments"))
-    yield importlib.import_module("small")
-    sys.path.remove(str(HOME / "experiments"))
+    return importlib.import_module("small")
 
 
 @pytest.fixture(scope="module")
