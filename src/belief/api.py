@@ -51,7 +51,10 @@ def select(
     theta: float | str = "auto",
     eta: float = 2.0,
     kappa: float = 0.8,
-    copies: str = "keep",
+    copies: str = "auto",
+    significance: str | None = "permutation",
+    alpha: float = 0.05,
+    rounds: int | str = "auto",
     random_state: Any = None,
     separator: str | None = None,
     header: bool = True,
@@ -116,8 +119,16 @@ def select(
         The length η of the watch list, as a multiple of the number of features to select.
     kappa : float, default=0.8
         The smallest collision rate κ that counts.
-    copies : {"keep", "merge"}, default="keep"
-        "merge" counts identical rows of a class once, for data that was oversampled by copying rows.
+    copies : {"auto", "keep", "merge"}, default="auto"
+        "merge" counts identical rows of a class once, for data in which rows were duplicated. "auto" does so, with a
+        warning, if rows have copies that chance cannot explain.
+    significance : {"permutation", None}, default="permutation"
+        "permutation" tests every feature by shuffles of up to 2,000 rows; None skips the tests.
+    alpha : float, default=0.05
+        Features with a q-value (false discovery rate) below alpha are significant.
+    rounds : int or "auto", default="auto"
+        The number of searches of the significance test, each without the weakest features of the one before. "auto"
+        goes on until 16 are left, which finds interactions among many features; 1 is faster.
     random_state : int, RandomState, Generator or None, default=None
         The seed of the sample and of tie breaking. None draws one and stores it in `Result.seed`.
     separator : str, default=None
@@ -174,6 +185,9 @@ def select(
         eta=eta,
         kappa=kappa,
         copies=copies,
+        significance=significance,
+        alpha=alpha,
+        rounds=rounds,
         random_state=random_state,
     )
     check_resources(n_jobs, working_memory, verbose, device)

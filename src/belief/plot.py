@@ -65,7 +65,6 @@ __all__ = [
 TOP = 30  # features in one figure
 MAX_CURVE_FEATURES = 100
 LETTERS = 28  # of a name
-NOISE_Z = 1.645  # standard deviations that one noise feature in twenty exceeds
 
 
 def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: int = LETTERS) -> Axes:
@@ -384,7 +383,7 @@ def how_many(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEA
     """
     n = min(top, len(result.selected))
     number, features, score = np.arange(1, n + 1), result.selected[:n], result.scores[:n]
-    share, line = unique_shares(result)[:n], noise_line(result)[:n]
+    share = unique_shares(result)[:n]
     error = result.error_of_relevance[features] * np.nan_to_num(share, nan=1.0)
     with drawing(ax, 3.6) as ax:
         drawn: list[Any] = []
@@ -396,7 +395,10 @@ def how_many(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEA
         if np.isfinite(error).any():
             drawn.append(ax.errorbar(number, score, yerr=2 * error, fmt="none", ecolor=RELEVANCE, zorder=0.9,
                                      label="± 2 standard errors"))  # fmt: skip
-            drawn += ax.plot(number, line, color=MARK, linestyle=(0, (4, 3)), linewidth=1.2, label="noise")
+        weak = ~result.significant[features] & np.isfinite(result.q_value[features])
+        if weak.any():
+            drawn += ax.plot(number[weak], score[weak], "o", color=MARK, markersize=7, markerfacecolor="none",
+                             label="not significant")  # fmt: skip
         ax.set(xlabel="features selected", ylabel="score", xlim=(0.5, n + 0.5))
         ax.locator_params(axis="x", integer=True)
         remove_frame(ax, grid="y")
@@ -410,13 +412,6 @@ def unique_shares(result: Result) -> Array:
     relevance = result.relevance[result.selected]
     unknown = np.full(len(relevance), np.nan)
     return np.divide(result.scores, relevance, out=unknown, where=relevance > 0)
-
-
-def noise_line(result: Result) -> Array:
-    """Return the score that noise, with the same unique share, exceeds in one case of twenty."""
-    spread = np.where(result.noise_spread > 0, result.noise_spread, np.nan)
-    line = result.relevance_of(result.noise + NOISE_Z * spread)[result.selected]
-    return line * np.nan_to_num(unique_shares(result), nan=1.0) if result.rule.presentation.has_unique_share else line
 
 
 def comparison(found: Comparison, ax: Axes | None = None) -> Axes:

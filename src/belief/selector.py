@@ -112,8 +112,16 @@ class BeliefSelector(ColumnSelector):
         The smallest collision rate κ that counts.
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, whose values are only compared for equality. "auto": string, category and boolean columns.
-    copies : {"keep", "merge"}, default="keep"
-        "merge" counts identical rows of a class once, for data that was oversampled by copying rows.
+    copies : {"auto", "keep", "merge"}, default="auto"
+        "merge" counts identical rows of a class once, for data in which rows were duplicated. "auto" does so, with a
+        warning, if rows have copies that chance cannot explain.
+    significance : {"permutation", None}, default="permutation"
+        "permutation" tests every feature by shuffles of up to 2,000 rows; None skips the tests.
+    alpha : float, default=0.05
+        Features with a q-value (false discovery rate) below alpha are significant.
+    rounds : int or "auto", default="auto"
+        The number of searches of the significance test, each without the weakest features of the one before. "auto"
+        goes on until 16 are left, which finds interactions among many features; 1 is faster.
     n_jobs : int, default=None
         The number of threads; -1: all cores, -2: all but one. None uses the available cores, and respects joblib
         contexts and OMP_NUM_THREADS.
@@ -180,7 +188,10 @@ class BeliefSelector(ColumnSelector):
         eta: float = 2.0,
         kappa: float = 0.8,
         discrete_features: Any = "auto",
-        copies: str = "keep",
+        copies: str = "auto",
+        significance: str | None = "permutation",
+        alpha: float = 0.05,
+        rounds: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -203,6 +214,9 @@ class BeliefSelector(ColumnSelector):
         self.kappa = kappa
         self.discrete_features = discrete_features
         self.copies = copies
+        self.significance = significance
+        self.alpha = alpha
+        self.rounds = rounds
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

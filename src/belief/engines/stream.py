@@ -156,8 +156,7 @@ class StreamEngine(ThreadedEngine):
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
         if self._whole is not None:
             return self._whole.nearest(sample, difference, search)
-        order = np.argsort(sample.row)
-        X = self._fetch(sample.row[order], "fetching the sample")[np.argsort(order)]
+        X = self._fetch_queries(sample.row)
         queries = X if is_sparse(X) else ArraySource(X)
         quiet = replace(self.resources, report=ignore_progress)  # progress is reported per file block here
         start, found = self._resume(search, sample.row)
@@ -175,6 +174,13 @@ class StreamEngine(ThreadedEngine):
                 self.notes.save("search", start=first + X.shape[0], queries=sample.row, **vars(found))
                 saved = time.monotonic()
         return found
+
+    def _fetch_queries(self, ids: Array) -> FileBlock:
+        """Return the rows with these ids, without reading the files if they were fetched before."""
+        if self._fetched is not None and np.isin(ids, self._fetched.ids).all():
+            return self._fetched.take(ids)
+        order = np.argsort(ids)
+        return self._fetch(ids[order], "fetching the sample")[np.argsort(order)]
 
     def _resume(self, search: Search, queries: Array) -> tuple[int, Neighbours]:
         """Return the row to resume the search at, and the neighbours found before it.
@@ -247,6 +253,14 @@ class _Fetched:
 
     def _place(self, ids: Array) -> Array:
         return self._order[np.searchsorted(self.ids, ids, sorter=self._order)]
+
+    def take(self, ids: Array) -> FileBlock:
+        """Return the rows with these ids, in this order."""
+        place, starts = self._place(ids), np.cumsum([0, *(X.shape[0] for X in self.parts)])
+        home = np.searchsorted(starts, place, side="right") - 1
+        order = np.argsort(home, kind="stable")
+        parts = [self.parts[i][place[home == i] - starts[i]] for i in np.unique(home)]
+        return _concatenate(parts)[np.argsort(order)]
 
     def locate(self, pairs: Pairs) -> Pairs:
         """Replace the row ids of the pairs by positions in memory."""

@@ -1,8 +1,10 @@
 """BELIEF (algorithm 1 of the paper), for any engine.
 
-    describe ─► sample ─► nearest ─► for each batch: tally ─► w ± se ─► watch list
-                   ▲                                   └─► joint sums ─► redundancy ─► forward selection by J
-                   └──────────── not converged: more queries ◄──────────────────────────────┘
+    describe ─► sample ─► significance, on a probe of the rows ─► the metric: features to search neighbours by
+                   │                                                                   ▼
+                   └─► nearest ─► for each batch: tally ─► w ± se ─► watch list
+                          ▲                          └─► joint sums ─► redundancy ─► forward selection by J
+                          └──────────── not converged: more queries ◄──────────────────────────────┘
 
 The neighbours of all batches of a sample are searched in one pass; only the tally needs the batches in order, for the
 watch list. When the sample grows, earlier neighbours and sums are kept.
@@ -21,7 +23,6 @@ import numpy as np
 
 from belief._utils.warnings import warn
 from belief.method.arrays import Array
-from belief.method.confidence import Eligibility, Null, p_values, q_values, threshold
 from belief.method.copies import (
     MAX_COMPARED_ROWS,
     MIN_COPIED_SHARE,
@@ -33,21 +34,31 @@ from belief.method.copies import (
 from belief.method.difference import Difference
 from belief.method.distributions import describe_distributions
 from belief.method.growing import Limits, Step, find_rivals, next_step
-from belief.method.null import CHUNK, bias, looked_at, pair_weights, pull, rates, rates_by_degree, scale, sharing
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import MAX_QUERIES, find_partners
+from belief.method.probe import choose_size, count_copies, make_probe
 from belief.method.protocols import Engine, Search, Storage
 from belief.method.redundancy import MEASURES, make_rule
 from belief.method.redundancy.base import Evidence, Measure
-from belief.method.relevance import candidate_features, relevance, sort_by_weight
+from belief.method.relevance import (
+    candidate_features,
+    mean,
+    relevance,
+    relevance_by_evidence,
+    sort_by_weight,
+)
 from belief.method.sampling import Sample, batches, sample_quota
 from belief.method.selection import Selection, forward_selection, initial_pool
-from belief.method.settings import Settings
+from belief.method.settings import MAX_AUTO_NEIGHBOURS, Settings
+from belief.method.significance import Eligibility, assess, no_tests, q_values
 from belief.method.summary import Summary
 from belief.method.targets import Target
-from belief.method.univariate import univariate_p_values
+from belief.method.univariate import missingness_p_values, univariate_p_values
 
+MISSINGNESS_LEVEL = 0.001  # false discovery rate at which missing values depend on the class
+MIN_COPIES = 0.005  # share of the rows of the probe that are copies at which copies are merged
+CHUNK = 2048  # features that are compared at a time
 EXPECTED_SELECTED = 32  # features to prepare for with n_features_to_select="auto"
 Phase = Callable[[str, str], None]  # called with the name of each phase as it begins, and a detail ("batch 2 of 4")
 
@@ -84,9 +95,7 @@ class Estimate:
     w: Array
     v: Array  # the weight of each class
     se: Array
-    null: Null
-    p: Array
-    q: Array
+    null_weight: Array  # the weight that an irrelevant feature has because it takes part in the search
     relevance: Array
     selection: Selection
     measure: Measure | None
@@ -109,6 +118,7 @@ class Run:
     def execute(self, check: Callable[[Summary, Target], None]) -> Outcome:
         self.describe(check)
         step = self.first_step()
+        self.test_significance()
         while step.reason is None:
             self.search(step.size)
             self.compute_sums()
@@ -126,7 +136,7 @@ class Run:
         self.difference = Difference.from_summary(self.summary, engine.discrete, settings.scale)
         self.seed = self.storage.begin(settings, self.summary, engine.target, engine.fingerprint)
         self.target = engine.merge_copies(self.seed) if settings.copies == "merge" else engine.target
-        self.p_univariate = univariate_p_values(self.summary, self.target.counts / engine.target.counts)
+        self.metric = self.difference
         self.search_settings = make_search(settings, self.target, self.summary.m, self.seed)
         self.n_watch = settings.watch_list_length(settings.resolve_n_features(engine.n_features))
 
@@ -138,10 +148,79 @@ class Run:
         s = self.settings.resolve_sample_size(m)
         self.limits = Limits.from_shape(m, self.engine.n_features) if self.settings.grows else Limits(s, s)
         largest = max(s, self.limits.same, self.limits.loss)
-        with self.timed("sample"):
-            quota = sample_quota(sampling, largest, self.target.counts)
-            self.sample = self.engine.sample(quota, self.seed).in_order(sampling, largest)
+        self.sample = self.draw(sampling, largest)
         return Step(s, None)
+
+    def draw(self, sampling: str, size: int) -> Sample:
+        with self.timed("sample"):
+            quota = sample_quota(sampling, size, self.target.counts)
+            return self.engine.sample(quota, self.seed).in_order(sampling, size)
+
+    # --- significance, and the metric ---
+
+    def test_significance(self) -> None:
+        """Test all features on the probe, and find the features to search neighbours by."""
+        settings, constant = self.settings, self.difference.constant
+        p_univariate = self._univariate()
+        if settings.significance is None:
+            self.significance = no_tests(p_univariate)
+            return
+        sample = self._sample_of_probe()
+        if settings.copies == "auto" and self._merge_copies(sample):
+            self.first_step()
+            sample, p_univariate = self._sample_of_probe(), self._univariate()
+        with self.timed("significance"):
+            search = self.engine.local_search()
+            of_data = self.summary, self.engine.discrete, self.target
+            probe = make_probe(sample, self.engine.rows, *of_data, self._neighbours_of_probe(), self.seed, search)
+            how = settings.class_weight, settings.max_rounds, search
+            self.significance = assess(probe, self.engine.rows, p_univariate, self.engine.discrete, constant, *how)
+        self.metric = self.difference.restrict(self.significance.metric)
+        self._warn_of_missingness()
+
+    def _univariate(self) -> Array:
+        return univariate_p_values(self.summary, self.target.counts / self.engine.target.counts)
+
+    def _neighbours_of_probe(self) -> int:
+        """Return k; small tables with a numeric target have larger neighbourhoods in the full search only."""
+        size = self.search_settings.size
+        if self.search_settings.n_groups > 1:
+            return size
+        return min(MAX_AUTO_NEIGHBOURS, size // max(len(self.target.counts), 1))
+
+    def _sample_of_probe(self) -> Sample:
+        """Return the rows of the probe: as many of each class as far as there are."""
+        size = min(self.target.m, choose_size(self.engine.n_features))
+        sampling = "random" if len(self.target.names) == 0 else "balanced"
+        if sampling == self.settings.sampling and len(self.sample.row) >= size:
+            return self.sample.part(slice(0, size))
+        return self.draw(sampling, size)
+
+    def _merge_copies(self, sample: Sample) -> bool:
+        """Merge identical rows with the same target if the probe has copies that chance cannot explain."""
+        features = np.flatnonzero(~self.difference.constant)
+        with self.timed("significance", "copies"):
+            n_copies = count_copies(sample.row, sample.target, self.engine.rows, features)
+            if n_copies < max(2, MIN_COPIES * len(sample.row)):
+                return False
+            before, self.target = self.target.m, self.engine.merge_copies(self.seed)
+        warn(
+            f"{before - self.target.m:,} of {before:,} rows are copies of another row with the same target. Each counts"
+            " once. Set copies='keep' to count all of them."
+        )
+        self.search_settings = make_search(self.settings, self.target, self.summary.m, self.seed)
+        return True
+
+    def _warn_of_missingness(self) -> None:
+        p = missingness_p_values(self.summary, self.engine.target.counts)
+        known = np.flatnonzero(~np.isnan(p))
+        differs = known[q_values(p[known]) < MISSINGNESS_LEVEL] if len(known) else known
+        if len(differs):
+            warn(
+                f"Values are missing in other shares of the classes in {len(differs):,} features (first: feature"
+                f" {differs[0]}). The tests compare the values that are present. If missingness itself matters, add"
+                " columns that mark missing values."
+            )
 
     def next_step(self, estimate: Estimate) -> Step:
         """Decide whether to stop or to continue with more queries."""
@@ -149,10 +228,14 @@ class Run:
         if s >= m or not self.settings.grows:
             return Step(s, "all rows" if s >= m else "fixed")
         with self.timed("redundancy", "convergence"):
-            w = estimate.null.left_of(estimate.w)
-            live = selection.selected[~self.difference.constant[selection.selected]]
-            lowest = float(selection.scores[len(live) - 1] * w.max(initial=0.0)) if len(live) else 0.0
-            rivals = find_rivals(np.where(self.difference.constant, -np.inf, w), estimate.se, live, lowest)
+            may_change = self._depends_on_weight()
+            w = np.where(may_change, estimate.w - estimate.null_weight, -np.inf)
+            is_live = may_change[selection.selected]
+            live = selection.selected[is_live]
+            if not len(live):
+                return Step(s, "converged")
+            lowest = float(selection.scores[is_live][-1] * w.max(initial=0.0))
+            rivals = find_rivals(w, estimate.se, live, lowest)
             R = estimate.measure.matrix(rivals) if estimate.measure is not None else np.eye(len(rivals))
             return next_step(
                 w[rivals],
@@ -167,6 +250,14 @@ class Run:
                 seed=self.seed,
             )
 
+    def _depends_on_weight(self) -> Array:
+        """Return which features a larger sample may rank differently: without weight, their p-value decides."""
+        return self._significant() if self.settings.significance is not None else ~self.difference.constant
+
+    def _significant(self) -> Array:
+        is_significant: Array = self.significance.q_value < self.settings.alpha
+        return is_significant
+
     def search(self, size: int) -> None:
         """Find the neighbours of the first `size` sampled rows that are not known yet, and make batches of pairs."""
         engine, known = self.engine, len(self.neighbours.row)
@@ -176,7 +267,7 @@ class Run:
                 self.neighbours = Neighbours(*(x[:size] for x in vars(saved).values()))
             if len(self.neighbours.row) < size:
                 queries = self.sample.part(slice(len(self.neighbours.row), size))
-                found = engine.nearest(queries, self.difference, self.search_settings)
+                found = engine.nearest(queries, self.metric, self.search_settings)
                 self.neighbours = self.neighbours.append(found) if len(self.neighbours.row) else found
                 self.storage.save_neighbours(self.neighbours)
             parts = batches(size - known, self.settings.batch_size)
@@ -222,23 +313,24 @@ class Run:
         assert tally is not None
         w, v = self._compute_weights()
         se = engine.target.error(tally, v, w)
-        with self.timed("confidence"):
-            null = self._null(w, se, v)
-            z = null.z(w)
-            p, q = np.ones_like(w), np.ones_like(w)
-            p[~constant] = p_values(z[~constant])
-            q[~constant] = q_values(p[~constant])
+        null_weight = self._null_weight()
         with self.timed("redundancy"):
             n_select = settings.resolve_n_features(engine.n_features)
-            order = sort_by_weight(w, candidate_features(tally, constant, n_select + self.n_watch))
+            if settings.significance is None:
+                scores = self.rule.normalise(w, constant)
+                order = sort_by_weight(w, candidate_features(tally, constant, n_select + self.n_watch))
+            else:
+                p, is_significant = self.significance.p_value, self._significant()
+                scores = relevance_by_evidence(w - null_weight, p, is_significant, constant)
+                order = candidate_features(tally, constant, n_select + self.n_watch)
+                order = sort_by_weight(scores, np.union1d(order, np.flatnonzero(is_significant)))
             eligibility = None
             if settings.n_features_to_select == "auto":
-                eligibility = Eligibility(z, threshold(p[~constant]), self.rule.max_redundancy)
+                eligibility = Eligibility.from_p_values(p, is_significant, self.rule.max_redundancy)
                 order = eligibility.filter(order)
                 n_select = len(order)
             pool = initial_pool(order, min(n_select, EXPECTED_SELECTED), engine.columns_at_once)
             measure = self._make_measure(pool)
-            scores = self.rule.normalise(null.left_of(w) if self.rule.above_null else w, constant)
             if measure is None:
                 selection = Selection(order[:n_select], scores[order[:n_select]])
             else:
@@ -246,7 +338,16 @@ class Run:
                 selection = forward_selection(scores, w, order, n_select, measure, self.rule, on_the_way)
             if eligibility is None:
                 selection = selection.append_constants(constant, n_select)
-        return Estimate(w, v, se, null, p, q, scores, selection, measure)
+        return Estimate(w, v, se, null_weight, scores, selection, measure)
+
+    def _null_weight(self) -> Array:
+        """Return the weight that an irrelevant feature has because it takes part in the search."""
+        tally, metric = self.tally, self.significance.metric
+        assert tally is not None
+        out = np.zeros(self.engine.n_features)
+        if self.significance.bias:
+            out[metric] = self.significance.bias * mean(tally.total.sum(axis=0), tally.present)[metric]
+        return out
 
     def _make_measure(self, pool: Array) -> Measure | None:
         if self.measure is None:
@@ -258,40 +359,14 @@ class Run:
         evidence = Evidence(n_features, self.tally, self.pairs, self.all_pairs, self.watch_lists, joint, joint_floor)
         return self.measure(evidence, pool)
 
-    def _null(self, w: Array, se: Array, v: Array) -> Null:
-        """The weights that noise would have, from the pairs, their distances, and a few of the sampled rows."""
-        assert self.tally is not None
-        size = self.difference.typical
-        grows, per_class = self._rates(size), v if v.ndim == 1 else v.mean(axis=1)
-        shared = sharing(self.all_pairs, pair_weights(self.all_pairs, self.tally, v))
-        n_rows, n_lags = looked_at(len(self.all_pairs), self.engine.n_features, shared)
-        few = self.sample.row[: min(n_rows, len(self.neighbours.row))]
-        rate = None if grows is None else float(grows.mean())
-        found = pull(partial(self.engine.rows, few), self.difference, rate, n_lags)
-        lifted = np.zeros_like(w) if grows is None else bias(grows, per_class, found.slope) * size
-        # where all queries say the same, one more might have said the opposite
-        se = np.where((se == 0) & (w > 0), 2.0 * w / (len(self.neighbours.row) + 1), se)
-        return Null.of(w, lifted, scale(se, shared, found.single, lifted), self.p_univariate)
-
-    def _rates(self, size: float) -> Array | None:
-        """How fast the neighbours of either kind grow in number, with d² in units of size².
-
-        Not known of classes that were pooled, nor of use where features are not of a size.
-        """
-        d2, targets = self.neighbours.d2 / size**2, self.sample.target[: len(self.neighbours.row)]
-        if self.difference.scale == "none":
-            return None
-        if self.pairs[0].weight is not None:
-            return rates_by_degree(d2, np.concatenate([x.weight for x in self.pairs]))
-        return rates(d2, targets) if self.search_settings.n_groups > 1 else None
-
     # --- the outcome ---
 
     def make_outcome(self, estimate: Estimate, reason: str) -> Outcome:
         target, tally = self.engine.target, self.tally
         assert tally is not None
         selected = estimate.selection.selected
-        watched = self._watched(estimate.w, len(selected))
+        watched = self._watched(estimate.relevance, len(selected))
+        found = self.significance
         partner, partner_share = self._find_partners(estimate)
         queries = self.sample.part(slice(0, len(self.neighbours.row)))
         with self.timed("explain", "distributions"):
@@ -301,11 +376,13 @@ class Run:
         return Outcome(
             weights=estimate.w,
             se=estimate.se,
-            noise=estimate.null.mean,
-            noise_spread=estimate.null.spread,
-            p_value=estimate.p,
-            q_value=estimate.q,
-            p_univariate=self.p_univariate,
+            null_weight=estimate.null_weight,
+            p_value=found.p_value,
+            q_value=found.q_value,
+            p_neighbours=found.p_neighbours,
+            p_univariate=found.p_univariate,
+            round=found.round,
+            metric=found.metric,
             selected=selected,
             scores=estimate.selection.scores,
             relevance=estimate.relevance,
@@ -332,11 +409,11 @@ class Run:
             timings=self.timings,
         )
 
-    def _watched(self, w: Array, n_selected: int) -> Array:
-        """Return the last watch list in use; if the measure uses none, the features with the largest w."""
+    def _watched(self, relevance: Array, n_selected: int) -> Array:
+        """Return the last watch list in use; if the measure uses none, the features with the largest relevance."""
         if self.measure is not None and self.measure.needs_collision_rates:
             return self.watch_lists[-2] if len(self.pairs) > 1 else self.watch_lists[-1]
-        return self._heaviest(w, self.settings.watch_list_length(n_selected))
+        return self._heaviest(relevance, self.settings.watch_list_length(n_selected))
 
     def _redundancy_with_selected(self, estimate: Estimate, features: Array) -> Array:
         """Return the redundancy of features (columns) with the selected ones (lines); 0 where it is not measured."""
@@ -380,7 +457,7 @@ class Run:
     def warn_of_copies(self) -> None:
         """Warn if the nearest rows of a class are mostly copies of the row itself."""
         n = len(self.neighbours.row)
-        if self.search_settings.n_groups == 1 or self.settings.copies == "merge" or n < 2:
+        if self.search_settings.n_groups == 1 or self.settings.copies != "keep" or n < 2:
             return
         classes = self.sample.target[:n]
         copied = share_of_copied_hits(self.neighbours.d2, classes)

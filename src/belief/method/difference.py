@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -55,6 +55,18 @@ class Difference:
     def typical(self) -> float:
         """The root mean square difference from the mean, over all features."""
         return float(np.sqrt(self.spread.mean())) or 1.0
+
+    def restrict(self, features: Array) -> Self:
+        """Return the difference by which all other features are constant, for a search by these alone."""
+        is_out = np.ones(self.n_features, bool)
+        is_out[features] = False
+        return replace(
+            self,
+            discrete=self.discrete & ~is_out,
+            constant=self.constant | is_out,
+            unit=np.where(is_out, 1.0, self.unit),
+            spread=np.where(is_out, 0.0, self.spread),
+        )
 
     @property
     def per_unit(self) -> Array:

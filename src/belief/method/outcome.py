@@ -15,11 +15,13 @@ class Outcome:
 
     weights: Array
     se: Array
-    noise: Array
-    noise_spread: Array
+    null_weight: Array
     p_value: Array
     q_value: Array
+    p_neighbours: Array
     p_univariate: Array
+    round: Array
+    metric: Array
     selected: Array
     scores: Array
     relevance: Array

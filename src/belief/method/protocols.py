@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self, TypeVar
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally, check_features
+from belief.method.probe import LocalSearch
 from belief.method.redundancy.collisions import Collisions, Watch
 from belief.method.sampling import Sample
 from belief.method.settings import Settings
@@ -101,6 +102,9 @@ class Engine(_CommonEngine, Protocol):
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
         """Return the exact nearest rows of each sampled row; ties go to the smaller key."""
+
+    def local_search(self) -> LocalSearch:
+        """Return the searches of the probe, in threads of this machine."""
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Prepare for requests about these pairs, so that their rows can be read together."""

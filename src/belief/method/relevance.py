@@ -9,6 +9,8 @@ from belief.method.partials import Pairs, Tally
 
 SUM_ROUNDING = 1e-12  # a difference of two sums below this share of them is rounding
 VARIANCE_ROUNDING = 1e-9  # likewise for a sum of squares about the mean
+WEAK, TRIFLE = 0.05, 0.001  # the relevance that divides significant features from others; what evidence adds to it
+LEAST_P = 1e-300
 INFLUENCE_ROUNDING = 1e-13  # likewise for the sum of six products
 
 
@@ -86,6 +88,36 @@ def normalise_min_max(w: Array, constant: Array) -> Array:
     if len(live) and np.ptp(live) > 1e-9 * np.abs(live).max():
         out[~constant] = (live - live.min()) / np.ptp(live)
     return out
+
+
+def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant: Array) -> Array:
+    """Return u, the relevance in [0, 1]: by weight for significant features, by significance for the others (6b).
+
+    Parameters
+    ----------
+    excess : array of shape (F,)
+        The weights above the null weight.
+    p : array of shape (F,)
+        The p-values.
+    significant, constant : array of bool of shape (F,)
+    """
+    evidence = -np.log(np.maximum(p, LEAST_P))
+    u = np.zeros(len(p))
+    unit = largest_excess(excess, significant)
+    if significant.any():
+        rank = np.maximum(evidence / max(evidence[significant].max(), 1e-300), 0.0)
+        by_weight = excess / unit if unit > 0 else np.zeros(len(p))
+        u = np.where(significant, np.maximum(by_weight, WEAK + TRIFLE * rank), 0.0)
+    others = ~significant & ~constant
+    most = evidence[others].max(initial=0.0)
+    if most > 0:
+        u[others] = WEAK * evidence[others] / most
+    return u
+
+
+def largest_excess(excess: Array, significant: Array) -> float:
+    """Return the weight above the null weight that makes a relevance of 1."""
+    return float(excess[significant].max(initial=0.0))
 
 
 def candidate_features(tally: Tally, constant: Array, n: int) -> Array:

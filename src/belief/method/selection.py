@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from belief.method.arrays import Array
-from belief.method.confidence import Eligibility
 from belief.method.redundancy.base import Measure, Rule
 from belief.method.relevance import round_for_ties
+from belief.method.significance import Eligibility
 
 MIN_POOL = 16  # features measured at the start, or twice as many as will be selected if that is more
 FEW_FEATURES, MANY_FEATURES = 64, 1024  # measured without computing bounds first; and at most at a time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from types import MappingProxyType
@@ -31,6 +32,8 @@ PAPER: Mapping[str, Any] = MappingProxyType(
         "eta": 2.0,
         "kappa": 0.8,
         "batch_size": 0.25,
+        "copies": "keep",
+        "significance": None,
     }
 )
 
@@ -117,10 +120,30 @@ class Settings:
         0.8, lambda x: is_real(x) and 0 <= x <= 1, "a number in [0, 1]", "κ, the smallest collision rate that counts"
     )
     copies: str = setting(
-        "keep",
-        one_of("keep", "merge"),
-        "'keep' or 'merge'",
-        "'merge' counts identical rows of a class once, for data in which rows were duplicated to oversample a class",
+        "auto",
+        one_of("auto", "keep", "merge"),
+        "'auto', 'keep' or 'merge'",
+        "'merge' counts identical rows of a class once, for data in which rows were duplicated; 'auto' does so if rows"
+        " have copies that chance cannot explain",
+    )
+    significance: str | None = setting(
+        "permutation",
+        one_of("permutation", None),
+        "'permutation' or None",
+        "'permutation' tests every feature by shuffles of the rows; None skips the tests",
+    )
+    alpha: float = setting(
+        0.05,
+        lambda x: is_real(x) and 0 < x < 1,
+        "a number between 0 and 1",
+        "features with a q-value below alpha are significant",
+    )
+    rounds: int | str = setting(
+        "auto",
+        lambda x: is_count(x) or one_of("auto")(x),
+        "'auto' or an integer of at least 1",
+        "searches of the significance test, each without the weakest features of the one before; 'auto' goes on until"
+        " few are left, which finds interactions among many features",
     )
     random_state: Any = setting(
         None,
@@ -136,6 +159,11 @@ class Settings:
                 raise ValueError(f"{f.name} must be {f.metadata['allowed']}; got {value!r}.")
         if self.redundancy is not None:
             MEASURES[self.redundancy].make_rule(self.theta)
+        if self.significance is None and self.n_features_to_select == "auto":
+            raise ValueError(
+                "n_features_to_select='auto' selects significant features, but significance is None. Pass a number of"
+                " features, or significance='permutation'."
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, without `random_state`."""
@@ -178,6 +206,11 @@ class Settings:
         if is_share(self.sample_size):
             return max(1, math.ceil(self.sample_size * m - 1e-9))  # type: ignore[operator]
         return min(m, int(self.sample_size))
+
+    @property
+    def max_rounds(self) -> int:
+        """The largest number of rounds of the significance test."""
+        return sys.maxsize if self.rounds == "auto" else int(self.rounds)
 
     @property
     def grows(self) -> bool:

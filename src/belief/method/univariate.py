@@ -1,17 +1,29 @@
-"""Univariate tests of each feature, from the sums of the first pass over the data.
+"""Univariate tests of each feature.
 
-Continuous features have a one-way F test, discrete ones a χ² test of levels by classes. A feature with a large p-value
-here and a large w interacts with other features: neighbours show that, a test of a single feature cannot.
+With classes, continuous features have a one-way F test and discrete ones a χ² test of levels by classes, from the sums
+of the first pass over the data. With a numeric target, both have a test of ranks on the rows of the probe. These tests
+are wrong for skewed or rare features in small classes, so small p-values are checked by shuffles.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betainc, betaincc, chdtrc
 
 from belief.method.arrays import Array
+from belief.method.sampling import row_keys
 from belief.method.summary import Levels, Summary
 
+SHUFFLES = (100, 1_000)  # at least and at most, within MAX_MULTIPLICATIONS
+MAX_MULTIPLICATIONS = 20_000_000_000
+SHUFFLES_AT_ONCE = 50
+TAIL = 0.05  # the share of the shuffles that an exponential tail is fitted to
+MIN_BEYOND = 10  # fewer shuffles beyond a statistic do not tell its p-value
+CHECKS = 2**21  # the first stream of keys of these shuffles
+LEAST = 1e-300  # in place of p-values too small for a number
 ROUNDING = 1e-13  # a sum of squares within the classes below this share of the total is rounding
 
 
@@ -84,3 +96,127 @@ def _chi2_test(levels: Levels, counted_share: Array) -> tuple[Array, Array]:
     ok = (n_unknown == 0) & (df > 0)
     p[ok] = chdtrc(df[ok], np.bincount(line, squares.sum(axis=1), len(feature))[ok])
     return feature, p
+
+
+def missingness_p_values(summary: Summary, class_counts: Array) -> Array:
+    """Return the p-values of χ² tests of missing values by classes; NaN if none is missing or classes are unknown."""
+    present = summary.group_count
+    p = np.full(len(summary.count), np.nan)
+    if len(present) != len(class_counts):
+        return p
+    ok = (summary.missing > 0) & (summary.count > 0) & (present.sum(axis=0) == summary.count)
+    share = summary.count[ok] / max(summary.m, 1)
+    expected = class_counts[:, None] * share
+    squares = ((present[:, ok] - expected) ** 2 / np.maximum(expected * (1.0 - share), LEAST)).sum(axis=0)
+    p[ok] = chdtrc(len(class_counts) - 1.0, squares)
+    return p
+
+
+@dataclass(frozen=True)
+class ShareTest:
+    """A test of features by how much of their variance the target explains.
+
+    Parameters
+    ----------
+    A : array of shape (m, columns)
+        The features, in columns so scaled that the squares of G'A add up to the statistic of a feature.
+    feature : array of int
+        The feature of each column, sorted.
+    discrete : array of bool
+        Which features are discrete.
+    G : array of shape (m, groups)
+        The target.
+    is_numeric : bool
+        Whether the target is numeric.
+    """
+
+    A: Array
+    feature: Array
+    discrete: Array
+    G: Array
+    is_numeric: bool
+
+    @classmethod
+    def of_classes(cls, columns: Array, feature: Array, discrete: Array, classes: Array) -> ShareTest:
+        """Test features of rows with these classes; `columns` are values, or indicators of the levels."""
+        known, line = np.unique(classes, return_inverse=True)
+        G = (line[:, None] == np.arange(len(known))).astype(float)
+        G /= np.sqrt(G.sum(axis=0))
+        share = np.nanmean(columns, axis=0)
+        A = np.nan_to_num(columns - share)
+        A /= np.where(discrete[feature], np.sqrt(share), np.sqrt((A * A).sum(axis=0))) + LEAST
+        return cls(A, feature, discrete, G, False)
+
+    @classmethod
+    def of_numbers(cls, columns: Array, feature: Array, discrete: Array, ranks: Array) -> ShareTest:
+        """Test features of rows with these target ranks; `columns` are scores, or indicators of the levels."""
+        G = ranks - ranks.mean()
+        G = G[:, None] / (np.sqrt((G * G).sum()) + LEAST)
+        A = np.where(discrete[feature], columns, columns - columns.mean(axis=0))
+        return cls(A / (np.sqrt((A * A).sum(axis=0)) + LEAST), feature, discrete, G, True)
+
+    def take(self, which: Array) -> ShareTest:
+        """Return the test of some features."""
+        line = np.full(len(self.discrete), -1)
+        line[which] = np.arange(len(which))
+        columns = np.flatnonzero(line[self.feature] >= 0)
+        return ShareTest(self.A[:, columns], line[self.feature[columns]], self.discrete[which], self.G, self.is_numeric)
+
+    def statistic(self, G: Array) -> Array:
+        """Return the statistic of each feature, for one or more targets: (targets, features)."""
+        squares = (G.T @ self.A) ** 2
+        squares = squares.reshape(-1, self.G.shape[1], self.A.shape[1]).sum(axis=1)
+        starts = np.flatnonzero(np.r_[True, self.feature[1:] != self.feature[:-1]])
+        return np.add.reduceat(squares, starts, axis=1)
+
+    def p_values(self) -> Array:
+        """Return the p-values of theory: F tests of continuous features, χ² tests of discrete ones."""
+        m, groups = len(self.A), max(self.G.shape[1] - 1.0, 1.0)
+        share = self.statistic(self.G)[0]
+        levels = np.bincount(self.feature, minlength=len(self.discrete)) - 1.0
+        within = np.clip(1.0 - share, 0.0, 1.0)
+        p = f_tail(within, np.clip(share, 0.0, 1.0), np.full(len(share), groups), np.full(len(share), m - groups - 1.0))
+        chi2 = chdtrc(np.maximum(levels, 1.0) * groups, share * (m - 1.0 if self.is_numeric else 1.0))
+        return np.where(self.discrete, chi2, p)
+
+    def shuffled_p_values(self, ids: Array, seed: int, run: Callable[..., Iterator[Array]]) -> Array:
+        """Return the p-values by shuffles of the target, beyond the largest ones by an exponential tail.
+
+        Parameters
+        ----------
+        ids : array of int
+            The ids of the rows, whose keys order the shuffles.
+        run : callable
+            Applies a function to each of some arguments, in threads.
+        """
+        A, G = self.A.astype(np.float32), self.G.astype(np.float32)
+        test = ShareTest(A, self.feature, self.discrete, G, self.is_numeric)
+        n = int(np.clip(MAX_MULTIPLICATIONS // max(A.size * G.shape[1], 1), *SHUFFLES))
+
+        def shuffle(first: int) -> Array:
+            streams = range(first, min(first + SHUFFLES_AT_ONCE, n))
+            orders = (np.argsort(row_keys(seed, CHECKS + t, ids)) for t in streams)
+            return np.sqrt(test.statistic(np.concatenate([G[order] for order in orders], axis=1)))
+
+        null = np.sort(np.concatenate(list(run(shuffle, range(0, n, SHUFFLES_AT_ONCE)))), axis=0)
+        T = np.sqrt(test.statistic(G)[0]) * (1.0 - 1e-6)
+        beyond = (null >= T).sum(axis=0)
+        p = (1.0 + beyond) / (n + 1.0)
+        cut = null[int((1.0 - TAIL) * n)]
+        is_excess = null > cut * (1.0 + 1e-6)
+        n_excess = is_excess.sum(axis=0)
+        excess = np.where(is_excess, null - cut, 0.0).sum(axis=0) / np.maximum(n_excess, 1)
+        far = (cut < T) & (n_excess > 0) & (beyond < MIN_BEYOND)
+        p[far] = n_excess[far] / n * np.exp(-(T[far] - cut[far]) / excess[far])
+        return np.maximum(p, LEAST)
+
+
+def correct_by_shuffles(p: Array, theory: Array, shuffled: Array) -> Array:
+    """Return p-values of all rows, lowered in significance as far as theory overstates it on the rows of the probe.
+
+    On a probe that holds all rows this is the larger of both p-values. On larger tables the share of the evidence,
+    measured as log p, that stands up to the shuffles is taken to be that of the probe.
+    """
+    stands = np.log(np.maximum(shuffled, LEAST)) / np.minimum(np.log(np.clip(theory, LEAST, 0.5)), -LEAST)
+    stands = np.where(theory < 0.5, np.clip(stands, 0.0, 1.0), 1.0)
+    return np.where(stands < 1.0, np.maximum(p, LEAST) ** stands, p)

@@ -10,12 +10,10 @@ import numpy as np
 
 from belief._utils.text import escape_controls, format_html_table, format_percent, format_probability, format_table
 from belief.method.arrays import Array
-from belief.method.confidence import LEVEL as FDR_LEVEL
 
 if TYPE_CHECKING:
     from belief.result.result import Result
 
-SIGNIFICANCE_LEVEL = 0.05  # features with a larger q-value are called not significant
 TABLE_COLUMNS = ("rank", "feature", "relevance", "q_value", "unique_share", "score", "reason")
 
 
@@ -32,15 +30,19 @@ class FeatureExplanation:
     relevance, error
         The relevance as a share of the largest, and its standard error.
     p_value, q_value
-        The p-value of the relevance, and the same after correction for multiple testing.
+        The p-value of the feature, and the same after correction for multiple testing.
+    is_significant
+        Whether the q-value is below the setting `alpha`; True if it is unknown.
     unique_share
         The share of the relevance that is not redundant with features selected before.
     score
         The score at selection; for other features, the score they would have next.
     redundant_with, agreement
         The selected feature with which this one is most redundant, and their agreement.
-    p_univariate
-        The p-value of the feature alone: an F test, or a χ² test for discrete features.
+    p_univariate, p_neighbours
+        The p-values of its two tests: by itself, and with its neighbours, which finds interactions too.
+    round
+        The round of searches in which the evidence of the neighbours was largest.
     partner
         The selected feature that this one interacts with.
     reason
@@ -54,18 +56,16 @@ class FeatureExplanation:
     error: float | None
     p_value: float | None
     q_value: float | None
+    is_significant: bool
     unique_share: float | None
     score: float | None
     redundant_with: str | None
     agreement: float | None
     p_univariate: float | None
+    p_neighbours: float | None
+    round: int | None
     partner: str | None
     reason: str = ""
-
-    @property
-    def is_significant(self) -> bool:
-        """Whether the q-value is at most 0.05, or unknown."""
-        return self.q_value is None or self.q_value <= SIGNIFICANCE_LEVEL
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as a dictionary."""
@@ -86,7 +86,7 @@ class FeatureExplanation:
             return "-"
         if name == "relevance" and self.error is not None:
             return f"{value:.3f} ± {self.error:.3f}"
-        if name in ("p_value", "q_value", "p_univariate"):
+        if name in ("p_value", "q_value", "p_univariate", "p_neighbours"):
             return format_probability(value)
         if name == "unique_share":
             return format_percent(value)
@@ -140,11 +140,14 @@ def explain_feature(result: Result, j: int) -> FeatureExplanation:
         "error": _none_if_nan(result.error_of_relevance[j]),
         "p_value": _none_if_nan(result.p_value[j]),
         "q_value": _none_if_nan(result.q_value[j]),
+        "is_significant": bool(result.significant[j]) or not np.isfinite(result.q_value[j]),
         "unique_share": _unique_share(result, relevance, score),
         "score": score,
         "redundant_with": None if most is None else result.feature_names[result.selected[most]],
         "agreement": None if redundancy is None else float(redundancy[most]) if most is not None else 0.0,
         "p_univariate": _none_if_nan(result.p_univariate[j]),
+        "p_neighbours": _none_if_nan(result.p_neighbours[j]),
+        "round": int(result.round[j]) or None,
         "partner": result.feature_names[partner] if partner >= 0 else None,
     }
     return FeatureExplanation(**values, reason=_reason(result, FeatureExplanation(**values)))
@@ -192,34 +195,30 @@ def _reason(result: Result, row: FeatureExplanation) -> str:
 
 def _why_selected(result: Result, row: FeatureExplanation) -> str:
     if not row.is_significant:
-        return f"selected only to reach the requested number; {_not_significant(row)}"
+        return f"selected only to reach the requested number; {_not_significant(result, row)}"
     if row.rank == 1 and row.relevance <= 0:
-        return "selected only to reach the requested number; no feature is relevant" + _interaction(row)
+        return "selected only to reach the requested number; no feature is relevant" + _interaction(result, row)
     reason = "selected: the most relevant feature" if row.rank == 1 else "selected: highest remaining relevance"
     redundant = _redundant(result, row) if row.rank != 1 else None
-    return reason + (f", although {redundant}" if redundant else "") + _interaction(row)
+    return reason + (f", although {redundant}" if redundant else "") + _interaction(result, row)
 
 
 def _why_not_selected(result: Result, row: FeatureExplanation) -> str:
     if not row.is_significant:
-        return _not_significant(row)
+        return _not_significant(result, row)
     redundant = _redundant(result, row)
     if result.settings["n_features_to_select"] == "auto":
-        if row.q_value is not None and row.q_value > FDR_LEVEL:
-            return (
-                f"not significant at a false discovery rate of {FDR_LEVEL:.0%} (q = {format_probability(row.q_value)})"
-            )
         return redundant or "not significant beyond the selected features"
     if is_worth_more(result, row):
         return redundant or "redundant with the selected features (amount not stored)"
     return "less relevant than the selected features" + (f", and {redundant}" if redundant else "")
 
 
-def _not_significant(row: FeatureExplanation) -> str:
+def _not_significant(result: Result, row: FeatureExplanation) -> str:
     if row.p_value is None or row.q_value is None:
         return "not significant"
     p = f"p = {format_probability(row.p_value)}"
-    if row.p_value <= SIGNIFICANCE_LEVEL:
+    if row.p_value < result.settings["alpha"]:
         p += f", q = {format_probability(row.q_value)} after correction for multiple testing"
     return f"not significant ({p})"
 
@@ -231,9 +230,9 @@ def _redundant(result: Result, row: FeatureExplanation) -> str | None:
     return result.rule.describe_loss(row.redundant_with, row.agreement, row.relevance, row.score)
 
 
-def _interaction(row: FeatureExplanation) -> str:
+def _interaction(result: Result, row: FeatureExplanation) -> str:
     """Name the interaction partner, and the univariate p-value of features that are not significant alone."""
-    weak = row.p_univariate is not None and row.p_univariate > SIGNIFICANCE_LEVEL
+    weak = row.p_univariate is not None and row.p_univariate >= result.settings["alpha"]
     if row.partner is None and not weak:
         return ""
     partner = "other features" if row.partner is None else repr(row.partner)

@@ -12,12 +12,11 @@ from belief._utils.names import DefaultNames
 from belief._utils.text import escape_controls
 from belief._utils.validation import did_you_mean, is_integer
 from belief.method.arrays import Array
-from belief.method.confidence import Null, luck
 from belief.method.distributions import PARTS, FeatureDistribution
 from belief.method.outcome import Outcome
 from belief.method.redundancy import make_rule
 from belief.method.redundancy.base import Rule
-from belief.method.relevance import z_of
+from belief.method.relevance import largest_excess, z_of
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
 from belief.result.explanation import Explanation, FeatureExplanation, explain_feature, explain_features
@@ -86,20 +85,30 @@ class Result:
         The relevance weight w of each feature.
     se : ndarray of shape (n_features,)
         The standard error of each weight.
-    noise, noise_spread : ndarray of shape (n_features,)
-        The mean and the standard deviation of each weight under the null.
+    null_weight : ndarray of shape (n_features,)
+        The weight that each feature would have if it were irrelevant.
     p_value, q_value : ndarray of shape (n_features,)
-        The p-value of each weight, and the false discovery rate at which it is significant (Benjamini-Hochberg).
+        The p-value of each feature, from both tests below, and the false discovery rate at which it is significant
+        (Benjamini-Hochberg). NaN with `significance=None`.
+    p_neighbours : ndarray of shape (n_features,)
+        The p-value of the weight, by shuffles of the rows: it is small for interactions too. NaN for features that the
+        univariate test finds, and for those that were not tested.
     p_univariate : ndarray of shape (n_features,)
-        The p-value of each feature alone: a one-way F test, or a χ² test for discrete features. NaN for constant
-        features, and if there are too many classes.
+        The p-value of the feature by itself: a one-way F test, or a χ² test for discrete features; ranks for a numeric
+        target. NaN for constant features, and if there are too many classes.
+    round : ndarray of int of shape (n_features,)
+        The round of searches in which the evidence of the neighbours was largest; 0 if they did not test the feature.
+    metric : ndarray of int
+        The features by which the neighbours were searched: the significant ones, and the last ones of the rounds. Empty
+        if all were.
     selected : ndarray of int
         The indices of the selected features, in order of selection.
     scores : ndarray of shape (n_selected,)
         The score J of each selected feature: its relevance after the redundancy penalty.
     relevance : ndarray of shape (n_features,)
-        The weight in excess of the null as a share of the largest, and 0 below. Without agreement, weights are scaled
-        from 0 for the least relevant feature to 1 for the most relevant one.
+        For significant features, the weight in excess of the null weight as a share of the largest, at least 0.05; for
+        the others, at most 0.05, by their p-value. With `significance=None`, weights as a share of the largest; without
+        agreement, scaled from 0 for the least relevant feature to 1 for the most relevant one.
     marginal : ndarray of shape (n_features,) or (0,)
         Σ cr, the sum of collision rates of each feature over all pairs of neighbours; empty except for mCR.
     n_pairs : int
@@ -159,11 +168,13 @@ class Result:
 
     weights: Array = array_field(float)
     se: Array = array_field(float, PER_FEATURE, allow_nan=True)
-    noise: Array = array_field(float, PER_FEATURE)
-    noise_spread: Array = array_field(float, PER_FEATURE)
+    null_weight: Array = array_field(float, PER_FEATURE)
     p_value: Array = array_field(float, PER_FEATURE, allow_nan=True)
     q_value: Array = array_field(float, PER_FEATURE, allow_nan=True)
+    p_neighbours: Array = array_field(float, PER_FEATURE, allow_nan=True)
     p_univariate: Array = array_field(float, PER_FEATURE, allow_nan=True)
+    round: Array = array_field(np.int64, PER_FEATURE)
+    metric: Array = array_field(np.int64, index_into="weights")
     selected: Array = array_field(np.int64, index_into="weights")
     scores: Array = array_field(float, PER_SELECTED)
     relevance: Array = array_field(float, PER_FEATURE)
@@ -203,9 +214,10 @@ class Result:
 
     @property
     def ranking(self) -> Array:
-        """The rank of every feature from 1: selected features in order of selection, then the others by weight."""
+        """The rank of every feature from 1: selected features in order of selection, then the others by relevance."""
         rest = np.setdiff1d(np.arange(len(self.weights)), self.selected)
-        rest = rest[np.lexsort((rest, -self.weights[rest], np.isin(rest, self.constant)))]
+        keys = rest, -self.weights[rest], -self.relevance[rest], np.isin(rest, self.constant)
+        rest = rest[np.lexsort(keys)]
         rank = np.empty(len(self.weights), np.int64)
         rank[np.concatenate([self.selected, rest])] = np.arange(1, len(rank) + 1)
         return rank
@@ -226,7 +238,8 @@ class Result:
         -------
         Explanation or FeatureExplanation
             For one feature, an object with the attributes `feature`, `index`, `rank`, `relevance`, `error`, `p_value`,
-            `q_value`, `unique_share`, `score`, `redundant_with`, `agreement`, `p_univariate`, `partner` and `reason`.
+            `q_value`, `is_significant`, `unique_share`, `score`, `redundant_with`, `agreement`, `p_univariate`,
+            `p_neighbours`, `round`, `partner` and `reason`.
             Otherwise a list of those that is displayed as a table; pass it to `pandas.DataFrame` or
             `polars.DataFrame` for a data frame.
         """
@@ -249,25 +262,17 @@ class Result:
         """The weights in standard errors."""
         return z_of(self.weights, self.se)
 
-    def _above_null(self, weights: Array) -> Array:
-        """Return the weights in excess of the null, if the rule uses it."""
-        if not self.rule.above_null:
-            return weights
-        return Null(self.noise, self.noise_spread, luck(self.p_univariate)).left_of(weights)
-
-    def _relevance_scale(self) -> tuple[float, float]:
-        """Return the weight of relevance 0, and the difference in weight that corresponds to a relevance of 1."""
-        return self.rule.relevance_scale(np.delete(self._above_null(self.weights), self.constant))
+    @property
+    def significant(self) -> Array:
+        """Which features are significant: their q-value is below the setting `alpha`."""
+        return np.asarray(self.q_value < self.settings["alpha"])
 
     @property
     def unit_of_relevance(self) -> float:
         """The weight that corresponds to a relevance of 1; 0 if no feature is relevant."""
-        return self._relevance_scale()[1]
-
-    def relevance_of(self, weights: Array) -> Array:
-        """Convert weights, one per feature, to relevance; NaN if no feature is relevant."""
-        zero, unit = self._relevance_scale()
-        return np.asarray((self._above_null(weights) - zero) / (unit or np.nan))
+        if self.settings["significance"] is None:
+            return self.rule.relevance_scale(np.delete(self.weights, self.constant))[1]
+        return largest_excess(self.weights - self.null_weight, self.significant)
 
     @property
     def error_of_relevance(self) -> Array:

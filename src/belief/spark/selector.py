@@ -22,8 +22,8 @@ from belief.spark.saving import ModelReader, ModelWriter, ParamsReader, ParamsWr
 
 EXPLANATION = (
     "feature string, index long, rank int, relevance double, error double, p_value double, q_value double,"
-    " unique_share double, score double, redundant_with string, agreement double, p_univariate double,"
-    " partner string, reason string"
+    " is_significant boolean, unique_share double, score double, redundant_with string, agreement double,"
+    " p_univariate double, p_neighbours double, round int, partner string, reason string"
 )
 
 
@@ -55,7 +55,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     numTopFeatures, numNeighbors, sampleSize, classWeight, batchSize, seed
         `n_features_to_select`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and `random_state` of
         :class:`belief.BeliefSelector`, with the same defaults.
-    task, sampling, neighborhood, scale, redundancy, theta, eta, kappa, copies
+    task, sampling, neighborhood, scale, redundancy, theta, eta, kappa, copies, significance, alpha, rounds
         As in :class:`belief.BeliefSelector`.
 
     Examples

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property, reduce
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
+from belief._utils.lazy import importing
 from belief.engines.block.blas import limit_blas, limit_blas_in_this_thread
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
@@ -19,6 +20,9 @@ from belief.method.partials import Pairs
 from belief.method.sampling import Sample
 from belief.method.summary import can_count_groups
 from belief.method.targets import Target
+
+if TYPE_CHECKING:
+    from belief.engines.probe import ProbeSearch
 
 T = TypeVar("T")
 TILE = 2000  # most rows of a tile; not a power of two, whose columns would compete for few cache lines
@@ -86,6 +90,14 @@ class ThreadedEngine:
     def n_jobs(self) -> int:
         """The number of threads."""
         return self.resources.threads
+
+    def local_search(self) -> ProbeSearch:
+        """Return the searches of the probe."""
+        with importing():
+            from belief.engines.probe import ProbeSearch
+
+        assert self.pool is not None
+        return ProbeSearch(self.pool)
 
     def __enter__(self) -> Self:
         """Create the thread pool."""

@@ -11,7 +11,10 @@ from typing import Self, TypeVar
 import numpy as np
 from scipy.sparse import issparse
 
-from belief.engines.block.threads import spans
+from belief.engines.block.blas import limit_blas
+from belief.engines.block.threads import Threads, spans
+from belief.engines.probe import ProbeSearch
+from belief.engines.resources import Resources
 from belief.engines.spark.blocks import Matrix, TableSpec, lay_out, merge_summaries, stack_rows
 from belief.engines.spark.cluster import Answers, Cluster, StagedBlocks
 from belief.engines.spark.gathering import GatheredRows
@@ -58,9 +61,14 @@ class ClusterEngine:
         self._counted = np.zeros(0, np.uint8)  # bit mask of the rows that count, after copies are merged; empty: all
 
     def __enter__(self) -> Self:
+        self._blas = limit_blas()
+        self._blas.__enter__()
+        self._threads = Threads(Resources())
         return self
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
+        self._threads.shutdown()
+        self._blas.__exit__(None, None, None)
         releases = [self.gathered.release, self.staged.release] if self._summary is not None else []
         for release in (*releases, self.cluster.release):
             with suppress(Exception) if error else nullcontext():  # do not hide the first error
@@ -114,9 +122,13 @@ class ClusterEngine:
         self._counted = np.packbits(counted)
         return self.target.counted(targets[counted])
 
+    def local_search(self) -> ProbeSearch:
+        """Return the searches of the probe, on the driver."""
+        return ProbeSearch(self._threads)
+
     def rows(self, ids: Array, columns: Array) -> Array:
-        """Return some features of some rows; rows that were fetched before need no job."""
-        if self.queries.has(ids):
+        """Return some features of some rows; whole rows are fetched if they are few, and fetched rows need no job."""
+        if len(ids) * self.layout.row_bytes <= QUERY_BYTES or self.queries.has(ids):
             X = self.queries.rows(ids)[:, columns]
             return (X.toarray() if issparse(X) else X).astype(np.float64)
         order, features = np.argsort(ids), np.unique(columns)

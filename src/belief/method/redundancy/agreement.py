@@ -31,7 +31,6 @@ class UniqueShareRule:
 
     theta: float
     initial: ClassVar[float] = 1.0
-    above_null: ClassVar[bool] = True
     ties_by_weight: ClassVar[bool] = True
     max_redundancy: ClassVar[float | None] = 0.5
     presentation: ClassVar[Presentation] = Presentation(
@@ -42,8 +41,8 @@ class UniqueShareRule:
         redundancy_title="Agreement of the selected features",
         ranking_caption=(
             "Each bar is a feature's relevance: how far its weight exceeds the weight expected under the null, as a"
-            " share of the largest. The narrow bar is its score, the relevance that it does not share with the features"
-            " selected before it."
+            " share of the largest, and less than 0.05 for features that are not significant. The narrow bar is its"
+            " score, the relevance that it does not share with the features selected before it."
         ),
         score_note="score: relevance times unique share.",
         relevance_axis="unique share of the relevance, in %",

@@ -57,7 +57,6 @@ class Rule(Protocol):
     """The selection rule of a redundancy measure. A score may not rise when redundancy grows."""
 
     initial: ClassVar[float]  # the accumulated redundancy of a feature before anything is selected
-    above_null: ClassVar[bool]  # relevance counts from the weight expected under the null, instead of from the least
     ties_by_weight: ClassVar[bool]  # ties go to the larger w; otherwise to the smaller index
     max_redundancy: ClassVar[float | None]  # with n_features_to_select="auto" more redundant features drop out
     presentation: ClassVar[Presentation]
@@ -65,7 +64,7 @@ class Rule(Protocol):
     def relevance_scale(self, w: Array) -> tuple[float, float]:
         """Return the weights at which the relevance is 0, and the difference of weights that makes it 1.
 
-        `w` are the weights of the non-constant features, above the null if the rule is `above_null`.
+        `w` are the weights of the non-constant features.
         """
 
     def normalise(self, w: Array, constant: Array) -> Array:
@@ -142,7 +141,6 @@ class RelevanceOnly:
     """J = relevance: the rule of `redundancy=None`."""
 
     initial: ClassVar[float] = 0.0
-    above_null: ClassVar[bool] = False
     ties_by_weight: ClassVar[bool] = False
     max_redundancy: ClassVar[float | None] = None
     presentation: ClassVar[Presentation] = Presentation(

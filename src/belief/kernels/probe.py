@@ -1,0 +1,269 @@
+"""The searches of the probe (section 6c of the method): one small table of scores that is searched many times.
+
+Scores are small integers, so distances and sums are exact in whatever order they are computed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from belief.kernels.compiling import kernel
+from belief.kernels.dense.tally import add_products
+from belief.method.arrays import Array
+
+BINS = 256  # of the histogram of distances that the first search of a query uses
+
+
+@kernel()
+def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
+    """Replace each value by the score of its rank among the knots of its column.
+
+    Parameters
+    ----------
+    values : array of shape (m, F)
+    knots : array of shape (n, F), sorted along the first axis
+    scores : array of int8 of shape (2·n + 1,)
+        The score of each sum of the number of knots below a value, and that of those not above it.
+    out : array of int8 of shape (m, F)
+    """
+    n = len(knots)
+    for j in range(values.shape[1]):
+        column = knots[:, j].copy()
+        for i in range(len(values)):
+            x = values[i, j]
+            low, high = 0, n
+            while low < high:
+                middle = (low + high) // 2
+                if column[middle] < x:
+                    low = middle + 1
+                else:
+                    high = middle
+            below = low
+            high = n
+            if low < n and column[low] == x:
+                while low < high:
+                    middle = (low + high) // 2
+                    if column[middle] <= x:
+                        low = middle + 1
+                    else:
+                        high = middle
+            out[i, j] = scores[below + low]
+
+
+@kernel()
+def _insert(d: float, row: int, n: int, found: Array, rows: Array) -> int:
+    """Insert a row into the first n of a sorted list, behind those that are as near. Return the new n."""
+    size = len(rows)
+    if n == size and not d < found[size - 1]:
+        return n
+    i = min(n, size - 1)
+    while i > 0 and d < found[i - 1]:
+        found[i], rows[i] = found[i - 1], rows[i - 1]
+        i -= 1
+    found[i], rows[i] = d, row
+    return min(n + 1, size)
+
+
+@kernel()
+def _limit(d2: Array, size: int) -> float:
+    """Return a distance that at least the `size` nearest rows do not exceed, and few others."""
+    least, most = d2[0], d2[0]
+    for r in range(1, len(d2)):
+        least, most = min(least, d2[r]), max(most, d2[r])
+    if not most > least:
+        return most
+    count = np.zeros(BINS + 1, np.int32)
+    per_bin = np.float32(BINS) / (most - least)
+    for r in range(len(d2)):
+        count[int((d2[r] - least) * per_bin)] += 1
+    n, b = 0, -1
+    while n < size and b < BINS:
+        b += 1
+        n += count[b]
+    # rounding may have put a distance just below the edge of its bin above it
+    return least + (np.float32(b) + np.float32(1.001)) / per_bin
+
+
+@kernel()
+def _nearest(d2: Array, first: int, last: int, skip: int, rows: Array, found: Array, near: Array) -> None:
+    """Replace `rows` by the rows from `first` to `last` with the smallest d², without `skip`.
+
+    Rows that are equally near are taken in cyclic order from a start that depends on `skip`. If `rows` are such rows
+    already, by other distances, none that is farther than all of them can be among the nearest.
+    """
+    if rows[0] < 0:
+        limit = _limit(d2[first:last], len(rows) + 1)  # one more, because `skip` may be among them
+    else:
+        limit = d2[rows[0]]
+        for t in range(1, len(rows)):
+            limit = max(limit, d2[rows[t]])
+    start, n_near = first + skip % (last - first), 0
+    for part in range(2):
+        a, b = (start, last) if part == 0 else (first, start)
+        for r in range(a, b):
+            near[n_near] = r  # overwritten by the next unless it is near, which is faster than a branch
+            n_near += d2[r] <= limit
+    n = 0
+    for t in range(n_near):
+        if near[t] != skip:
+            n = _insert(d2[near[t]], near[t], n, found, rows)
+
+
+@kernel(fastmath=True)  # the sums are exact in any order
+def _take_out(d2: Array, dropped: Array, i: int) -> None:
+    """Subtract the squared differences of row i and all rows in the dropped columns from d²."""
+    m, n = len(d2), len(dropped)
+    for j in range(0, n - n % 4, 4):
+        a, b, c, d = dropped[j], dropped[j + 1], dropped[j + 2], dropped[j + 3]
+        xa, xb, xc, xd = np.float32(a[i]), np.float32(b[i]), np.float32(c[i]), np.float32(d[i])
+        for r in range(m):
+            ea, eb = xa - np.float32(a[r]), xb - np.float32(b[r])
+            ec, ed = xc - np.float32(c[r]), xd - np.float32(d[r])
+            d2[r] -= (ea * ea + eb * eb) + (ec * ec + ed * ed)
+    for j in range(n - n % 4, n):
+        a = dropped[j]
+        xa = np.float32(a[i])
+        for r in range(m):
+            ea = xa - np.float32(a[r])
+            d2[r] -= ea * ea
+
+
+@kernel()
+def tally_classes(
+    D: Array,
+    dropped: Array,
+    queries: Array,
+    rows: Array,
+    X: Array,
+    feature: Array,
+    ends: Array,
+    total: Array,
+    spread: Array,
+) -> None:
+    """Find the nearest rows of each class and sum their differences from the queries.
+
+    Parameters
+    ----------
+    D : array of float32 of shape (queries, m)
+        d² of each query and each row; the rows are sorted by class. Updated.
+    dropped : array of int8 of shape (columns, m)
+        Columns to take out of d² first.
+    queries : array of int
+        The row of each query.
+    rows : array of int32 of shape (queries, |C|, k)
+        The nearest rows by earlier distances, or -1. Replaced by those now.
+    X : array of int8 of shape (m, columns)
+    feature : array of int
+        The feature of each column. The difference of two rows in a feature is summed over its columns.
+    ends : array of int
+        The end of the rows of each class.
+    total : array of shape (2·|C|, F)
+        Σ Δ of misses and hits of the queries of each class.
+    spread : array of shape (2, |C|, F)
+        Σ δ and Σ δ² over the queries of each class; δ is the mean Δ of misses less that of hits.
+    """
+    n_classes, n_columns, n_features = len(ends), X.shape[1], total.shape[1]
+    size = rows.shape[2]
+    found, candidates = np.empty(size, np.float32), np.empty(D.shape[1] + 1, np.int32)
+    near, sides = np.empty((n_classes, n_columns), np.int32), np.empty((2, n_features), np.int32)
+    single = n_columns == n_features
+    for q in range(len(queries)):
+        i, own, first = queries[q], 0, 0
+        x = X[i]
+        near[:] = 0
+        _take_out(D[q], dropped, i)
+        for c in range(n_classes):
+            if first <= i < ends[c]:
+                own = c
+            _nearest(D[q], first, ends[c], i, rows[q, c], found, candidates)
+            first, mine = ends[c], near[c]
+            for t in range(size):
+                y = X[rows[q, c, t]]
+                for j in range(n_columns):
+                    mine[j] += abs(np.int32(x[j]) - np.int32(y[j]))
+        sides[:] = 0
+        for c in range(n_classes):
+            side, mine = sides[1 if c == own else 0], near[c]
+            if single:
+                for j in range(n_columns):
+                    side[j] += mine[j]
+            else:
+                for j in range(n_columns):
+                    side[feature[j]] += mine[j]
+        per_miss, per_hit = 1.0 / (size * (n_classes - 1)), 1.0 / size
+        misses, hits = n_classes - 1, 1
+        for j in range(n_features):
+            a, b = sides[0, j], sides[1, j]
+            total[2 * own, j] += a
+            total[2 * own + 1, j] += b
+            if a * hits != b * misses:  # equal means differ by nothing, not by rounding
+                delta = a * per_miss - b * per_hit
+                spread[0, own, j] += delta
+                spread[1, own, j] += delta * delta
+
+
+@kernel()
+def tally_numbers(
+    D: Array,
+    dropped: Array,
+    queries: Array,
+    rows: Array,
+    X: Array,
+    feature: Array,
+    t: Array,
+    total: Array,
+    spread: Array,
+    sums: Array,
+) -> None:
+    """Find the nearest rows and sum their differences from the queries; they are misses to the degree |t_q - t_r|.
+
+    Parameters
+    ----------
+    rows : array of int32 of shape (queries, 1, 2·k)
+    t : array of shape (m,)
+        The rank of each row, from 0 to 1.
+    total : array of shape (2, F)
+        Σ Δ of misses and hits.
+    spread : array of shape (7, 1, F)
+        The products of the sums of each query.
+    sums : array of shape (5,)
+        Σ 1 of misses and hits, and the three products of those of each query.
+    D, dropped, queries, X, feature
+        As in `tally_classes`.
+    """
+    n_columns, n_features, m = X.shape[1], total.shape[1], X.shape[0]
+    size = rows.shape[2]
+    found, candidates = np.empty(size, np.float32), np.empty(m + 1, np.int32)
+    miss, both = np.empty(n_columns, np.float32), np.empty(n_columns, np.int32)
+    sides = np.empty((2, n_features))
+    for q in range(len(queries)):
+        i = queries[q]
+        x = X[i]
+        _take_out(D[q], dropped, i)
+        _nearest(D[q], 0, m, i, rows[q, 0], found, candidates)
+        miss[:] = 0.0
+        both[:] = 0
+        misses = 0.0
+        for s in range(size):
+            y = X[rows[q, 0, s]]
+            tau = np.float32(abs(t[i] - t[rows[q, 0, s]]))
+            misses += tau
+            for j in range(n_columns):
+                d = abs(np.int32(x[j]) - np.int32(y[j]))
+                miss[j] += tau * np.float32(d)
+                both[j] += d
+        hits = size - misses
+        sides[:] = 0.0
+        for j in range(n_columns):
+            sides[0, feature[j]] += miss[j]
+            sides[1, feature[j]] += both[j] - miss[j]
+        sums[0] += misses
+        sums[1] += hits
+        sums[2] += misses * misses
+        sums[3] += misses * hits
+        sums[4] += hits * hits
+        for j in range(n_features):
+            a, b = sides[0, j], sides[1, j]
+            total[0, j] += a
+            total[1, j] += b
+            add_products(spread, 0, j, a, b, misses, hits)

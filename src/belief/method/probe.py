@@ -1,0 +1,280 @@
+"""The probe (section 6c of the method): a small part of the rows that is searched many times.
+
+It is one table in memory, the same whatever the engine: rows with the smallest keys, as many of each class as far as
+there are. Features become small integers that depend on the order of their values alone, so that scaling, outliers and
+units do not matter, and sums of differences are exact in whatever order they are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from belief.method.arrays import Array
+from belief.method.copies import column_keys
+from belief.method.partials import Tally
+from belief.method.sampling import Sample, row_keys, splitmix64
+from belief.method.summary import Summary
+from belief.method.targets import CLASSIFICATION, Target, make_class_target, make_numeric_target
+
+R = TypeVar("R")
+Rows = Callable[[Array, Array], Array]  # returns some features (the second argument) of some rows (the first)
+MAX_ROWS, MIN_ROWS, MAX_QUERIES, MIN_QUERIES = 2_000, 500, 1_000, 250
+MAX_CELLS = 250_000_000  # rows x features
+MAX_MULTIPLICATIONS = 60_000_000_000  # rows x queries x features x searches: the same on every machine
+SHUFFLES, MIN_SHUFFLES, MIN_NULL_VALUES = (20, 50), 3, 1_000
+MIN_CLASS = 5  # classes with fewer rows are left out: their hits would not be a choice
+MIN_NONZERO_ROWS = 3  # features that are zero in nearly all rows are left out
+FEATURES_PER_READ = 2048
+KNOTS, SCORE_SCALE, LEVEL_SCORE, MAX_LEVELS = 255, 32, 23, 32  # 2·23² is 32² nearly: two levels are 1 apart
+T_GRID = 4096  # ranks of a numeric target are rounded to this grid, so that their products are exact
+FEATURES_FIRST = 64  # features that nearly always tell rows apart
+IMPUTATION = 3  # the stream of keys that draws values for missing ones
+
+
+class LocalSearch(Protocol):
+    """What the machine does with the probe; see `belief.engines.probe`."""
+
+    def map(self, task: Callable[[Any], R], arguments: Sequence[Any]) -> Iterator[R]:
+        """Apply the task to all arguments in threads; results in order."""
+
+    def rank_scores(self, values: Array, knots: Array, scores: Array) -> Array:
+        """Return the score of the rank of each value among the knots of its column."""
+
+    def tally(self, D: Array, dropped: Array, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
+        """Find the nearest rows of each query and sum their differences.
+
+        Parameters
+        ----------
+        D : array of float32 of shape (queries, m)
+            d² of the queries and all rows. Updated.
+        dropped : array of int8 of shape (columns, m)
+            Columns to take out of d² first.
+        rows : array of int32 of shape (queries, groups, size)
+            The nearest rows by earlier distances, or -1. Replaced.
+        """
+
+
+@dataclass(frozen=True)
+class ProbeTarget:
+    """The target of the rows of the probe, which are sorted by class."""
+
+    target: Target  # of these rows alone
+    values: Array  # the class of each row, or its rank from 0 to 1
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.target.task != CLASSIFICATION
+
+    @property
+    def ends(self) -> Array:
+        """The end of the rows of each class."""
+        return np.cumsum(self.target.counts)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Features as small integers: the normal scores of numbers, in one column, or a column for each level."""
+
+    X: Array  # int8, (m, columns)
+    feature: Array  # of each column, sorted
+    n_features: int
+
+    def take(self, features: Array) -> Scores:
+        """Return some features, given by sorted numbers."""
+        line = np.full(self.n_features, -1, np.int64)
+        line[features] = np.arange(len(features))
+        columns = np.flatnonzero(line[self.feature] >= 0)
+        X = self.X if len(columns) == self.X.shape[1] else np.ascontiguousarray(self.X[:, columns])
+        return Scores(X, line[self.feature[columns]], len(features))
+
+    def arrange(self, order: Array) -> Scores:
+        """Return the rows in another order."""
+        return Scores(self.X[order], self.feature, self.n_features)
+
+    def squared_distances(self, rows: Array) -> Array:
+        """Return d² of these rows to all rows, (rows, m)."""
+        D = np.zeros((len(rows), len(self.X)), np.float32)
+        for a in range(0, self.X.shape[1], 1024):  # sums of so many products are exact in float32
+            x = self.X[:, a : a + 1024].astype(np.float32)
+            norm = np.einsum("ij,ij->i", x, x)
+            D += norm[rows, None]
+            D += norm
+            x_rows = x[rows]
+            x_rows *= -2.0
+            D += x_rows @ x.T
+        return D
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Some rows of the data, the features that vary in them, and the queries among the rows."""
+
+    scores: Scores
+    features: Array  # their indices in the data
+    target: ProbeTarget
+    ids: Array  # of the rows, which are sorted by class, then by key
+    queries: Array
+    k: int  # neighbours of each class; 0: classes are too small for a test
+    seed: int
+
+    def shuffles(self, n_features: int) -> int:
+        """Return how many shuffles to make of so many features."""
+        n = int(np.clip(MIN_NULL_VALUES // n_features, *SHUFFLES))
+        affordable = MAX_MULTIPLICATIONS // (len(self.ids) * len(self.queries) * n_features) - 1
+        return max(MIN_SHUFFLES, min(n, affordable))
+
+
+def make_probe(
+    sample: Sample,
+    rows: Rows,
+    summary: Summary,
+    discrete: Array,
+    target: Target,
+    n_neighbors: int,
+    seed: int,
+    search: LocalSearch,
+) -> Probe:
+    """Read the probe.
+
+    Parameters
+    ----------
+    sample : Sample
+        The rows of the probe, best first.
+    rows : callable
+        Returns some features of some rows.
+    """
+    features = choose_features(summary, len(sample.row))
+    if target.task == CLASSIFICATION:
+        counts = np.bincount(sample.target, minlength=len(target.counts))
+        sample = sample.part(counts[sample.target] >= MIN_CLASS)
+        order = np.lexsort((np.arange(len(sample.row)), sample.target))
+        codes, values = np.unique(sample.target, return_inverse=True)
+        of_probe = ProbeTarget(make_class_target(target.names[codes], values), values[order])
+        n = int(of_probe.target.counts.min()) if len(codes) > 1 else 0
+    else:
+        order, n = np.arange(len(sample.row)), len(sample.row)
+        ranks = make_numeric_target(sample.target)[1]
+        of_probe = ProbeTarget(target.counted(sample.target), np.rint(ranks * T_GRID) / T_GRID)
+        n = n // 2
+    k = min(n_neighbors, max(10, n // 6), n // 2) if n >= MIN_CLASS else 0
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    ids, m = sample.row[order], len(order)
+    cells = m * len(features)
+    n_queries = int(np.clip(MAX_MULTIPLICATIONS // ((1 + MIN_SHUFFLES) * max(cells, 1)), MIN_QUERIES, MAX_QUERIES))
+    parts, feature, kept = [], [], []
+    n_kept = 0
+    for a in range(0, len(features), FEATURES_PER_READ):
+        columns = features[a : a + FEATURES_PER_READ]
+        values = rows(ids, columns)
+        fill_missing(values, ids, columns)
+        X, of = score_features(values, discrete[columns], search)
+        varies = np.zeros(len(columns), bool)
+        varies[of[(X[:1] != X).any(axis=0)]] = True
+        line = np.cumsum(varies) - 1 + n_kept
+        n_kept += int(varies.sum())
+        parts.append(X[:, varies[of]])
+        feature.append(line[of[varies[of]]])
+        kept.append(columns[varies])
+    scores = Scores(np.concatenate(parts, axis=1), np.concatenate(feature), n_kept)
+    return Probe(scores, np.concatenate(kept), of_probe, ids, np.sort(place[:n_queries]), k, seed)
+
+
+def choose_features(summary: Summary, m: int) -> Array:
+    """Return the features that vary, without those that are zero in nearly all rows; the fullest if there are many."""
+    varies = summary.maximum > summary.minimum
+    features = np.flatnonzero(varies & (summary.nonzero / max(summary.m, 1) * m >= MIN_NONZERO_ROWS))
+    most = MAX_CELLS // max(m, 1)
+    if len(features) > most:
+        features = np.sort(features[np.argsort(-summary.nonzero[features], kind="stable")[:most]])
+    return features
+
+
+def choose_size(n_features: int) -> int:
+    """Return the number of rows of the probe."""
+    return int(np.clip(MAX_CELLS // max(n_features, 1), MIN_ROWS, MAX_ROWS))
+
+
+# --- scores ---
+
+
+def score_table(n_knots: int) -> Array:
+    """Return the normal score for each sum of the numbers of knots below a value and not above it, as int8."""
+    share = (np.arange(2 * n_knots + 1) + 1.0) / (2.0 * (n_knots + 1))
+    return np.rint(SCORE_SCALE * ndtri(share)).astype(np.int8)
+
+
+def fill_missing(values: Array, ids: Array, columns: Array) -> None:
+    """Replace each missing value by one drawn from those of its column, in place."""
+    for t in np.flatnonzero(np.isnan(values).any(axis=0)).tolist():
+        x = values[:, t]
+        is_missing = np.isnan(x)
+        known = x[~is_missing]
+        if len(known):
+            draw = splitmix64(ids[is_missing].astype(np.uint64) ^ row_keys(0, IMPUTATION, columns[t : t + 1]))
+            x[is_missing] = known[(draw % np.uint64(len(known))).astype(np.int64)]
+
+
+def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple[Array, Array]:
+    """Return the scores of complete columns as int8, and the feature of each column."""
+    m = len(values)
+    knots = np.sort(values[_spread(m, KNOTS)], axis=0)
+    X = search.rank_scores(values, knots, score_table(len(knots)))
+    if not discrete.any():
+        return X, np.arange(values.shape[1])
+    parts, feature = [], []
+    for j in range(values.shape[1]):
+        levels, code, count = np.unique(values[:, j], return_inverse=True, return_counts=True)
+        if discrete[j] and len(levels) > 2:
+            top = np.sort(np.argsort(-count, kind="stable")[: MAX_LEVELS - 1])  # the rare levels share the last column
+            place = np.full(len(levels), len(top))
+            place[top] = np.arange(len(top))
+            one_hot = place[code][:, None] == np.arange(min(len(levels), MAX_LEVELS))
+            parts.append(one_hot.astype(np.int8) * np.int8(LEVEL_SCORE))
+        else:
+            parts.append(X[:, j : j + 1])
+        feature += [j] * parts[-1].shape[1]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1)), np.array(feature)
+
+
+def _spread(m: int, n: int) -> Array:
+    """Return n numbers below m at equal distances; all of them if there are fewer."""
+    return np.arange(m) if m <= n else (np.arange(n) * m) // n
+
+
+# --- copies of rows ---
+
+
+def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int:
+    """Count the rows that are copies of others with the same target, and not by chance.
+
+    In tables of few values rows may be equal by chance. A copy is not if it has a value that no other row has but its
+    copies.
+    """
+    identity, a = splitmix64(np.asarray(targets).astype(np.float64).view(np.uint64)), 0
+    while a < len(features):
+        b = a + (FEATURES_PER_READ if a else FEATURES_FIRST)
+        values = rows(ids, features[a:b])
+        bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.uint64)
+        identity = identity + splitmix64(bits ^ column_keys(features[a:b])).sum(axis=1, dtype=np.uint64)
+        _, first, count = np.unique(identity, return_index=True, return_counts=True)
+        if len(first) == len(ids):
+            return 0
+        a = b
+    is_open = count > 1  # copied rows that may be equal by chance
+    n_copies = 0
+    for part in (features[a : a + FEATURES_PER_READ] for a in range(0, len(features), FEATURES_PER_READ)):
+        values = rows(ids[first], part)
+        for t in range(len(part)):
+            if not is_open.any():
+                break
+            _, level, shared = np.unique(values[:, t], return_inverse=True, return_counts=True)
+            is_unique = is_open & (shared[level] == 1)
+            n_copies += int((count[is_unique] - 1).sum())
+            is_open &= ~is_unique
+    return n_copies

@@ -1,0 +1,426 @@
+"""Section 6c of the method: statistical significance, measured by permutation on the probe.
+
+    univariate p ─► S, the known features; N, the others
+    rounds over S and N: search, weigh N, drop the weakest fifth ─► T, the largest z of each feature of N
+    the same with the rows of N shuffled against S and the target ─► T under the null ─► p
+    the strongest features found join S, and all is repeated until nothing new is found
+
+A feature of N may have a large z without any relevance: because it took part in the search, because queries share
+neighbours, because its distribution is odd. Shuffled features have all of that and no relevance, so their T says what
+to expect. Nothing here depends on where the data is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from belief._utils.warnings import warn
+from belief.method.arrays import Array
+from belief.method.partials import Tally
+from belief.method.probe import FEATURES_PER_READ, SHUFFLES, LocalSearch, Probe, ProbeTarget, Rows, Scores
+from belief.method.relevance import LEAST_P, relevance
+from belief.method.sampling import row_keys
+from belief.method.univariate import ShareTest, correct_by_shuffles
+
+LEVEL = 0.05  # false discovery rate of the features that join S, and the share of the null that is a tail
+UNIVARIATE_SHARE = 0.8  # of the error rate is spent on the univariate test, the rest on the neighbours
+DROPPED, LAST, MAX_SECOND_ROUND = 0.2, 16, 10_000  # share of the features dropped per round; features left at the end
+MIN_CENTRED = 20  # with as many features, z is centred by its median
+MIN_EXCESSES = 10  # null values in a tail that is fitted
+MAX_PASSES = 5
+CHECKED = 0.05  # univariate p-values below this are checked by shuffles
+PROSPECT_ROWS, ROWS_PER_STRATUM, MAX_STRATA = 10, 10, 60
+STRATA, FIRST_NULL, SECOND_NULL = 4, 16, 2**20  # streams of keys: ties of strata, and the first of the shuffles
+
+
+@dataclass(frozen=True)
+class Significance:
+    """One entry per feature of the data; NaN where it was not tested."""
+
+    p_neighbours: Array
+    p_univariate: Array
+    p_value: Array
+    q_value: Array
+    round: Array  # the round in which z was largest; 0: not tested by neighbours
+    metric: Array  # the features to search neighbours by: the known ones and those left after the rounds
+    bias: float  # the weight of irrelevant features in this metric, as a share of their mean difference
+
+
+def no_tests(p_univariate: Array) -> Significance:
+    """Return the significance of features that are not tested."""
+    unknown, zeros = np.full(len(p_univariate), np.nan), np.zeros(len(p_univariate), np.int64)
+    return Significance(unknown, p_univariate, unknown, unknown, zeros, metric=zeros[:0], bias=0.0)
+
+
+def assess(
+    probe: Probe,
+    rows: Rows,
+    p_univariate: Array,
+    discrete: Array,
+    constant: Array,
+    class_weight: Any,
+    max_rounds: int,
+    search: LocalSearch,
+) -> Significance:
+    """Test all features.
+
+    Parameters
+    ----------
+    probe : Probe
+    rows : callable
+        Returns some features of some rows.
+    p_univariate : array of shape (F,)
+        The univariate p-values from all rows; NaN where they are unknown.
+    discrete, constant : array of bool of shape (F,)
+    """
+    F, features = len(p_univariate), probe.features
+    p_univariate = check_univariate(probe, rows, p_univariate, discrete, search)
+    of_probe = np.where(np.isnan(p_univariate[features]), 1.0, p_univariate[features])
+    found = find_significant(probe, of_probe, class_weight, search, max_rounds)
+    p_neighbours, round_of = np.full(F, np.nan), np.zeros(F, np.int64)
+    p_neighbours[features], round_of[features] = found.p_neighbours, found.round
+    p, q = combine(p_neighbours, p_univariate), np.ones(F)
+    q[~constant] = q_values(p[~constant])
+    metric, bias = features[found.metric], found.bias
+    if not len(metric):
+        metric = np.flatnonzero(~constant)
+    return Significance(p_neighbours, p_univariate, p, q, round_of, metric, bias)
+
+
+def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search: LocalSearch) -> Array:
+    """Return the univariate p-values, the small ones checked by shuffles; with a numeric target, from the probe."""
+    p, target, at = p.copy(), probe.target, np.arange(len(probe.features))
+    if not target.is_numeric:
+        with np.errstate(invalid="ignore"):
+            at = at[p[probe.features] < CHECKED]
+    for part in (at[a : a + FEATURES_PER_READ] for a in range(0, len(at), FEATURES_PER_READ)):
+        features = probe.features[part]
+        test = make_share_test(probe, rows, part, discrete[features])
+        theory = test.p_values()
+        known = theory if target.is_numeric else p[features]
+        p[features] = known
+        small = np.flatnonzero(known < CHECKED)
+        if len(small):
+            shuffled = test.take(small).shuffled_p_values(probe.ids, probe.seed, search.map)
+            p[features[small]] = correct_by_shuffles(known[small], theory[small], shuffled)
+    return p
+
+
+def make_share_test(probe: Probe, rows: Rows, which: Array, discrete: Array) -> ShareTest:
+    """Return the univariate test of some features on the rows of the probe."""
+    scores, target = probe.scores.take(which), probe.target
+    if target.is_numeric:
+        X = np.where(discrete[scores.feature], scores.X > 0, scores.X).astype(float)
+        return ShareTest.of_numbers(X, scores.feature, discrete, target.values)
+    values = rows(probe.ids, probe.features[which])
+    levels = scores.take(np.flatnonzero(discrete))
+    columns = np.concatenate([values[:, ~discrete], levels.X > 0], axis=1)
+    feature = np.concatenate([np.flatnonzero(~discrete), np.flatnonzero(discrete)[levels.feature]])
+    order = np.argsort(feature, kind="stable")
+    return ShareTest.of_classes(columns[:, order], feature[order], discrete, target.values)
+
+
+# --- one search, and rounds of them ---
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Searches over fewer and fewer features: the largest z of each, its round, and the features left at the end."""
+
+    T: Array
+    round: Array
+    left: Array
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A block of features to weigh, and d² of the queries to all rows in the other features; rows in some order."""
+
+    block: Scores
+    fixed: Array  # float32, (queries, m)
+    of_block: Array  # likewise, in the features of the block
+    queries: Array
+
+    def shuffle_block(self, probe: Probe, stream: int) -> Arrangement:
+        """Shuffle the rows of the block against the others and the target: queries and other rows by themselves."""
+        keys, m = row_keys(probe.seed, stream, probe.ids), len(probe.ids)
+        is_query = np.zeros(m, bool)
+        is_query[self.queries] = True
+        order, line = np.empty(m, np.int64), np.empty(m, np.int64)
+        for rows in (self.queries, np.flatnonzero(~is_query)):
+            order[rows] = rows[np.argsort(keys[rows])]
+        line[self.queries] = np.arange(len(self.queries))
+        of_block = self.of_block[line[order[self.queries]]][:, order]
+        return Arrangement(self.block.arrange(order), self.fixed, of_block, self.queries)
+
+    def shuffle_target(self, order: Array) -> Arrangement:
+        """Give the target of row i to row order[i]; rows are then sorted by their new target."""
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        return Arrangement(
+            self.block.arrange(order), self.fixed[:, order], self.of_block[:, order], place[self.queries]
+        )
+
+
+@dataclass(frozen=True)
+class Weigher:
+    """Weighs features by the neighbours of the queries."""
+
+    probe: Probe
+    class_weight: Any
+    search: LocalSearch
+    max_rounds: int
+
+    def weigh(self, D: Array, dropped: Array, queries: Array, rows: Array, block: Scores) -> tuple[Array, Array, Tally]:
+        """Return w, se and the sums of the features of a block."""
+        target = self.probe.target
+        tally = self.search.tally(D, dropped, queries, rows, block, target)
+        v = target.target.weights(self.class_weight, tally)
+        w = relevance(tally, v)
+        return w, target.target.error(tally, v, w), tally
+
+    def rounds(self, a: Arrangement) -> Rounds:
+        """Search, weigh the block, drop the weakest features, and search again."""
+        n = a.block.n_features
+        T, round_of, live, number = np.full(n, -np.inf), np.zeros(n, np.int64), np.arange(n), 1
+        D, dropped, queries, rows, block = self.start(a)
+        while True:
+            w, se, _ = self.weigh(D, dropped, queries, rows, block)
+            z = w / np.maximum(se, 1e-12)
+            if len(live) >= MIN_CENTRED:
+                z -= np.median(z)
+            is_larger = z > T[live]
+            T[live[is_larger]], round_of[live[is_larger]] = z[is_larger], number
+            size = max(LAST, min(int(len(live) * (1.0 - DROPPED)), MAX_SECOND_ROUND))
+            if size >= len(live) or number == self.max_rounds:
+                return Rounds(T, round_of, live)
+            order = np.argsort(-z, kind="stable")
+            kept = np.sort(order[:size])
+            if 2 * size >= len(live):
+                dropped = np.ascontiguousarray(block.take(np.sort(order[size:])).X.T)
+                block = block.take(kept)
+            else:
+                block = block.take(kept)
+                D, dropped, _, rows, _ = self.start(replace(a, block=block, of_block=block.squared_distances(queries)))
+            live, number = live[kept], number + 1
+
+    def shuffled_block(self, a: Arrangement, b: int) -> Array:
+        """Return the largest z of each feature of the block in the b-th shuffle against the target and the others."""
+        return self.rounds(a.shuffle_block(self.probe, FIRST_NULL + b)).T
+
+    def shuffled_target(self, a: Arrangement, strata: Array, b: int) -> Array:
+        """Return the same for the b-th shuffle of the target within strata of the rows."""
+        keys = row_keys(self.probe.seed, SECOND_NULL + b, self.probe.ids)
+        return self.rounds(a.shuffle_target(shuffle_within(strata, keys))).T
+
+    def start(self, a: Arrangement) -> tuple[Array, Array, Array, Array, Scores]:
+        """Return the arguments of `weigh` for the first search of an arrangement."""
+        target, k = self.probe.target, self.probe.k
+        groups, size = (1, 2 * k) if target.is_numeric else (len(target.ends), k)
+        rows = np.full((len(a.queries), groups, size), -1, np.int32)
+        return a.fixed + a.of_block, np.zeros((0, len(a.block.X)), np.int8), a.queries, rows, a.block
+
+
+# --- p-values ---
+
+
+def find_significant(
+    probe: Probe, p_univariate: Array, class_weight: Any, search: LocalSearch, max_rounds: int
+) -> Found:
+    """Test the features of a probe, given their univariate p-values."""
+    n, target = len(probe.features), probe.target
+    weigher = Weigher(probe, class_weight, search, max_rounds)
+    p, round_of = np.full(n, np.nan), np.zeros(n, np.int64)
+    known = q_values(p_univariate) < LEVEL
+    left, bias = np.zeros(0, np.int64), 0.0
+    for t in range(MAX_PASSES if probe.k else 0):
+        S, N = np.flatnonzero(known), np.flatnonzero(~known)
+        if not len(N):
+            break
+        in_S, block = probe.scores.take(S), probe.scores.take(N)
+        shuffles = probe.shuffles(len(N))
+        start = Arrangement(
+            block, in_S.squared_distances(probe.queries), block.squared_distances(probe.queries), probe.queries
+        )
+        found = weigher.rounds(start)
+        p[N], above = compare(found.T, search.map(partial(weigher.shuffled_block, start), range(shuffles)))
+        round_of[N], left = found.round, N[found.left]
+        is_found = q_values(combine(p, p_univariate))[N] < LEVEL
+        if len(S) and is_found.any():
+            strata = equal_prospects(in_S, target, row_keys(probe.seed, STRATA, probe.ids))
+
+            null = search.map(partial(weigher.shuffled_target, start, strata), range(shuffles))
+            p[N] = np.maximum(p[N], compare(found.T, null)[0])
+            is_found = q_values(combine(p, p_univariate))[N] < LEVEL
+        if not is_found.any() or t == MAX_PASSES - 1:
+            break
+        known[N[is_found & (above >= above[is_found].max() / 2)]] = True
+    known_features = np.flatnonzero(known)
+    bias = estimate_bias(weigher, np.setdiff1d(left, known_features), known_features) if probe.k else 0.0
+    return Found(p, round_of, np.union1d(known_features, left), bias)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the neighbours say of the features of the probe."""
+
+    p_neighbours: Array
+    round: Array
+    metric: Array
+    bias: float
+
+
+def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
+    """Return the weight of shuffled features that take part in the search, as a share of their mean difference."""
+    if not len(left):
+        return 0.0
+    probe, queries = weigher.probe, weigher.probe.queries
+    block, known_scores = probe.scores.take(left), probe.scores.take(known)
+    start = Arrangement(block, known_scores.squared_distances(queries), block.squared_distances(queries), queries)
+
+    def weigh_shuffled(b: int) -> tuple[float, float]:
+        w, _, tally = weigher.weigh(*weigher.start(start.shuffle_block(probe, FIRST_NULL + b)))
+        return float(w.sum()), float((tally.total.sum(axis=0) / tally.count.sum(axis=0)).sum())
+
+    w, difference = np.array(list(weigher.search.map(weigh_shuffled, range(SHUFFLES[0])))).sum(axis=0)
+    return float(w / difference) if difference > 0 else 0.0
+
+
+def compare(T: Array, null: Iterator[Array]) -> tuple[Array, Array]:
+    """Return the p-value of each feature's T among those of all features in all shuffles, and T above its mean.
+
+    Each feature is centred by its own mean over the shuffles as far as features differ in it.
+    """
+    values = np.array(list(null))
+    n = len(values)
+    mean, total = values.mean(axis=0), values.sum(axis=0)
+    noise = values.var(axis=0, ddof=1).mean() / n if n > 1 else np.inf
+    between = max(float(mean.var()) - noise, 0.0)
+    share = between / (between + noise) if between > 0 else 0.0
+    overall = mean.mean()
+    centre = overall + share * (mean - overall)
+    others = (total - values) / max(n - 1, 1)  # a value takes no part in the mean it is compared with
+    values = values - (overall + share * (others - overall))
+    return upper_tail(np.sort(values.ravel()), T - centre), T - centre
+
+
+def upper_tail(null: Array, T: Array) -> Array:
+    """Return the share of sorted null values as large as each T; beyond the 95th percentile from a Pareto tail."""
+    n = len(null)
+    p = (1.0 + n - np.searchsorted(null, T, side="left")) / (n + 1.0)
+    cut = null[int((1.0 - LEVEL) * n)]
+    excess = null[null > cut] - cut
+    if len(excess) >= MIN_EXCESSES:
+        shape, scale = fit_pareto(excess)
+        far = cut < T
+        p[far] = LEVEL * pareto_tail(T[far] - cut, shape, scale)
+    return p
+
+
+def fit_pareto(excess: Array) -> tuple[float, float]:
+    """Return shape and scale of the generalised Pareto distribution of sorted excesses, by their weighted moments.
+
+    The shape is at least 0, that of an exponential tail.
+    """
+    n = len(excess)
+    first, second = excess.mean(), float((np.arange(n)[::-1] / max(n - 1, 1)) @ excess) / n
+    shape = 2.0 - first / (first - 2.0 * second) if first > 2.0 * second else 1.0
+    shape = min(max(shape, 0.0), 0.9)
+    return shape, float(first * (1.0 - shape))
+
+
+def pareto_tail(x: Array, shape: float, scale: float) -> Array:
+    """Return the probability of an excess larger than x."""
+    if shape < 1e-6:
+        return np.exp(-x / scale)
+    return (1.0 + shape * x / scale) ** (-1.0 / shape)
+
+
+def combine(p_neighbours: Array, p_univariate: Array) -> Array:
+    """Return one p-value from both tests; NaN counts as not significant."""
+    parts = p_univariate / UNIVARIATE_SHARE, p_neighbours / (1.0 - UNIVARIATE_SHARE)
+    return np.minimum(1.0, np.fmin(*(np.where(np.isnan(x), 1.0, x) for x in parts)))
+
+
+def q_values(p: Array) -> Array:
+    """Return the q-values of Benjamini and Hochberg: the expected share of false discoveries up to each p-value."""
+    from scipy.stats import false_discovery_control  # takes a third of a second to import
+
+    q: Array = np.asarray(false_discovery_control(np.clip(p, 0.0, 1.0)))
+    return q
+
+
+def equal_prospects(known: Scores, target: ProbeTarget, keys: Array) -> Array:
+    """Return a stratum for each row: rows of one stratum expect a similar target, given the known features.
+
+    The expectation is the mean target of the nearest other rows in these features.
+    """
+    m = len(keys)
+    D = known.squared_distances(np.arange(m))
+    np.fill_diagonal(D, np.inf)
+    near = np.partition(D, PROSPECT_ROWS - 1, axis=1)[:, PROSPECT_ROWS - 1 : PROSPECT_ROWS] >= D
+    if target.is_numeric:
+        score = near @ target.values / near.sum(axis=1)
+    else:
+        votes = (near @ (target.values[:, None] == np.arange(len(target.target.counts)))) / near.sum(axis=1)[:, None]
+        score = votes[:, 1] if votes.shape[1] == 2 else votes.argmax(axis=1) * 2.0 + votes.max(axis=1)
+    n_strata = max(1, min(m // ROWS_PER_STRATUM, MAX_STRATA))
+    stratum = np.empty(m, np.int64)
+    stratum[np.lexsort((keys, np.round(score, 9)))] = np.arange(m) * n_strata // m
+    return stratum
+
+
+def shuffle_within(stratum: Array, keys: Array) -> Array:
+    """Return an order of rows in which rows change places with rows of their stratum only."""
+    order = np.empty(len(stratum), np.int64)
+    order[np.lexsort((np.arange(len(stratum)), stratum))] = np.lexsort((keys, stratum))
+    return order
+
+
+# --- how many features ---
+
+
+@dataclass(frozen=True)
+class Eligibility:
+    """Which features may be selected with n_features_to_select="auto": the significant ones that are not redundant.
+
+    Parameters
+    ----------
+    z : array of shape (F,)
+        The evidence as a standard normal deviate.
+    largest_p : float
+        The largest significant p-value.
+    max_redundancy : float or None
+        Features that are more redundant than this with a selected one are excluded; None: redundancy does not matter.
+    """
+
+    z: Array
+    largest_p: float
+    max_redundancy: float | None
+
+    @classmethod
+    def from_p_values(cls, p: Array, significant: Array, max_redundancy: float | None) -> Self:
+        return cls(-ndtri(np.maximum(p, LEAST_P)), float(p[significant].max(initial=0.0)), max_redundancy)
+
+    def mask(self, features: Array, redundancy: Array) -> Array:
+        """Return which features are still eligible, given the largest redundancy of each with a selected one.
+
+        Redundancy only grows during the selection, so a feature that is excluded once stays excluded.
+        """
+        p = ndtr(-self.z[features] * (1.0 - redundancy))
+        is_significant = (p <= self.largest_p) & (self.largest_p > 0)
+        return is_significant if self.max_redundancy is None else is_significant & (redundancy <= self.max_redundancy)
+
+    def filter(self, order: Array) -> Array:
+        """Return the features that are eligible at the start, or the first one alone if none is."""
+        eligible = order[self.mask(order, np.zeros(len(order)))]
+        if not len(eligible):
+            warn("No feature is significant. The one with the largest weight is selected.")
+            return order[:1]
+        return eligible
