@@ -144,7 +144,7 @@ class ShareTest:
         G /= np.sqrt(G.sum(axis=0))
         share = np.nanmean(columns, axis=0)
         A = np.nan_to_num(columns - share)
-        A /= np.where(discrete[feature], np.sqrt(share), np.sqrt((A * A).sum(axis=0))) + LEAST
+        A /= np.where(discrete[feature], np.sqrt(np.maximum(share, 0.0)), np.sqrt((A * A).sum(axis=0))) + LEAST
         return cls(A, feature, discrete, G, False)
 
     @classmethod
