@@ -368,7 +368,8 @@ def equal_prospects(known: Scores, target: ProbeTarget, keys: Array) -> Array:
     if target.is_numeric:
         score = near @ target.values / near.sum(axis=1)
     else:
-        votes = (near @ (target.values[:, None] == np.arange(len(target.target.counts)))) / near.sum(axis=1)[:, None]
+        is_of_class = (target.values[:, None] == np.arange(len(target.target.counts))).astype(float)
+        votes = (near @ is_of_class) / near.sum(axis=1)[:, None]
         score = votes[:, 1] if votes.shape[1] == 2 else votes.argmax(axis=1) * 2.0 + votes.max(axis=1)
     n_strata = max(1, min(m // ROWS_PER_STRATUM, MAX_STRATA))
     stratum = np.empty(m, np.int64)
