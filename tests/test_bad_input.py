@@ -33,7 +33,9 @@ BAD_INPUT = {
     "None in y": ((X, np.array(["a", None] * 20, object)), {}, r"missing value \(first in row 1\)"),
     "y of mixed types": ((X, np.array(["a", 1] * 20, object)), {}, "cannot be compared .int, str."),
     "values too large to square": ((with_value(1e200), Y), {}, r"too large to square, in column 'x1' .* to 1e\+200"),
-    "values too small to square": ((X * 1e-200, Y), {}, "Every feature of X is constant"),
+    "values too small to square": (
+        (np.column_stack([X, Y * 1e-170]), Y), {}, r"too close together .* column 'x4' \(from 0 to 1e-170\): multiply"
+    ),
     "mostly unique numbers": (
         (np.tile(X, (5, 1)), np.arange(200)), {"task": "classification"}, "it has 200 distinct numbers in 200 rows"
     ),

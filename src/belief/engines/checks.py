@@ -16,6 +16,8 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
 
+MIN_RANGE = 1e-150  # squares of differences within a smaller range underflow
+
 
 def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any = "cpu") -> None:
     """Raise an error if a parameter that describes the resources is invalid."""
@@ -72,6 +74,15 @@ def check_values(summary: Summary, names: Sequence[str]) -> None:
         raise ValueError(
             f"Input X has values too large to square, in column {names[huge[0]]!r}{_and_more(huge)} (from"
             f" {summary.minimum[huge[0]]:g} to {summary.maximum[huge[0]]:g}): rescale it, or replace them by NaN."
+        )
+    span = summary.maximum - summary.minimum
+    span[summary.levels.feature] = 0.0  # values of discrete features are only compared
+    tiny = np.flatnonzero((span > 0) & (span < MIN_RANGE))
+    if len(tiny):
+        raise ValueError(
+            f"Input X has values too close together to square their differences, in column {names[tiny[0]]!r}"
+            f"{_and_more(tiny)} (from {summary.minimum[tiny[0]]:g} to {summary.maximum[tiny[0]]:g}): multiply it by a"
+            " large number, or leave it out."
         )
     empty = np.flatnonzero(summary.count == 0)
     if len(empty) == len(names):

@@ -49,6 +49,7 @@ from belief.method.targets import Target
 from belief.method.univariate import univariate_p_values
 
 EXPECTED_SELECTED = 32  # features to prepare for with n_features_to_select="auto"
+LINES_AT_ONCE = 64  # selected features whose redundancy with the others is measured together
 Phase = Callable[[str, str], None]  # called with the name of each phase as it begins, and a detail ("batch 2 of 4")
 
 
@@ -345,9 +346,10 @@ class Run:
         if measure is not None:
             live = np.flatnonzero(~constant[features])
             measure.extend(features[live])
-            for line, j in zip(out, selected.tolist(), strict=True):
+            for i, j in enumerate(selected.tolist()):
                 if not constant[j]:
-                    line[live] = measure.row(j, features[:0])[measure.column[features[live]]]
+                    likely = selected[i : i + LINES_AT_ONCE]
+                    out[i, live] = measure.row(j, likely[~constant[likely]])[measure.column[features[live]]]
         return out
 
     def _find_partners(self, estimate: Estimate) -> tuple[Array, Array]:
