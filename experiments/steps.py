@@ -32,17 +32,17 @@ ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "reproduction.md"
 SEED, SIZES, LEARN, MADE_SEEDS = 0, (10, 50), 2000, (0,)
 RAW = "agreement"  # the step that does not yet take away what noise has,
-ABOVE = "relevance counts above that of noise"  # and the one that does, but from all alike
+ABOVE = "relevance in excess of the null"  # and the one that does, but from all alike
 STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
     "the paper's settings": {},
     "20 neighbours where classes are large enough": {"n_neighbors": "auto"},
     "two-valued columns in units of their range": {"scale": "auto"},
-    "classes weigh the same": {"class_weight": "balanced"},
-    "as many rows of each class": {"sampling": "balanced"},
+    "equal class weights": {"class_weight": "balanced"},
+    "balanced sampling": {"sampling": "balanced"},
     RAW: {"redundancy": "agreement", "theta": "auto"},
     ABOVE: {},
-    "what a feature says alone counts, too": {},
-    "a sample that grows: the defaults": {"sample_size": "auto"},
+    "univariate p-values count, too": {},
+    "a growing sample: the defaults": {"sample_size": "auto"},
 }
 LAST = list(STEPS)[-1]
 NO_DOUBT = partial(patch.object, confidence, "luck", lambda p_univariate: np.ones(len(p_univariate)))

@@ -211,7 +211,7 @@ def test_names_to_copy_are_python_and_text():
     assert len(said["names_text"].splitlines()) == 2
 
 
-def test_how_many_suffice_is_said(result):
+def test_number_of_features_that_suffice(result):
     assert collect_content(result)["sufficient"] == "All 3 selected features are significant."
     churn = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     assert collect_content(churn)["sufficient"] == "4 of 6 selected features are significant."
@@ -266,7 +266,7 @@ def test_noise_is_below_its_line_and_finds_are_above_it(result):
     above = result.scores > noise_line(result)
     sure = result.p_value[result.selected] < 0.05
     assert above.tolist() == sure.tolist()
-    ax = belief.plot.how_many(result, axes())
+    ax = belief.plot.scores(result, axes())
     drawn = {line.get_label(): line.get_ydata() for line in ax.lines}
     np.testing.assert_allclose(drawn["score"], result.scores)
     np.testing.assert_allclose(drawn["noise"], noise_line(result))

@@ -55,17 +55,17 @@ def test_the_readme_shows_what_the_example_prints(monkeypatch):
 README_ROWS = {  # by file: the case, the data, and what the README says of it
     "local": [
         ("tall", "200,000", "| {seconds:.1f} | {ratio:.2f} times the bare matrix product of queries and rows |"),
-        ("wide", "2,350", "| {seconds:.0f} | {ratio:.2f} times the bare matrix product; {peak_gb:.1f} GB beside"),
+        ("wide", "2,350", "| {seconds:.0f} | {ratio:.2f} times the bare matrix product; {peak_gb:.1f} GB memory"),
         ("peers", "5,000", "| {seconds:.2f} | {ratio:.1f} times as fast as fast-select's ReliefF |"),
         ("peers", "20,000", "| {seconds:.1f} | {ratio:.1f} times as fast as fast-select's ReliefF |"),
     ],
-    "files": [("big", "20,000,000", "| {seconds:.0f} | {peak_gb:.2f} GB in all, 4 reads of the file |")],
+    "files": [("big", "20,000,000", "| {seconds:.0f} | {peak_gb:.2f} GB in total, 4 reads of the file |")],
     "spark": [
         ("layouts", "200,000", "| {seconds:.1f} | {ratio:.2f} times as long as without Spark"),
         ("small", "19,968", "| {seconds:.1f} | {ratio:.0f} times as fast as the authors' Scala code, which took 25 s"),
     ],
     "sparse": [
-        ("url-like", "1,916,904", "| {seconds:.0f} | {peak_gb:.1f} GB beside the matrix |"),
+        ("url-like", "1,916,904", "| {seconds:.0f} | {peak_gb:.1f} GB memory overhead |"),
         ("kddb-like", "19,264,097", "| {seconds:.0f} | {all_gb:.1f} GB with the matrix |"),
     ],
 }

@@ -360,7 +360,7 @@ def test_a_set_is_on_the_page_once_belief_was_asked_on_it(it, tmp_path):
     assert "cells" not in page.markdown(answers).split("## Where the truth is known")[0]
     for each in m.PUBLIC:
         answers.answers.pop(f"{each} | BELIEF", None)
-    assert page.markdown(answers).startswith("## Who did not end, or failed")
+    assert page.markdown(answers).startswith("## Time limits and failures")
     assert "| BELIEF | – | – | 47 |" in page.markdown(answers)
 
 
@@ -415,31 +415,33 @@ TURF, THEIRS = "TuRF (fast-select)", "mRMR (mrmr-selection)"
 TOLD = [  # what docs/choosing.md says, what of, and of whom
     ("F1 is {} for BELIEF, {} for the F test, {} for mRMR and {} for a random forest ({} for the mRMR of",
      "F1", [B, F, MRMR, FOREST, THEIRS]),
-    ("mrmr-selection, which takes {} times BELIEF's time)", "time", [THEIRS]),
+    ("mrmr-selection, which takes {} times as long as BELIEF)", "time", [THEIRS]),
     ("interactions: TuRF {}, BELIEF {}, MultiSURF {}, random forest {}, F test {}, mRMR {} |", "interactions",
      [TURF, B, SURF, FOREST, F, MRMR]),
     ("imbalance: {}; L1 logistic regression {}, MultiSURF {}, F test {}, ReliefF {} |", "imbalance",
      [B, L1, SURF, F, RELIEFF]),
     ("copies: BELIEF {}, mRMR {}, L1 logistic regression {}, MultiSURF {}, F test {} |", "copies",
      [B, MRMR, L1, SURF, F]),
-    ("recall on all made tables: {}; the next is TuRF with {}, the F test has {} |", "all", [B, TURF, F]),
-    ("recall on weak signals: {} and {}; BELIEF {}, F test {} |", "weak signals", [L1, MRMR, B, F]),
+    ("recall on all synthetic tables: {}; the next is TuRF with {}, the F test has {} |", "all", [B, TURF, F]),
+    ("recall on weak signals: L1 {}, mRMR {}, BELIEF {}, F test {} |", "weak signals", [L1, MRMR, B, F]),
     ("recall on noise: {}; mRMR {}, BELIEF {};", "noise", [F, MRMR, B]),
     ("SD2: F test {}, BELIEF {};", "SD2", [F, B]),
     ("SD3: {} and {};", "SD3", [F, B]),
     ("leukemia: {} and {},", "leukemia", [F, B]),
     ("lung: {} and {} |", "lung", [F, B]),
     ("Madelon: TuRF {}, ReliefF {}, BELIEF without redundancy {}, BELIEF {};", "Madelon", [TURF, RELIEFF, NONE, B]),
-    ("in a table like it they find {}, {} and {} |", "Madelon, any of 20", [RELIEFF, NONE, B]),
-    ("It shows {} of the groups, mRMR {} and SVM-RFE {}:", "ECBDL14-like", [B, MRMR, RFE]),
+    ("on a similar table: ReliefF {}, BELIEF without redundancy {}, BELIEF {} |", "Madelon, any of 20",
+     [RELIEFF, NONE, B]),
+    ("BELIEF selects from {} of the groups, mRMR from {} and SVM-RFE from {}:", "ECBDL14-like", [B, MRMR, RFE]),
     ("RELATHE: {}; random forest {}, BELIEF {}, F test {} |", "RELATHE", [MRMR, FOREST, B, F]),
-    ("gradient boosting on ten: {}; random forest {}, F test {}, mRMR {} |", (10, 2), [B, FOREST, F, MRMR]),
-    ("5-NN on fifty: {}; BELIEF {}, F test {}, SVM-RFE {} |", (50, 1), [NONE, B, F, RFE]),
-    ("filled by medians, {}; BELIEF, which takes them as they are, {}; mRMR and F test {} |", "missing",
-     [RELIEFF, B, MRMR]),
-    ("filled by medians, {}; BELIEF, which takes them as they are, {}; mRMR and F test {} |", "missing", [SURF, B, F]),
-    ("the F test takes {}, ReliefF {}, MultiSURF {}, mRMR {};", "time", [F, RELIEFF, SURF, MRMR]),
-    ("a random forest {}, SVM-RFE {}, mutual information {} |", "time", [FOREST, RFE, MI]),
+    ("gradient boosting on ten features: {}; random forest {}, F test {}, mRMR {} |", (10, 2), [B, FOREST, F, MRMR]),
+    ("5-NN on fifty features: {}; BELIEF {}, F test {}, SVM-RFE {} |", (50, 1), [NONE, B, F, RFE]),
+    ("without imputation, {}; ReliefF and MultiSURF, with medians imputed, {}; mRMR and F test {} |", "missing",
+     [B, RELIEFF, MRMR]),
+    ("without imputation, {}; ReliefF and MultiSURF, with medians imputed, {}; mRMR and F test {} |", "missing",
+     [B, SURF, F]),
+    ("F test {}, ReliefF {}, MultiSURF {}, mRMR {}, random forest {}, SVM-RFE {}, mutual information {} |", "time",
+     [F, RELIEFF, SURF, MRMR, FOREST, RFE, MI]),
 ]  # fmt: skip
 
 
@@ -463,7 +465,8 @@ def test_what_the_page_says_of_choosing_is_what_was_found(it, kept):
     sentences = [text.format(*(measured(it, kept, what, x) for x in some)) for text, what, some in TOLD]
     assert [x for x in sentences if x not in words] == []
     n_sets = {17: "seventeen", 47: "forty-seven"}[len(it["contest_marks"].taking_part(kept))]
-    assert f"on {n_sets} public tables and twenty-four made ones" in words
+    assert f"on {n_sets} public tables" in words
+    assert "twenty-four synthetic ones" in words
     every = it["contest_tasks"].KIND
     others = [x for x in it["contest_marks"].asked(kept, every) if not x.startswith("BELIEF")]
     assert max(others, key=lambda x: it["contest_marks"].mean_truth(kept, x, every)) == TURF

@@ -328,7 +328,7 @@ def test_what_the_page_says_in_words(it, kept):
     ahead = {x: usual(x, "mRMR") - usual(x, "BELIEF", 10) for x in study.tasks}
     alike = [ahead[x] for x in study.tasks if x.endswith("-like")]
     summary = words_of(HOME / "docs" / "reproduction.md")
-    assert f"ahead on all four look-alikes, by {min(alike):.3f} to {max(alike):.3f}; they are level" in summary
+    assert f"ahead by {min(alike):.3f} to {max(alike):.3f} on all four synthetic sets; both are equal" in summary
     assert max(abs(gains[x, 10]) for x in study.tasks) < 0.01
     assert "within 0.01 of plain BELIEF on all eight" in summary
     assert f"by {ahead['url-like']:.3f} and {ahead['kddb-like']:.3f}, less than" in said
@@ -389,7 +389,9 @@ def test_what_the_page_of_samples_says_in_words(it, kept):
     many, few = ((min(faster[n]), max(faster[n])) for n in (100, 10))
     assert f"{many[0]:.1f} to {many[1]:.0f} times with 100 features, {few[0]:.1f} to {few[1]:.1f} times with 10" in said
     summary = words_of(HOME / "docs" / "reproduction.md")
-    assert f"with 100 features, 50 % instead of 1 % wins {gains[100][0]:.2f} on epsilon-like, less than 0.03" in summary
+    assert (
+        f"with 100 features, 50 % instead of 1 % gains {gains[100][0]:.2f} on epsilon-like, less than 0.03" in summary
+    )
     assert f"| {many[0]:.1f} to {many[1]:.0f} times with 100 features |" in summary
     assert "50 % instead of 25 % wins 0.012 or less everywhere, and takes up to 2.2 times as long" in said
     assert f"half of the rows take {min(slower[10]):.0f} to {max(slower[10]):.0f} times as long as mRMR" in said
@@ -398,7 +400,7 @@ def test_what_the_page_of_samples_says_in_words(it, kept):
     lost = {x: np.mean(rows[x, 0.01]) - np.mean(rows[x, 100]) for x in study.over_reduced}
     epsilon, url = lost
     assert f"F1 is {lost[epsilon]:.2f} lower than with 1 %" in said
-    assert f"| {lost[epsilon]:.2f} on the dense set, next to nothing on the sparse one |" in summary
+    assert f"| by {lost[epsilon]:.2f} on the dense set, by almost nothing on the sparse one |" in summary
     assert max(rows[epsilon, 100]) < min(rows[epsilon, 0.01])
     assert np.mean(rows[epsilon, 2000]) == pytest.approx(np.mean(rows[epsilon, 0.01]), abs=0.005)
     assert f"On url-like 100 rows lose {lost[url]:.3f} in the mean" in said

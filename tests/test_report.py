@@ -28,13 +28,13 @@ pytestmark = pytest.mark.slow
 NASTY = '</script><b>$x$&"'
 SECTIONS = [
     "ranking",
-    "how_many",
+    "scores",
     "distributions",
     "relevance",
     "redundancy",
     "others",
     "all",
-    "settling",
+    "convergence",
     "run",
     "timings",
 ]

@@ -34,7 +34,7 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Classes, Target
 
-MAX_PAIR_BYTES = 2**27  # of the differences of single pairs, which are squared one by one
+MAX_PAIR_BYTES = 2**27  # memory for the differences of single pairs, which are squared one by one
 
 
 @dataclass(frozen=True)

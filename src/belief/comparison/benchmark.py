@@ -104,8 +104,8 @@ def compare(
     -----
     For scikit-learn's selectors and the models, missing numbers are replaced by the median, and a nominal feature is
     one-hot encoded with its ten most frequent levels; its score is the best of these columns (or the sum, for forests).
-    The runtime is the median over the folds, so that one-time compilation does not count. The scores are those of one
-    table and one seed: do not rely on small differences.
+    The runtime is the median over the folds, so that one-time compilation does not count. The scores depend on the
+    table and the seed: do not rely on small differences.
 
     See Also
     --------
@@ -307,6 +307,6 @@ def _timed(selector: Selector, part: Part, n: int) -> tuple[Array, float]:
 
 
 def _summary(scores: Sequence[dict[str, float]]) -> tuple[Array, dict[str, float]]:
-    """Return the mean score of each fold, and that of each model."""
+    """Return the mean score of each fold, and the mean score of each model."""
     table = np.array([list(score.values()) for score in scores])
     return table.mean(axis=1), dict(zip(scores[0], table.mean(axis=0).tolist(), strict=True))

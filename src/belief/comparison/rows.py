@@ -41,7 +41,7 @@ class Rows:
     discrete: Array
     names: list[str]
     task: str
-    n_rows: int  # of the whole table
+    n_rows: int  # in the whole table
 
 
 def sample_rows(taken: OpenedInput, discrete_features: Any, task: str, seed: int) -> Rows:
