@@ -44,7 +44,6 @@ BAD_INPUT = {
     ),
     "NA in y": ((X, pd.Series(["a", pd.NA] * 20, dtype="string")), {}, r"missing value \(first in row 1\)"),
     "two columns of one name": ((FRAME.set_axis([*"abac"], axis=1), Y), {}, "more than one column named 'a'"),
-    "lazy table": ((pl.LazyFrame({"a": X[:, 0]}), Y), {}, "lazy table.*Call its .collect"),
     "codes beyond floats": ((np.full((40, 2), 2**60), Y), {"discrete_features": [1]}, "column 1 is .* to strings"),
     "verbose": ((X, Y), {"verbose": "yes"}, "verbose must be 0, 1 or more; got 'yes'"),
     "infinity": ((with_value(np.inf), Y), {}, "contains infinity, in column 'x1'"),

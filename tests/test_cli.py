@@ -240,7 +240,7 @@ BAD = {
     "two columns of one name": (["twice.csv", "--label", "y"], "twice.csv has more than one column named 'a'"),
     "the same, Parquet": (["twice.parquet", "--label", "y"], "twice.parquet: .* more than one column of the same name"),
     "empty CSV": (["zero.csv", *LEFT], "zero.csv: the file is empty"),
-    "header only": (["head.csv", "--label", "y"], "head.csv: the file has no rows"),
+    "header only": (["head.csv", "--label", "y"], "head.csv has no rows"),
     "a date": (["date.csv", "--label", "y"], "date.csv: column 'd' has the type date.*Convert it, or drop it"),
     "a list": (["list.parquet", "--label", "y"], "list.parquet: column 'l' has the type list"),
     "no UTF-8": (["latin.csv", "--label", "y"], "latin.csv: column 'b' is not valid UTF-8"),

@@ -69,11 +69,12 @@ def select(
 
     Parameters
     ----------
-    X : array, memory map, DataFrame, sparse matrix, list of blocks, path, list of paths or Spark DataFrame
+    X : array, memory map, DataFrame, sparse matrix, list of blocks, lazy frame, path, list of paths or Spark DataFrame
         The table, of shape (n_rows, n_features). Missing values are NaN or null; sparse matrices have none. Files (CSV,
-        Parquet, Arrow, LIBSVM) and streams of `belief.data.open_files` are read in batches and need not fit into
-        memory. Spark DataFrames are processed on the cluster; the features are the vectors in the column `features`,
-        or all columns but the target.
+        Parquet, Arrow, LIBSVM), streams of `belief.data.open_files`, polars LazyFrames, DuckDB relations, Arrow
+        datasets and readers, dask DataFrames and generators of blocks are read in batches and need not fit into memory.
+        Spark DataFrames are processed on the cluster; the features are the vectors in the column `features`, or all
+        columns but the target.
     y : array of shape (n_rows,), str or int, default=None
         The target: classes (numbers, strings or categories) or numbers to predict. Or the name or index of the column
         of X that holds them.
@@ -213,7 +214,7 @@ def open_engine(
 ) -> tuple[Engine, list[str] | None, LevelNames]:
     """Create the engine for a table or a stream; return it with the feature names and the level names."""
     if isinstance(X, TableStream | LibsvmStream):
-        name = f"column {X.label!r}" if isinstance(X, TableStream) else "The first column"
+        name = X.target_name if isinstance(X, TableStream) else "The first column"
         return StreamEngine(X, name, resources, notes, task), X.names, X.levels
     table = open_table(X, discrete_features)
     target, targets = read_target(y, table.source.n_rows, task)

@@ -92,7 +92,7 @@ def _values(source: Any, ids: Array) -> Array:
 
 def _read_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array, Target, int]:
     """Sample rows of files, which are read once, block by block."""
-    labels = Labels(f"column {stream.label!r}" if isinstance(stream, TableStream) else "The first column", task)
+    labels = Labels(stream.target_name if isinstance(stream, TableStream) else "The first column", task)
     kept, ids = _sample_stream_rows(stream, labels, seed)
     if not labels.n_rows:
         raise ValueError("The files have no rows.")

@@ -242,6 +242,17 @@ def dictionary_encode(column: Any) -> tuple[Any, Array]:
     return as_numpy(values) if is_number(values.type) else values.to_pylist(), codes
 
 
+def hash_values(column: Any) -> Array:
+    """Return a hash of each value of a column of numbers or text, the same within one process; else zeros."""
+    if is_text(column.type) or is_dictionary(column.type):
+        values, codes = dictionary_encode(column)
+        return np.array([*map(hash, values), 0], np.int64).view(np.uint64)[codes]
+    if not is_number(column.type) or pyarrow().types.is_decimal(column.type):
+        return np.zeros(len(column), np.uint64)
+    values = as_numpy(column).astype(np.float64)
+    return np.where(np.isnan(values), 0.5, values).view(np.uint64)
+
+
 def check_target_type(field: Any, source: str) -> None:
     """Raise a ValueError if the target column is neither numeric, boolean nor text."""
     types = pyarrow().types

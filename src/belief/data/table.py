@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -88,10 +88,17 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError:
-        names = getattr(X, "column_names", None) or X.columns
-        name = Counter(names).most_common(1)[0][0]
-        raise ValueError(f"X has more than one column named {name!r}. Rename the columns, or drop one.") from None
+        names = getattr(X, "column_names", None)
+        check_unique_names(X.columns if names is None else names)
+        raise
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def check_unique_names(names: Iterable[Any]) -> None:
+    """Raise a ValueError if two columns have the same name."""
+    name, n = next(iter(Counter(names).most_common(1)), ("", 0))
+    if n > 1:
+        raise ValueError(f"X has more than one column named {name!r}. Rename the columns, or drop one.")
 
 
 def check_arrow_frame(frame: nw.DataFrame[Any]) -> None:
@@ -225,8 +232,6 @@ def _as_canonical_csr(X: csr_array) -> csr_array:
 
 def as_2d_array(X: Any) -> Array:
     """Convert X to a two-dimensional array of numbers, strings or objects; raise a ValueError if that is impossible."""
-    if hasattr(X, "collect") and not hasattr(X, "__array__"):
-        raise ValueError("X is a lazy table. Call its .collect() first.")
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
