@@ -111,7 +111,9 @@ def comparable(record):
     """The fields by name. The origin of sums depends on the blocks, so it is removed."""
     fields = flatten(record)
     if "origin" in fields:
-        fields["group_sum"] = fields["group_sum"] + np.nan_to_num(fields.pop("origin")) * fields["group_count"]
+        origin = np.nan_to_num(fields.pop("origin"))
+        fields["group_sum"] = fields["group_sum"] + origin * fields["group_count"]
+        fields["shift"] = fields["shift"] + origin
     return fields
 
 

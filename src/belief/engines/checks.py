@@ -16,7 +16,7 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
 
-MIN_RANGE = 1e-150  # squares of differences within a smaller range underflow
+MIN_RANGE = 1e-155  # squares of differences within a smaller range underflow
 
 
 def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any = "cpu") -> None:
@@ -32,7 +32,7 @@ def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any 
 def check_sizes(settings: Settings, summary: Summary, target: Target, working_memory: int) -> None:
     """Check that the settings fit the numbers of rows, features and classes."""
     settings = target.adapt(settings)
-    n_rows, n_features, n_classes = summary.m, len(summary.mean), len(target.counts)
+    n_rows, n_features, n_classes = summary.m, len(summary.count), len(target.counts)
     if settings.resolve_n_features(n_features) > n_features:
         warn(
             f"n_features_to_select={settings.n_features_to_select}, but the data has only {n_features} features: all"

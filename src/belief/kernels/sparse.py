@@ -52,13 +52,13 @@ class Scale(NamedTuple):
 
 @kernel()
 def moments(
-    rows: Csr, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array, between: Array,
+    rows: Csr, nonzero: Array, origin: Array, shift: Array, m2: Array, least: Array, most: Array, between: Array,
     group: Array, total: Array,
 ) -> int:  # fmt: skip
     """Update the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1.
 
-    `between` marks features with values between the minimum and the maximum. `total` has the sums of each group of
-    rows; it may be empty.
+    `origin` is the first of them, and `shift` their mean - origin. `between` marks features with values between the
+    minimum and the maximum. `total` has the sums of each group of rows; it may be empty.
     """
     for i in range(len(rows.start) - 1):
         for p in range(rows.start[i], rows.start[i + 1]):
@@ -70,10 +70,12 @@ def moments(
             j = rows.column[p]
             if len(total):
                 total[group[i], j] += x
+            if nonzero[j] == 0:
+                origin[j] = x
             nonzero[j] += 1
-            step = x - mean[j]
-            mean[j] += step / nonzero[j]
-            m2[j] += step * (x - mean[j])
+            step = x - origin[j] - shift[j]
+            shift[j] += step / nonzero[j]
+            m2[j] += step * (x - origin[j] - shift[j])
             if x < least[j] or x > most[j]:
                 between[j] |= least[j] < most[j]  # the old minimum or maximum is now inside
             elif x > least[j] and x < most[j]:
