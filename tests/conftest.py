@@ -107,6 +107,7 @@ ENGINES = {
     "one thread": (in_memory, {"n_jobs": 1, "always_compile": True}),
     "three threads": (in_memory, {"n_jobs": 3, **AS_LARGE}),
     "little memory": (in_memory, {"working_memory": 2**14, **AS_LARGE}),
+    "int8": (in_memory, {"instructions": "int8", **AS_LARGE}),
     "fortran": (fortran, AS_LARGE),
     "blocks": (in_blocks, {"working_memory": 2**14, **AS_LARGE}),
     "columns": (in_columns, AS_LARGE),

@@ -58,6 +58,7 @@ def on_spark(staging, X):
 
 MAKE = {
     "dense": partial(local, in_memory),
+    "int8": partial(local, in_memory, instructions="int8"),
     "small": partial(local, in_memory, small_rows=1024),
     "small blocks, streamed": lambda X: streamed(X, LABELS, DISCRETE),
     "in blocks": partial(local, in_blocks, working_memory=2**14),
@@ -67,6 +68,7 @@ MAKE = {
     "two torch devices": partial(local, in_memory, torch_devices=("cpu", "cpu")),
     "streamed to torch": lambda X: streamed(X, LABELS, DISCRETE, torch_devices=("cpu",), small_rows=0),
     "streamed": lambda X: streamed(X, LABELS, DISCRETE, small_rows=0),
+    "streamed, int8": lambda X: streamed(X, LABELS, DISCRETE, small_rows=0, instructions="int8"),
     "pool": lambda X: pool_engine(X, LABELS, DISCRETE),
     "pool, sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, n_parts=4),
     "pool, some sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, mixed=True),
@@ -77,7 +79,7 @@ MAKE = {
 if "SPARK_REMOTE" in os.environ:
     MAKE = {name: make for name, make in MAKE.items() if "Spark" in name}
 CASES = [(name, "plain") for name in MAKE]
-HOLES = ("dense", "small", "in blocks", "streamed", "pool", "torch", "streamed to torch", "Spark, files")
+HOLES = ("dense", "int8", "small", "in blocks", "streamed", "pool", "torch", "streamed to torch", "Spark, files")
 HOLES += ("small blocks, streamed",)
 CASES += [(name, "missing") for name in HOLES if name in MAKE]
 

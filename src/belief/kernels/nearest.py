@@ -171,4 +171,6 @@ def push(best: tuple[Array, Array, Array], where: Array, group: Array, d2: Array
     ds, keys, rows = best
     for p in range(len(d2)):
         q, g = where[p], group[p]
+        if d2[p] > ds[q, g, -1] * (1.0 + TIE_MARGIN):
+            continue  # rounding takes longer than all else here
         insert(ds[q, g], keys[q, g], rows[q, g], round9(d2[p]), key[p], row[p])
