@@ -19,6 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import public_data
 from choices import Data, encoder_of
 from choices import real as published
 from common import HOME, Answers, data_home, paper
@@ -64,7 +65,7 @@ def bundled(name: str) -> Data:
 
 def as_numbers(name: str) -> Data:
     """A public set whose marks come as numbers, as its file has them; sparse ones made dense."""
-    given = belief.datasets.load(name)
+    given = public_data.load(name)
     X = given.X if isinstance(given.X, np.ndarray) else np.vstack([block.toarray() for block in given.X])
     return Data(X, np.unique(given.y, return_inverse=True)[1], np.zeros(X.shape[1], bool))
 

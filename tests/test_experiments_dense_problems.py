@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from problems import DenseProblem, ecbdl14_like, epsilon_like
+from public_data import load
 from sklearn.linear_model import LogisticRegression
 
 import belief
-from belief.datasets import load
 
 MAKERS = {"epsilon-like": epsilon_like, "ECBDL14-like": ecbdl14_like}
 

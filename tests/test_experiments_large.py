@@ -55,7 +55,7 @@ def test_the_tables_are_computed_once(it, tiny, spark, tmp_path):
         *(f"url-like | fold 0 | BELIEF + mCR, k = 3, batches of 0.25 | {n}" for n in (5, 10)),
     ]
     way = it["large_ways"].Way("mRMR")
-    truth = it["large_tasks"].datasets.url_like(400, 2000).informative
+    truth = it["large_tasks"].problems.url_like(400, 2000).informative
     assert np.isin(study.selected("url-like", 0, way, 5), truth).all()
     assert study.marks("url-like", way, 10)["SVM"] > study.shape("url-like")["always"]["f1"]
     assert "| all features | " in text

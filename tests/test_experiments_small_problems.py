@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from belief.datasets import Problem, corral100, led, madelon, parity3plus3, sd, xor100
+from problems import Problem, corral100, led, madelon, parity3plus3, sd, xor100
 
 DISPLAY = """
  _       _   _       _   _   _   _   _

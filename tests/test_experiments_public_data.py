@@ -1,13 +1,13 @@
-"""belief.datasets.load: shapes, classes and known relevant features of published data sets, and missing files."""
+"""public_data.load: shapes, classes and known relevant features of published data sets, and missing files."""
 
 import bz2
 
 import numpy as np
 import pytest
 from problems import ecbdl14_like
+from public_data import load, names
 
 import belief
-from belief.datasets import load, names
 
 SHAPES = {
     "Corral100": (32, 99), "Parity3+3": (64, 12), "SD3": (75, 4060), "Led25n10": (50, 24), "Monk3": (122, 6),
