@@ -16,7 +16,7 @@ from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 
 # tests are marked by their file or fixture, so that no file can forget it
-FILE_MARKS = {"test_spark_": "spark", "test_baselines_spark": "spark", "test_experiments": "experiments"}
+FILE_MARKS = {"test_spark_": "spark", "test_experiments": "experiments"}
 LOST = []  # the tests that lost Spark's JVM, and what they said
 
 
