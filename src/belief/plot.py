@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belief._utils.validation import check_result
 from belief.comparison.comparison import OURS, Comparison
 from belief.method.arrays import Array
 from belief.method.distributions import FeatureDistribution
@@ -94,6 +95,7 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.ranking(result)
     """
+    check_result(result)
     lines = result.explain()[: min(top, len(result.selected))]
     place = np.arange(len(lines))
     w, J, error = _column(lines, "relevance"), _column(lines, "score"), _column(lines, "error")
@@ -143,6 +145,7 @@ def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = T
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.relevance_redundancy(result)
     """
+    check_result(result)
     lines, n = result.explain(), len(result.selected)
     selected, others = lines[:n][:top], lines[n:][:top]
     measure = result.rule.presentation
@@ -200,6 +203,7 @@ def redundancy(
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.redundancy(result)
     """
+    check_result(result)
     n, measure = min(top, len(result.selected)), result.rule.presentation
     with drawing(ax, figure_height(n, 0.24) + 0.8) as ax:
         if not measure.name or n == 1:
@@ -247,6 +251,7 @@ def convergence(result: Result, ax: Axes | None = None, *, top: int = TOP, max_n
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.convergence(result)
     """
+    check_result(result)
     n = min(top, len(result.selected))
     with drawing(ax, figure_height(n)) as ax:
         if len(result.history) < 2:
@@ -289,6 +294,7 @@ def timings(result: Result, ax: Axes | None = None) -> Axes:
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.timings(result)
     """
+    check_result(result)
     phases, took = list(result.timings), list(result.timings.values())
     with drawing(ax, figure_height(len(phases))) as ax:
         if not phases:
@@ -330,6 +336,7 @@ def distribution(
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=4, random_state=0)
     >>> ax = belief.plot.distribution(result, "support_calls")
     """
+    check_result(result)
     line = result.explain(feature)
     found = find_distribution(result, line.index)
     with drawing(ax, figure_height(len(found.groups) if found else 2, 0.34)) as ax:
@@ -389,6 +396,7 @@ def scores(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATU
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, random_state=0)
     >>> ax = belief.plot.scores(result)
     """
+    check_result(result)
     n = min(top, len(result.selected))
     number, features, score = np.arange(1, n + 1), result.selected[:n], result.scores[:n]
     share, line = unique_shares(result)[:n], noise_line(result)[:n]

@@ -15,6 +15,7 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from belief.api import select
+from belief.data.relations import check_is_eager
 from belief.data.table import as_blocks
 from belief.method.arrays import Array
 from belief.method.settings import Settings
@@ -223,6 +224,7 @@ class BeliefSelector(ColumnSelector):
         -------
         self
         """
+        check_is_eager(X)
         given = {f.name: getattr(self, f.name) for f in fields(Settings)}
         others = ("task", "discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback")
         self.result_ = select(X, y, **given, **{name: getattr(self, name) for name in others})

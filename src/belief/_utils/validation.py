@@ -51,3 +51,11 @@ def did_you_mean(name: object, known: list[str]) -> str:
     """Suggest the most similar known name, if there is one."""
     matches = get_close_matches(str(name), [str(k) for k in known], n=1)
     return f" (did you mean {matches[0]!r}?)" if matches else ""
+
+
+def check_result(result: Any) -> None:
+    """Raise a ValueError if an argument is not a Result."""
+    if not hasattr(result, "selected_names"):
+        kind = type(result).__name__
+        fix = "Pass its attribute result_, after fit" if hasattr(result, "fit") else "Pass what belief.select returns"
+        raise ValueError(f"result must be a belief.Result; got a {kind}. {fix}.")

@@ -13,7 +13,7 @@ import numpy as np
 
 from belief._utils.validation import is_real
 from belief._utils.warnings import warn
-from belief.data.diagnostics import are_numbers
+from belief.data.diagnostics import are_numbers, warn_of_similar_classes
 from belief.data.source import is_sparse
 from belief.method.arrays import Array, unique_ids
 from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, make_class_target, make_numeric_target
@@ -114,6 +114,7 @@ class Labels:
         if not self.is_categorical:
             check_is_classification(classes, self.name, self.n_rows)
         check_class_count(classes, self.name, self.n_rows)
+        warn_of_similar_classes(classes.tolist(), self.name)
         self.order = np.searchsorted(classes, values).astype(np.int32)
         return classes, self.order[np.concatenate(self._blocks)]
 

@@ -20,6 +20,7 @@ import narwhals as nw
 from belief._utils.optional import import_optional
 from belief._utils.warnings import warn
 from belief.data.arrow import pyarrow
+from belief.data.kinds import describe_kind
 from belief.data.source import is_sparse
 from belief.data.table import as_frame, check_unique_names
 
@@ -103,6 +104,8 @@ def open_relation(X: Any) -> Any:
     """Return a lazy, partitioned or foreign table as a Relation, or as a table in memory; other objects unchanged."""
     if isinstance(X, Mapping):
         return _table_of_columns(X)
+    if getattr(getattr(X, "dtype", None), "names", None):  # a structured array, whose fields are columns
+        return _table_of_columns({name: X[name] for name in X.dtype.names})
     open_ = _find_opener(X)
     if open_ is None:
         return X
@@ -115,8 +118,19 @@ def open_relation(X: Any) -> Any:
         raise ValueError(f"X, a {type(X).__name__}, could not be read: {' '.join(str(error).split())}") from error
 
 
+def check_is_eager(X: Any) -> None:
+    """Raise a ValueError if X is a table that an estimator cannot take, since it is not an array or a DataFrame."""
+    if isinstance(X, Mapping) or _find_opener(X) is not None:
+        raise ValueError(
+            f"fit takes arrays, DataFrames and sparse matrices, but X is {describe_kind(X)}, which is not in memory."
+            " Collect it into a DataFrame, or pass it to belief.select."
+        )
+
+
 def _find_opener(X: Any) -> Callable[[Any], Any] | None:
     """Return the function that opens X; None for tables in memory and for objects that are no tables."""
+    if isinstance(X, type):
+        return None
     library, kind = type(X).__module__.partition(".")[0], type(X).__name__
     if library == "pyarrow":
         found = {
@@ -150,7 +164,7 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
         return _spool_stream
     if hasattr(X, "__arrow_c_array__"):
         return _import_batch
-    return _spool_blocks if isinstance(X, Iterator) else None
+    return _spool_blocks if isinstance(X, Iterator) and not hasattr(X, "read") else None
 
 
 # --- tables that can be read again ---
@@ -281,7 +295,7 @@ def _batches_of(block: Any) -> list[Any]:
     frame = as_frame(block)
     if frame is None:
         raise ValueError(
-            f"X is an iterator that yielded a {type(block).__name__}, but blocks of rows are needed: DataFrames, Arrow"
+            f"X is an iterator that yielded {describe_kind(block)}, but blocks of rows are needed: DataFrames, Arrow"
             " batches, arrays or sparse matrices."
         )
     table = frame.to_arrow()

@@ -18,6 +18,7 @@ import numpy as np
 
 from belief.data.columns import parse_discrete_features
 from belief.data.diagnostics import warn_of_suspicious_text
+from belief.data.kinds import ACCEPTED, check_is_table
 from belief.data.labels import is_missing
 from belief.data.source import (
     ArraySource,
@@ -113,10 +114,14 @@ def check_arrow_frame(frame: nw.DataFrame[Any]) -> None:
 
 def check_shape(shape: tuple[int, ...]) -> None:
     """Raise a ValueError if X is not two-dimensional or is empty; scikit-learn's estimator checks look at the text."""
+    if not shape:
+        raise ValueError(f"X is a single value, which is not a table. {ACCEPTED}.")
     if len(shape) != 2:
+        advice = "a single feature is X.reshape(-1, 1), a single row X.reshape(1, -1)"
+        if len(shape) > 2:
+            advice = f"with one row for each of the {shape[0]} samples, X.reshape(len(X), -1)"
         raise ValueError(
-            f"X must be a table: Expected 2D array, got {len(shape)}D array instead. Reshape your data: a single"
-            " feature is X.reshape(-1, 1), a single row X.reshape(1, -1)."
+            f"X must be a table: Expected 2D array, got {len(shape)}D array instead. Reshape your data: {advice}."
         )
     for size, kind, unit in zip(shape, ("rows", "columns"), ("sample(s)", "feature(s)"), strict=True):
         if size == 0:
@@ -232,6 +237,7 @@ def _as_canonical_csr(X: csr_array) -> csr_array:
 
 def as_2d_array(X: Any) -> Array:
     """Convert X to a two-dimensional array of numbers, strings or objects; raise a ValueError if that is impossible."""
+    check_is_table(X)
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
