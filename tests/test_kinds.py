@@ -163,11 +163,9 @@ def test_columns_joined_by_commas():
 def test_estimator_in_place_of_a_result():
     selector = BeliefSelector(2, random_state=0).fit(X, Y)
     for function in (belief.plot.ranking, belief.plot.redundancy, belief.report.render):
-        with pytest.raises(
-            ValueError, match="result must be a belief.Result; got a BeliefSelector. Pass its attribute"
-        ):
+        with pytest.raises(ValueError, match=r"must be a belief\.Result; got a BeliefSelector\. Pass its attribute"):
             function(selector)
-        with pytest.raises(ValueError, match="got a int. Pass what belief.select returns"):
+        with pytest.raises(ValueError, match=r"got a int\. Pass what belief.select returns"):
             function(3)
 
 

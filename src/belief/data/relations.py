@@ -102,7 +102,7 @@ def _cast(batch: Any, schema: Any) -> Any:
 
 def open_relation(X: Any) -> Any:
     """Return a lazy, partitioned or foreign table as a Relation, or as a table in memory; other objects unchanged."""
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dictionary of keys
         return _table_of_columns(X)
     if getattr(getattr(X, "dtype", None), "names", None):  # a structured array, whose fields are columns
         return _table_of_columns({name: X[name] for name in X.dtype.names})
@@ -120,7 +120,7 @@ def open_relation(X: Any) -> Any:
 
 def check_is_eager(X: Any) -> None:
     """Raise a ValueError if X is a table that an estimator cannot take, since it is not an array or a DataFrame."""
-    if isinstance(X, Mapping) or _find_opener(X) is not None:
+    if (isinstance(X, Mapping) and not is_sparse(X)) or _find_opener(X) is not None:
         raise ValueError(
             f"fit takes arrays, DataFrames and sparse matrices, but X is {describe_kind(X)}, which is not in memory."
             " Collect it into a DataFrame, or pass it to belief.select."
