@@ -88,8 +88,6 @@ CASES += [(name, "missing") for name in HOLES if name in MAKE]
 def case(request, _stopped_at_the_end):
     """An engine that has described the data, and a reference engine."""
     name, values = request.param
-    if "torch" in name:
-        pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
     X = PLAIN if values == "plain" else MISSING
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr("belief.engines.spark.folder.MIN_BLOCK_BYTES", 0)  # several blocks

@@ -13,14 +13,16 @@ from pathlib import Path
 import naive
 import numpy as np
 import pytest
+import torch
 from random_tables import table
 from scipy.sparse import csr_array
 
 import belief
 from belief._utils.optional import MissingExtraError
 from belief.data.source import ArraySource
-from belief.engines.block import block_engine, dense, local_engine
+from belief.engines.block import block_engine, dense, gpu, local_engine, stored
 from belief.engines.resources import MIN_GPU_MULTIPLICATIONS, Resources, choose_devices
+from belief.kernels.gpu import points, ranking, scan, search
 from belief.method.algorithm import belief as run_belief
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs
@@ -29,10 +31,6 @@ from belief.method.redundancy.collisions import Collisions
 from belief.method.sampling import Sample
 from belief.method.settings import Settings
 from belief.method.univariate import univariate_p_values
-
-torch = pytest.importorskip("torch", reason="the GPU engine needs torch: pip install 'belief-fs[gpu]'")
-from belief.engines.block import gpu, stored  # noqa: E402
-from belief.kernels.gpu import points, ranking, scan, search  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 DEVICES = ["torch on the CPU"] + (["cuda"] if torch.cuda.is_available() else [])
