@@ -84,7 +84,7 @@ BAD_INPUT = {
     "seed": ((X, Y), {"random_state": "x"}, "random_state must be None, an integer"),
     "n_jobs": ((X, Y), {"n_jobs": 0}, "n_jobs must be None or an integer: .* got 0"),
     "n_jobs not whole": ((X, Y), {"n_jobs": 1.5}, "n_jobs must be None or an integer: .* got 1.5"),
-    "working memory": ((X, Y), {"working_memory": 1}, "working_memory must be an integer of at least 16"),
+    "working memory": ((X, Y), {"working_memory": 1}, "working_memory must be an integer from 16 to 2"),
     "unknown discrete column": ((FRAME, Y), {"discrete_features": ["hight"]}, "'hight'.*did you mean 'height'"),
     "discrete name without names": ((X, Y), {"discrete_features": ["a"]}, "X has no column names. Use its position"),
     "discrete index": ((X, Y), {"discrete_features": [4]}, "there is no column 4 in X, which has 4 columns"),

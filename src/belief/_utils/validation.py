@@ -18,7 +18,10 @@ def is_integer(x: object) -> bool:
 
 def is_real(x: object) -> bool:
     """Whether x is a finite number of any type, except booleans."""
-    return isinstance(x, Real) and not isinstance(x, bool | np.bool_) and math.isfinite(x)
+    try:
+        return isinstance(x, Real) and not isinstance(x, bool | np.bool_) and math.isfinite(x)
+    except OverflowError:  # an integer beyond the range of floats
+        return False
 
 
 def is_count(x: Any) -> bool:

@@ -274,7 +274,8 @@ def target_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
     first : the number of the first row
     """
     if pyarrow().types.is_decimal(column.type):
-        column = column.cast(pyarrow().float64(), safe=False)
+        is_whole = column.type.scale <= 0 and column.type.precision - column.type.scale <= 18
+        column = column.cast(pyarrow().int64() if is_whole else pyarrow().float64(), safe=is_whole)
     values, codes = dictionary_encode(column)
     missing = np.flatnonzero(codes < 0)
     if len(missing):

@@ -387,14 +387,21 @@ def _encode_objects(values: Array, name: str) -> Encoded:
         codes[~missing] = present.astype(int)
         return codes, [False, True]
     if all(isinstance(v, str | bytes) for v in present):
-        codes = np.full(len(values), -1)
-        categories, codes[~missing] = np.unique(present.astype(str), return_inverse=True)
-        return codes, categories.tolist()
+        # not as an array of type str, in which every cell would take as much memory as the longest
+        text = [v.decode("utf-8", "backslashreplace") if isinstance(v, bytes) else v for v in present.tolist()]
+        categories, codes = sorted(set(text)), np.full(len(values), -1)
+        code = {category: i for i, category in enumerate(categories)}
+        codes[~missing] = [code[v] for v in text]
+        return codes, categories
     try:
         out = np.full(len(values), np.nan)
         if any(isinstance(v, str | bytes) for v in present):
             raise TypeError
         out[~missing] = present.astype(np.float64)
+    except OverflowError:
+        raise ValueError(
+            f"{name} of X has integers beyond the range of floats. Convert them to strings, or drop it."
+        ) from None
     except (TypeError, ValueError):
         types = ", ".join(sorted({type(v).__name__ for v in present}))
         raise ValueError(

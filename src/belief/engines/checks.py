@@ -16,6 +16,7 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
 
+MAX_WORKING_MEMORY = 2**30  # MiB; more bytes would not fit into 64 bits
 MIN_RANGE = 1e-155  # squares of differences within a smaller range underflow
 
 
@@ -25,8 +26,8 @@ def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any 
     if not isinstance(verbose, int) or verbose < 0:
         raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
     check_n_jobs(n_jobs)
-    if not is_integer(working_memory) or working_memory < 16:
-        raise ValueError(f"working_memory must be an integer of at least 16 (MiB); got {working_memory!r}.")
+    if not is_integer(working_memory) or not 16 <= working_memory <= MAX_WORKING_MEMORY:
+        raise ValueError(f"working_memory must be an integer from 16 to 2**30 (MiB); got {working_memory!r}.")
 
 
 def check_sizes(settings: Settings, summary: Summary, target: Target, working_memory: int) -> None:
