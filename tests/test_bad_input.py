@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 import belief
@@ -13,7 +12,6 @@ from belief import BeliefSelector
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 4))
 Y = np.repeat([0, 1], 20)
-DAYS = pd.date_range("2020", periods=40)
 FRAME = pd.DataFrame(X, columns=["age", "height", "weight", "pulse"])
 
 
@@ -55,7 +53,7 @@ BAD_INPUT = {
     "one-dimensional X": ((X[:, 0], Y), {}, "Expected 2D array.*reshape"),
     "ragged X": (([[1, 2], [3]], [0, 1]), {}, "rows have different lengths"),
     "complex X": ((X + 1j, Y), {}, "Complex data not supported"),
-    "dates": ((pd.DataFrame({"when": DAYS}), Y), {}, "column 'when' has the type Datetime"),
+    "no usable column": ((pd.DataFrame({"tags": [["a"]] * 40}), Y), {}, "X has no usable column. 1 column is left out"),
     "odd objects": ((pd.DataFrame({"a": X[:, 0], "odd": [object()] * 40}), Y), {}, "column 'odd' of X is neither"),
     "strings and numbers": ((pd.DataFrame({"odd": ["a", 1] * 20}, dtype=object), Y), {}, "it contains int, str"),
     "blocks of other widths": (([X[:20], X[20:, :3]], Y), {}, "block 0 has 4 columns, block 1 has 3"),
@@ -140,9 +138,3 @@ def test_two_rows_suffice():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         assert belief.select([[1.0, 2.0], [3.0, 4.0]], [0, 1], 2, random_state=0).selected.tolist() == [0, 1]
-
-
-def test_polars_date_column_raises():
-    frame = pl.DataFrame({"a": X[:, 0], "day": pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 9), eager=True)})
-    with pytest.raises(ValueError, match="column 'day' has the type Date"):
-        belief.select(frame, Y, 1)

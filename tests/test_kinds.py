@@ -126,12 +126,13 @@ def test_works(kind, tmp_path):
     assert TABLE[kind] == "works"
 
 
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.parametrize("kind", REFUSED)
 def test_is_refused_in_one_sentence(kind, tmp_path):
     thing = REFUSED[kind](tmp_path)
     with pytest.raises((ValueError, FileNotFoundError)) as error:
         belief.select(thing, Y)
+    if kind in ("an open file", "a database cursor"):
+        thing.close()
     assert str(error.value).replace("`", "") == TABLE[kind].replace("`", "")
     assert "0D" not in str(error.value)
 

@@ -15,8 +15,10 @@ from belief.data.arrow import (
     Batch,
     TableEncoder,
     check_target_type,
+    describe_unusable,
     hash_values,
     is_dictionary,
+    is_text,
     pyarrow,
     target_values,
 )
@@ -24,6 +26,8 @@ from belief.data.columns import PANDAS_INDEX, ColumnSelection, parse_discrete_fe
 from belief.data.diagnostics import suggest_csv_options
 from belief.data.files import ChangeDetector, find_files
 from belief.data.labels import Labels
+from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
+from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.readers import ColumnarFiles, CsvFiles, TableReader
 from belief.data.relations import Relation
 from belief.data.table import check_memory_for_sums
@@ -70,15 +74,33 @@ class TableStream:
         self, files: TableReader, label: str | None, names: Sequence[str], declared: Array, y: Any = None
     ) -> None:
         self.files, self.label, self.names, self._y = files, label, list(names), y
-        self._order = RowOrder(self.names) if isinstance(files, Relation) else None
         if isinstance(files, CsvFiles):
             files.check_no_mixed_columns([n for n, discrete in zip(names, declared, strict=True) if not discrete])
-        schema = files.schema
         if label is not None:
-            check_target_type(schema.field(label), str(files.first))
-        self._columns = TableEncoder([schema.field(name) for name in self.names], str(files.first))
-        self._columns.declare_discrete(declared)
-        self.discrete, self._declared = self._columns.discrete, declared
+            check_target_type(files.schema.field(label), str(files.first))
+        kinds = {name: files.schema.field(name).type for name in names}
+        self._unusable = {name: reason for name, kind in kinds.items() if (reason := describe_unusable(kind))}
+        self._all = dict(zip(names, declared.tolist(), strict=True))
+        self._use_columns()
+
+    def _use_columns(self) -> None:
+        """Use all columns that hold numbers or categories."""
+        used = {name: declared for name, declared in self._all.items() if name not in self._unusable}
+        self.names, self._declared = list(used), np.array([*used.values()], bool)
+        self._order = RowOrder(self.names) if isinstance(self.files, Relation) else None
+        self._columns = TableEncoder([self.files.schema.field(name) for name in used], str(self.files.first))
+        self._columns.declare_discrete(self._declared)
+        self.discrete = self._columns.discrete
+
+    def _leave_out_columns(self, batch: Any) -> None:
+        """Leave out the columns that are free text in the first batch, and warn of all that are left out."""
+        for name, is_declared in self._all.items():
+            if not is_declared and is_text(self.files.schema.field(name).type):
+                column = batch.column(name)[:MAX_FREE_TEXT_ROWS]
+                if len(column.unique()) > len(column) // 2 and is_free_text(column.to_pylist()):
+                    self._unusable[name] = "free text"
+        warn_of_left_out(self._unusable, len(self._all), str(self.files.first))
+        self._use_columns()
 
     @property
     def target_name(self) -> str:
@@ -91,7 +113,7 @@ class TableStream:
             labels.add(self._y)
         else:
             labels.is_categorical |= is_dictionary(self.files.schema.field(self.label).type)
-        for batch in self._batches([*self.names, *([] if self.label is None else [self.label])], first_time=True):
+        for batch in self._batches([*self._all, *([] if self.label is None else [self.label])], first_time=True):
             n_rows += len(batch)
             if self.label is not None:
                 labels.add_encoded(*target_values(batch.column(self.label), self.label, labels.n_rows))
@@ -113,6 +135,8 @@ class TableStream:
         first = 0
         for batch in prefetch(self.files.batches(columns)):
             if len(batch):
+                if first_time and not first:
+                    self._leave_out_columns(batch)
                 if self._order is not None:
                     self._order.check(batch, first, first_time)
                 first += len(batch)
