@@ -134,13 +134,6 @@ def test_the_scatter_tells_the_selected_from_those_left():
     ]
 
 
-def test_the_line_of_the_last_score_parts_the_selected_from_those_left():
-    result = select(2)
-    (line,) = plot.relevance_redundancy(result, axes()).lines
-    x, y = line.get_data()
-    np.testing.assert_allclose(x / 100 * y, result.scores[-1])
-
-
 def test_the_heat_map_shows_how_far_they_agree_and_frames_the_twins(result):
     ax = plot.redundancy(result, axes(), level=0.3)
     ranks = [int(label.get_text()) - 1 for label in ax.get_xticklabels()]
@@ -173,10 +166,6 @@ def test_of_mcr_nothing_is_shown_as_absolute(by_mcr):
     heat = plot.redundancy(given, axes())
     assert "mCR" in heat.get_xlabel()
     assert not heat.patches  # no groups by a number that is relative
-
-
-def test_a_level_that_nothing_reaches_frames_nothing(result):
-    assert not plot.redundancy(result, axes(), level=1.01).patches
 
 
 def test_the_bump_chart_follows_the_history(result):
@@ -248,13 +237,3 @@ def test_what_tells_long_names_apart_is_what_is_shown():
     texts = shorten_distinct(LONG_NAMES["in the middle"], 28)
     assert all(part in text for part, text in zip(("_1_", "_2_", "_13_"), texts, strict=True))
     assert shorten_distinct(["short", LONG], 20) == ["short", "a_name_tha…eads_it_2"]
-
-
-@pytest.mark.parametrize("draw", [plot.ranking, plot.redundancy, plot.convergence])
-def test_pictures_tell_long_names_apart(draw):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 120)
-    X = pd.DataFrame(rng.normal(size=(120, 3)) + y[:, None], columns=LONG_NAMES["in the middle"])
-    ax = draw(belief.select(X, y, 3, random_state=0, sample_size=100, batch_size=0.5), axes())
-    labels = [label.get_text().split("\u2002")[0] for label in ax.get_yticklabels()]
-    assert len(set(labels)) == 3
