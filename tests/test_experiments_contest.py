@@ -115,6 +115,18 @@ class Here:
         return self.it["contest_worker"].answer(name, data, n)
 
 
+OURS = ["mRMR (ours)", "RELIEF, K-means", "RELIEF, Gram-Schmidt", "RELIEF, cleaned", "SIMBA"]
+
+
+@pytest.mark.parametrize("each", ["wine", "breast cancer"])
+@pytest.mark.parametrize("name", OURS)
+def test_published_selections_come_out_again(it, kept, name, each):
+    judge = it["contest"].Judge(it["contest_tasks"].public(each))
+    judge.marks = lambda fold, chosen: [0.0]
+    again = it["contest"].judged(Here(it), judge, name)
+    assert again["selected"] == kept.answers[f"{each} | {name}"]["selected"]
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_features_are_judged_by_rows_that_did_not_select_them(it):
     rng = np.random.default_rng(0)
