@@ -1,4 +1,4 @@
-"""The alternative schemes of the paper as scikit-learn selectors; test_experiments_contest.py checks their selections."""
+"""The alternative schemes of the paper as scikit-learn selectors. test_experiments_contest.py tests their selections."""
 
 import numpy as np
 import pandas as pd
