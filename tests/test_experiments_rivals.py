@@ -1,4 +1,4 @@
-"""The alternative schemes of the paper as scikit-learn selectors. test_experiments_contest.py tests their selections."""
+"""The rival schemes of the paper as scikit-learn selectors. test_experiments_contest.py tests their selections."""
 
 import numpy as np
 import pandas as pd
