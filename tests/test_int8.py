@@ -126,15 +126,17 @@ def test_rows_that_round_badly(values):
 def test_the_faster_product_is_used(monkeypatch, is_fast, sample_size):
     """The search measures both products; its neighbours do not depend on which is faster."""
     rng = np.random.default_rng(0)
-    X, labels = rng.standard_normal((2000, 300), np.float32), rng.integers(0, 3, 2000).astype(np.int32)
+    X, labels = rng.standard_normal((2000, 100), np.float32), rng.integers(0, 3, 2000).astype(np.int32)
+    monkeypatch.setattr(rounded, "MIN_MULTIPLICATIONS", 0)
+    monkeypatch.setattr(rounded, "MAX_SHARE", 1)
     monkeypatch.setattr(rounded, "JUDGED_ROUND", 2 if not is_fast else 99)
     monkeypatch.setattr(rounded.RoundedSearch, "_compare_first", _timed_as(0.0 if not is_fast else 1e9))
     done = []
     run = rounded.RoundedSearch.run
     monkeypatch.setattr(rounded.RoundedSearch, "run", lambda self: done.append(run(self)) or done[-1])
-    found = neighbours(X, np.zeros(300, bool), labels, "auto", sample_size)
-    assert (done == [2000]) == is_fast
-    same(found, neighbours(X, np.zeros(300, bool), labels, "float32", sample_size))
+    found = neighbours(X, np.zeros(100, bool), labels, "auto", sample_size)
+    assert (done[0] == 2000) == is_fast
+    same(found, neighbours(X, np.zeros(100, bool), labels, "float32", sample_size))
     assert len(done) == 1
 
 
@@ -267,3 +269,15 @@ def _loop_around(code, line):
 def test_cpus_without_int8_instructions():
     assert instructions.matching_instructions("+sse4.2,-avx2") == []
     assert instructions.matching_instructions("") == []
+
+
+def test_wide_noise_is_compared_in_float32(monkeypatch):
+    """The errors of wide rows are larger than the differences of their distances, so no tile is tried."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((1000, 4000), np.float32), rng.integers(0, 3, 1000).astype(np.int32)
+    monkeypatch.setattr(rounded.RoundedSearch, "_compare", _fail)
+    same(*(neighbours(X, np.zeros(4000, bool), labels, how, 500) for how in ("auto", "float32")))
+
+
+def _fail(*arguments):
+    raise AssertionError("not to be called")

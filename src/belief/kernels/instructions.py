@@ -139,6 +139,16 @@ def block_hits(
     ), generate
 
 
+@intrinsic
+def lowest_bit(typing: Any, bits: Any) -> Any:
+    """Return the position of the lowest bit that is set; `bits` is not 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate
+
+
 def emit_block_hits(
     n: Instructions,
     b: Any,

@@ -16,7 +16,7 @@ import numpy as np
 
 from belief.kernels.compiling import kernel
 from belief.kernels.dense.distance import FAST
-from belief.kernels.instructions import WORD, Instructions, block_hits
+from belief.kernels.instructions import WORD, Instructions, block_hits, lowest_bit
 from belief.kernels.shapes import UNIT_ROUNDOFF
 from belief.method.arrays import Array
 
@@ -146,16 +146,14 @@ def collect(
         first = count
         for p in range(hits.shape[1]):
             bits = np.int64(hits[q, p])
-            if bits == 0:
-                continue
-            for t in range(lanes):
-                if bits >> t & 1:
-                    r = row[p * lanes + t]
-                    if r < 0 or ids[r] == own[q]:
-                        continue
-                    if count - first < most:
-                        found_query[count], found_row[count] = q, r
-                    count += 1
+            while bits != 0:
+                r = row[p * lanes + lowest_bit(bits)]  # type: ignore[call-arg]
+                bits &= bits - 1
+                if r < 0 or ids[r] == own[q]:
+                    continue
+                if count - first < most:
+                    found_query[count], found_row[count] = q, r
+                count += 1
             if count - first > most:
                 break
         if count - first > most:

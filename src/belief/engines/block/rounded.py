@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from belief.data.source import Located
 from belief.engines.block.threads import spans
@@ -41,15 +42,16 @@ if TYPE_CHECKING:
 
 MIN_MULTIPLICATIONS = 2e8  # smaller searches take less than some 5 ms in float32
 MAX_WIDTH = 2**14  # of rows in columns; panels of wider rows would not stay in the CPU cache
-MIN_FIRST, MAX_FIRST = 256, 2000  # rows that are compared in float32 first
-FIRST_SHARE = 1 / 16
+MIN_FIRST, MAX_FIRST = 256, 2000
+FIRST_SHARE = 1 / 24
 JUDGED_ROUND = 2  # the round after which int8 is compared with float32
 MIN_PART, MAX_PART = 64, 1024  # queries of a part
 IN_FLOAT32 = "float32"  # the key under which a visit notes that float32 was faster
 HEIGHT = 4096  # most rows of a tile
 POINTS_AT_ONCE = 2**17  # coordinates that are embedded and then rounded, while they are in the CPU cache
 CACHE_BYTES = 2**18  # panels that are compared with all queries before the next
-CROWDED = 1 / 32  # with hits in a larger share of a tile, float32 is faster than exact distances
+CROWDED = 1 / 32  # with hits in a larger share of a tile, float32 is faster than exact distances for that query
+MAX_SHARE = 0.1  # with a larger expected share of hits, float32 is faster for the whole search
 
 
 @dataclass(frozen=True)
@@ -110,14 +112,21 @@ class RoundedSearch:
         """Compare some queries with all rows, or return the number of rows compared when float32 is faster."""
         m, n_jobs, engine = self.engine.m, self.engine.n_jobs, self.engine
         size = int(np.clip(-(-(last - first) // (4 * n_jobs)), MIN_PART, MAX_PART))
-        parts = list(engine.map(self._round_part, [(first + a, first + b) for a, b in spans(last - first, size)]))
-        height = self._height()
+        cut = [(first + a, first + b) for a, b in spans(last - first, size)]
+        parts, height = [self._round_part(cut[0])], self._height()
         done, seconds = 0, np.inf
         if not np.isfinite(self.search.bound[first:last, :, -1]).all() and not self.is_forced:
             done = min(m, int(np.clip(m * FIRST_SHARE, MIN_FIRST, MAX_FIRST)))
-            seconds = self._compare_first(parts, done) / done
-            if self.search.is_symmetric(m):
-                seconds /= 2  # of all tiles, half would be multiplied
+            half = 2 if self.search.is_symmetric(m) else 1  # of all tiles, float32 would multiply half
+            tile = self.search.tiles.make((0, done))
+            seconds = self._compare_first(tile, parts) / n_jobs
+            if self._expect_share(tile, parts[0]) > MAX_SHARE / half:
+                self._note_float32()
+                return 0
+            parts += engine.map(self._round_part, cut[1:])
+            seconds = (seconds + self._compare_first(tile, parts[1:])) / done / half
+        else:
+            parts += engine.map(self._round_part, cut[1:])
         size, rounds = max(done, MIN_FIRST), 0
         while done < m:
             start, stop = time.perf_counter(), min(done + size, m)
@@ -129,24 +138,46 @@ class RoundedSearch:
             s = len(self.search.sample.row)
             engine.report((first * m + done * (last - first)) // s, m)
             if rounds == JUDGED_ROUND and took > seconds:
-                if self.search.visit is not None:
-                    self.search.visit.ready[IN_FLOAT32] = True  # in the next blocks too
+                self._note_float32()
                 break
         return done
 
+    def _note_float32(self) -> None:
+        """Use float32 in the blocks visited next, too."""
+        if self.search.visit is not None:
+            self.search.visit.ready[IN_FLOAT32] = True
+
+    def _expect_share(self, tile: Tile, part: _Part) -> float:
+        """Return the expected share of hits in all rows, from those of some queries among the first rows.
+
+        The errors shift the lower bounds by some standard deviations of the distances, if these are normal. The shift
+        grows with the square root of the number of columns, and matters less the more rows there are.
+        """
+        if not len(tile.rows):
+            return 0.0
+        x = self._round_rows(tile)
+        hits = self._find_hits(x, part)
+        n_best = self.search.search.size * self.search.n_groups
+        share = np.array([n_best, np.bitwise_count(hits).sum() / len(hits)]) / len(x.tile.rows)
+        first, shifted = ndtri(np.clip(share, 1e-9, 1 - 1e-9))
+        n = np.linspace(len(tile.rows), self.engine.m, 32)
+        return float(ndtr(ndtri(np.minimum(n_best / n, 1 - 1e-9)) + max(shifted - first, 0.0)).mean())
+
     def _height(self) -> int:
         """Return the most rows of a tile, so that those of all threads fit into a quarter of the working memory."""
-        row_bytes = 5 * self.whole.width + 8 * self.engine.n_features + 2**8
+        copied = len(self.search.source.rows(np.arange(1), 0, 1)[0]) == 1
+        row_bytes = self.whole.width + (8 * self.engine.n_features if copied else 0) + 2**8
         return int(np.clip(self.engine.working_memory // 4 // (self.engine.n_jobs * row_bytes), 16, HEIGHT))
 
-    def _compare_first(self, parts: list[_Part], n_rows: int) -> float:
+    def _compare_first(self, tile: Tile, parts: list[_Part]) -> float:
         """Compare the first rows in float32; return the seconds that took."""
-        tile, start = self.search.tiles.make((0, n_rows)), time.perf_counter()
+        start = time.perf_counter()
 
         def task(part: _Part) -> None:
             self.search.compare_in_float32(part.lock, part.queries, tile)
 
         deque(self.engine.map(task, parts if len(tile.rows) else []), maxlen=0)
+        self.search.verify_queue()
         return time.perf_counter() - start
 
     def _round_part(self, span: tuple[int, int]) -> _Part:
@@ -166,10 +197,13 @@ class RoundedSearch:
         return _Part(threading.Lock(), queries, rounded, found if fits or not is_copy else None)
 
     def _round_tile(self, span: tuple[int, int]) -> _RoundedTile | None:
+        """Make a tile and round its rows; None if no row counts."""
+        tile = self.search.tiles.make(span)
+        return self._round_rows(tile) if len(tile.rows) else None
+
+    def _round_rows(self, tile: Tile) -> _RoundedTile:
         """Round the rows of a tile. The panels of each group are full, except the last one."""
-        tile, lanes = self.search.tiles.make(span), self.kind.lanes
-        if not len(tile.rows):
-            return None
+        lanes = self.kind.lanes
         n = np.diff(tile.groups)
         panels = -(-n // lanes)
         ends = np.cumsum(panels)
@@ -207,12 +241,15 @@ class RoundedSearch:
     def _compare(self, tiles: list[_RoundedTile], part: _Part) -> None:
         """Compare the queries of a part with some tiles."""
         for x in tiles:
-            rounded, n = x.rounded, len(part.queries)
-            n_padded, n_panels = len(part.rounded.ints), len(rounded.packed)
-            hits = self._buffer("hits", n_padded * n_panels, np.uint16).reshape(n_padded, n_panels)
-            columns = CACHE_BYTES // (WORD * self.steps * self.kind.lanes)
-            compare(self.kind, rounded, part.rounded, self._limits(part), columns, hits)
-            self._verify(x, part, hits[:n])
+            self._verify(x, part, self._find_hits(x, part))
+
+    def _find_hits(self, x: _RoundedTile, part: _Part) -> Array:
+        """Return the bits of the rows that may be neighbours, (queries, panels)."""
+        n_padded, n_panels = len(part.rounded.ints), len(x.rounded.packed)
+        hits = self._buffer("hits", n_padded * n_panels, np.uint16).reshape(n_padded, n_panels)
+        columns = CACHE_BYTES // (WORD * self.steps * self.kind.lanes)
+        compare(self.kind, x.rounded, part.rounded, self._limits(part), columns, hits)
+        return hits[: len(part.queries)]
 
     def _limits(self, part: _Part) -> Array:
         """Return the largest lower bound, less the norm of the query, that a neighbour of each group may have."""

@@ -101,7 +101,7 @@ class NeighbourSearch:
         else:
             self._reset()  # comparing each two rows once is faster than continuing
             self._search_in_float32()
-        deque(self.engine.map(self._verify, self.queue), maxlen=0)
+        self.verify_queue()
         return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
 
     def _search_in_float32(self) -> None:
@@ -283,6 +283,11 @@ class NeighbourSearch:
             ready, self.queue = (self.queue, []) if is_full else ([], self.queue)
         for x in ready:
             self._verify(x)
+
+    def verify_queue(self) -> None:
+        """Verify all queued candidates."""
+        ready, self.queue = self.queue, []
+        deque(self.engine.map(self._verify, ready), maxlen=0)
 
     def _verify(self, x: Candidates) -> None:
         """Compute the exact distances of candidates within the bounds, and insert them into the lists of neighbours."""
