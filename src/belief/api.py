@@ -82,8 +82,8 @@ def select(
         The number of features to select, or their share of all features. "auto" selects all significant features
         that are not redundant.
     task : {"auto", "classification", "regression"}, default="auto"
-        How to interpret the target. "auto": strings, categories, booleans and integers are classes, unless nearly
-        every row has a different integer; fractions are numbers. `Result.task` has the outcome.
+        How to interpret the target. "auto": strings, categories, booleans and up to 50 different integers
+        are classes; fractions and more integers are numbers. `Result.task` has the outcome.
     label : str or int, default=None
         The name or index of the target column, instead of y.
     drop, keep : names or indices of columns, default=()

@@ -84,8 +84,8 @@ class BeliefSelector(ColumnSelector):
         The number of features to select, or their share of all features. "auto" selects all significant features
         that are not redundant.
     task : {"auto", "classification", "regression"}, default="auto"
-        How to interpret the target. "auto": strings, categories, booleans and integers are classes, unless nearly
-        every row has a different integer; fractions are numbers. `result_.task` has the outcome.
+        How to interpret the target. "auto": strings, categories, booleans and up to 50 different integers
+        are classes; fractions and more integers are numbers. `result_.task` has the outcome.
     n_neighbors : int or "auto", default="auto"
         The number of neighbours k per class; with a numeric target, 2·k in all. "auto": 20, or a third of the smallest
         class, but at least 10; more for small tables with a numeric target.

@@ -18,7 +18,8 @@ from belief.data.source import is_sparse
 from belief.method.arrays import Array, unique_ids
 from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, make_class_target, make_numeric_target
 
-MAX_CLASSES_WITHOUT_WARNING = 20  # distinct whole numbers
+MAX_CLASSES_WITHOUT_WARNING = 20  # distinct whole numbers; more are classes, but with a warning
+MAX_WHOLE_NUMBER_CLASSES = 50  # more whole numbers, such as ages, are numbers unless task says otherwise
 MIN_DISTINCT_NUMBERS = 50  # more whole numbers are a regression target if most of them occur once or twice
 MAX_FIXED_WIDTH = 1000  # characters; an array of type str takes as much memory for every value as for the longest
 MAX_CLASSES = 1000  # since each row searches for neighbours in each class
@@ -94,15 +95,22 @@ class Labels:
         return make_class_target(classes, codes), codes
 
     def infer_task(self) -> str:
-        """Return the task that the values suggest: fractions and mostly unique numbers suggest regression."""
+        """Return the task that the values suggest: fractions and many whole numbers suggest regression."""
         values = self._distinct_values()
-        if not self.is_categorical and describe_regression_target(values, self.n_rows) is not None:
+        if self.is_categorical:
+            return CLASSIFICATION
+        if describe_regression_target(values, self.n_rows) is not None:
             return REGRESSION
-        if not self.is_categorical and values.dtype.kind in "iuf" and len(values) > MAX_CLASSES_WITHOUT_WARNING:
+        if values.dtype.kind not in "iuf" or len(values) <= MAX_CLASSES_WITHOUT_WARNING:
+            return CLASSIFICATION
+        many = f"{self.name} has {len(values)} distinct whole numbers, which are treated as"
+        if len(values) > MAX_WHOLE_NUMBER_CLASSES:
             warn(
-                f"{self.name} has {len(values)} distinct whole numbers, which are treated as classes. Pass"
-                f" task={REGRESSION!r} to predict numbers."
+                f"{many} numbers to predict. Pass task={CLASSIFICATION!r} if they are classes; task={REGRESSION!r}"
+                " avoids this warning."
             )
+            return REGRESSION
+        warn(f"{many} classes. Pass task={REGRESSION!r} to predict numbers.")
         return CLASSIFICATION
 
     def encode_classes(self) -> tuple[Array, Array]:
