@@ -91,7 +91,6 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.ranking(result)
     """
@@ -141,7 +140,6 @@ def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = T
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.relevance_redundancy(result)
     """
@@ -199,7 +197,6 @@ def redundancy(
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.redundancy(result)
     """
@@ -247,7 +244,6 @@ def convergence(result: Result, ax: Axes | None = None, *, top: int = TOP, max_n
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.convergence(result)
     """
@@ -290,7 +286,6 @@ def timings(result: Result, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.timings(result)
     """
@@ -332,7 +327,6 @@ def distribution(
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=4, random_state=0)
     >>> ax = belief.plot.distribution(result, "support_calls")
     """
@@ -392,7 +386,6 @@ def scores(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATU
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, random_state=0)
     >>> ax = belief.plot.scores(result)
     """
@@ -456,7 +449,6 @@ def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> found = belief.compare(str(belief.datasets.CHURN), label="left", n_features_to_select=4,
     ...                        selectors=["BELIEF", "F test"], random_state=0)
     >>> ax = belief.plot.comparison(found)
