@@ -402,8 +402,11 @@ def scores(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATU
             )
         drawn += ax.plot(number, score, "o-", color=SCORE, markersize=4, linewidth=1.4, label="score")
         if np.isfinite(error).any():
-            drawn.append(ax.errorbar(number, score, yerr=2 * error, fmt="none", ecolor=RELEVANCE, zorder=0.9,
-                                     label="± 2 standard errors"))  # fmt: skip
+            drawn.append(
+                ax.errorbar(
+                    number, score, yerr=2 * error, fmt="none", ecolor=RELEVANCE, zorder=0.9, label="± 2 standard errors"
+                )
+            )
             drawn += ax.plot(number, line, color=MARK, linestyle=(0, (4, 3)), linewidth=1.2, label="noise")
         ax.set(xlabel="features selected", ylabel="score", xlim=(0.5, n + 0.5))
         ax.locator_params(axis="x", integer=True)

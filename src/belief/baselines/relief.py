@@ -154,9 +154,12 @@ class _Neighbourhood(Baseline):
         """
         check_resources(self.n_jobs, self.working_memory, 0)
         settings = Settings(
-            n_features_to_select=self.n_features_to_select, n_neighbors=self.n_neighbors,
-            sample_size=self.sample_size, random_state=self.random_state, redundancy=None,
-        )  # fmt: skip
+            n_features_to_select=self.n_features_to_select,
+            n_neighbors=self.n_neighbors,
+            sample_size=self.sample_size,
+            random_state=self.random_state,
+            redundancy=None,
+        )
         table = open_table(X, self.discrete_features)
         targets = self._read_targets(y, table.source.n_rows)
         W, constant = self._weights(table, targets, settings)

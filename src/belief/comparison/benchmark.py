@@ -179,9 +179,13 @@ def _first_reason(skipped: dict[str, str]) -> str:
 
 
 def _comparison(
-    rows: Rows, benchmark: Benchmark, found: Iterable[Standing], all_features: float | None, skipped: dict[str, str],
+    rows: Rows,
+    benchmark: Benchmark,
+    found: Iterable[Standing],
+    all_features: float | None,
+    skipped: dict[str, str],
     took: float,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     return Comparison(
         standings=sorted(found, key=lambda s: -s.score),
         all_features=all_features,
@@ -274,9 +278,14 @@ class Benchmark:
         by_fold, by_model = _summary(scores)
         names = [self.names[j] for j in selector.choose(self.whole, self.n)]
         return Standing(
-            name, float(by_fold.mean()), float(by_fold.std(ddof=1)), by_fold.tolist(), by_model, float(np.median(took)),
+            name,
+            float(by_fold.mean()),
+            float(by_fold.std(ddof=1)),
+            by_fold.tolist(),
+            by_model,
+            float(np.median(took)),
             names,
-        )  # fmt: skip
+        )
 
     def score_all_features(self) -> float | None:
         """Return the score with all features, or None if there is no time."""

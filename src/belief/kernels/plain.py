@@ -162,9 +162,17 @@ def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
 
 
 def tally(
-    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, weight: Array, r: Reach,
+    Xq: Array,
+    queries: Array,
+    aq: int,
+    Xr: Array,
+    rows: Array,
+    ar: int,
+    kind: Array,
+    weight: Array,
+    r: Reach,
     sums: Sums,
-) -> None:  # fmt: skip
+) -> None:
     """Sum |a - b| over the pairs, and its spread from query to query."""
     for part in _cut_between_queries(queries, len(r.reach)):
         d, present = _differences(Xq, queries[part], aq, Xr, rows[part], ar, r)

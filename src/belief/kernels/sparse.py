@@ -52,9 +52,17 @@ class Scale(NamedTuple):
 
 @kernel()
 def moments(
-    rows: Csr, nonzero: Array, origin: Array, shift: Array, m2: Array, least: Array, most: Array, between: Array,
-    group: Array, total: Array,
-) -> int:  # fmt: skip
+    rows: Csr,
+    nonzero: Array,
+    origin: Array,
+    shift: Array,
+    m2: Array,
+    least: Array,
+    most: Array,
+    between: Array,
+    group: Array,
+    total: Array,
+) -> int:
     """Update the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1.
 
     `origin` is the first of them, and `shift` their mean - origin. `between` marks features with values between the
@@ -187,9 +195,18 @@ def _within(norm: float, product: Array, limit: Array) -> int:
 
 @kernel()
 def nearest(
-    rows: Csr, span: tuple[int, int], first_id: int, group: Array, key: Array,
-    queries: Csr, norm: Array, ids: Array, by: Postings, s: Scale, best: tuple[Array, Array, Array],
-) -> None:  # fmt: skip
+    rows: Csr,
+    span: tuple[int, int],
+    first_id: int,
+    group: Array,
+    key: Array,
+    queries: Csr,
+    norm: Array,
+    ids: Array,
+    by: Postings,
+    s: Scale,
+    best: tuple[Array, Array, Array],
+) -> None:
     """Insert the nearest of the rows `span` into the sorted lists `best`, each (queries, groups, size).
 
     Rows of group -1 are ignored. Candidates are found by their products; their distances are then computed exactly and
@@ -232,9 +249,17 @@ def nearest(
 
 @kernel()
 def tally(
-    Q: Csr, queries: Array, R: Csr, rows: Array, kind: Array, weight: Array, r: Reach,
-    total: Array, e: Array, spread: Array,
-) -> None:  # fmt: skip
+    Q: Csr,
+    queries: Array,
+    R: Csr,
+    rows: Array,
+    kind: Array,
+    weight: Array,
+    r: Reach,
+    total: Array,
+    e: Array,
+    spread: Array,
+) -> None:
     """Sum |a - b| over the pairs, which are sorted by query. Outputs that are not needed are empty.
 
     Parameters
@@ -295,9 +320,18 @@ def tally(
 
 @kernel()
 def collisions(
-    Q: Csr, queries: Array, R: Csr, rows: Array, r: Reach, by_rate: bool, line: Array, place: Array,
-    lines: Array, columns: Array, cross: Array,
-) -> None:  # fmt: skip
+    Q: Csr,
+    queries: Array,
+    R: Csr,
+    rows: Array,
+    r: Reach,
+    by_rate: bool,
+    line: Array,
+    place: Array,
+    lines: Array,
+    columns: Array,
+    cross: Array,
+) -> None:
     """Sum the complements of the joint collisions of some features (lines) with others (columns).
 
     Parameters

@@ -38,10 +38,20 @@ def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> 
     count, shift, m2, least, most, nonzero = torch.stack(lines).cpu().numpy()
     group_count, group_sum = _sum_groups(y, present, group, n_groups)
     return replace(
-        Summary.zero(values.shape[1]), m=len(values), count=count, shift=shift, m2=m2, minimum=least, maximum=most,
-        nonzero=nonzero, between=between.cpu().numpy(), levels=find_levels(values, group, n_groups, discrete),
-        group_count=group_count, group_sum=group_sum, origin=least,
-    )  # fmt: skip
+        Summary.zero(values.shape[1]),
+        m=len(values),
+        count=count,
+        shift=shift,
+        m2=m2,
+        minimum=least,
+        maximum=most,
+        nonzero=nonzero,
+        between=between.cpu().numpy(),
+        levels=find_levels(values, group, n_groups, discrete),
+        group_count=group_count,
+        group_sum=group_sum,
+        origin=least,
+    )
 
 
 def _shift(x: Tensor, present: Tensor | None, origin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -165,9 +175,12 @@ def _allocate(
     F, kinds, missing = difference.n_features, pairs.n_kinds, difference.missing
     lines, query_lines, couples = pairs.spread_shape
     shapes = {
-        "total": (kinds, F), "absent": (kinds if missing else 0, F), "rates": (F if rates else 0,),
-        "spread": (lines, couples, F), "queries": (query_lines if missing else 0, couples, F),
-    }  # fmt: skip
+        "total": (kinds, F),
+        "absent": (kinds if missing else 0, F),
+        "rates": (F if rates else 0,),
+        "spread": (lines, couples, F),
+        "queries": (query_lines if missing else 0, couples, F),
+    }
     return {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in shapes.items()}
 
 
