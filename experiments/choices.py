@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import problems
+import public_data
 from common import HOME, Answers, data_home, paper
 from numpy.typing import NDArray
 
 import belief
-from belief import datasets
 
 ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "choices.md"
@@ -75,14 +75,14 @@ class Case(NamedTuple):
 
 
 def made(maker: Callable[..., Any], seed: int, **options: Any) -> Data:
-    """A problem of belief.datasets or problems/, another for each seed."""
+    """A problem of problems/, another for each seed."""
     p = maker(**options, seed=seed)
     return Data(np.vstack(p.X), p.y, p.discrete, p.relevant)
 
 
 def madelon_any(seed: int, **options: Any) -> Data:
     """Madelon judged in another way: the five features that matter and the fifteen made of them count alike."""
-    data = made(datasets.madelon, seed, **options)
+    data = made(problems.madelon, seed, **options)
     return data._replace(relevant=tuple((j,) for j in range(20)))
 
 
@@ -95,7 +95,7 @@ def made_sparse(maker: Callable[..., Any], seed: int, **options: Any) -> Data:
 
 def real(name: str, seed: int) -> Data:
     """A real data set, strings as codes, without the classes of fewer than five rows."""
-    data = datasets.load(name)
+    data = public_data.load(name)
     X = data.X if isinstance(data.X, np.ndarray) else coded(data.X, data.discrete)
     classes, counts = np.unique(data.y, return_counts=True)
     kept = np.isin(data.y, classes[counts >= 5])
@@ -110,12 +110,12 @@ def coded(table: Any, discrete: Array) -> Array:
 
 FEW = ("neighborhood", "scale", "theta", "kappa", "eta")  # for 50 features: what may depend on how many there are
 CASES: dict[str, Case] = {
-    "Corral-100": Case(partial(made, datasets.corral100, n_rows=100), 10, "planted"),
-    "XOR-100": Case(partial(made, datasets.xor100, n_rows=200), 10, "planted"),
-    "Parity3+3": Case(partial(made, datasets.parity3plus3, n_rows=64), 3, "planted"),
-    "LED-100": Case(partial(made, datasets.led, n_irrelevant=92, noise=0.1, n_rows=100), 10, "planted"),
-    "SD2": Case(partial(made, datasets.sd, n_groups=4), 10, "planted"),
-    "Madelon, the 5": Case(partial(made, datasets.madelon, n_rows=1000), 10, "planted"),
+    "Corral-100": Case(partial(made, problems.corral100, n_rows=100), 10, "planted"),
+    "XOR-100": Case(partial(made, problems.xor100, n_rows=200), 10, "planted"),
+    "Parity3+3": Case(partial(made, problems.parity3plus3, n_rows=64), 3, "planted"),
+    "LED-100": Case(partial(made, problems.led, n_irrelevant=92, noise=0.1, n_rows=100), 10, "planted"),
+    "SD2": Case(partial(made, problems.sd, n_groups=4), 10, "planted"),
+    "Madelon, the 5": Case(partial(made, problems.madelon, n_rows=1000), 10, "planted"),
     "Madelon, any of 20": Case(partial(madelon_any, n_rows=1000), 20, "planted"),
     "epsilon-like": Case(
         partial(made, problems.epsilon_like, n_rows=3000, n_features=200, n_informative=20, n_redundant=40),

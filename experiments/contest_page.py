@@ -41,14 +41,14 @@ FOUND, MISSED = 0.9, 0.6  # and of recall: of BELIEF at least, of those that see
 def markdown(answers: Answers) -> str:
     """All tables; as long as there is nothing to compare with BELIEF, only who has yet to be asked."""
     if not asked(answers, KIND) or not aside(answers):
-        return "\n\n".join([heading("Who did not end, or failed", not_ended(answers)), answers.origin])
+        return "\n\n".join([heading("Time limits and failures", not_ended(answers)), answers.origin])
     parts = [
         heading("Means, ranks and time", by_selector(answers), told_apart(answers), by_source(answers)),
         heading("By judge and size", by_judge(answers)),
         heading("By data set", by_set(answers)),
         heading("Where the truth is known", by_kind(answers), by_made_set(answers)),
-        heading("What was wanted", wanted(answers)),
-        heading("Who did not end, or failed", not_ended(answers)),
+        heading("Targets", targets(answers)),
+        heading("Time limits and failures", not_ended(answers)),
     ]
     return "\n\n".join([*parts, answers.origin])
 
@@ -193,13 +193,13 @@ def by_made_set(answers: Answers) -> str:
     return "Recall, set by set (* kept aside):\n\n" + table(["data", "kind", *few, "best"], lines)
 
 
-# --- what was wanted -------------------------------------------------------------------------------------------------
+# --- targets ---
 
 
-def wanted(answers: Answers) -> str:
+def targets(answers: Answers) -> str:
     """The claims that were set before, and whether they hold."""
     lines = [[claim, words, "yes" if holds else "**no**"] for claim, words, holds in verdicts(answers)]
-    return table(["wanted", "found", "met"], lines)
+    return table(["target", "found", "met"], lines)
 
 
 def verdicts(answers: Answers) -> list[tuple[str, str, bool]]:

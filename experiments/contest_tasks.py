@@ -18,8 +18,6 @@ from redundancy import planted
 from registry import MORE
 from steps import DATA
 
-from belief import datasets
-
 ROWS, COLUMNS, LEAST = 1000, 2000, 5  # taken of a public set, at most; and the rows of a class, at least
 MADE_ROWS = 2000  # of a made set, at most
 SEEDS = (100, 101)  # of the made ones: nothing was tried on them before
@@ -111,8 +109,8 @@ Make = Callable[[int], Data]
 MADE: dict[str, dict[str, Make]] = {
     "interactions": {
         "XOR": partial(rare, "XOR", 0.5),
-        "XOR-100": partial(made, datasets.xor100, n_rows=200),
-        "Parity3+3": partial(made, datasets.parity3plus3, n_rows=64),
+        "XOR-100": partial(made, problems.xor100, n_rows=200),
+        "Parity3+3": partial(made, problems.parity3plus3, n_rows=64),
         "XOR and shifts": partial(rare, "XOR and shifts", 0.5),
         "Madelon, any of 20": partial(madelon_any, n_rows=1000),
     },
@@ -127,7 +125,7 @@ MADE: dict[str, dict[str, Make]] = {
         "each 5 times": partial(copies, 5),
         "each 20 times": partial(copies, 20),
         "shifts with copies": lambda seed: of(repeated(1000, 200, seed), 3),
-        "SD3, made anew": partial(made, datasets.sd, n_groups=6, n_noise=1000),
+        "SD3, made anew": partial(made, problems.sd, n_groups=6, n_noise=1000),
     },
     "weak signals": {
         "shifts of 0.1 to 0.5": lambda seed: weak(2000, 200, (0.1, 0.5), seed),
@@ -138,11 +136,11 @@ MADE: dict[str, dict[str, Make]] = {
     "noise": {
         "eight of 100": lambda seed: of(noise("beside eight strong", seed)),
         "20 of 1,000": lambda seed: weak(500, 1000, (0.3, 1.0), seed),
-        "LED-100, 10 % wrong": partial(made, datasets.led, n_irrelevant=92, noise=0.1, n_rows=300),
+        "LED-100, 10 % wrong": partial(made, problems.led, n_irrelevant=92, noise=0.1, n_rows=300),
     },
     "nominal": {
         "letters": nominal,
-        "Corral-100": partial(made, datasets.corral100, n_rows=100),
+        "Corral-100": partial(made, problems.corral100, n_rows=100),
         "ECBDL14-like": partial(made, problems.ecbdl14_like, n_rows=1000),
     },
     "missing": {

@@ -93,7 +93,7 @@ class Study:
             return belief.select(
                 data.X, data.y, n, **settings, discrete_features=data.discrete, random_state=SEED
             ).selected  # fmt: skip
-        from belief.baselines.spark import mrmr_frame
+        from mrmr_on_spark import mrmr_frame
 
         nominal = np.flatnonzero(data.discrete)
         with on_disk(data.X, data.y) as df:

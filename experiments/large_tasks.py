@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import problems
+import public_data
 from common import data_home
 from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 from sklearn.model_selection import StratifiedKFold
-
-from belief import datasets
 
 SEED, FOLDS = 0, 3
 TEST = 0.2  # of look-alikes and of real files without a test file
@@ -57,13 +56,13 @@ class Task:
 
 def sliced(name: str, fold: int) -> Data:
     """A slice of a real set that fits into a file of the public collection, in stratified folds."""
-    given = datasets.load(name, data_home())
+    given = public_data.load(name, data_home())
     (X,), y = numbers(given), np.unique(given.y, return_inverse=True)[1]
     learn, judge = list(StratifiedKFold(FOLDS, shuffle=True, random_state=SEED).split(X, y))[fold]
     return Data(X[learn], y[learn], X[judge], y[judge], given.discrete)
 
 
-def numbers(*given: datasets.Dataset) -> list[Rows]:
+def numbers(*given: public_data.Dataset) -> list[Rows]:
     """All features of some data sets as numbers, each set in one piece; strings as codes, the same in all sets."""
     if all(isinstance(x.X, list | np.ndarray) for x in given):
         return [one_piece(x.X) for x in given]
@@ -83,9 +82,9 @@ def one_piece(X: Any) -> Rows:
 
 def real(name: str, folder: str, max_rows: int | None, by: str, fold: int) -> Data:
     """The published files of a large set, judged by OWN, ROWS or DISTINCT."""
-    given = datasets.load(name, folder, max_rows=max_rows)
+    given = public_data.load(name, folder, max_rows=max_rows)
     if by == OWN:
-        test = datasets.load(f"{name}_test", folder, max_rows=max_rows)
+        test = public_data.load(f"{name}_test", folder, max_rows=max_rows)
         (X, Z), y, truth = numbers(given, test), given.y, test.y
     else:
         (X,), y = numbers(given), given.y
@@ -162,7 +161,7 @@ def judged_by(name: str, folder: str) -> str:
 
     ECBDL14 was published oversampled: a copy of a row to learn from would be known before it is judged.
     """
-    if f"{name}_test" in datasets.names() and has(f"{name}_test", folder):
+    if f"{name}_test" in public_data.names() and has(f"{name}_test", folder):
         return OWN
     return DISTINCT if name == "ECBDL14" else ROWS
 
@@ -170,7 +169,7 @@ def judged_by(name: str, folder: str) -> str:
 def has(name: str, folder: str) -> bool:
     """Whether the files of a set are in the folder."""
     try:
-        datasets.load(name, folder, max_rows=1)
+        public_data.load(name, folder, max_rows=1)
     except FileNotFoundError:
         return False
     return True

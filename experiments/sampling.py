@@ -82,7 +82,7 @@ class Study:
         return {"seconds": found["seconds"], "f1": self.f1(name, indices(found["selected"]))}
 
     def _mrmr(self, name: str, n: int) -> dict[str, Any]:
-        from belief.baselines.spark import mrmr_frame
+        from mrmr_on_spark import mrmr_frame
 
         return self._timed(name, lambda df, **columns: mrmr_frame(df, n=n, **columns).selected)
 

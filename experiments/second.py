@@ -58,7 +58,7 @@ def markdown(answers: Answers) -> str:
         if (there := found(answers, check)) is not None:
             measured, met = check.judge(there)
             lines.append([check.part, check.wanted, measured, "yes" if met else "**no**"])
-    return f"{table(['part', 'wanted', 'measured', 'met'], lines)}\n\n{answers.origin}"
+    return f"{table(['part', 'target', 'measured', 'met'], lines)}\n\n{answers.origin}"
 
 
 def configuration() -> dict[str, Any]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import problems
+import public_data
 from checking import FRESH, MORE_SEEDS, SEEDS, Check, Found, Verdict, chosen, spread
 from made import IMBALANCED, RARE, Made, imbalanced
 from redundancy import REPEATS, SELECT, planted
 
 import belief
-from belief import datasets
 
 # --- planted redundancy ---
 
@@ -109,7 +109,7 @@ SIZES = {
 
 def groups_found(name: str, n: int, seed: int, **settings: Any) -> int:
     """Of how many groups of relevant features some feature is selected."""
-    data = datasets.load(name)
+    data = public_data.load(name)
     result = belief.select(data.X, data.y, n, discrete_features=data.discrete, random_state=seed, **settings)
     assert data.relevant is not None
     return sum(not set(group).isdisjoint(result.selected.tolist()) for group in data.relevant)
@@ -142,7 +142,7 @@ def covtype(fold: int, **settings: Any) -> dict[str, Any]:
     from sklearn.metrics import f1_score
     from sklearn.model_selection import StratifiedKFold
 
-    data = datasets.load("covtype_10K")
+    data = public_data.load("covtype_10K")
     learn, judge = list(StratifiedKFold(3, shuffle=True, random_state=0).split(data.X, data.y))[fold]
     selected = belief.select(data.X[learn], data.y[learn], 10, random_state=fold, **settings).selected
     marks = []

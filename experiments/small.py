@@ -2,7 +2,7 @@
 
     BELIEF_DATA=folder python experiments/small.py
 
-The folder holds the published files, kais/*.csv; without it the problems are made anew by belief.datasets, and the page
+The folder holds the published files, kais/*.csv; without it the problems are made anew by problems/, and the page
 says so. Every answer is kept in small.jsonl as it comes, so a run that was stopped goes on where it was. Writes the
 tables into docs/experiments/small.md, and the figure beside it.
 """
@@ -161,7 +161,7 @@ def configuration() -> dict[str, Any]:
 
 def markdown(answers: Answers) -> str:
     """All tables, and where they come from."""
-    made = {"published": "the published files", "made anew": "made anew by belief.datasets, seed 0"}
+    made = {"published": "the published files", "made anew": "generated with seed 0"}
     note = f"Data: {made[answers.configuration['data']]}. Seed {SEED}. {answers.origin}"
     figure = f"![mCR against plain BELIEF]({FIGURE.name})"
     parts = [note, agreement(answers), figure, *(f"## {name}\n\n{results(answers, name)}" for name in TASKS)]

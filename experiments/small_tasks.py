@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from common import data_home
 from numpy.typing import NDArray
+from problems import Problem, corral100, led, madelon, parity3plus3, sd, xor100
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
-
-from belief.datasets import Problem, corral100, led, madelon, parity3plus3, sd, xor100
 
 SEED, FOLDS, REPEATS, BINS = 0, 10, 3, 5
 SLOW = {"Madelon": 1}  # repetitions, where three would take long and 2,000 rows need none

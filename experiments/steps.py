@@ -19,6 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import public_data
 from choices import Data, encoder_of
 from choices import real as published
 from common import HOME, Answers, data_home, paper
@@ -32,17 +33,17 @@ ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "reproduction.md"
 SEED, SIZES, LEARN, MADE_SEEDS = 0, (10, 50), 2000, (0,)
 RAW = "agreement"  # the step that does not yet take away what noise has,
-ABOVE = "relevance counts above that of noise"  # and the one that does, but from all alike
+ABOVE = "relevance in excess of the null"  # and the one that does, but from all alike
 STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
     "the paper's settings": {},
     "20 neighbours where classes are large enough": {"n_neighbors": "auto"},
     "two-valued columns in units of their range": {"scale": "auto"},
-    "classes weigh the same": {"class_weight": "balanced"},
-    "as many rows of each class": {"sampling": "balanced"},
+    "equal class weights": {"class_weight": "balanced"},
+    "balanced sampling": {"sampling": "balanced"},
     RAW: {"redundancy": "agreement", "theta": "auto"},
     ABOVE: {},
-    "what a feature says alone counts, too": {},
-    "a sample that grows: the defaults": {"sample_size": "auto"},
+    "univariate p-values count, too": {},
+    "a growing sample: the defaults": {"sample_size": "auto"},
 }
 LAST = list(STEPS)[-1]
 NO_DOUBT = partial(patch.object, confidence, "luck", lambda p_univariate: np.ones(len(p_univariate)))
@@ -64,7 +65,7 @@ def bundled(name: str) -> Data:
 
 def as_numbers(name: str) -> Data:
     """A public set whose marks come as numbers, as its file has them; sparse ones made dense."""
-    given = belief.datasets.load(name)
+    given = public_data.load(name)
     X = given.X if isinstance(given.X, np.ndarray) else np.vstack([block.toarray() for block in given.X])
     return Data(X, np.unique(given.y, return_inverse=True)[1], np.zeros(X.shape[1], bool))
 

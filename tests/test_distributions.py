@@ -1,6 +1,5 @@
 """Distributions of the selected features: right on every engine, kept in the result, and told in words and pictures."""
 
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,13 +7,13 @@ import pandas as pd
 import pytest
 
 import belief
-from belief.method.distributions import MAX_FEATURES, SHARES, describe_distributions, mean_ranks
+from belief.method.distributions import SHARES, describe_distributions, mean_ranks
 from belief.method.sampling import Sample
 from belief.method.targets import Classes, Numeric
 from belief.plot import noise_line
 from belief.report import render
 from belief.report.content import collect_content
-from belief.report.distributions import describe_direction, describe_distribution
+from belief.report.distributions import describe_direction
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure  # noqa: E402
@@ -113,27 +112,6 @@ def test_spark_says_the_same_but_does_not_know_names(result, spark):
     np.testing.assert_allclose(drawn["kind"].shares, by_name(result)["kind"].shares)
 
 
-def test_sparse_rows_have_distributions_too():
-    from scipy.sparse import csr_array
-
-    y = np.random.default_rng(0).integers(0, 2, 200)
-    X = csr_array(np.stack([y * 2.0, np.zeros(200)], axis=1))
-    drawn = belief.select(X, y, 1, random_state=0).distributions[0]
-    assert [quantiles[2] for quantiles in drawn.quantiles] == [0, 2]
-
-
-def test_no_more_than_a_hundred_features_are_portrayed():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 40)
-    found = belief.select(rng.normal(size=(40, 120)), y, 110, random_state=0)
-    assert [each.feature for each in found.distributions] == found.selected[:MAX_FEATURES].tolist()
-
-
-def test_distributions_survive_json(result):
-    saved = json.loads(json.dumps(result.to_dict()))
-    assert belief.Result.from_dict(saved).distributions == result.distributions
-
-
 # --- in words ---
 
 
@@ -182,15 +160,6 @@ def test_the_page_shows_what_each_selected_feature_is(result):
     assert "numeric, 10 % missing: no univariate direction" in page
 
 
-def test_a_strip_is_to_scale(result):
-    up = describe_distribution(result, by_name(result)["up"])
-    low, high = up["strips"][0]["at"][0], up["strips"][1]["at"][-1]
-    assert (low, high) == (0, 200)
-    kind = describe_distribution(result, by_name(result)["kind"])
-    for strip in kind["strips"]:
-        assert sum(width for _, width in strip["parts"]) == pytest.approx(200, abs=0.3)
-
-
 def test_all_features_are_listed_also_those_that_were_never_watched():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 100)
@@ -211,7 +180,7 @@ def test_names_to_copy_are_python_and_text():
     assert len(said["names_text"].splitlines()) == 2
 
 
-def test_how_many_suffice_is_said(result):
+def test_number_of_features_that_suffice(result):
     assert collect_content(result)["sufficient"] == "All 3 selected features are significant."
     churn = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     assert collect_content(churn)["sufficient"] == "4 of 6 selected features are significant."
@@ -249,12 +218,6 @@ def test_the_picture_of_a_distribution_shows_its_quantiles(result):
     assert "10 % missing" in belief.plot.distribution(result, "noise", axes()).get_xlabel()
 
 
-def test_the_picture_of_names_shows_their_shares(result):
-    ax = belief.plot.distribution(result, "kind", axes())
-    widths = np.array([bar.get_width() for bar in ax.patches]).reshape(2, 2).T
-    np.testing.assert_allclose(widths, by_name(result)["kind"].shares)
-
-
 def test_a_feature_that_was_not_selected_has_no_picture():
     found = belief.select(*table(), 1, random_state=0)
     left = next(name for name in found.feature_names if name not in found.selected_names)
@@ -266,7 +229,7 @@ def test_noise_is_below_its_line_and_finds_are_above_it(result):
     above = result.scores > noise_line(result)
     sure = result.p_value[result.selected] < 0.05
     assert above.tolist() == sure.tolist()
-    ax = belief.plot.how_many(result, axes())
+    ax = belief.plot.scores(result, axes())
     drawn = {line.get_label(): line.get_ydata() for line in ax.lines}
     np.testing.assert_allclose(drawn["score"], result.scores)
     np.testing.assert_allclose(drawn["noise"], noise_line(result))

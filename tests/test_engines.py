@@ -58,6 +58,7 @@ def on_spark(staging, X):
 
 MAKE = {
     "dense": partial(local, in_memory),
+    "int8": partial(local, in_memory, instructions="int8"),
     "small": partial(local, in_memory, small_rows=1024),
     "small blocks, streamed": lambda X: streamed(X, LABELS, DISCRETE),
     "in blocks": partial(local, in_blocks, working_memory=2**14),
@@ -67,6 +68,7 @@ MAKE = {
     "two torch devices": partial(local, in_memory, torch_devices=("cpu", "cpu")),
     "streamed to torch": lambda X: streamed(X, LABELS, DISCRETE, torch_devices=("cpu",), small_rows=0),
     "streamed": lambda X: streamed(X, LABELS, DISCRETE, small_rows=0),
+    "streamed, int8": lambda X: streamed(X, LABELS, DISCRETE, small_rows=0, instructions="int8"),
     "pool": lambda X: pool_engine(X, LABELS, DISCRETE),
     "pool, sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, n_parts=4),
     "pool, some sparse": lambda X: pool_engine(csr_array(X), LABELS, DISCRETE, mixed=True),
@@ -77,7 +79,7 @@ MAKE = {
 if "SPARK_REMOTE" in os.environ:
     MAKE = {name: make for name, make in MAKE.items() if "Spark" in name}
 CASES = [(name, "plain") for name in MAKE]
-HOLES = ("dense", "small", "in blocks", "streamed", "pool", "torch", "streamed to torch", "Spark, files")
+HOLES = ("dense", "int8", "small", "in blocks", "streamed", "pool", "torch", "streamed to torch", "Spark, files")
 HOLES += ("small blocks, streamed",)
 CASES += [(name, "missing") for name in HOLES if name in MAKE]
 
@@ -86,8 +88,6 @@ CASES += [(name, "missing") for name in HOLES if name in MAKE]
 def case(request, _stopped_at_the_end):
     """An engine that has described the data, and a reference engine."""
     name, values = request.param
-    if "torch" in name:
-        pytest.importorskip("torch", reason="the engine for GPUs needs torch: pip install 'belief-fs[gpu]'")
     X = PLAIN if values == "plain" else MISSING
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr("belief.engines.spark.folder.MIN_BLOCK_BYTES", 0)  # several blocks
@@ -111,7 +111,9 @@ def comparable(record):
     """The fields by name. The origin of sums depends on the blocks, so it is removed."""
     fields = flatten(record)
     if "origin" in fields:
-        fields["group_sum"] = fields["group_sum"] + np.nan_to_num(fields.pop("origin")) * fields["group_count"]
+        origin = np.nan_to_num(fields.pop("origin"))
+        fields["group_sum"] = fields["group_sum"] + origin * fields["group_count"]
+        fields["shift"] = fields["shift"] + origin
     return fields
 
 

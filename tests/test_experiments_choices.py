@@ -1,14 +1,11 @@
 """The study of the settings, in small: each answer is what it says, and the tables compare like with like."""
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 from common import read_answers
 from pages import words_of
-
-HOME = Path(__file__).parents[1] / "experiments"
 
 
 @pytest.fixture(scope="module")
@@ -26,35 +23,6 @@ def small(modules, monkeypatch, tmp_path):
     monkeypatch.setattr(page, "CASES", cases)
     monkeypatch.setattr(common, "commit", lambda: "abc")
     return choices, page, common.Answers(tmp_path / "choices.jsonl", choices.configuration())
-
-
-def test_the_reference_is_on_the_grid_and_computed_once(modules):
-    choices, *_ = modules
-    assert all(choices.DEFAULTS[name] in values for name, values in choices.GRID.items())
-    data = choices.CASES["SD2"].make(0)
-    keys = [choices.key_of("SD2", *pair, 0) for pair in choices.asked("SD2", data)]
-    assert len(keys) == len(set(keys)) == 2 + sum(len(values) - 1 for values in choices.GRID.values())
-
-
-def test_settings_that_nominal_features_do_not_know_are_not_asked_of_them(modules):
-    choices, *_ = modules
-    data = choices.CASES["Corral-100"].make(0)
-    assert {"scale", "kappa"}.isdisjoint(setting for setting, _ in choices.asked("Corral-100", data))
-    chosen = [choices.selected(data, 10, "kappa", kappa, 0) for kappa in (0.5, 0.95)]
-    assert np.array_equal(*chosen)
-
-
-def test_recall_counts_groups_once(modules):
-    choices, *_ = modules
-    data = choices.Data(np.zeros((1, 6)), np.zeros(1), np.zeros(6, bool), ((0, 3), (1, 4), (2, 5)))
-    assert choices.recall(data, np.array([0, 3, 1])) == round(2 / 3, 6)
-
-
-def test_minmax_leaves_nominal_and_constant_columns(modules):
-    choices, *_ = modules
-    X = np.array([[0.0, 2, 7], [10, 5, 7]])
-    scaled = choices.minmax(choices.Data(X, np.zeros(2), np.array([False, True, False])))
-    assert scaled.tolist() == [[0, 2, 7], [1, 5, 7]]
 
 
 def test_real_data_is_judged_on_rows_that_did_not_select(modules):
@@ -83,19 +51,6 @@ def test_only_missing_answers_are_computed(small, monkeypatch):
     first = len(asked)
     choices.compute(answers, ("Parity3+3",), 2)
     assert len(asked) == 2 * first == len(read_answers(answers.file)["answers"])
-
-
-def test_a_surely_better_value_is_seen_and_a_tie_is_not(small):
-    choices, page, answers = small
-    for name in choices.CASES:
-        for setting, values in choices.GRID.items():
-            for value in values:
-                for seed in choices.SEEDS["planted"]:
-                    better = 0.1 if (setting, value) == ("eta", 8.0) else 0.0
-                    answers.answers[choices.key_of(name, setting, value, seed)] = 0.5 + better
-    assert page.gain(answers, "eta", 8.0, "planted").mean == pytest.approx(0.1)
-    assert "look again** (surely better: 8.0" in page.verdict(answers, "eta")
-    assert "keep** (no value is surely better" in page.verdict(answers, "n_neighbors")
 
 
 def test_the_published_page_is_that_of_the_answers(modules):

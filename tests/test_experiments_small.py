@@ -58,13 +58,6 @@ def test_the_second_of_a_group_is_redundant(tasks, made_anew):
     assert tasks.counts("XOR-100", np.array([5, 1])) == [1, 0, 1]
 
 
-def test_madelon_has_twenty_informative_columns_in_five_directions(tasks, made_anew):
-    assert tasks.informative("Madelon") == frozenset(range(20))
-    assert tasks.counts("Madelon", np.arange(25)) == [5, 15, 5]
-    assert tasks.counts("Madelon", np.array([0, 1, 30])) == [2, 0, 1]
-    assert tasks.counts("Madelon", np.array([30, 31])) == [0, 0, 2]
-
-
 def test_the_published_madelon_too_but_elsewhere(tasks, published):
     found = tasks.informative("Madelon")
     assert len(found) == 20

@@ -13,26 +13,22 @@ from pathlib import Path
 import naive
 import numpy as np
 import pytest
+import torch
 from random_tables import table
 from scipy.sparse import csr_array
 
 import belief
 from belief._utils.optional import MissingExtraError
 from belief.data.source import ArraySource
-from belief.engines.block import block_engine, dense, local_engine
+from belief.engines.block import block_engine, dense, gpu, local_engine, stored
 from belief.engines.resources import MIN_GPU_MULTIPLICATIONS, Resources, choose_devices
+from belief.kernels.gpu import points, ranking, scan, search
 from belief.method.algorithm import belief as run_belief
 from belief.method.difference import Difference
-from belief.method.partials import Neighbours, Pairs
-from belief.method.protocols import Search, Visit
-from belief.method.redundancy.collisions import Collisions
+from belief.method.protocols import Search
 from belief.method.sampling import Sample
 from belief.method.settings import Settings
 from belief.method.univariate import univariate_p_values
-
-torch = pytest.importorskip("torch", reason="the GPU engine needs torch: pip install 'belief-fs[gpu]'")
-from belief.engines.block import gpu, stored  # noqa: E402
-from belief.kernels.gpu import points, ranking, scan, search  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 DEVICES = ["torch on the CPU"] + (["cuda"] if torch.cuda.is_available() else [])
@@ -75,106 +71,17 @@ def small_limits(monkeypatch):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", range(21))
-def test_fit_equals_cpu(seed, device):
+def test_fit_equals_cpu(seed, device, monkeypatch):
     X, discrete, labels = table(seed)
+    X = X.astype(np.float32 if seed % 2 else np.float64)
+    monkeypatch.setattr("belief.kernels.gpu.sums.MAX_TEMPORARY", 100 * X.shape[1])
+    monkeypatch.setattr(gpu, "MAX_JOINT_FEATURES", 3 if seed % 4 == 0 else gpu.MAX_JOINT_FEATURES)
     settings = {"n_features_to_select": max(1, X.shape[1] // 2), "n_neighbors": 7, "sample_size": 100}
     settings |= {"random_state": seed, "redundancy": ["agreement", "mcr", None][seed % 3]}
     cpu, mine = (fit(X, labels, discrete, name, **settings) for name in ("cpu", device))
     np.testing.assert_allclose(mine.weights, cpu.weights, rtol=1e-9, atol=1e-12)
     assert mine.selected.tolist() == cpu.selected.tolist()
     np.testing.assert_allclose(mine.scores, cpu.scores, rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("seed", range(14))
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_nearest_equals_cpu(seed, device, dtype):
-    X, discrete, labels = table(100 + seed)
-    X, rng = X.astype(dtype), np.random.default_rng(seed)
-    rows = rng.permutation(len(X))[: int(rng.integers(1, 200))]
-    sample = Sample(rows.astype(np.uint64), rows, labels[rows])
-    asked = Search(int(rng.integers(1, 21)), int(rng.choice([1, 3])), seed)
-    found = []
-    for name in ("cpu", device):
-        with engine_of(X, labels, discrete, name) as engine:
-            difference = Difference.from_summary(engine.describe(), discrete, "standard")
-            found.append(engine.nearest(sample, difference, asked))
-    cpu, mine = found
-    for name in ("row", "target", "key", "d2"):
-        np.testing.assert_array_equal(getattr(mine, name), getattr(cpu, name))
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_nearest_block_by_block(device):
-    X, discrete, labels = table(6)
-    rows = np.arange(0, len(X), 3)
-    sample, asked = Sample(rows.astype(np.uint64), rows, labels[rows]), Search(6, 3, 1)
-    with engine_of(X, labels, discrete, "cpu") as engine:
-        difference = Difference.from_summary(engine.describe(), discrete, "standard")
-        whole = engine.nearest(sample, difference, asked)
-    found, ready = Neighbours.zero(len(rows), 3, 6), {}
-    for part in np.array_split(np.arange(len(X)), 4):
-        with engine_of(X[part], labels[part], discrete, device) as engine:
-            visit = Visit(ArraySource(X[rows]), int(part[0]), found, ready)
-            found = engine.nearest(sample, difference, asked, visit)
-    assert len(ready) == 1  # the queries are embedded once
-    np.testing.assert_array_equal(found.row, whole.row)
-    np.testing.assert_array_equal(found.target, whole.target)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("quota", [[40], [30, 20, 5], [10**6]])
-def test_sample_equals_cpu(device, quota):
-    X, discrete, labels = table(1)
-    found = []
-    for name in ("cpu", device):
-        with engine_of(X, labels, discrete, name) as engine:
-            found.append(engine.sample(np.array(quota), 7))
-    for name in ("key", "row", "target"):
-        np.testing.assert_array_equal(getattr(found[0], name), getattr(found[1], name))
-
-
-def make_pairs(kind, rng, n, labels):
-    """Pairs with or without couples and weights."""
-    query = np.repeat(rng.permutation(n)[:40], 13)
-    neighbour = rng.integers(0, n, len(query))
-    weight = rng.random(len(query)) if "weights" in kind else None
-    if "classes" in kind:
-        return Pairs(query, neighbour, 2 * labels[query] + (labels[query] == labels[neighbour]), 6, weight, True)
-    if "coupled" in kind:
-        return Pairs(query, neighbour, np.zeros(len(query), np.int64), 2, weight, True)
-    return Pairs(query, neighbour, rng.integers(0, 4, len(query)), 5, weight, False)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("seed", [0, 5, 6])
-@pytest.mark.parametrize("kind", ["classes", "coupled, weights", "kinds", "kinds, weights"])
-def test_tally_and_joint_equal_cpu(seed, device, kind, monkeypatch):
-    X, discrete, labels = table(seed)
-    monkeypatch.setattr("belief.kernels.gpu.sums.MAX_TEMPORARY", 100 * X.shape[1])
-    rng = np.random.default_rng(seed)
-    pairs = [make_pairs(kind, rng, len(X), labels.astype(np.int64)) for _ in range(2)]
-    some = np.sort(rng.permutation(X.shape[1])[: X.shape[1] // 2 + 1])
-    found = []
-    for name in ("cpu", device):
-        with engine_of(X, labels, discrete, name) as engine:
-            d = Difference.from_summary(engine.describe(), discrete, "standard")
-            tallies = [*engine.tally(pairs, d, Collisions(0.8, "hit")), *engine.tally(pairs[:1], d, None)]
-            asked = [(pairs[0], some[:2]), (pairs[1], some[-1:]), (pairs[0], some[:0])]
-            joints = [x for by in ("hit", "rate") for x in engine.joint(d, Collisions(0.8, by), asked, some)]
-            floors = engine.joint_floor(d, Collisions(0.8, "hit"), asked, some)
-            found.append((tallies, joints, floors))
-    for cpu, mine in zip(found[0][0] + found[0][1], found[1][0] + found[1][1], strict=True):
-        for name, x in vars(cpu).items():
-            assert np.shape(vars(mine)[name]) == np.shape(x), name
-            np.testing.assert_allclose(vars(mine)[name], x, rtol=1e-11, atol=1e-9, err_msg=name)
-    for exact_joint, floor in zip(found[0][1][:3], found[1][2], strict=True):
-        assert (floor <= exact_joint.joint + 1e-9).all()
-
-
-def test_joint_of_many_features_is_not_cached(monkeypatch):
-    monkeypatch.setattr(gpu, "MAX_JOINT_FEATURES", 3)
-    test_tally_and_joint_equal_cpu(6, DEVICES[0], "classes", monkeypatch)
 
 
 # --- bounds, keys and copies ---
@@ -247,7 +154,7 @@ def test_out_of_memory_halves_the_chunks(device, monkeypatch):
 
     monkeypatch.setattr(gpu, "compare", compare)
     monkeypatch.setattr(gpu, "MIN_CHUNK", 8)
-    test_nearest_equals_cpu(0, device, np.float64)
+    test_fit_equals_cpu(0, device, monkeypatch)
     assert max(heights) > 40 >= heights[-1]
     monkeypatch.setattr(gpu, "MIN_CHUNK", 60)
     with pytest.raises(ValueError, match=r"^device='c.*' ran out of memory with .* rows .* use device='cpu'\.$"):
@@ -330,7 +237,7 @@ def test_choose_devices_names_a_missing_gpu(monkeypatch):
 
 def test_cuda_without_torch_raises_missing_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"\[gpu\]"):
+    with pytest.raises(MissingExtraError, match="A GPU needs torch, which is not installed: pip install"):
         belief.select(np.eye(4), [0, 1, 0, 1], 1, device="cuda")
 
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import tracemalloc
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from scipy import sparse
 
@@ -67,3 +73,139 @@ def test_every_sparse_format_gives_the_same_result(form):
     for options in ({}, {"keep": list(range(6))}):
         found = belief.select(A.asformat(form), Y, 3, random_state=0, **options)
         np.testing.assert_array_equal(found.weights, expected.weights)
+
+
+# --- targets ---
+
+LARGE = np.where(Y, 2**53 + 1, 2**53)  # the same number as floats
+LARGE_TABLE = pa.table({**{f"x{j}": X[:, j] for j in range(6)}, "y": LARGE})
+
+
+@pytest.mark.parametrize(
+    ("data", "y"),
+    {
+        "array": (X, LARGE),
+        "objects": (X, LARGE.astype(object)),
+        "list": (X, LARGE.tolist()),
+        "decimals": (X, [Decimal(v) for v in LARGE.tolist()]),
+        "series of objects": (X, pd.Series(LARGE, dtype=object)),
+        "nullable series": (X, pd.Series(LARGE, dtype="Int64")),
+        "polars": (X, pl.Series(LARGE)),
+        "Arrow": (X, pa.array(LARGE)),
+        "Arrow decimals": (X, pa.array([Decimal(v) for v in LARGE.tolist()])),
+        "label of a table": (LARGE_TABLE, "y"),
+        "label of blocks": ([LARGE_TABLE[:50], LARGE_TABLE[50:]], "y"),
+    }.values(),
+)
+def test_large_integers_remain_different_classes(data, y):
+    assert belief.select(data, y, 2, random_state=0).classes.tolist() == [2**53, 2**53 + 1]
+
+
+def test_large_integers_in_files_remain_different_classes(tmp_path):
+    decimals = pa.array([Decimal(v) for v in LARGE.tolist()], pa.decimal128(18, 0))
+    for i, table in enumerate((LARGE_TABLE, LARGE_TABLE.set_column(6, "y", decimals))):
+        pa.parquet.write_table(table, tmp_path / f"{i}.parquet")
+        found = belief.select(tmp_path / f"{i}.parquet", label="y", n_features_to_select=2)
+        assert found.classes.tolist() == [2**53, 2**53 + 1]
+
+
+def test_unsigned_and_huge_integers_are_classes():
+    for low in (2**63, 10**400):
+        y = [low + int(v) for v in Y]
+        assert belief.select(X, y, 2).classes.tolist() == [low, low + 1]
+
+
+def cells(*values):
+    out = np.empty(100, object)
+    out[:] = [values[i % len(values)] for i in range(100)]
+    return out
+
+
+BAD_TARGETS = {
+    "masked": (np.ma.array(np.where(Y, 1, -999), mask=np.arange(100) == 3), "missing value .first in row 3"),
+    "NaT": (np.array(["2020-01-01", "NaT"] * 50, "M8[D]"), "contains NaT .first in row 1"),
+    "missing durations": (np.array([1, "NaT"] * 50, "m8[D]"), "contains NaT .first in row 1"),
+    "NaT in a series": (pd.Series([pd.Timestamp("2020"), pd.NaT] * 50), "contains NaT .first in row 1"),
+    "infinity among objects": (cells(1, np.inf), "contains infinity"),
+    "generator": ((i % 2 for i in range(100)), "y is a generator, which"),
+    "set": (set(range(100)), "y is a set, which"),
+    "mapping": (dict.fromkeys(range(100), 1), "y is a dict, which"),
+    "arrays": (cells(np.array([1, 2]), np.array([3])), "y has values of type ndarray"),
+    "lists": ([[1, 2], [2]] * 50, "y has values of type list"),
+    "Arrow lists": (pa.array([[1, 2], [2, 3]] * 50), "y has values of type list"),
+    "mappings": (cells({}, {1: 2}), "y has values of type dict"),
+    "bytes": ([b"a", b"b"] * 50, "Decode them to strings"),
+    "bytes among objects": (cells(b"a", b"b"), "Decode them to strings"),
+    "complex": (Y + 1j, "type complex128"),
+    "records": (np.zeros(100, [("a", float)]), "neither classes nor numbers"),
+    "huge integers and fractions": (cells(10**400, 1.5), "too large for floats"),
+}
+
+
+@pytest.mark.parametrize(("y", "message"), BAD_TARGETS.values(), ids=BAD_TARGETS)
+def test_unusable_targets_raise(y, message):
+    with pytest.raises(ValueError, match=message):
+        belief.select(X, y, 2)
+    with pytest.raises(ValueError, match=message):
+        belief.BeliefSelector(2).fit(X, y)
+
+
+def test_huge_integers_cannot_be_predicted():
+    with pytest.raises(ValueError, match="beyond the range of floats"):
+        belief.select(X, [10**400 + i for i in range(100)], 2, task="regression")
+
+
+def test_binary_target_of_a_file_raises(tmp_path):
+    pa.parquet.write_table(pa.table({"a": X[:, 2], "y": [b"a", b"b"] * 50}), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="target column 'y' has the type binary"):
+        belief.select(tmp_path / "a.parquet", label="y")
+
+
+# --- cells ---
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (cells(np.array([1, 2])), "column 'a' of X is neither .* ndarray"),
+        (cells([1], [1, 2]), "column 'a' of X is neither .* list"),
+        (cells(10**400, 1), "column 'a' of X has integers beyond the range of floats"),
+    ],
+)
+def test_unusable_cells_raise(values, message):
+    with pytest.raises(ValueError, match=message):
+        belief.select(pd.DataFrame({"a": values, "b": X[:, 2]}), Y, 1)
+    with pytest.raises(ValueError, match=message.replace("'a'", "0")):
+        belief.select(np.column_stack([values, X[:, 2]]), Y, 1)
+
+
+def test_one_long_cell_takes_its_own_memory_only():
+    values = np.array(["a", "b"] * 50, object)
+    values[::3] = "x" * 2**20
+    for data, y in ((pd.DataFrame({"a": values}, dtype=object), Y), (values[:, None], Y), (X, values.tolist())):
+        tracemalloc.start()
+        belief.select(data, y, 1)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2**26  # 100 cells of 4 MB each would be 400 MB
+
+
+# --- settings ---
+
+
+@pytest.mark.parametrize("memory", [2**31, 10**20])
+def test_impossible_working_memory_raises(memory):
+    with pytest.raises(ValueError, match="working_memory must be an integer from 16 to 2"):
+        belief.select(X, Y, working_memory=memory)
+
+
+@pytest.mark.parametrize("weight", [1e308, 1e-320])
+def test_extreme_class_weights_give_the_same_result_as_equal_weights(weight):
+    expected = belief.select(X, Y, 3, random_state=0)
+    found = belief.select(X, Y, 3, random_state=0, class_weight={0: weight, 1: weight})
+    np.testing.assert_allclose(found.weights, expected.weights)
+
+
+def test_class_weights_beyond_floats_raise():
+    with pytest.raises(ValueError, match="class_weight must be"):
+        belief.select(X, Y, class_weight={0: 10**400, 1: 1})

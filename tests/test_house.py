@@ -8,13 +8,12 @@ SOURCE = HOME / "src" / "belief"
 
 # from the bottom up: a layer imports from itself and those below it
 LAYERS = [
-    ("_utils", "progress"),
+    ("_utils", "progress", "datasets"),
     ("method",),
     ("kernels",),
     ("data",),
     ("engines",),
     ("result", "api", "spark"),
-    ("datasets",),
     ("selector", "baselines", "comparison", "plot", "report", "cli"),
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -1,5 +1,6 @@
 """Tests of the mergeable partials, of keys and of quotas."""
 
+from fractions import Fraction
 from functools import reduce
 
 import naive
@@ -25,7 +26,7 @@ def describe(X, labels, discrete):
 def assert_same(a, b, rtol=1e-12):
     for name in a.__dataclass_fields__:
         x, y = getattr(a, name), getattr(b, name)
-        if name in ("group_sum", "origin"):  # in any grouping: what they say together
+        if name in ("group_sum", "origin", "shift"):  # in any grouping: what they say together
             continue
         if isinstance(x, Levels):
             assert_same(x, y)
@@ -52,6 +53,27 @@ def test_summary_merge(seed, parts):
     present = X[:, 0][~np.isnan(X[:, 0])]
     assert merged.mean[0] == pytest.approx(present.mean(), rel=1e-14)
     assert merged.m2[0] == pytest.approx(present.var() * len(present), rel=1e-8)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 40])
+def test_variance_beside_a_large_mean_does_not_depend_on_the_parts(parts):
+    """Timestamps in nanoseconds look like this: the mean has an error of σ if sums of the values are rounded."""
+    rng = np.random.default_rng(0)
+    X, labels = 1.7e18 + rng.normal(0, 1e4, (4000, 3)), rng.integers(0, 3, 4000).astype(np.int32)
+    X[:, 1] = np.sort(X[:, 1])
+    X[0, 2] = 0.0  # a missing date, say
+    cuts = zip(np.array_split(X, parts), np.array_split(labels, parts), strict=True)
+    pieces = (describe(x, y, np.zeros(3, bool)) for x, y in cuts)
+    found = reduce(Summary.merge, pieces)
+    exact = [[int(x) for x in column] for column in X.T]
+    for j, column in enumerate(exact):
+        mean = Fraction(sum(column), len(column))
+        assert found.m2[j] == pytest.approx(float(sum((x - mean) ** 2 for x in column)), rel=1e-9)
+        assert found.mean[j] == pytest.approx(float(mean), rel=1e-12)
+        for c in range(3):
+            members = [x for x, label in zip(column, labels, strict=True) if label == c]
+            from_origin = Fraction(sum(members), len(members)) - int(found.origin[j])
+            assert found.group_sum[c, j] / found.group_count[c, j] == pytest.approx(float(from_origin), rel=1e-9)
 
 
 def random_partial(kind, rng):

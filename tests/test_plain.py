@@ -4,17 +4,13 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 from belief.data.source import ArraySource
-from belief.engines.block import DenseEngine, SmallEngine, block_engine, local_engine, table_engine
+from belief.engines.block import DenseEngine, SmallEngine, block_engine
 from belief.engines.resources import Resources
 from belief.kernels import dense, nearest, plain
 from belief.kernels.dense import gather
 from belief.kernels.shapes import POWERS_OF_TEN, round9
-from belief.method.algorithm import belief
-from belief.method.settings import PAPER, Settings
-from belief.method.targets import make_numeric_target
 
 rng = np.random.default_rng(0)
 
@@ -81,36 +77,3 @@ def test_columns_of_large_and_small_arrays():
         existing = columns[columns < source.n_features]
         values, rows, first = source.columns(ids, existing)
         np.testing.assert_array_equal(values[rows, first:], out[:, columns < source.n_features])
-
-
-DISCRETE = np.arange(8) == 4
-
-
-def make_engine(kind, resources):
-    draw = np.random.default_rng(1)
-    X = draw.normal(size=(200, 8)).round(1)
-    classes, numbers = (X[:, 0] + X[:, 1] > 0).astype(np.int32), X[:, 0] + 0.5 * draw.normal(size=200)
-    if kind == "missing":
-        X[draw.random(X.shape) < 0.1] = np.nan
-    X[:, 4] = draw.integers(0, 4, 200)
-    X[:, 5] = 7.0
-    if kind == "numbers":
-        return table_engine(X, *make_numeric_target(numbers), DISCRETE, resources)
-    return local_engine(X, np.arange(2), classes, DISCRETE, resources)
-
-
-@pytest.mark.parametrize("settings", [{}, PAPER, {"copies": "merge"}], ids=["default", "paper", "copies merged"])
-@pytest.mark.parametrize("kind", ["classes", "missing", "numbers"])
-def test_small_engine_equals_dense_engine(kind, settings):
-    if kind == "numbers" and settings is PAPER:
-        settings = {**PAPER, "sampling": "random", "class_weight": "prior"}
-    chosen, found = Settings(**{**settings, "n_features_to_select": 4, "random_state": 1}), []
-    for always_compile in (False, True):
-        with make_engine(kind, Resources(always_compile=always_compile)) as engine:
-            assert isinstance(engine, SmallEngine) != always_compile
-            found.append(belief(engine, chosen, lambda *described: None, lambda *progress: None))
-    small, large = found
-    assert small.selected.tolist() == large.selected.tolist()
-    for name in ("weights", "se", "p_value"):
-        np.testing.assert_allclose(getattr(small, name), getattr(large, name), rtol=1e-9, atol=1e-11, err_msg=name)
-    np.testing.assert_allclose(small.scores, large.scores, rtol=1e-9, atol=1e-11)

@@ -20,7 +20,7 @@ from matplotlib.patches import Rectangle  # noqa: E402
 from belief import plot  # noqa: E402
 from belief.report.text import NO_REDUNDANCY, ONE_BATCH, ONE_FEATURE, shorten_distinct  # noqa: E402
 
-EACH = [plot.ranking, plot.relevance_redundancy, plot.redundancy, plot.settling, plot.timings]
+EACH = [plot.ranking, plot.relevance_redundancy, plot.redundancy, plot.convergence, plot.timings]
 NASTY = "cost in $ and $$x^2$"
 LONG = "a_name_that_goes_on_and_on_until_nobody_reads_it_2"
 
@@ -72,7 +72,7 @@ def test_it_makes_a_figure_where_there_is_none(result, draw):
 
 
 def test_names_are_taken_as_they_are_and_shortened(result):
-    ax = plot.ranking(select(2, redundancy=None), axes(), letters=20)
+    ax = plot.ranking(select(2, redundancy=None), axes(), max_name_length=20)
     labels = [label.get_text().split("\u2002")[0] for label in ax.get_yticklabels()]
     assert NASTY in labels
     assert "a_name_tha…ads_it_2" not in labels  # 20 letters, not 19
@@ -86,7 +86,7 @@ def test_names_are_taken_as_they_are_and_shortened(result):
 @pytest.mark.parametrize(("inches", "letters"), [(3.7, 15), (7.2, 30)])
 def test_beside_long_names_the_whole_legend_is_seen(result, inches, letters):
     figure = Figure((inches, 3), layout="constrained")
-    ax = plot.ranking(result, figure.add_subplot(), letters=letters)
+    ax = plot.ranking(result, figure.add_subplot(), max_name_length=letters)
     with pytest.warns(UserWarning, match="Glyph"):  # of a name
         figure.draw_without_rendering()
     box = ax.get_legend().get_window_extent()
@@ -134,13 +134,6 @@ def test_the_scatter_tells_the_selected_from_those_left():
     ]
 
 
-def test_the_line_of_the_last_score_parts_the_selected_from_those_left():
-    result = select(2)
-    (line,) = plot.relevance_redundancy(result, axes()).lines
-    x, y = line.get_data()
-    np.testing.assert_allclose(x / 100 * y, result.scores[-1])
-
-
 def test_the_heat_map_shows_how_far_they_agree_and_frames_the_twins(result):
     ax = plot.redundancy(result, axes(), level=0.3)
     ranks = [int(label.get_text()) - 1 for label in ax.get_xticklabels()]
@@ -175,12 +168,8 @@ def test_of_mcr_nothing_is_shown_as_absolute(by_mcr):
     assert not heat.patches  # no groups by a number that is relative
 
 
-def test_a_level_that_nothing_reaches_frames_nothing(result):
-    assert not plot.redundancy(result, axes(), level=1.01).patches
-
-
 def test_the_bump_chart_follows_the_history(result):
-    ax = plot.settling(result, axes())
+    ax = plot.convergence(result, axes())
     lines = [line for line in ax.lines if line.get_linestyle() == "-"]
     assert len(result.history) == 4
     for t, batch in enumerate(result.history.tolist()):
@@ -201,7 +190,7 @@ def test_where_there_is_nothing_to_draw_a_sentence_says_so(result):
     alone = select(redundancy=None, batch_size=1.0)
     assert said(plot.redundancy(alone, axes())) == NO_REDUNDANCY
     assert said(plot.relevance_redundancy(alone, axes())) == NO_REDUNDANCY
-    assert said(plot.settling(alone, axes())) == ONE_BATCH
+    assert said(plot.convergence(alone, axes())) == ONE_BATCH
     assert said(plot.redundancy(select(1), axes())) == ONE_FEATURE
     assert "score" not in labelled(plot.ranking(alone, axes()))  # relevance only
 
@@ -248,13 +237,3 @@ def test_what_tells_long_names_apart_is_what_is_shown():
     texts = shorten_distinct(LONG_NAMES["in the middle"], 28)
     assert all(part in text for part, text in zip(("_1_", "_2_", "_13_"), texts, strict=True))
     assert shorten_distinct(["short", LONG], 20) == ["short", "a_name_tha…eads_it_2"]
-
-
-@pytest.mark.parametrize("draw", [plot.ranking, plot.redundancy, plot.settling])
-def test_pictures_tell_long_names_apart(draw):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 120)
-    X = pd.DataFrame(rng.normal(size=(120, 3)) + y[:, None], columns=LONG_NAMES["in the middle"])
-    ax = draw(belief.select(X, y, 3, random_state=0, sample_size=100, batch_size=0.5), axes())
-    labels = [label.get_text().split("\u2002")[0] for label in ax.get_yticklabels()]
-    assert len(set(labels)) == 3

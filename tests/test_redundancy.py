@@ -8,6 +8,7 @@ import pytest
 import belief
 from belief.method.redundancy import MEASURES, make_rule
 from belief.method.redundancy.agreement import Agreement, UniqueShareRule
+from belief.method.selection import forward_selection
 
 rng = np.random.default_rng(0)
 Y = rng.integers(0, 2, 300)
@@ -53,3 +54,43 @@ def test_rules_never_raise_a_score_with_redundancy(redundancy):
         assert rule.score_next(w, redundancies) == pytest.approx(
             rule.score(np.array([w]), accumulated, len(redundancies))[0]
         )
+
+
+class CountingMeasure:
+    """Redundancy from a matrix; counts the lines that are asked for."""
+
+    def __init__(self, R, pool):
+        self.R, self.pool, self.column, self.n_lines = R, pool, np.full(len(R), -1), 0
+        self.column[pool] = np.arange(len(pool))
+
+    def extend(self, features):
+        self.column[features] = len(self.pool) + np.arange(len(features))
+        self.pool = np.concatenate([self.pool, features])
+
+    def row(self, feature, likely):
+        self.n_lines += 1
+        return self.R[feature, self.pool]
+
+    def lower_bounds(self, features, others):
+        return None
+
+
+def test_features_without_relevance_are_selected_without_measuring_their_redundancy():
+    F, n_select, rng = 3000, 1500, np.random.default_rng(1)
+    w = np.round(np.where(np.arange(F) < 20, 1.0, -1.0) * rng.random(F), 2)  # many equal weights
+    rule = make_rule("agreement", "auto")
+    relevance, order = rule.normalise(w, np.zeros(F, bool)), np.argsort(-w, kind="stable")
+    R = np.minimum(1.0, rng.random((F, F)) * 1.02)  # sometimes 1, which leaves a relevant feature with J = 0
+    np.fill_diagonal(R, 0.0)
+    measure = CountingMeasure(R, order[:16])
+    found = forward_selection(relevance, w, order, n_select, measure, rule)
+    expected, share = [], np.ones(F)
+    for _ in range(n_select):  # every feature measured
+        J = np.round(relevance * share, 10)
+        J[expected] = -1.0
+        ties = np.flatnonzero(J.max() == J)
+        expected.append(int(ties[np.argmax(w[ties])]))
+        share = np.minimum(share, 1.0 - R[expected[-1]])
+    assert found.selected.tolist() == expected
+    assert measure.n_lines < 40
+    assert len(measure.pool) < 200

@@ -2,7 +2,6 @@
 
 import re
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -40,15 +39,6 @@ def test_the_version_stands_in_one_place():
 def test_a_tag_must_be_that_of_the_version():
     wrong = check.wrong_versions("v99.0.0")
     assert any("'v99.0.0'" in line and f"'v{belief.__version__}'" in line for line in wrong)
-
-
-def test_a_release_needs_an_address_that_nobody_has_made_up(monkeypatch):
-    asked = "pyproject.toml: [project.urls] needs Homepage and Repository before a release"
-    monkeypatch.setattr(check, "project", lambda: {"urls": {"Paper": "https://example.org"}})
-    assert asked in check.wrong_versions(f"v{belief.__version__}")
-    assert asked not in check.wrong_versions()
-    monkeypatch.setattr(check, "project", lambda: {"urls": {"Homepage": "x", "Repository": "x"}})
-    assert asked not in check.wrong_versions(f"v{belief.__version__}")
 
 
 # --- lower bounds ---
@@ -173,11 +163,3 @@ def test_what_is_missing_is_named(built, tmp_path):
         "the wheel lacks belief/report/templates/page.css",
         "the wheel should not have belief/secret.txt",
     ]
-
-
-def test_every_link_of_the_readme_leads_into_the_sdist(built):
-    _, sdist = built
-    with tarfile.open(sdist) as file:
-        held = {name.partition("/")[2] for name in file.getnames()}
-    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", (HOME / "README.md").read_text()):
-        assert any(name == target or name.startswith(f"{target}/") for name in held), target

@@ -21,8 +21,7 @@ import check_links  # noqa: E402
 import source_pages  # noqa: E402
 
 GALLERY = sorted((HOME / "examples" / "gallery").glob("plot_*.py"))
-ON_SPARK = ("belief.spark.BeliefSelector", "belief.spark.BeliefSelectorModel", "belief.baselines.mrmr_frame",
-            "belief.baselines.relieff_frame")  # fmt: skip
+ON_SPARK = ("belief.spark.BeliefSelector", "belief.spark.BeliefSelectorModel")
 CONSTANTS = ("belief.PAPER", "belief.__version__", "belief.datasets.CHURN")
 MODULES = {name for name in PUBLIC if name != "belief"}
 NAMES = sorted({f"{module}.{name}" for module in PUBLIC for name in PUBLIC[module]} - MODULES)
@@ -94,13 +93,6 @@ def test_the_guide_has_a_page_for_each_question():
     asked = re.findall(r"^\| .* \| \[.*\]\((.*)\) \|$", text, re.M)
     hidden = re.findall(r"^(?:.*<)?((?:\.\./)?[\w-]+)>?$", text.split("```{toctree}")[1], re.M)
     assert [Path(name).stem for name in asked] == [Path(name).stem for name in hidden]
-    assert len(asked) == 12
-
-
-def test_the_landing_page_has_a_picture_and_ten_lines_of_code():
-    text = (DOCS / "index.md").read_text()
-    assert len(re.findall(r"^!\[.+\]\(.+\.svg\)", text, re.M)) == 1
-    assert 8 <= len(re.search(r"```python\n(.*?)\n```", text, re.S)[1].splitlines()) <= 12
 
 
 def test_every_page_is_in_a_table_of_contents():
@@ -112,8 +104,7 @@ def test_every_page_is_in_a_table_of_contents():
 # --- the gallery ---
 
 
-def test_there_are_ten_examples_each_with_a_title_and_a_picture():
-    assert len(GALLERY) == 10
+def test_every_example_has_a_title_and_a_plot():
     for path in GALLERY:
         title, line, *_ = ast.get_docstring(ast.parse(path.read_text())).splitlines()
         assert len(line) == len(title), path.name
@@ -137,12 +128,6 @@ def test_there_are_ten_examples_each_with_a_title_and_a_picture():
 )
 def test_a_link_to_a_file_becomes_one_to_a_page_of_the_site(link, docname, expected):
     assert source_pages.rewritten(f"[x]({link})", docname) == f"[x]({expected})"
-
-
-def test_a_page_of_code_has_an_anchor_for_each_line():
-    text = (HOME / "src" / "belief" / "_utils" / "lazy.py").read_text()
-    page = source_pages.shown("src/belief/_utils/lazy.py")
-    assert re.findall(r'id="L(\d+)"', page)[-1] == str(len(text.splitlines()))
 
 
 def test_links_that_lead_nowhere_are_found(tmp_path):

@@ -174,7 +174,7 @@ def test_files_after_a_greedy_option_are_reported(tmp_path, capsys, option):
     ("option", "value", "said"),
     [
         ("--n-jobs", "0", "--n-jobs must be a number of threads, -1 for all cores, or -2 for all but one; got 0."),
-        ("--working-memory", "3", "--working-memory must be an integer of at least 16 (MiB); got 3."),
+        ("--working-memory", "3", "--working-memory must be an integer from 16 to 2**30 (MiB); got 3."),
         ("--device", "gpu", "--device must be 'auto', 'cpu', 'cuda', one GPU such as 'cuda:1', or several"),
     ],
 )

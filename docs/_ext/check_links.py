@@ -1,4 +1,4 @@
-"""Checks that every link within the site leads to a page, and to a place on it: `python check_links.py build/site`."""
+"""Check the links of the site, including their anchors: `python check_links.py build/site`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """The links of a page, what it loads, and the places on it that can be linked to."""
+    """The links, the loaded resources and the anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.links: set[str] = set()
         self.loaded: set[str] = set()
-        self.places: set[str] = set()
+        self.anchors: set[str] = set()
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        self.places |= {value for name in ("id", "name") if (value := given.get(name))}
+        self.anchors |= {value for name in ("id", "name") if (value := given.get(name))}
         if tag == "a" and given.get("href"):
             self.links.add(given["href"] or "")
         if tag in ("img", "script", "iframe") and given.get("src"):
@@ -30,27 +30,27 @@ class Page(HTMLParser):
 
 
 def broken(site: Path) -> list[str]:
-    """What is wrong: links that lead nowhere, and things that a page would load from the net."""
+    """Return the broken links, and the resources that a page would load from the network."""
     files = [path.resolve() for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in files}
-    wrong = []
+    problems = []
     for path, page in pages.items():
         here = path.relative_to(site.resolve())
-        wrong += [f"{here} loads {url}" for url in page.loaded if urlsplit(url).netloc]
-        wrong += [f"{here}: {url}" for url in page.links | page.loaded if not leads(url, path, pages)]
-    return wrong
+        problems += [f"{here} loads {url}" for url in page.loaded if urlsplit(url).netloc]
+        problems += [f"{here}: {url}" for url in page.links | page.loaded if not is_valid(url, path, pages)]
+    return problems
 
 
-def leads(url: str, path: Path, pages: dict[Path, Page]) -> bool:
-    """Whether a link from a page leads somewhere; what is elsewhere in the world is taken to be there."""
+def is_valid(url: str, path: Path, pages: dict[Path, Page]) -> bool:
+    """Return True if the target of a link exists; external links are not checked."""
     parts = urlsplit(url)
     if parts.scheme or parts.netloc:
         return True
-    there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-    place = unquote(parts.fragment)
-    if there not in pages:
-        return there.is_file()
-    return not place or place in pages[there].places
+    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    anchor = unquote(parts.fragment)
+    if target not in pages:
+        return target.is_file()
+    return not anchor or anchor in pages[target].anchors
 
 
 if __name__ == "__main__":

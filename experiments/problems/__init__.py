@@ -1,7 +1,26 @@
-"""Made tables of any size, shaped like the paper's four large data sets, whose informative features are known."""
+"""Generators of tables whose relevant features are known.
+
+`small` follows the published small problems; the others generate data of any size, shaped like the paper's four large
+data sets.
+"""
 
 from problems.dense import DenseProblem, epsilon_like
 from problems.ecbdl14 import ecbdl14_like
+from problems.small import Problem, corral100, led, madelon, parity3plus3, sd, xor100
 from problems.sparse import SparseProblem, kddb_like, url_like
 
-__all__ = ["DenseProblem", "SparseProblem", "ecbdl14_like", "epsilon_like", "kddb_like", "url_like"]
+__all__ = [
+    "DenseProblem",
+    "Problem",
+    "SparseProblem",
+    "corral100",
+    "ecbdl14_like",
+    "epsilon_like",
+    "kddb_like",
+    "led",
+    "madelon",
+    "parity3plus3",
+    "sd",
+    "url_like",
+    "xor100",
+]

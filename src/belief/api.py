@@ -12,7 +12,7 @@ from belief.data.columns import ColumnSelection
 from belief.data.inputs import open_input, resolve_label
 from belief.data.labels import check_task, read_target
 from belief.data.stream import LibsvmStream, TableStream
-from belief.data.table import open_table
+from belief.data.table import Table, open_table
 from belief.engines.block import table_engine
 from belief.engines.checkpoint import Checkpoint
 from belief.engines.checks import check_resources, check_sizes, check_values
@@ -72,11 +72,12 @@ def select(
 
     Parameters
     ----------
-    X : array, memory map, DataFrame, sparse matrix, list of blocks, path, list of paths or Spark DataFrame
+    X : array, memory map, DataFrame, sparse matrix, list of blocks, lazy frame, path, list of paths or Spark DataFrame
         The table, of shape (n_rows, n_features). Missing values are NaN or null; sparse matrices have none. Files (CSV,
-        Parquet, Arrow, LIBSVM) and streams of `belief.data.open_files` are read in batches and need not fit into
-        memory. Spark DataFrames are processed on the cluster; the features are the vectors in the column `features`,
-        or all columns but the target.
+        Parquet, Arrow, LIBSVM), streams of `belief.data.open_files`, polars LazyFrames, DuckDB relations, Arrow
+        datasets and readers, dask DataFrames and generators of blocks are read in batches and need not fit into memory.
+        Spark DataFrames are processed on the cluster; the features are the vectors in the column `features`, or all
+        columns but the target.
     y : array of shape (n_rows,), str or int, default=None
         The target: classes (numbers, strings or categories) or numbers to predict. Or the name or index of the column
         of X that holds them.
@@ -84,8 +85,8 @@ def select(
         The number of features to select, or their share of all features. "auto" selects all significant features
         that are not redundant.
     task : {"auto", "classification", "regression"}, default="auto"
-        How to interpret the target. "auto": strings, categories, booleans and integers are classes, unless nearly
-        every row has a different integer; fractions are numbers. `Result.task` has the outcome.
+        How to interpret the target. "auto": strings, categories, booleans and up to 50 different integers
+        are classes; fractions and more integers are numbers. `Result.task` has the outcome.
     label : str or int, default=None
         The name or index of the target column, instead of y.
     drop, keep : names or indices of columns, default=()
@@ -217,27 +218,33 @@ def select(
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, settings.resolve_sample_size)
     X, y, numbered = open_input(X, y, columns)
-    engine, names, levels = open_engine(X, y, discrete_features, resources, notes, task)
+    engine, table = open_engine(X, y, discrete_features, resources, notes, task, numbered)
     with reporter, engine:
-        return run_engine(engine, settings, names or numbered, working_memory, reporter, notes, levels)
+        return run_engine(engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels)
 
 
 def open_engine(
-    X: Any, y: Any, discrete_features: Any, resources: Resources, notes: Storage | None, task: str = "auto"
-) -> tuple[Engine, list[str] | None, LevelNames]:
-    """Create the engine for a table or a stream; return it with the feature names and the level names."""
+    X: Any,
+    y: Any,
+    discrete_features: Any,
+    resources: Resources,
+    notes: Storage | None,
+    task: str = "auto",
+    names: Sequence[str] | None = None,
+) -> tuple[Engine, Table | TableStream | LibsvmStream]:
+    """Create the engine for a table or a stream; return it with the table, which knows the names of its features."""
     if isinstance(X, TableStream | LibsvmStream):
-        name = f"column {X.label!r}" if isinstance(X, TableStream) else "The first column"
-        return StreamEngine(X, name, resources, notes, task), X.names, X.levels
-    table = open_table(X, discrete_features)
+        name = X.target_name if isinstance(X, TableStream) else "The first column"
+        return StreamEngine(X, name, resources, notes, task), X
+    table = open_table(X, discrete_features, names, leave_out=True)
     target, targets = read_target(y, table.source.n_rows, task)
-    return table_engine(table.source, target, targets, table.discrete, resources), table.names, table.levels
+    return table_engine(table.source, target, targets, table.discrete, resources), table
 
 
 def run_engine(
     engine: Engine,
     settings: Settings,
-    names: Sequence[str] | None,
+    names: Callable[[], Sequence[str] | None],
     working_memory: int,
     reporter: Reporter,
     notes: Storage | None = None,
@@ -246,7 +253,7 @@ def run_engine(
     """Run the method on an engine and return its result."""
 
     def feature_names() -> Sequence[str]:
-        return names or DefaultNames(engine.n_features)  # known once the engine has described the data
+        return names() or DefaultNames(engine.n_features)  # known once the engine has described the data
 
     def check(summary: Summary, target: Target) -> None:
         check_sizes(settings, summary, target, working_memory)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belief._utils.validation import check_result
 from belief.comparison.comparison import OURS, Comparison
 from belief.method.arrays import Array
 from belief.method.distributions import FeatureDistribution
@@ -53,21 +54,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "comparison",
+    "convergence",
     "distribution",
-    "how_many",
     "ranking",
     "redundancy",
     "relevance_redundancy",
-    "settling",
+    "scores",
     "timings",
 ]
 
 TOP = 30  # features in one figure
 MAX_CURVE_FEATURES = 100
-LETTERS = 28  # of a name
+NAME_LENGTH = 28  # characters
 
 
-def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: int = LETTERS) -> Axes:
+def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
     """Draw the relevance of each selected feature, with two standard errors either way, and its score.
 
     Hollow bars are features that are not significant.
@@ -79,7 +80,7 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: 
         The axes to draw on; None creates a new figure.
     top : int, default=30
         The number of features to show; the figure says if there are more.
-    letters : int, default=28
+    max_name_length : int, default=28
         Longer names are shortened to this length.
 
     Returns
@@ -89,10 +90,10 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: 
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.ranking(result)
     """
+    check_result(result)
     lines = result.explain()[: min(top, len(result.selected))]
     place = np.arange(len(lines))
     w, J, error = _column(lines, "relevance"), _column(lines, "score"), _column(lines, "error")
@@ -107,7 +108,7 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: 
         if len(drawn) > 1:
             add_legend(ax, drawn)
         ax.axvline(0, color=MUTED, linewidth=0.8, zorder=0.5)
-        ax.set_yticks(place, _ranked([(line["rank"], line["feature"]) for line in lines], letters))
+        ax.set_yticks(place, _ranked([(line["rank"], line["feature"]) for line in lines], max_name_length))
         ax.set_ylim(len(lines) - 0.4, -0.6)
         ends = np.nan_to_num(2 * error)
         ax.set_xlim(1.04 * min(0, J.min(), (w - ends).min()) - 0.02, 1.02 * max((w + ends).max(), 0.01))
@@ -138,10 +139,10 @@ def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = T
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.relevance_redundancy(result)
     """
+    check_result(result)
     lines, n = result.explain(), len(result.selected)
     selected, others = lines[:n][:top], lines[n:][:top]
     measure = result.rule.presentation
@@ -165,7 +166,12 @@ def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = T
 
 
 def redundancy(
-    result: Result, ax: Axes | None = None, *, top: int = TOP, letters: int = LETTERS, level: float = GROUP_LEVEL
+    result: Result,
+    ax: Axes | None = None,
+    *,
+    top: int = TOP,
+    max_name_length: int = NAME_LENGTH,
+    level: float = GROUP_LEVEL,
 ) -> Axes:
     """Draw the redundancy of the selected features, from 0 to 1, with frames around groups of redundant ones.
 
@@ -178,7 +184,7 @@ def redundancy(
         The axes to draw on; None creates a new figure.
     top : int, default=30
         The number of features to show; the figure says if there are more.
-    letters : int, default=28
+    max_name_length : int, default=28
         Longer names are shortened to this length.
     level : float, default=0.5
         Features with at least this average redundancy form a group.
@@ -190,10 +196,10 @@ def redundancy(
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.redundancy(result)
     """
+    check_result(result)
     n, measure = min(top, len(result.selected)), result.rule.presentation
     with drawing(ax, figure_height(n, 0.24) + 0.8) as ax:
         if not measure.name or n == 1:
@@ -204,7 +210,7 @@ def redundancy(
         draw_heat_map(ax, values)
         if measure.has_absolute_scale:
             draw_frames(ax, [len(group) for group in groups])
-        ax.set_yticks(range(n), _ranked([(i + 1, result.selected_names[i]) for i in order], letters))
+        ax.set_yticks(range(n), _ranked([(i + 1, result.selected_names[i]) for i in order], max_name_length))
         ax.set_xticks(
             range(n), [str(i + 1) for i in order], rotation=90 if n > 10 else 0, size="small" if n > 10 else None
         )
@@ -215,7 +221,7 @@ def redundancy(
     return ax
 
 
-def settling(result: Result, ax: Axes | None = None, *, top: int = TOP, letters: int = LETTERS) -> Axes:
+def convergence(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
     """Draw the order of the selected features by weight after each batch.
 
     A hollow point means that the feature was not on the watch list then.
@@ -227,7 +233,7 @@ def settling(result: Result, ax: Axes | None = None, *, top: int = TOP, letters:
         The axes to draw on; None creates a new figure.
     top : int, default=30
         The number of features to show; the figure says if there are more.
-    letters : int, default=28
+    max_name_length : int, default=28
         Longer names are shortened to this length.
 
     Returns
@@ -237,10 +243,10 @@ def settling(result: Result, ax: Axes | None = None, *, top: int = TOP, letters:
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
-    >>> ax = belief.plot.settling(result)
+    >>> ax = belief.plot.convergence(result)
     """
+    check_result(result)
     n = min(top, len(result.selected))
     with drawing(ax, figure_height(n)) as ax:
         if len(result.history) < 2:
@@ -254,7 +260,7 @@ def settling(result: Result, ax: Axes | None = None, *, top: int = TOP, letters:
             ax.plot(batch[on], place[on, i], "o", color=color, markersize=small)
             ax.plot(batch[~on], place[~on, i], "o", color=color, markersize=small, markerfacecolor=behind)
         ax.yaxis.tick_right()
-        ax.set_yticks(place[-1], shorten_distinct(result.selected_names[:n], letters))
+        ax.set_yticks(place[-1], shorten_distinct(result.selected_names[:n], max_name_length))
         ax.set_ylim(n + 0.6, 0.4)
         ax.set_xlabel("after batch")
         ax.locator_params(axis="x", integer=True)
@@ -279,10 +285,10 @@ def timings(result: Result, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     >>> ax = belief.plot.timings(result)
     """
+    check_result(result)
     phases, took = list(result.timings), list(result.timings.values())
     with drawing(ax, figure_height(len(phases))) as ax:
         if not phases:
@@ -295,7 +301,9 @@ def timings(result: Result, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def distribution(result: Result, feature: str | int, ax: Axes | None = None, *, letters: int = 28) -> Axes:
+def distribution(
+    result: Result, feature: str | int, ax: Axes | None = None, *, max_name_length: int = NAME_LENGTH
+) -> Axes:
     """Draw the distribution of a selected feature in each class, or in each fifth of a numeric target.
 
     Numeric features are drawn as box plots of the sampled rows: the box holds the middle half, the line the middle
@@ -308,7 +316,7 @@ def distribution(result: Result, feature: str | int, ax: Axes | None = None, *, 
         The name or the index of one of the selected features, the first 100 of them.
     ax : matplotlib Axes, default=None
         The axes to draw on; None creates a new figure.
-    letters : int, default=28
+    max_name_length : int, default=28
         Longer names are shortened to this length.
 
     Returns
@@ -318,46 +326,46 @@ def distribution(result: Result, feature: str | int, ax: Axes | None = None, *, 
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=4, random_state=0)
     >>> ax = belief.plot.distribution(result, "support_calls")
     """
+    check_result(result)
     line = result.explain(feature)
     found = find_distribution(result, line.index)
     with drawing(ax, figure_height(len(found.groups) if found else 2, 0.34)) as ax:
         if found is None:
             return write_sentence(ax, NO_DISTRIBUTION)
-        (_draw_names if found.discrete else _draw_numbers)(ax, found, letters)
+        (_draw_names if found.discrete else _draw_numbers)(ax, found, max_name_length)
         place = np.arange(len(found.groups))
-        ax.set_yticks(place, [shorten(name, letters) for name in group_names(result, found)])
+        ax.set_yticks(place, [shorten(name, max_name_length) for name in group_names(result, found)])
         ax.set_ylim(len(place) - 0.4, -0.6)
         missing = f", {format_percent_of(found.missing)} missing" if found.missing else ""
         direction = describe_direction(result, found)
-        ax.set_xlabel(f"{shorten(line.feature, letters)}{missing}" + (f"\n{direction}" if direction else ""))
+        ax.set_xlabel(f"{shorten(line.feature, max_name_length)}{missing}" + (f"\n{direction}" if direction else ""))
         remove_frame(ax, grid="x")
     return ax
 
 
-def _draw_numbers(ax: Axes, distribution: FeatureDistribution, letters: int) -> None:
+def _draw_numbers(ax: Axes, distribution: FeatureDistribution, max_name_length: int) -> None:
     for place, (low, left, middle, right, high) in enumerate(distribution.quantiles):
         ax.plot([low, high], [place, place], color=MUTED, linewidth=1.2, solid_capstyle="butt")
         ax.barh(place, right - left, left=left, height=0.5, color=RELEVANCE)
         ax.plot([middle, middle], [place - 0.25, place + 0.25], color=MARK, linewidth=2, solid_capstyle="butt")
 
 
-def _draw_names(ax: Axes, distribution: FeatureDistribution, letters: int) -> None:
+def _draw_names(ax: Axes, distribution: FeatureDistribution, max_name_length: int) -> None:
     start, drawn = np.zeros(len(distribution.shares)), []
     for i, level in enumerate(distribution.levels):
         share = np.array([shares[i] for shares in distribution.shares])
         bars = ax.barh(np.arange(len(share)), share, left=start, height=0.6, color=LINES[i % len(LINES)])
-        bars.set_label(shorten(level, letters))
+        bars.set_label(shorten(level, max_name_length))
         drawn.append(bars)
         start = start + share
     ax.set_xlim(0, 1)
     add_legend(ax, drawn)
 
 
-def how_many(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATURES) -> Axes:
+def scores(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATURES) -> Axes:
     """Draw the score of each selected feature, with two standard errors either way, and its unique share.
 
     Noise exceeds the dashed line in one case of twenty: features below it are not significant.
@@ -377,10 +385,10 @@ def how_many(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEA
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, random_state=0)
-    >>> ax = belief.plot.how_many(result)
+    >>> ax = belief.plot.scores(result)
     """
+    check_result(result)
     n = min(top, len(result.selected))
     number, features, score = np.arange(1, n + 1), result.selected[:n], result.scores[:n]
     share = unique_shares(result)[:n]
@@ -393,12 +401,15 @@ def how_many(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEA
             )
         drawn += ax.plot(number, score, "o-", color=SCORE, markersize=4, linewidth=1.4, label="score")
         if np.isfinite(error).any():
-            drawn.append(ax.errorbar(number, score, yerr=2 * error, fmt="none", ecolor=RELEVANCE, zorder=0.9,
-                                     label="± 2 standard errors"))  # fmt: skip
+            drawn.append(
+                ax.errorbar(
+                    number, score, yerr=2 * error, fmt="none", ecolor=RELEVANCE, zorder=0.9, label="± 2 standard errors"
+                )
+            )
         weak = ~result.significant[features] & np.isfinite(result.q_value[features])
         if weak.any():
-            drawn += ax.plot(number[weak], score[weak], "o", color=MARK, markersize=7, markerfacecolor="none",
-                             label="not significant")  # fmt: skip
+            ring = {"color": MARK, "markersize": 7, "markerfacecolor": "none", "label": "not significant"}
+            drawn += ax.plot(number[weak], score[weak], "o", **ring)
         ax.set(xlabel="features selected", ylabel="score", xlim=(0.5, n + 0.5))
         ax.locator_params(axis="x", integer=True)
         remove_frame(ax, grid="y")
@@ -436,7 +447,6 @@ def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import belief
-    >>> from matplotlib import pyplot as plt
     >>> found = belief.compare(str(belief.datasets.CHURN), label="left", n_features_to_select=4,
     ...                        selectors=["BELIEF", "F test"], random_state=0)
     >>> ax = belief.plot.comparison(found)
@@ -486,9 +496,9 @@ def _axes_on_the_right(ax: Axes) -> Axes:
     return right
 
 
-def _ranked(features: Sequence[tuple[int, str]], letters: int) -> list[str]:
+def _ranked(features: Sequence[tuple[int, str]], max_name_length: int) -> list[str]:
     """Combine shortened names with their ranks."""
-    names = shorten_distinct([name for _, name in features], letters)
+    names = shorten_distinct([name for _, name in features], max_name_length)
     return [f"{name}\u2002{rank}" for name, (rank, _) in zip(names, features, strict=True)]
 
 

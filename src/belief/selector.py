@@ -14,12 +14,15 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from belief._utils.names import DefaultNames
 from belief.api import select
-from belief.data.table import as_blocks
+from belief.data.relations import check_is_eager
+from belief.data.table import as_blocks, as_frame, count_columns
 from belief.method.arrays import Array
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
 from belief.progress import Callback
+from belief.result.result import Result
 
 
 class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,8 +84,8 @@ class BeliefSelector(ColumnSelector):
         The number of features to select, or their share of all features. "auto" selects all significant features
         that are not redundant.
     task : {"auto", "classification", "regression"}, default="auto"
-        How to interpret the target. "auto": strings, categories, booleans and integers are classes, unless nearly
-        every row has a different integer; fractions are numbers. `result_.task` has the outcome.
+        How to interpret the target. "auto": strings, categories, booleans and up to 50 different integers
+        are classes; fractions and more integers are numbers. `result_.task` has the outcome.
     n_neighbors : int or "auto", default="auto"
         The number of neighbours k per class; with a numeric target, 2·k in all. "auto": 20, or a third of the smallest
         class, but at least 10; more for small tables with a numeric target.
@@ -237,14 +240,18 @@ class BeliefSelector(ColumnSelector):
         -------
         self
         """
+        check_is_eager(X)
         given = {f.name: getattr(self, f.name) for f in fields(Settings)}
         others = ("task", "discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback")
-        self.result_ = select(X, y, **given, **{name: getattr(self, name) for name in others})
-        found = self.result_
-        self._set_fitted(X, y, found.weights, found.selected, found.ranking)
-        self.pvalues_ = found.p_value
+        found = self.result_ = select(X, y, **given, **{name: getattr(self, name) for name in others})
+        used = _find_columns(X, found)
+        left_out = np.setdiff1d(np.arange(count_columns(X)), used)
+        order = np.empty(len(used) + len(left_out), np.int64)
+        order[used], order[left_out] = found.ranking, len(used) + 1 + np.arange(len(left_out))
+        self._set_fitted(X, y, _spread(found.weights, used, order, 0.0), used[found.selected], order)
+        self.pvalues_ = _spread(found.p_value, used, order, np.nan)
         total = found.relevance.sum()
-        self.feature_importances_ = found.relevance / total if total > 0 else np.zeros_like(found.relevance)
+        self.feature_importances_ = _spread(found.relevance / (total if total > 0 else 1), used, order, 0.0)
         if found.task == CLASSIFICATION:
             self.classes_ = found.classes
         return self
@@ -257,3 +264,20 @@ class BeliefSelector(ColumnSelector):
         if self.task != CLASSIFICATION:
             tags.regressor_tags = RegressorTags()
         return tags
+
+
+def _find_columns(X: Any, found: Result) -> Array:
+    """Return the positions in X of the features of a result, which leaves out lists, structs and free text."""
+    n_columns, names = count_columns(X), found.feature_names
+    if len(names) == n_columns:
+        return np.arange(n_columns)
+    frame = as_frame(as_blocks(X)[0])
+    known = {str(name): j for j, name in enumerate(DefaultNames(n_columns) if frame is None else frame.columns)}
+    return np.array([known[name] for name in names])
+
+
+def _spread(values: Array, columns: Array, like: Array, rest: float) -> Array:
+    """Return an array with one entry per column of X: the given ones, and `rest` for the others."""
+    out = np.full(len(like), rest)
+    out[columns] = values
+    return out

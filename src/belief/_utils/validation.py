@@ -18,7 +18,10 @@ def is_integer(x: object) -> bool:
 
 def is_real(x: object) -> bool:
     """Whether x is a finite number of any type, except booleans."""
-    return isinstance(x, Real) and not isinstance(x, bool | np.bool_) and math.isfinite(x)
+    try:
+        return isinstance(x, Real) and not isinstance(x, bool | np.bool_) and math.isfinite(x)
+    except OverflowError:  # an integer beyond the range of floats
+        return False
 
 
 def is_count(x: Any) -> bool:
@@ -51,3 +54,11 @@ def did_you_mean(name: object, known: list[str]) -> str:
     """Suggest the most similar known name, if there is one."""
     matches = get_close_matches(str(name), [str(k) for k in known], n=1)
     return f" (did you mean {matches[0]!r}?)" if matches else ""
+
+
+def check_result(result: Any) -> None:
+    """Raise a ValueError if an argument is not a Result."""
+    if not hasattr(result, "selected_names"):
+        kind = type(result).__name__
+        fix = "Pass its attribute result_, after fit" if hasattr(result, "fit") else "Pass what belief.select returns"
+        raise ValueError(f"result must be a belief.Result; got a {kind}. {fix}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import xlogy
 
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
@@ -60,13 +59,3 @@ def _runs(values: Array, nlogn: Array) -> float:
             total += nlogn[r - start]
             start = r
     return total
-
-
-def information_of_tables(tables: Array, starts: Array) -> Array:
-    """Compute the mutual information of contingency tables that are stacked, each from its start."""
-    of_target = tables[: starts[1] if len(starts) > 1 else None].sum(axis=0)
-    of_level = tables.sum(axis=1)
-    m = of_target.sum()
-    joint = np.add.reduceat(xlogy(tables, tables).sum(axis=1), starts)
-    own = np.add.reduceat(xlogy(of_level, of_level), starts)
-    return np.maximum(0.0, np.log(m) + (joint - own - xlogy(of_target, of_target).sum()) / m)

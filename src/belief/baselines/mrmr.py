@@ -117,7 +117,8 @@ class MRMR(Baseline):
     selected_ : ndarray of int
         The selected features, in order of selection.
     selection_scores_ : ndarray
-        Relevance less, or over, mean redundancy of each of them when it was selected; of the first, its relevance.
+        The score of each selected feature: its relevance minus, or divided by, its mean redundancy with the features
+        selected before it. The first has its relevance.
     n_features_ : int
         The number of selected features.
     support_ : ndarray of bool of shape (n_features,)

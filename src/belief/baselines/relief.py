@@ -1,4 +1,4 @@
-"""Relief and ReliefF on the engines of BELIEF.
+"""Relief, ReliefF and RReliefF on the engines of BELIEF.
 
     describe ─► sample ─► k nearest rows of each class ─► tally by the classes of both rows ─► W
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils import ClassifierTags, RegressorTags, Tags
 
 from belief.baselines.base import Baseline, make_data_check
-from belief.data.labels import encode_labels
+from belief.data.labels import encode_labels, read_numbers
 from belief.data.table import Table, open_table
-from belief.engines.block import local_engine
+from belief.engines.block import local_engine, table_engine
 from belief.engines.block.threads import spans
 from belief.engines.checks import check_resources
 from belief.engines.resources import Resources
@@ -27,14 +27,14 @@ from belief.method.algorithm import make_pairs, make_search
 from belief.method.arrays import Array
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
-from belief.method.protocols import Engine
-from belief.method.relevance import mean, sort_by_weight, subtract_hits
+from belief.method.protocols import Engine, Search
+from belief.method.relevance import mean, relevance, sort_by_weight, subtract_hits
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
-from belief.method.targets import Classes, Target
+from belief.method.targets import Classes, Numeric, Target
 
-MAX_PAIR_BYTES = 2**27  # of the differences of single pairs, which are squared one by one
+MAX_PAIR_BYTES = 2**27  # memory for the differences of single pairs, which are squared one by one
 
 
 @dataclass(frozen=True)
@@ -118,36 +118,71 @@ def squares(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array
 
 
 class _Neighbourhood(Baseline):
-    """Base of Relief and ReliefF."""
+    """Base of Relief, ReliefF and RReliefF."""
 
-    _squared = False  # sum diff² instead of diff
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        n_neighbors: int = 10,
+        sample_size: int | float | str = 1.0,
+        discrete_features: Any = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        working_memory: int = 1024,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_neighbors = n_neighbors
+        self.sample_size = sample_size
+        self.discrete_features = discrete_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.working_memory = working_memory
 
-    def _fit(self, X: Any, y: Any, n_neighbors: int) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Select the features.
+
+        Parameters
+        ----------
+        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
+        y : array of shape (n_rows,)
+            The target.
+
+        Returns
+        -------
+        self
+        """
         check_resources(self.n_jobs, self.working_memory, 0)
         settings = Settings(
-            n_features_to_select=self.n_features_to_select, n_neighbors=n_neighbors, sample_size=self.sample_size,
-            random_state=self.random_state, redundancy=None,
-        )  # fmt: skip
+            n_features_to_select=self.n_features_to_select,
+            n_neighbors=self.n_neighbors,
+            sample_size=self.sample_size,
+            random_state=self.random_state,
+            redundancy=None,
+        )
         table = open_table(X, self.discrete_features)
-        self.classes_, labels = encode_labels(y, table.source.n_rows)
-        self._check_classes()
-        W, constant = self._weights(table, labels, settings)
-        found = self._choose(table, labels, settings, W, constant)
+        targets = self._read_targets(y, table.source.n_rows)
+        W, constant = self._weights(table, targets, settings)
+        found = self._choose(table, targets, settings, W, constant)
         self._rank(X, y, W, found, constant, settings.resolve_n_features(len(W)))
         return self
 
-    def _choose(self, table: Table, labels: Array, settings: Settings, W: Array, constant: Array) -> Selection:
+    def _read_targets(self, y: Any, n_rows: int) -> Array:
+        """Return the target of each row as a number; set `classes_`, if there are classes."""
+        raise NotImplementedError
+
+    def _weights(self, table: Table, targets: Array, settings: Settings) -> tuple[Array, Array]:
+        """Return the weights, and which features are constant."""
+        raise NotImplementedError
+
+    def _choose(self, table: Table, targets: Array, settings: Settings, W: Array, constant: Array) -> Selection:
         """Select the largest weights."""
         best = sort_by_weight(W, np.flatnonzero(~constant))[: settings.resolve_n_features(len(W))]
         return Selection(best, W[best])
 
-    def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
-        resources = Resources(self.n_jobs, self.working_memory * 2**20)
-        with local_engine(table.source, self.classes_, labels, table.discrete, resources) as engine:
-            return compute_relieff(engine, settings, make_data_check(settings, table.names), self._squared)
-
-    def _check_classes(self) -> None:
-        """Raise an error if the method does not support these classes."""
+    @property
+    def _resources(self) -> Resources:
+        return Resources(self.n_jobs, self.working_memory * 2**20)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -224,42 +259,18 @@ class ReliefF(_Neighbourhood):
     ['petal length (cm)', 'petal width (cm)']
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        n_neighbors: int = 10,
-        sample_size: int | float | str = 1.0,
-        discrete_features: Any = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        working_memory: int = 1024,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors = n_neighbors
-        self.sample_size = sample_size
-        self.discrete_features = discrete_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.working_memory = working_memory
+    _squared = False  # sum diff² instead of diff
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Select the features.
+    def _read_targets(self, y: Any, n_rows: int) -> Array:
+        self.classes_, labels = encode_labels(y, n_rows)
+        return labels
 
-        Parameters
-        ----------
-        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
-        y : array of shape (n_rows,)
-            The class of each row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, self.n_neighbors)
+    def _weights(self, table: Table, targets: Array, settings: Settings) -> tuple[Array, Array]:
+        with local_engine(table.source, self.classes_, targets, table.discrete, self._resources) as engine:
+            return compute_relieff(engine, settings, make_data_check(settings, table.names), self._squared)
 
 
-class Relief(_Neighbourhood):
+class Relief(ReliefF):
     """Select features by Relief (Kira and Rendell 1992), for two classes.
 
     For each of s sampled rows, a feature's weight decreases by diff²/s to the nearest hit and increases by diff²/s to
@@ -283,6 +294,7 @@ class Relief(_Neighbourhood):
     """
 
     _squared = True
+    n_neighbors = 1  # not a parameter
 
     def __init__(
         self,
@@ -301,29 +313,68 @@ class Relief(_Neighbourhood):
         self.random_state = random_state
         self.working_memory = working_memory
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Select the features.
-
-        Parameters
-        ----------
-        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
-        y : array of shape (n_rows,)
-            The class of each row; there must be two classes.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, n_neighbors=1)
-
-    def _check_classes(self) -> None:
+    def _read_targets(self, y: Any, n_rows: int) -> Array:
+        labels = super()._read_targets(y, n_rows)
         if len(self.classes_) > 2:
             raise ValueError(
                 f"Only binary classification is supported: Relief is for two classes, and y has {len(self.classes_)};"
                 " use ReliefF."
             )
+        return labels
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+
+class RReliefF(_Neighbourhood):
+    """Select features by RReliefF (Robnik-Šikonja and Kononenko 1997), for a numeric target.
+
+    τ = |Δy|/(max y - min y) is the difference in the target between a row and one of its k nearest neighbours. A
+    feature's weight is its mean difference weighted by τ minus its mean difference weighted by 1 - τ: P(differs | other
+    target) - P(differs | same target). All neighbours have the same influence, while in the original it decreases with
+    the distance; and the distance is Euclidean, while the original uses Manhattan.
+
+    Parameters and attributes are the same as in :class:`ReliefF`, without `classes_`; `n_neighbors` is the number of
+    neighbours in all.
+
+    Notes
+    -----
+    scikit-rebate's ReliefF for continuous targets is a different method: neighbours within one standard deviation of
+    the target are hits, the others misses, and equally many of both are used. Missing values are treated as in BELIEF.
+
+    References
+    ----------
+    M. Robnik-Šikonja, I. Kononenko, *An adaptation of Relief for attribute estimation in regression*, ICML 1997.
+
+    Examples
+    --------
+    >>> from belief.baselines import RReliefF
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> sorted(RReliefF(2, n_neighbors=50).fit(X, y).get_feature_names_out())
+    ['bmi', 's5']
+    """
+
+    def _read_targets(self, y: Any, n_rows: int) -> Array:
+        return read_numbers(y, n_rows)
+
+    def _weights(self, table: Table, targets: Array, settings: Settings) -> tuple[Array, Array]:
+        y = targets - targets.min()
+        target = Numeric(len(y), np.zeros(0))
+        with table_engine(table.source, target, y / np.ptp(y), table.discrete, self._resources) as engine:
+            summary = engine.describe()
+            make_data_check(settings, table.names)(summary, target)
+            difference, seed = range_difference(summary, engine.discrete), settings.draw_seed()
+            sample = engine.sample(np.array([settings.resolve_sample_size(summary.m)]), seed)
+            k = min(settings.resolve_n_neighbors(summary.m), max(summary.m - 1, 1))
+            found = engine.nearest(sample, difference, Search(k, 1, seed))
+            pairs = make_pairs(sample, found, slice(None), target)
+            tally = next(engine.tally([pairs], difference, None))
+        return relevance(tally, np.ones(1)), difference.constant
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags = RegressorTags()
         return tags

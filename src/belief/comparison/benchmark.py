@@ -104,8 +104,8 @@ def compare(
     -----
     For scikit-learn's selectors and the models, missing numbers are replaced by the median, and a nominal feature is
     one-hot encoded with its ten most frequent levels; its score is the best of these columns (or the sum, for forests).
-    The runtime is the median over the folds, so that one-time compilation does not count. The scores are those of one
-    table and one seed: do not rely on small differences.
+    The runtime is the median over the folds, so that one-time compilation does not count. The scores depend on the
+    table and the seed: do not rely on small differences.
 
     See Also
     --------
@@ -179,9 +179,13 @@ def _first_reason(skipped: dict[str, str]) -> str:
 
 
 def _comparison(
-    rows: Rows, benchmark: Benchmark, found: Iterable[Standing], all_features: float | None, skipped: dict[str, str],
+    rows: Rows,
+    benchmark: Benchmark,
+    found: Iterable[Standing],
+    all_features: float | None,
+    skipped: dict[str, str],
     took: float,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     return Comparison(
         standings=sorted(found, key=lambda s: -s.score),
         all_features=all_features,
@@ -274,9 +278,14 @@ class Benchmark:
         by_fold, by_model = _summary(scores)
         names = [self.names[j] for j in selector.choose(self.whole, self.n)]
         return Standing(
-            name, float(by_fold.mean()), float(by_fold.std(ddof=1)), by_fold.tolist(), by_model, float(np.median(took)),
+            name,
+            float(by_fold.mean()),
+            float(by_fold.std(ddof=1)),
+            by_fold.tolist(),
+            by_model,
+            float(np.median(took)),
             names,
-        )  # fmt: skip
+        )
 
     def score_all_features(self) -> float | None:
         """Return the score with all features, or None if there is no time."""
@@ -307,6 +316,6 @@ def _timed(selector: Selector, part: Part, n: int) -> tuple[Array, float]:
 
 
 def _summary(scores: Sequence[dict[str, float]]) -> tuple[Array, dict[str, float]]:
-    """Return the mean score of each fold, and that of each model."""
+    """Return the mean score of each fold, and the mean score of each model."""
     table = np.array([list(score.values()) for score in scores])
     return table.mean(axis=1), dict(zip(scores[0], table.mean(axis=0).tolist(), strict=True))

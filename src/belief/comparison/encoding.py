@@ -28,7 +28,7 @@ class Encoding:
     median: Array
     mean: Array
     scale: Array
-    levels: list[Array]  # of each feature; empty for numbers
+    levels: list[Array]  # per feature; empty for numbers
 
     @classmethod
     def of(cls, X: Array, discrete: Array, features: Array | None = None) -> Self:

@@ -41,7 +41,7 @@ class Rows:
     discrete: Array
     names: list[str]
     task: str
-    n_rows: int  # of the whole table
+    n_rows: int  # in the whole table
 
 
 def sample_rows(taken: OpenedInput, discrete_features: Any, task: str, seed: int) -> Rows:
@@ -51,13 +51,13 @@ def sample_rows(taken: OpenedInput, discrete_features: Any, task: str, seed: int
         values, y, discrete, target, n_rows = _read_stream(X, task, seed)
         names = X.names
     else:
-        table = open_table(X, discrete_features)
+        table = open_table(X, discrete_features, numbered, leave_out=True)
         n_rows, F = table.source.n_rows, table.source.n_features
         target, codes = read_target(y, n_rows, task)
         ids = choose_rows(np.arange(n_rows), count_rows(F), seed)
         y = (read_numbers(y, n_rows) if target.task == REGRESSION else codes)[ids]
         values, discrete, names = _values(table.source, ids), table.discrete, table.names
-    names = list(names or numbered or DefaultNames(values.shape[1]))
+    names = list(names or DefaultNames(values.shape[1]))
     found = Rows(values, _renumber(y, target.task), discrete, names, target.task, n_rows)
     _check(found)
     return found
@@ -92,7 +92,7 @@ def _values(source: Any, ids: Array) -> Array:
 
 def _read_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array, Target, int]:
     """Sample rows of files, which are read once, block by block."""
-    labels = Labels(f"column {stream.label!r}" if isinstance(stream, TableStream) else "The first column", task)
+    labels = Labels(stream.target_name if isinstance(stream, TableStream) else "The first column", task)
     kept, ids = _sample_stream_rows(stream, labels, seed)
     if not labels.n_rows:
         raise ValueError("The files have no rows.")

@@ -72,9 +72,15 @@ class Selector:
 
 def _belief(part: Part, n: int | str, **settings: Any) -> Array:
     found = select(
-        part.X, part.target, n, task=part.task, discrete_features=part.nominal, random_state=part.seed,
-        n_jobs=part.n_jobs, **settings,
-    )  # fmt: skip
+        part.X,
+        part.target,
+        n,
+        task=part.task,
+        discrete_features=part.nominal,
+        random_state=part.seed,
+        n_jobs=part.n_jobs,
+        **settings,
+    )
     return found.selected
 
 

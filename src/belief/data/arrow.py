@@ -19,6 +19,7 @@ from belief.data.labels import RowError, check_no_missing
 from belief.data.source import as_float, as_read_only, check_exact_codes
 from belief.method.arrays import Array
 
+MICROSECONDS, SECONDS_PER_DAY = 1e6, 86400.0
 MAX_CATEGORIES = 2**24  # larger codes are not exact in float32
 TILE_ROWS, TILE_COLUMNS = 1024, 128  # the part of a block that is filled while it is in the CPU cache
 
@@ -180,6 +181,28 @@ class BooleanEncoder(Encoder):
         return {0.0: "False", 1.0: "True"}
 
 
+class TimeEncoder(Encoder):
+    """Encoder of dates and times, as days since the first value, or of durations and times of day, in seconds."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._origin: float | None = None
+
+    def __call__(self, column: Any) -> Array:
+        pa = pyarrow()
+        types, kind = pa.types, column.type
+        if types.is_duration(kind) or types.is_time(kind):
+            micro = pa.duration("us") if types.is_duration(kind) else pa.time64("us")
+            return as_numpy(column.cast(micro, safe=False).cast(pa.int64())) / MICROSECONDS
+        micro = pa.timestamp("us", kind.tz if types.is_timestamp(kind) else None)
+        times = as_numpy(column.cast(micro, safe=False).cast(pa.int64())).astype(np.float64)
+        if self._origin is None and not np.isnan(times).all():
+            self._origin = times[~np.isnan(times)][0]
+        return (times - (self._origin or 0.0)) / MICROSECONDS / SECONDS_PER_DAY
+
+
 class CategoryEncoder(Encoder):
     """Encoder of a column of strings, which get codes in order of appearance."""
 
@@ -214,7 +237,7 @@ class CategoryEncoder(Encoder):
 
 def _make_encoder(field: Any, source: str, make_category_encoder: Callable[[str], CategoryEncoder]) -> Encoder:
     types, kind = pyarrow().types, field.type
-    if is_text(kind):
+    if is_text(kind) or is_dictionary(kind):
         return make_category_encoder(field.name)
     if types.is_boolean(kind):
         return BooleanEncoder(field.name)
@@ -222,10 +245,24 @@ def _make_encoder(field: Any, source: str, make_category_encoder: Callable[[str]
         return Encoder(field.name)
     if is_number(kind):
         return NumberEncoder(field.name, np.float64 if types.is_decimal(kind) else numpy_dtype(kind))
+    if types.is_date(kind) or types.is_timestamp(kind) or types.is_duration(kind) or types.is_time(kind):
+        return TimeEncoder(field.name)
     raise ValueError(
         f"{source}: column {field.name!r} has the type {kind}, which is neither numeric nor text. Convert it, or drop"
         " it."
     )
+
+
+def describe_unusable(kind: Any) -> str | None:
+    """Return what columns of an Arrow type contain if they are neither numbers nor categories; None if they are."""
+    types = pyarrow().types
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or types.is_map(kind):
+        return "lists"
+    if types.is_struct(kind):
+        return "structs"
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return "bytes"
+    return "lists" if "list" in str(kind) else None
 
 
 def dictionary_encode(column: Any) -> tuple[Any, Array]:
@@ -240,6 +277,17 @@ def dictionary_encode(column: Any) -> tuple[Any, Array]:
         codes = np.nan_to_num(codes, nan=-1).astype(np.int64)
     values = column.dictionary
     return as_numpy(values) if is_number(values.type) else values.to_pylist(), codes
+
+
+def hash_values(column: Any) -> Array:
+    """Return a hash of each value of a column of numbers or text, the same within one process; else zeros."""
+    if is_text(column.type) or is_dictionary(column.type):
+        values, codes = dictionary_encode(column)
+        return np.array([*map(hash, values), 0], np.int64).view(np.uint64)[codes]
+    if not is_number(column.type) or pyarrow().types.is_decimal(column.type):
+        return np.zeros(len(column), np.uint64)
+    values = as_numpy(column).astype(np.float64)
+    return np.where(np.isnan(values), 0.5, values).view(np.uint64)
 
 
 def check_target_type(field: Any, source: str) -> None:
@@ -263,7 +311,8 @@ def target_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
     first : the number of the first row
     """
     if pyarrow().types.is_decimal(column.type):
-        column = column.cast(pyarrow().float64(), safe=False)
+        is_whole = column.type.scale <= 0 and column.type.precision - column.type.scale <= 18
+        column = column.cast(pyarrow().int64() if is_whole else pyarrow().float64(), safe=is_whole)
     values, codes = dictionary_encode(column)
     missing = np.flatnonzero(codes < 0)
     if len(missing):

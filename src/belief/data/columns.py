@@ -148,6 +148,10 @@ def _unknown_column(column: Any, names: Sequence[Any], option: str, source: str)
     if isinstance(names, range):
         fix = "Pass the target as y, or use the position of its column" if option == "label" else "Use its position"
         return f"{option}: {column!r} is a column name, but {source} has no column names. {fix}."
+    parts = [part.strip() for part in str(column).split(",")]
+    if len(parts) > 1 and set(parts) <= set(map(str, names)):
+        fix = f"Pass a list, {option}={parts}, or on the command line --{option} {' '.join(parts)}"
+        return f"{option}: {column!r} is not one column of {source}, but {len(parts)}, joined by commas. {fix}."
     some = f", whose columns are {', '.join(map(str, names[:8]))}{', ...' if len(names) > 8 else ''}"
     return f"{option}: there is no column {column!r} in {source}{did_you_mean(column, [*map(str, names)]) or some}."
 

@@ -97,3 +97,16 @@ def warn_of_suspicious_text(column: str, texts: Collection[Any], n_rows: int) ->
             f"{column} has a different text in almost every row ({len(texts):,} in {n_rows:,}), like an ID. Drop it, or"
             " add it to discrete_features to use it as categories."
         )
+
+
+def warn_of_similar_classes(classes: Sequence[Any], name: str) -> None:
+    """Warn of classes that differ only in white space, which are mostly spellings of the same class."""
+    seen: dict[str, str] = {}
+    for text in (c for c in classes if isinstance(c, str)):
+        other = seen.setdefault(" ".join(text.split()), text)
+        if other != text:
+            warn(
+                f"{name} has the classes {other!r} and {text!r}, which differ only in white space. Correct the spelling"
+                " if they are the same class."
+            )
+            return

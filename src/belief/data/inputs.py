@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from belief.data.columns import CSV_OPTIONS, ColumnSelection, find_columns, is_column
+from belief.data.kinds import as_target, check_not_swapped
+from belief.data.relations import Relation, open_relation
 from belief.data.source import is_sparse
-from belief.data.stream import LibsvmStream, TableStream, open_files
+from belief.data.stream import LibsvmStream, TableStream, open_files, open_relation_stream
 from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, check_arrow_frame
 
 OpenedInput = tuple[Any, Any, list[str] | None]  # X, y, and names for the features if X has none
@@ -38,13 +40,18 @@ def open_input(X: Any, y: Any, columns: ColumnSelection) -> OpenedInput:
         return X, None, None
     paths = [X] if isinstance(X, str | os.PathLike) else X
     if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
-        if y is not None:
+        if y is not None and all(Path(p).exists() for p in paths):
             raise ValueError("y must be the name of a column if X is a file. Name the target column with label='name'.")
         opened = open_files([Path(p) for p in paths], columns)
         return (*opened, None) if isinstance(opened, tuple) else (opened, None, None)
     for name in CSV_OPTIONS:
         if name in changed:
             raise ValueError(f"{name} applies only to CSV files, but X is a {type(X).__name__}. Omit it.")
+    check_not_swapped(X, y)
+    y = as_target(y)
+    X = open_relation(X)
+    if isinstance(X, Relation):
+        return open_relation_stream(X, y, columns), None, None
     return _select_from_table(X, y, columns) if {"label", "drop", "keep"}.intersection(changed) else (X, y, None)
 
 

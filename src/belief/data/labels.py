@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import datetime
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from belief._utils.validation import is_real
+from belief._utils.validation import is_integer, is_real
 from belief._utils.warnings import warn
-from belief.data.diagnostics import are_numbers
+from belief.data.diagnostics import are_numbers, warn_of_similar_classes
 from belief.data.source import is_sparse
 from belief.method.arrays import Array, unique_ids
 from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, make_class_target, make_numeric_target
 
-MAX_CLASSES_WITHOUT_WARNING = 20  # distinct whole numbers
+MAX_CLASSES_WITHOUT_WARNING = 20  # distinct whole numbers; more are classes, but with a warning
+MAX_WHOLE_NUMBER_CLASSES = 50  # more whole numbers, such as ages, are numbers unless task says otherwise
 MIN_DISTINCT_NUMBERS = 50  # more whole numbers are a regression target if most of them occur once or twice
+MAX_FIXED_WIDTH = 1000  # characters; an array of type str takes as much memory for every value as for the longest
 MAX_CLASSES = 1000  # since each row searches for neighbours in each class
 
 
@@ -56,9 +58,10 @@ class Labels:
                 " instead."
             )
         check_no_missing(y, self.name, self.n_rows)
+        check_target_type(y, self.name)
         try:
             values, codes = _encode(y)
-        except TypeError:
+        except (TypeError, ValueError):
             types = ", ".join(sorted({type(v).__name__ for v in y}))
             raise ValueError(
                 f"{self.name} mixes types that cannot be compared ({types}). Convert all values to strings."
@@ -92,15 +95,22 @@ class Labels:
         return make_class_target(classes, codes), codes
 
     def infer_task(self) -> str:
-        """Return the task that the values suggest: fractions and mostly unique numbers suggest regression."""
+        """Return the task that the values suggest: fractions and many whole numbers suggest regression."""
         values = self._distinct_values()
-        if not self.is_categorical and describe_regression_target(values, self.n_rows) is not None:
+        if self.is_categorical:
+            return CLASSIFICATION
+        if describe_regression_target(values, self.n_rows) is not None:
             return REGRESSION
-        if not self.is_categorical and values.dtype.kind in "iuf" and len(values) > MAX_CLASSES_WITHOUT_WARNING:
+        if values.dtype.kind not in "iuf" or len(values) <= MAX_CLASSES_WITHOUT_WARNING:
+            return CLASSIFICATION
+        many = f"{self.name} has {len(values)} distinct whole numbers, which are treated as"
+        if len(values) > MAX_WHOLE_NUMBER_CLASSES:
             warn(
-                f"{self.name} has {len(values)} distinct whole numbers, which are treated as classes. Pass"
-                f" task={REGRESSION!r} to predict numbers."
+                f"{many} numbers to predict. Pass task={CLASSIFICATION!r} if they are classes; task={REGRESSION!r}"
+                " avoids this warning."
             )
+            return REGRESSION
+        warn(f"{many} classes. Pass task={REGRESSION!r} to predict numbers.")
         return CLASSIFICATION
 
     def encode_classes(self) -> tuple[Array, Array]:
@@ -114,6 +124,7 @@ class Labels:
         if not self.is_categorical:
             check_is_classification(classes, self.name, self.n_rows)
         check_class_count(classes, self.name, self.n_rows)
+        warn_of_similar_classes(classes.tolist(), self.name)
         self.order = np.searchsorted(classes, values).astype(np.int32)
         return classes, self.order[np.concatenate(self._blocks)]
 
@@ -174,15 +185,59 @@ def has_categorical_type(y: Any) -> bool:
 
 
 def as_array(y: Any) -> Array:
-    """Return y as an array; an object array of numbers becomes an array of floats."""
+    """Return y as an array; masked values become None, and an object array of numbers becomes an array of numbers."""
     if hasattr(y, "to_pylist"):  # Arrow
-        y = np.array(y.to_pylist(), object)
+        y = _as_objects(y.to_pylist())
     elif hasattr(y, "to_numpy"):  # pandas and polars
         y = y.to_numpy()
-    y = np.asarray(y)
-    if y.dtype.kind == "O" and len(y) and y.ndim == 1 and all(is_real(v) or isinstance(v, Decimal) for v in y):
-        y = y.astype(np.float64)
-    return y
+    elif np.ma.isMaskedArray(y):
+        mask, y = np.ma.getmaskarray(y), np.ma.getdata(y)
+        y = np.where(mask, None, y.astype(object)) if mask.any() else y
+    elif isinstance(y, list | tuple) and any(isinstance(v, str) and len(v) > MAX_FIXED_WIDTH for v in y):
+        y = _as_objects(y)
+    try:
+        y = np.asarray(y)
+    except ValueError:  # a list of lists of different lengths
+        y = _as_objects(y)
+    if y.dtype.kind == "O" and len(y) and y.ndim == 1 and all(is_integer(v) or _is_number(v) for v in y):
+        y = _as_numeric(y)
+    return y.astype(np.float64) if y.dtype == np.longdouble else y
+
+
+def _as_objects(values: Sequence[Any]) -> Array:
+    """Return a one-dimensional array of objects, even if they are lists of the same length."""
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+
+def _is_number(v: Any) -> bool:
+    return is_real(v) or isinstance(v, Decimal) or (isinstance(v, float | np.floating) and v == v)
+
+
+def _as_numeric(y: Array) -> Array:
+    """Convert objects that are numbers to integers of 64 bits or to floats; larger integers remain objects."""
+    if not all(is_integer(v) or (isinstance(v, Decimal) and v.is_finite() and v == int(v)) for v in y):
+        try:
+            return y.astype(np.float64)
+        except OverflowError:
+            raise ValueError("y has integers too large for floats, and fractions. Convert them to strings.") from None
+    whole = [int(v) for v in y]
+    for dtype in (np.int64, np.uint64):
+        if np.iinfo(dtype).min <= min(whole) and max(whole) <= np.iinfo(dtype).max:
+            return np.array(whole, dtype)
+    return _as_objects(whole)
+
+
+def check_target_type(y: Array, name: str) -> None:
+    """Raise an error if the targets are neither classes nor numbers."""
+    odd = {list, tuple, dict, set, frozenset, np.ndarray, bytes, np.bytes_, np.void, complex}
+    kind = next((t.__name__ for t in map(type, y) if t in odd), None) if y.dtype.kind == "O" else None
+    if y.dtype.kind not in "OUbiufmM" or kind:
+        advice = "Decode them to strings" if kind == "bytes" or y.dtype.kind == "S" else "Pass one value per row"
+        raise ValueError(
+            f"{name} has values of type {kind or y.dtype}, which are neither classes nor numbers. {advice}."
+        )
 
 
 def _encode(y: Array) -> tuple[Array, Array]:
@@ -208,6 +263,10 @@ def as_numbers(values: Array, name: str) -> Array:
         if values.dtype.kind not in "OUS" or any(isinstance(v, bool | np.bool_) for v in values):
             raise TypeError
         y = values.astype(np.float64)
+    except OverflowError:
+        raise ValueError(
+            f"{name} has numbers beyond the range of floats. Divide them, or take their logarithm."
+        ) from None
     except (TypeError, ValueError):
         raise ValueError(
             f"{name} contains classes, such as {_first_class(values)!r}, but task={REGRESSION!r} needs numbers. Omit"
@@ -252,6 +311,8 @@ def check_no_missing(y: Array, name: str, first: int | None) -> None:
     """
     if y.dtype.kind == "f":
         bad, problem = ~np.isfinite(y), "NaN" if np.isnan(y).any() else "infinity"
+    elif y.dtype.kind in "mM":
+        bad, problem = np.isnat(y), "NaT"
     elif y.dtype.kind == "O":
         bad, problem = is_missing(y), "a missing value"
     else:
@@ -277,6 +338,8 @@ def _is_missing(v: Any) -> bool:
         return bool(v != v)
     except TypeError:  # pandas.NA != pandas.NA is NA, which has no truth value
         return True
+    except ValueError:  # an array, which has no truth value either
+        return False
 
 
 def has_dates(y: Array) -> bool:

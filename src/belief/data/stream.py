@@ -11,18 +11,32 @@ from zipfile import BadZipFile
 import numpy as np
 
 from belief._utils.lazy import importing
-from belief.data.arrow import Batch, TableEncoder, check_target_type, is_dictionary, pyarrow, target_values
+from belief.data.arrow import (
+    Batch,
+    TableEncoder,
+    check_target_type,
+    describe_unusable,
+    hash_values,
+    is_dictionary,
+    is_text,
+    pyarrow,
+    target_values,
+)
 from belief.data.columns import PANDAS_INDEX, ColumnSelection, parse_discrete_features
 from belief.data.diagnostics import suggest_csv_options
 from belief.data.files import ChangeDetector, find_files
 from belief.data.labels import Labels
+from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
+from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.readers import ColumnarFiles, CsvFiles, TableReader
+from belief.data.relations import Relation
 from belief.data.table import check_memory_for_sums
 from belief.method.arrays import Array
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+MAX_HASHED_COLUMNS = 16  # of a table that may come in another order when it is read again
 T = TypeVar("T")
 
 
@@ -45,36 +59,125 @@ class Stream(Protocol):
 
 
 class TableStream:
-    """The feature columns of CSV, Parquet or Arrow files."""
+    """The feature columns of CSV, Parquet or Arrow files, or of a `Relation`.
 
-    def __init__(self, files: TableReader, label: str, names: Sequence[str], declared: Array) -> None:
-        self.files, self.label, self.names = files, label, list(names)
+    Parameters
+    ----------
+    files : the files or the relation
+    label : the target column; None if the target is given as y
+    names : the feature columns
+    declared : a mask of the features declared discrete
+    y : the target of each row, if there is no label
+    """
+
+    def __init__(
+        self, files: TableReader, label: str | None, names: Sequence[str], declared: Array, y: Any = None
+    ) -> None:
+        self.files, self.label, self.names, self._y = files, label, list(names), y
         if isinstance(files, CsvFiles):
             files.check_no_mixed_columns([n for n, discrete in zip(names, declared, strict=True) if not discrete])
-        schema = files.schema
-        check_target_type(schema.field(label), str(files.first))
-        self._columns = TableEncoder([schema.field(name) for name in self.names], str(files.first))
-        self._columns.declare_discrete(declared)
-        self.discrete, self._declared = self._columns.discrete, declared
+        if label is not None:
+            check_target_type(files.schema.field(label), str(files.first))
+        kinds = {name: files.schema.field(name).type for name in names}
+        self._unusable = {name: reason for name, kind in kinds.items() if (reason := describe_unusable(kind))}
+        self._all = dict(zip(names, declared.tolist(), strict=True))
+        self._use_columns()
+
+    def _use_columns(self) -> None:
+        """Use all columns that hold numbers or categories."""
+        used = {name: declared for name, declared in self._all.items() if name not in self._unusable}
+        self.names, self._declared = list(used), np.array([*used.values()], bool)
+        self._order = RowOrder(self.names) if isinstance(self.files, Relation) else None
+        self._columns = TableEncoder([self.files.schema.field(name) for name in used], str(self.files.first))
+        self._columns.declare_discrete(self._declared)
+        self.discrete = self._columns.discrete
+
+    def _leave_out_columns(self, batch: Any) -> None:
+        """Leave out the columns that are free text in the first batch, and warn of all that are left out."""
+        for name, is_declared in self._all.items():
+            if not is_declared and is_text(self.files.schema.field(name).type):
+                column = batch.column(name)[:MAX_FREE_TEXT_ROWS]
+                if len(column.unique()) > len(column) // 2 and is_free_text(column.to_pylist()):
+                    self._unusable[name] = "free text"
+        warn_of_left_out(self._unusable, len(self._all), str(self.files.first))
+        self._use_columns()
+
+    @property
+    def target_name(self) -> str:
+        """The target as error messages call it."""
+        return "y" if self.label is None else f"column {self.label!r}"
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
-        labels.is_categorical |= is_dictionary(self.files.schema.field(self.label).type)
-        for batch in prefetch(self.files.batches([*self.names, self.label])):
-            if len(batch):
+        n_rows = 0
+        if self.label is None:
+            labels.add(self._y)
+        else:
+            labels.is_categorical |= is_dictionary(self.files.schema.field(self.label).type)
+        for batch in self._batches([*self._all, *([] if self.label is None else [self.label])], first_time=True):
+            n_rows += len(batch)
+            if self.label is not None:
                 labels.add_encoded(*target_values(batch.column(self.label), self.label, labels.n_rows))
-                yield Batch(self._columns, batch.select(self.names))
-        if not labels.n_rows:
-            raise ValueError(f"{self.files.first}: the file has no rows.")
+            elif n_rows > labels.n_rows:
+                break
+            yield Batch(self._columns, batch.select(self.names))
+        if not n_rows:
+            raise ValueError(f"{self.files.first} has no rows.")
+        if n_rows != labels.n_rows:
+            more = " or more" * (n_rows > labels.n_rows)
+            raise ValueError(
+                f"X and y must have the same number of rows; X has {n_rows}{more}, y has {labels.n_rows}. Pass one"
+                " target per row."
+            )
         self._columns.warn_of_suspicious_text(self._declared)
+
+    def _batches(self, columns: Sequence[str], first_time: bool) -> Iterator[Any]:
+        """Yield the batches that have rows."""
+        first = 0
+        for batch in prefetch(self.files.batches(columns)):
+            if len(batch):
+                if first_time and not first:
+                    self._leave_out_columns(batch)
+                if self._order is not None:
+                    self._order.check(batch, first, first_time)
+                first += len(batch)
+                yield batch
 
     def levels(self, j: int) -> dict[float, str]:
         """Return the category that each code of a feature stands for."""
         return self._columns.levels(j)
 
     def later_pass(self) -> Iterator[Any]:
-        for batch in prefetch(self.files.batches(self.names)):
-            if len(batch):
-                yield Batch(self._columns, batch)
+        return (Batch(self._columns, batch) for batch in self._batches(self.names, first_time=False))
+
+
+class RowOrder:
+    """Hashes of the rows of a table, to notice if they come in another order when the table is read again.
+
+    The result of a query may have another order each time: the rows would get the targets of other rows.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        step = max(1, len(names) // MAX_HASHED_COLUMNS)
+        self._names = names[::step][:MAX_HASHED_COLUMNS]
+        self._hashes: list[Array] = []
+        self._known = np.zeros(0, np.uint32)
+
+    def check(self, batch: Any, first: int, first_time: bool) -> None:
+        """Store the hashes of some rows, or raise a ValueError if they differ from those stored."""
+        hashes = np.zeros(len(batch), np.uint64)
+        for name in self._names:
+            hashes = (hashes ^ hash_values(batch.column(name))) * np.uint64(0x9E3779B97F4A7C15)
+        found = (hashes >> np.uint64(32)).astype(np.uint32)
+        if first_time:
+            self._hashes = [*(self._hashes if first else []), found]
+            return
+        if self._hashes:
+            self._known, self._hashes = np.concatenate(self._hashes), []
+        if not np.array_equal(found, self._known[first : first + len(found)]):
+            raise ValueError(
+                "The rows of X came in another order, or with other values, when X was read again. Sort X by a unique"
+                " column, or collect it into a table or a file first."
+            )
 
 
 class LibsvmStream:
@@ -113,6 +216,17 @@ class LibsvmStream:
 
         with self._changes.reading(*self._paths):
             yield from prefetch(read_libsvm(self._paths, **self._shape))
+
+
+def open_relation_stream(table: Relation, y: Any, columns: ColumnSelection) -> TableStream:
+    """Create the stream of a relation; the target is the label, or else y."""
+    names = table.schema.names
+    if columns.label is None and y is None:
+        raise ValueError("X needs a target: pass y, or name the target column with label='name'.")
+    columns = columns.with_names(names)
+    features = columns.feature_names(names, "X")
+    declared = parse_discrete_features(columns.discrete_features, features, len(features))
+    return TableStream(table, columns.label, features, declared, y)  # type: ignore[arg-type]
 
 
 def prefetch(items: Iterator[T]) -> Iterator[T]:

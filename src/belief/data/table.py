@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 
+from belief.data.arrow import MICROSECONDS, SECONDS_PER_DAY
 from belief.data.columns import parse_discrete_features
 from belief.data.diagnostics import warn_of_suspicious_text
+from belief.data.kinds import ACCEPTED, check_is_table
 from belief.data.labels import is_missing
+from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
+from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.source import (
     ArraySource,
     BlockSource,
@@ -49,17 +55,25 @@ class Table:
         return {code: str(category) for category, code in (self.codes[j].items() if len(self.codes) else ())}
 
 
-def open_table(X: Any, discrete_features: Any = "auto") -> Table:
-    """Open an array, a memory map, a DataFrame, a sparse matrix, or a sequence of those as blocks of rows."""
+def open_table(
+    X: Any, discrete_features: Any = "auto", names: Sequence[str] | None = None, leave_out: bool = False
+) -> Table:
+    """Open an array, a memory map, a DataFrame, a sparse matrix, or a sequence of those as blocks of rows.
+
+    Parameters
+    ----------
+    names : the names of the columns, if X has none
+    leave_out : leave out lists, structs and free text, with a warning; otherwise they raise a ValueError
+    """
     blocks = as_blocks(X)
     if any(is_sparse(block) for block in blocks):
-        return _open_sparse(blocks, discrete_features)
+        return _open_sparse(blocks, discrete_features, names)
     frames = [as_frame(block) for block in blocks]
     if all(frame is not None for frame in frames):
-        sources, names, found, columns = _open_frames(frames)  # type: ignore[arg-type]
+        opened = _open_frames(frames, discrete_features, leave_out)  # type: ignore[arg-type]
     else:
-        sources, names, found, columns = _open_arrays([as_2d_array(block) for block in blocks])
-    declared = parse_discrete_features(discrete_features, names, len(found))
+        opened = _open_arrays([as_2d_array(block) for block in blocks], discrete_features, names, leave_out)
+    sources, names, found, declared, columns = opened
     discrete = found | declared
     for column, is_declared in zip(columns, declared, strict=False):
         if column.discrete and not is_declared:
@@ -88,10 +102,23 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError:
-        names = getattr(X, "column_names", None) or X.columns
-        name = Counter(names).most_common(1)[0][0]
-        raise ValueError(f"X has more than one column named {name!r}. Rename the columns, or drop one.") from None
+        names = getattr(X, "column_names", None)
+        check_unique_names(X.columns if names is None else names)
+        raise
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def count_columns(X: Any) -> int:
+    """Return the number of columns of a table in memory."""
+    block = as_blocks(X)[0]
+    return int(block.shape[1] if hasattr(block, "shape") else np.asarray(block, object).shape[1])
+
+
+def check_unique_names(names: Iterable[Any]) -> None:
+    """Raise a ValueError if two columns have the same name."""
+    name, n = next(iter(Counter(names).most_common(1)), ("", 0))
+    if n > 1:
+        raise ValueError(f"X has more than one column named {name!r}. Rename the columns, or drop one.")
 
 
 def check_arrow_frame(frame: nw.DataFrame[Any]) -> None:
@@ -106,10 +133,14 @@ def check_arrow_frame(frame: nw.DataFrame[Any]) -> None:
 
 def check_shape(shape: tuple[int, ...]) -> None:
     """Raise a ValueError if X is not two-dimensional or is empty; scikit-learn's estimator checks look at the text."""
+    if not shape:
+        raise ValueError(f"X is a single value, which is not a table. {ACCEPTED}.")
     if len(shape) != 2:
+        advice = "a single feature is X.reshape(-1, 1), a single row X.reshape(1, -1)"
+        if len(shape) > 2:
+            advice = f"with one row for each of the {shape[0]} samples, X.reshape(len(X), -1)"
         raise ValueError(
-            f"X must be a table: Expected 2D array, got {len(shape)}D array instead. Reshape your data: a single"
-            " feature is X.reshape(-1, 1), a single row X.reshape(1, -1)."
+            f"X must be a table: Expected 2D array, got {len(shape)}D array instead. Reshape your data: {advice}."
         )
     for size, kind, unit in zip(shape, ("rows", "columns"), ("sample(s)", "feature(s)"), strict=True):
         if size == 0:
@@ -130,7 +161,7 @@ def check_same_width(width: int, first: int, i: int) -> None:
 # --- sparse matrices ---
 
 
-def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
+def _open_sparse(blocks: Sequence[Any], discrete_features: Any, names: Sequence[str] | None) -> Table:
     for i, X in enumerate(blocks):
         if not is_sparse(X):
             raise ValueError(
@@ -147,7 +178,7 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any) -> Table:
     blocks = [as_valid_csr(X) for X in blocks]
     if discrete.any():
         check_exact_codes(max(max_abs_integer(X.data) for X in blocks), "A column of X")
-    return Table(SparseSource([_as_canonical_csr(X) for X in blocks]), None, discrete)
+    return Table(SparseSource([_as_canonical_csr(X) for X in blocks]), None if names is None else [*names], discrete)
 
 
 def check_memory_for_sums(F: int) -> None:
@@ -225,8 +256,7 @@ def _as_canonical_csr(X: csr_array) -> csr_array:
 
 def as_2d_array(X: Any) -> Array:
     """Convert X to a two-dimensional array of numbers, strings or objects; raise a ValueError if that is impossible."""
-    if hasattr(X, "collect") and not hasattr(X, "__array__"):
-        raise ValueError("X is a lazy table. Call its .collect() first.")
+    check_is_table(X)
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
@@ -238,7 +268,7 @@ def as_2d_array(X: Any) -> Array:
     check_shape(X.shape)
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has the type {X.dtype}. Convert it to real numbers.")
-    if X.dtype.kind not in "biufOUS":
+    if X.dtype.kind not in "biufOUSmM":
         raise ValueError(
             f"X has the type {X.dtype}, which is neither numeric nor text. Convert it to numbers or strings."
         )
@@ -247,22 +277,71 @@ def as_2d_array(X: Any) -> Array:
     return X
 
 
-def _open_arrays(arrays: list[Array]) -> Opened:
+def _open_arrays(arrays: list[Array], discrete_features: Any, names: Sequence[str] | None, leave_out: bool) -> Opened:
     width = arrays[0].shape[1]
     for i, X in enumerate(arrays):
         check_same_width(X.shape[1], width, i)
-    if any(X.dtype.kind in "OUS" for X in arrays):
-        names = [f"column {j}" for j in range(width)]
-        columns = [_Column(name, [_encode_objects(X[:, j], name) for X in arrays]) for j, name in enumerate(names)]
-        return _column_sources(columns, len(arrays)), None, np.array([c.discrete for c in columns]), columns
+    declared = parse_discrete_features(discrete_features, names, width)
+    known = None if names is None else [*names]
+    if any(X.dtype.kind in "OUSmM" for X in arrays):
+        shown = [f"column {j}" if names is None else f"column {names[j]!r}" for j in range(width)]
+        columns = [[X[:, j] for X in arrays] for j in range(width)]
+        return _open_columns(columns, shown, known, declared, leave_out)
     discrete = np.full(width, all(X.dtype.kind == "b" for X in arrays))
-    return [ArraySource(X) for X in arrays], None, discrete, []
+    return [ArraySource(X) for X in arrays], known, discrete, declared, []
+
+
+def _open_columns(
+    columns: list[list[Any]], shown: list[str], names: list[str] | None, declared: Array, leave_out: bool
+) -> Opened:
+    """Encode columns, each given as its blocks.
+
+    Parameters
+    ----------
+    columns : arrays or narwhals Series
+    shown : the columns as error messages call them
+    names : the names of the features; None if they have none
+    declared : a mask of the features declared discrete
+    """
+    unusable = {}
+    for j, blocks in enumerate(columns if leave_out else ()):
+        if reason := _describe_unusable(blocks, bool(declared[j])):
+            unusable[j] = reason
+    all_names = names or [f"x{j}" for j in range(len(columns))]
+    warn_of_left_out({all_names[j]: reason for j, reason in unusable.items()}, len(columns))
+    kept = [j for j in range(len(columns)) if j not in unusable]
+    encoded = [_Column(shown[j], _encode_blocks(columns[j], shown[j])) for j in kept]
+    discrete = np.array([column.discrete for column in encoded])
+    known = [all_names[j] for j in kept] if unusable else names
+    return _column_sources(encoded, len(columns[0])), known, discrete, declared[kept], encoded
+
+
+def _describe_unusable(blocks: list[Any], is_declared: bool) -> str | None:
+    """Return what a column contains if it is neither numbers nor categories; None if it is."""
+    first = blocks[0]
+    if isinstance(first, nw.Series) and isinstance(first.dtype, nw.List | nw.Array | nw.Struct | nw.Binary):
+        return {"List": "lists", "Array": "lists", "Struct": "structs"}.get(type(first.dtype).__name__, "bytes")
+    if isinstance(first, nw.Series):
+        if isinstance(first.dtype, nw.Unknown) and first.null_count() < len(first):
+            kind = str(getattr(first.to_native(), "type", getattr(first.to_native(), "dtype", "unknown")))
+            return "bytes" if "binary" in kind else kind
+        if not isinstance(first.dtype, nw.Object | nw.String):
+            return None
+        head = first[:MAX_FREE_TEXT_ROWS].to_list()
+    elif first.dtype.kind in "OUS":
+        head = first[:MAX_FREE_TEXT_ROWS].tolist()
+    else:
+        return None
+    present = [v for v in head if isinstance(v, list | tuple | set | dict | np.ndarray | bytes)]
+    if present and len(present) == sum(v is not None and v is not nan for v in head):
+        return "structs" if isinstance(present[0], dict) else "bytes" if isinstance(present[0], bytes) else "lists"
+    return "free text" if not is_declared and is_free_text(head) else None
 
 
 # --- DataFrames ---
 
 
-def _open_frames(frames: list[nw.DataFrame[Any]]) -> Opened:
+def _open_frames(frames: list[nw.DataFrame[Any]], discrete_features: Any, leave_out: bool) -> Opened:
     for frame in frames:
         check_arrow_frame(frame)
     names = [str(name) for name in frames[0].columns]
@@ -275,13 +354,12 @@ def _open_frames(frames: list[nw.DataFrame[Any]]) -> Opened:
                 f"The blocks of X have different columns: block {i} differs from block 0 in {problem}. Pass blocks of"
                 " rows of one table."
             )
+    declared = parse_discrete_features(discrete_features, names, len(names))
     arrays = [_shared_array(frame) for frame in frames]
     if all(X is not None for X in arrays):
-        return [ArraySource(X) for X in arrays], names, np.zeros(len(names), bool), []  # type: ignore[arg-type]
-    columns = [
-        _Column(f"column {name!r}", [_encode_series(frame[:, j]) for frame in frames]) for j, name in enumerate(names)
-    ]
-    return _column_sources(columns, len(frames)), names, np.array([c.discrete for c in columns]), columns
+        return [ArraySource(X) for X in arrays], names, np.zeros(len(names), bool), declared, []  # type: ignore[arg-type]
+    columns: list[list[Any]] = [[frame[:, j] for frame in frames] for j in range(len(names))]
+    return _open_columns(columns, [f"column {name!r}" for name in names], names, declared, leave_out)
 
 
 def _shared_array(frame: nw.DataFrame[Any]) -> Array | None:
@@ -315,7 +393,8 @@ class _Column:
         self.blocks = [_recode(values, categories, self.codes) for values, categories in blocks]
 
 
-Opened = tuple[list[Source], list[str] | None, Array, list[_Column]]  # blocks, names, discrete mask, encoded columns
+# blocks, names, masks of the features that are discrete by type and of those declared so, and the encoded columns
+Opened = tuple[list[Source], list[str] | None, Array, Array, list[_Column]]
 
 
 def _without_numbers(values: Array, categories: list[Any] | None) -> Encoded:
@@ -336,8 +415,59 @@ def _column_sources(columns: Sequence[_Column], n_blocks: int) -> list[Source]:
     return [ColumnSource([column.blocks[i] for column in columns]) for i in range(n_blocks)]
 
 
-def _encode_series(series: nw.Series[Any]) -> Encoded:
-    dtype, name = series.dtype, f"column {series.name!r}"
+def _encode_blocks(blocks: list[Any], name: str) -> list[Encoded]:
+    """Encode the blocks of one column."""
+    times = [_as_times(block) for block in blocks]
+    if all(block is not None for block in times):
+        return _encode_times(times)  # type: ignore[arg-type]
+    return [
+        _encode_series(block, name) if isinstance(block, nw.Series) else _encode_objects(block, name)
+        for block in blocks
+    ]
+
+
+def _as_times(block: Any) -> Array | None:
+    """Return dates and times as datetime64, durations and times of day as timedelta64; None for other columns."""
+    if isinstance(block, nw.Series):
+        dtype = block.dtype
+        if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+            block = block.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        if not isinstance(dtype, nw.Date | nw.Datetime | nw.Duration | nw.Time | nw.Object):
+            return None
+        block = block.to_numpy() if isinstance(dtype, nw.Datetime | nw.Duration) else np.array(block.to_list(), object)
+    if block.dtype.kind in "mM":
+        return block.astype("M8[us]" if block.dtype.kind == "M" else "m8[us]")
+    if block.dtype.kind != "O":
+        return None
+    missing = is_missing(block)
+    for kind, unit in (((date,), "M8[us]"), ((timedelta,), "m8[us]"), ((time,), "m8[us]")):
+        if not missing.all() and all(isinstance(v, kind) for v in block[~missing]):
+            out = np.full(len(block), "NaT", unit)
+            out[~missing] = [_without_zone(v) for v in block[~missing]]
+            return out
+    return None
+
+
+def _without_zone(value: date | timedelta | time) -> Any:
+    """Return a date in UTC, or a duration; a time of day is the duration since midnight."""
+    if isinstance(value, time):
+        return timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
+
+
+def _encode_times(blocks: list[Array]) -> list[Encoded]:
+    """Return dates and times as days since the first, in the order of the rows, and durations in seconds."""
+    numbers = [np.where(np.isnat(x), np.nan, x.astype(np.int64).astype(np.float64)) for x in blocks]
+    if blocks[0].dtype.kind == "m":
+        return [(x / MICROSECONDS, None) for x in numbers]
+    origin = next((x[~np.isnan(x)][0] for x in numbers if not np.isnan(x).all()), 0.0)
+    return [((x - origin) / MICROSECONDS / SECONDS_PER_DAY, None) for x in numbers]
+
+
+def _encode_series(series: nw.Series[Any], name: str) -> Encoded:
+    dtype = series.dtype
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum):
         return _factorize(series)
     if isinstance(dtype, nw.Boolean):
@@ -376,14 +506,21 @@ def _encode_objects(values: Array, name: str) -> Encoded:
         codes[~missing] = present.astype(int)
         return codes, [False, True]
     if all(isinstance(v, str | bytes) for v in present):
-        codes = np.full(len(values), -1)
-        categories, codes[~missing] = np.unique(present.astype(str), return_inverse=True)
-        return codes, categories.tolist()
+        # not as an array of type str, in which every cell would take as much memory as the longest
+        text = [v.decode("utf-8", "backslashreplace") if isinstance(v, bytes) else v for v in present.tolist()]
+        categories, codes = sorted(set(text)), np.full(len(values), -1)
+        code = {category: i for i, category in enumerate(categories)}
+        codes[~missing] = [code[v] for v in text]
+        return codes, categories
     try:
         out = np.full(len(values), np.nan)
         if any(isinstance(v, str | bytes) for v in present):
             raise TypeError
         out[~missing] = present.astype(np.float64)
+    except OverflowError:
+        raise ValueError(
+            f"{name} of X has integers beyond the range of floats. Convert them to strings, or drop it."
+        ) from None
     except (TypeError, ValueError):
         types = ", ".join(sorted({type(v).__name__ for v in present}))
         raise ValueError(

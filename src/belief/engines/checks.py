@@ -16,6 +16,9 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
 
+MAX_WORKING_MEMORY = 2**30  # MiB; more bytes would not fit into 64 bits
+MIN_RANGE = 1e-155  # squares of differences within a smaller range underflow
+
 
 def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any = "cpu") -> None:
     """Raise an error if a parameter that describes the resources is invalid."""
@@ -23,14 +26,14 @@ def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any 
     if not isinstance(verbose, int) or verbose < 0:
         raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
     check_n_jobs(n_jobs)
-    if not is_integer(working_memory) or working_memory < 16:
-        raise ValueError(f"working_memory must be an integer of at least 16 (MiB); got {working_memory!r}.")
+    if not is_integer(working_memory) or not 16 <= working_memory <= MAX_WORKING_MEMORY:
+        raise ValueError(f"working_memory must be an integer from 16 to 2**30 (MiB); got {working_memory!r}.")
 
 
 def check_sizes(settings: Settings, summary: Summary, target: Target, working_memory: int) -> None:
     """Check that the settings fit the numbers of rows, features and classes."""
     settings = target.adapt(settings)
-    n_rows, n_features, n_classes = summary.m, len(summary.mean), len(target.counts)
+    n_rows, n_features, n_classes = summary.m, len(summary.count), len(target.counts)
     if settings.resolve_n_features(n_features) > n_features:
         warn(
             f"n_features_to_select={settings.n_features_to_select}, but the data has only {n_features} features: all"
@@ -72,6 +75,15 @@ def check_values(summary: Summary, names: Sequence[str]) -> None:
         raise ValueError(
             f"Input X has values too large to square, in column {names[huge[0]]!r}{_and_more(huge)} (from"
             f" {summary.minimum[huge[0]]:g} to {summary.maximum[huge[0]]:g}): rescale it, or replace them by NaN."
+        )
+    span = summary.maximum - summary.minimum
+    span[summary.levels.feature] = 0.0  # values of discrete features are only compared
+    tiny = np.flatnonzero((span > 0) & (span < MIN_RANGE))
+    if len(tiny):
+        raise ValueError(
+            f"Input X has values too close together to square their differences, in column {names[tiny[0]]!r}"
+            f"{_and_more(tiny)} (from {summary.minimum[tiny[0]]:g} to {summary.maximum[tiny[0]]:g}): multiply it by a"
+            " large number, or leave it out."
         )
     empty = np.flatnonzero(summary.count == 0)
     if len(empty) == len(names):

@@ -36,7 +36,7 @@ def default_sample_size(n_rows: int) -> int:
 class Resources:
     """Threads, memory and device of a run, and its progress callback.
 
-    The last three parameters choose between implementations that agree up to rounding. They exist for tests.
+    The last four parameters choose between implementations that agree up to rounding. They exist for tests.
 
     Parameters
     ----------
@@ -47,6 +47,8 @@ class Resources:
     n_queries : the number of queries of a search over that many rows, from which "auto" estimates its cost
     small_rows : tables and tiles with no more rows skip steps that pay off on larger ones only
     always_compile : use compiled kernels even for tables so small that plain numpy is faster
+    instructions : how the CPU multiplies dense rows: "auto", "float32", "int8", or a class of
+        `belief.kernels.instructions` by its name
     torch_devices : torch devices to use instead of `device`; ("cpu",) runs the GPU engine on the CPU
     """
 
@@ -57,6 +59,7 @@ class Resources:
     n_queries: Callable[[int], int] = default_sample_size
     small_rows: int = SMALL_ROWS
     always_compile: bool = False
+    instructions: str = "auto"
     torch_devices: tuple[str, ...] = ()
 
     @property

@@ -72,24 +72,32 @@ class StreamEngine(ThreadedEngine):
 
     def describe(self) -> Summary:
         labels, describer = Labels(self._label, self._task), Describer(self.resources, self.pool)
-        held: list[FileBlock] | None = []
-        self._crc = first = 0
+        waiting: list[FileBlock] = []  # blocks that are not described yet, since the table may fit into memory
+        is_small = True
+        self._crc = first = described = 0
         for block in self.stream.first_pass(labels):
             X = self._as_rows(block)
             self.n_features, self.discrete = X.shape[1], self.stream.discrete
-            describer.add(X, self.discrete, groups=labels.provisional_codes(first, first + X.shape[0]))
-            first += X.shape[0]
             self._add_to_checksum(X)
-            self.report(labels.n_rows, 0)
-            if held is not None:
-                held.append(X)
-                held = held if sum(map(_count_bytes, held)) <= self.working_memory // 4 else None
-        if not labels.n_rows:
+            first += X.shape[0]
+            self.report(first, 0)
+            waiting.append(X)
+            is_small &= sum(map(_count_bytes, waiting)) <= self.working_memory // 4
+            while waiting and not is_small:
+                part = waiting.pop(0)
+                describer.add(
+                    part, self.discrete, groups=labels.provisional_codes(described, described + part.shape[0])
+                )
+                described += part.shape[0]
+        if not first:
             raise ValueError("The files have no rows.")
         self.target, self.targets = labels.target()
         self.m = len(self.targets)
         self.resources = self.resources.with_device_for(self.m, self.n_features)
-        self._whole = None if held is None else self._make_engine(_concatenate(held), self.targets)
+        if is_small:  # as one block, so that the result is that of the same table in memory, bit for bit
+            self._whole = self._make_engine(_concatenate(waiting), self.targets)
+            self._whole.target = self.target
+            return self._whole.describe()
         return describer.summary().regrouped(labels.order, len(self.target.names))
 
     def _add_to_checksum(self, X: FileBlock) -> None:
@@ -129,7 +137,7 @@ class StreamEngine(ThreadedEngine):
             first += X.shape[0]
             self.report(first, self.m, detail)
         if first != self.m:
-            raise ValueError(f"The files changed while they were read: they had {self.m} rows, and now have {first}.")
+            raise ValueError(f"X changed while it was read: it had {self.m} rows, and now has {first}. Run again.")
 
     def _fetch(self, ids: Array, detail: str) -> FileBlock:
         """Read the rows with these ascending ids. Large dense results are kept in a temporary file."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from scipy.linalg import helmert
@@ -58,6 +58,11 @@ class Embedding:
         self.error = (
             terms + 16
         ) * UNIT_ROUNDOFF  # bound of the error of d² relative to the two squared norms; 16 for all else
+
+    @cached_property
+    def whole(self) -> Slice:
+        """All features as one slice, for rows that are rounded and multiplied without error."""
+        return self._slice(0, self.difference.n_features)
 
     def _cut(self) -> Iterator[tuple[int, int]]:
         """Cut the features into spans of at most WIDTH columns."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from belief.kernels.compiling import kernel
-from belief.kernels.shapes import TIE_MARGIN, UNIT_ROUNDOFF
+from belief.kernels.shapes import POWERS_OF_TEN, TIE_MARGIN, UNIT_ROUNDOFF
 from belief.method.arrays import Array
 
 _LANES = 64
@@ -143,6 +143,12 @@ def round9(x: float) -> float:
     """Round to 9 significant digits, so that equal distances summed in another order compare equal."""
     if x <= 0.0:
         return 0.0
+    if 1.0 <= x < 1e15:  # most distances, without a logarithm
+        whole = 0
+        while x >= POWERS_OF_TEN[whole + 1]:
+            whole += 1
+        power = POWERS_OF_TEN[abs(8 - whole)]
+        return np.rint(x * power) / power if whole <= 8 else np.rint(x / power) * power
     digits = min(8 - int(np.floor(np.log10(x))), 300)  # 10^300 is finite, larger powers may not be
     if digits >= 0:
         # division is rounded correctly, so values just below and above a power of ten round to the same
@@ -171,4 +177,6 @@ def push(best: tuple[Array, Array, Array], where: Array, group: Array, d2: Array
     ds, keys, rows = best
     for p in range(len(d2)):
         q, g = where[p], group[p]
+        if d2[p] > ds[q, g, -1] * (1.0 + TIE_MARGIN):
+            continue  # rounding takes longer than all else here
         insert(ds[q, g], keys[q, g], rows[q, g], round9(d2[p]), key[p], row[p])

@@ -21,20 +21,24 @@ DISTANCE_CELLS, TALLY_CELLS = 2**15, 2**17
 # --- 1. the summary ---
 
 
-def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array, total: Array, absent: Array) -> None:
+def moments(
+    X: Array, lo: int, hi: int, a: int, b: int, origin: Array, out: Array, group: Array, total: Array, absent: Array
+) -> None:
     """Write the moments of columns a to b over rows lo to hi to `out`; add the sums of each group to the others."""
     x = X[lo:hi, a:b].astype(np.float64)
     present = x == x
     count = present.sum(axis=0)
     with np.errstate(invalid="ignore", over="ignore"):  # infinities raise an error later that names the feature
-        mean = np.where(present, x, 0.0).sum(axis=0) / np.maximum(count, 1)
-        d = x - mean
-        d = np.where(d == d, d, 0.0)
+        origin[:] = np.where(np.isnan(origin), x[present.argmax(axis=0), np.arange(b - a)], origin)
+        y = x - origin
+        y = np.where(y == y, y, 0.0)
+        shift = y.sum(axis=0) / np.maximum(count, 1)
+        d = np.where(present, y - shift, 0.0)
         m2 = (d * d).sum(axis=0)
-        np.add.at(total, group, d)
+        np.add.at(total, group, y)
     _add_by_kind(absent, group, ~present)
     least, most = np.fmin.reduce(x), np.fmax.reduce(x)
-    out[:] = count, mean, m2, least, most, (x != 0.0).sum(axis=0), ((x > least) & (x < most)).sum(axis=0)
+    out[:] = count, shift, m2, least, most, (x != 0.0).sum(axis=0), ((x > least) & (x < most)).sum(axis=0)
 
 
 def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, found: Array) -> None:
@@ -158,9 +162,17 @@ def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
 
 
 def tally(
-    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, weight: Array, r: Reach,
+    Xq: Array,
+    queries: Array,
+    aq: int,
+    Xr: Array,
+    rows: Array,
+    ar: int,
+    kind: Array,
+    weight: Array,
+    r: Reach,
     sums: Sums,
-) -> None:  # fmt: skip
+) -> None:
     """Sum |a - b| over the pairs, and its spread from query to query."""
     for part in _cut_between_queries(queries, len(r.reach)):
         d, present = _differences(Xq, queries[part], aq, Xr, rows[part], ar, r)

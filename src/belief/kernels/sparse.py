@@ -52,13 +52,21 @@ class Scale(NamedTuple):
 
 @kernel()
 def moments(
-    rows: Csr, nonzero: Array, mean: Array, m2: Array, least: Array, most: Array, between: Array,
-    group: Array, total: Array,
-) -> int:  # fmt: skip
+    rows: Csr,
+    nonzero: Array,
+    origin: Array,
+    shift: Array,
+    m2: Array,
+    least: Array,
+    most: Array,
+    between: Array,
+    group: Array,
+    total: Array,
+) -> int:
     """Update the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1.
 
-    `between` marks features with values between the minimum and the maximum. `total` has the sums of each group of
-    rows; it may be empty.
+    `origin` is the first of them, and `shift` their mean - origin. `between` marks features with values between the
+    minimum and the maximum. `total` has the sums of each group of rows; it may be empty.
     """
     for i in range(len(rows.start) - 1):
         for p in range(rows.start[i], rows.start[i + 1]):
@@ -70,10 +78,12 @@ def moments(
             j = rows.column[p]
             if len(total):
                 total[group[i], j] += x
+            if nonzero[j] == 0:
+                origin[j] = x
             nonzero[j] += 1
-            step = x - mean[j]
-            mean[j] += step / nonzero[j]
-            m2[j] += step * (x - mean[j])
+            step = x - origin[j] - shift[j]
+            shift[j] += step / nonzero[j]
+            m2[j] += step * (x - origin[j] - shift[j])
             if x < least[j] or x > most[j]:
                 between[j] |= least[j] < most[j]  # the old minimum or maximum is now inside
             elif x > least[j] and x < most[j]:
@@ -185,9 +195,18 @@ def _within(norm: float, product: Array, limit: Array) -> int:
 
 @kernel()
 def nearest(
-    rows: Csr, span: tuple[int, int], first_id: int, group: Array, key: Array,
-    queries: Csr, norm: Array, ids: Array, by: Postings, s: Scale, best: tuple[Array, Array, Array],
-) -> None:  # fmt: skip
+    rows: Csr,
+    span: tuple[int, int],
+    first_id: int,
+    group: Array,
+    key: Array,
+    queries: Csr,
+    norm: Array,
+    ids: Array,
+    by: Postings,
+    s: Scale,
+    best: tuple[Array, Array, Array],
+) -> None:
     """Insert the nearest of the rows `span` into the sorted lists `best`, each (queries, groups, size).
 
     Rows of group -1 are ignored. Candidates are found by their products; their distances are then computed exactly and
@@ -230,9 +249,17 @@ def nearest(
 
 @kernel()
 def tally(
-    Q: Csr, queries: Array, R: Csr, rows: Array, kind: Array, weight: Array, r: Reach,
-    total: Array, e: Array, spread: Array,
-) -> None:  # fmt: skip
+    Q: Csr,
+    queries: Array,
+    R: Csr,
+    rows: Array,
+    kind: Array,
+    weight: Array,
+    r: Reach,
+    total: Array,
+    e: Array,
+    spread: Array,
+) -> None:
     """Sum |a - b| over the pairs, which are sorted by query. Outputs that are not needed are empty.
 
     Parameters
@@ -293,9 +320,18 @@ def tally(
 
 @kernel()
 def collisions(
-    Q: Csr, queries: Array, R: Csr, rows: Array, r: Reach, by_rate: bool, line: Array, place: Array,
-    lines: Array, columns: Array, cross: Array,
-) -> None:  # fmt: skip
+    Q: Csr,
+    queries: Array,
+    R: Csr,
+    rows: Array,
+    r: Reach,
+    by_rate: bool,
+    line: Array,
+    place: Array,
+    lines: Array,
+    columns: Array,
+    cross: Array,
+) -> None:
     """Sum the complements of the joint collisions of some features (lines) with others (columns).
 
     Parameters

@@ -60,6 +60,7 @@ MISSINGNESS_LEVEL = 0.001  # false discovery rate at which missing values depend
 MIN_COPIES = 0.005  # share of the rows of the probe that are copies at which copies are merged
 CHUNK = 2048  # features that are compared at a time
 EXPECTED_SELECTED = 32  # features to prepare for with n_features_to_select="auto"
+LINES_AT_ONCE = 64  # selected features whose redundancy with the others is measured together
 Phase = Callable[[str, str], None]  # called with the name of each phase as it begins, and a detail ("batch 2 of 4")
 
 
@@ -422,9 +423,10 @@ class Run:
         if measure is not None:
             live = np.flatnonzero(~constant[features])
             measure.extend(features[live])
-            for line, j in zip(out, selected.tolist(), strict=True):
+            for i, j in enumerate(selected.tolist()):
                 if not constant[j]:
-                    line[live] = measure.row(j, features[:0])[measure.column[features[live]]]
+                    likely = selected[i : i + LINES_AT_ONCE]
+                    out[i, live] = measure.row(j, likely[~constant[likely]])[measure.column[features[live]]]
         return out
 
     def _find_partners(self, estimate: Estimate) -> tuple[Array, Array]:

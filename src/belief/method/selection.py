@@ -68,6 +68,9 @@ def forward_selection(
     race = _Race(relevance, w, order, measure, rule, eligibility)
     scores: list[float] = []
     while len(scores) < n_select:
+        if race.is_decided():
+            rest = race.remaining()[: n_select - len(scores)]
+            return Selection(np.concatenate([race.selected, rest]).astype(np.int64), np.r_[scores, race.score(rest)])
         best, score = race.find_best(n_select)
         if score == -np.inf and scores:
             break
@@ -98,7 +101,20 @@ class _Race:
         self.bounded: set[int] = set()  # the selected features whose lower bounds have been accumulated
         self.bounds: dict[int, Array] = {}  # likely next feature -> lower bounds of its redundancy with outside
 
-    def _score(self, features: Array) -> Array:
+    def is_decided(self) -> bool:
+        """Return True if all remaining features have the least possible J: no redundancy can change their order."""
+        if self.eligibility is not None:
+            return False
+        return all(np.all(np.round(self.score(x), 10) <= self.rule.least) for x in (self.inside, self.outside))
+
+    def remaining(self) -> Array:
+        """Return the features that are not selected, in the order of ties."""
+        rest = np.concatenate([self.inside, self.outside])
+        weight = self.tie_weights[rest] if self.rule.ties_by_weight else np.zeros(len(rest))
+        return rest[np.lexsort((rest, -weight))]
+
+    def score(self, features: Array) -> Array:
+        """Return J inside the pool, and an upper bound outside."""
         J = self.rule.score(self.relevance[features], self.accumulated[features], len(self.selected))
         if self.eligibility is not None and self.selected:
             J = np.where(self.eligibility.mask(features, self.max_redundancy[features]), J, -np.inf)
@@ -110,14 +126,14 @@ class _Race:
             self.max_redundancy[features] = np.maximum(self.max_redundancy[features], redundancy)
 
     def _likely_next(self, n_select: int) -> Array:
-        J = np.round(self._score(self.inside), 10)
+        J = np.round(self.score(self.inside), 10)
         return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW_FEATURES)]
 
     def find_best(self, n_select: int) -> tuple[int, float]:
         """Return the feature with the largest J, and J. Ties go to the smaller index, as both arrays are sorted."""
         while True:
-            exact = self._score(self.inside)
-            J, upper = np.round(exact, 10), np.round(self._score(self.outside), 10)
+            exact = self.score(self.inside)
+            J, upper = np.round(exact, 10), np.round(self.score(self.outside), 10)
             rivals = self.outside[(upper >= J.max(initial=-np.inf)) & (upper > -np.inf)]
             if not len(rivals):
                 at = self._argmax(J)

@@ -96,7 +96,7 @@ class Summary:
 
     m: int
     count: FeatureArray  # present values
-    mean: FeatureArray
+    shift: FeatureArray  # mean - origin: a mean that is large beside σ cannot be rounded, neither here nor by merging
     m2: FeatureArray  # Σ(x - mean)²
     minimum: FeatureArray  # NaN if all values are missing
     maximum: FeatureArray
@@ -105,7 +105,7 @@ class Summary:
     levels: Levels
     group_count: FeatureArray  # (groups, features)
     group_sum: FeatureArray  # (groups, features), Σ(x - origin)
-    origin: FeatureArray  # a value near the mean, to keep group_sum small; NaN if all values are missing
+    origin: FeatureArray  # one of the values; NaN if all values are missing
 
     @classmethod
     def zero(cls, n_features: int) -> Self:
@@ -113,7 +113,7 @@ class Summary:
         return cls(
             m=0,
             count=zeros,
-            mean=zeros,
+            shift=zeros,
             m2=zeros,
             minimum=nans,
             maximum=nans,
@@ -130,17 +130,18 @@ class Summary:
         count = self.count + other.count
         share = np.divide(other.count, count, out=np.zeros_like(count), where=count > 0)
         with np.errstate(invalid="ignore", over="ignore"):  # infinities raise an error later, with the column's name
-            step = other.mean - self.mean
-            mean = self.mean + step * share
+            origin = np.where(np.isnan(self.origin), other.origin, self.origin)
+            moved = np.nan_to_num(other.origin - origin, nan=0.0)  # to the common origin
+            step = other.shift + moved - self.shift
             m2 = self.m2 + other.m2 + step**2 * self.count * share
-            group_count, group_sum, origin = self._merge_groups(other)
+            group_count, group_sum = self._merge_groups(other, moved)
         minimum, maximum = np.fmin(self.minimum, other.minimum), np.fmax(self.maximum, other.maximum)
         extremes = (self.minimum, self.maximum, other.minimum, other.maximum)
         is_inside = np.logical_or.reduce([(x > minimum) & (x < maximum) for x in extremes])
         return type(self)(
             m=self.m + other.m,
             count=count,
-            mean=mean,
+            shift=self.shift + step * share,
             m2=m2,
             minimum=minimum,
             maximum=maximum,
@@ -152,15 +153,14 @@ class Summary:
             origin=origin,
         )
 
-    def _merge_groups(self, other: Self) -> tuple[Array, Array, Array]:
-        """Return the counts and sums of the groups of both, relative to the origin of the first that has one."""
-        origin = np.where(np.isnan(self.origin), other.origin, self.origin)
+    def _merge_groups(self, other: Self, moved: Array) -> tuple[Array, Array]:
+        """Return the counts and sums of the groups of both; the origin of the other has moved."""
         if not len(other.group_count):
-            return self.group_count, self.group_sum, origin
+            return self.group_count, self.group_sum
         n = max(len(self.group_count), len(other.group_count))
-        moved = other.group_sum + other.group_count * np.nan_to_num(other.origin - origin, nan=0.0)
+        total = other.group_sum + other.group_count * moved
         count = pad_groups(self.group_count, n, axis=0) + pad_groups(other.group_count, n, axis=0)
-        return count, pad_groups(self.group_sum, n, axis=0) + pad_groups(moved, n, axis=0), origin
+        return count, pad_groups(self.group_sum, n, axis=0) + pad_groups(total, n, axis=0)
 
     def regrouped(self, order: Array, n: int) -> Self:
         """Renumber the groups: group g becomes order[g] of n."""
@@ -171,6 +171,12 @@ class Summary:
             group_sum=_add_by_group(self.group_sum, order, lines),
             levels=self.levels.regrouped(order, n),
         )
+
+    @property
+    def mean(self) -> Array:
+        """The mean of each feature; 0 if all values are missing."""
+        with np.errstate(invalid="ignore"):  # infinities raise an error later, with the column's name
+            return np.where(np.isnan(self.origin), 0.0, self.origin + self.shift)
 
     @property
     def missing(self) -> Array:

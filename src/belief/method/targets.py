@@ -178,9 +178,9 @@ def parse_class_weights(class_weight: Mapping[Any, float], names: Array) -> Arra
     if missing:
         raise ValueError(f"class_weight has no entry for class {missing[0]!r}. Add one for every class.")
     weights = np.array([by_name[str(name)] for name in names.tolist()])
-    if not weights.sum() > 0:
+    if not weights.max() > 0:
         raise ValueError("class_weight has no positive weight. Give at least one class a weight above 0.")
-    return weights
+    return weights / weights.max()  # so that their sum is finite
 
 
 def make_class_target(names: Array, labels: Array) -> Classes:

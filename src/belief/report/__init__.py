@@ -32,9 +32,11 @@ def render(result: Result, title: str | None = None) -> str:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = pathlib.Path(folder, "report.html").write_text(page, encoding="utf-8")
     """
+    from belief._utils.validation import check_result
     from belief.report.content import collect_content
     from belief.report.figures import draw_figures
     from belief.report.templating import render_template
 
+    check_result(result)
     content = collect_content(result, title)
     return render_template("page.html", {**content, "pictures": draw_figures(result, content["pictures"])})

@@ -115,9 +115,18 @@ def add_legend(ax: Axes, drawn: Sequence[Any]) -> None:
     """Add a legend above the axes, in two lines if the figure is narrow."""
     columns = 4 if ax.figure.bbox.width > NARROW * ax.figure.dpi else 2
     ax.legend(
-        handles=drawn, loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, frameon=False, borderpad=0.2,
-        borderaxespad=0.2, handlelength=1, handletextpad=0.5, columnspacing=1.2, scatterpoints=1,
-    )  # fmt: skip
+        handles=drawn,
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=columns,
+        frameon=False,
+        borderpad=0.2,
+        borderaxespad=0.2,
+        handlelength=1,
+        handletextpad=0.5,
+        columnspacing=1.2,
+        scatterpoints=1,
+    )
 
 
 def note_omitted(ax: Axes, shown: int, total: int) -> None:

@@ -18,7 +18,7 @@ from belief.report.text import clean, count, format_number
 from belief.result.explanation import SIGNIFICANCE_LEVEL, FeatureExplanation, is_worth_more
 from belief.result.result import Result
 
-MAX_ROWS = 1_000  # of a table in the page
+MAX_ROWS = 1_000  # longer tables are cut
 MAX_CLASSES = 20
 GROUP_LEVEL = 0.5  # features that agree at least this much form a group
 QUANTILES = {0: "0 %", 1: "5 %", 5: "25 %", 10: "50 %", 15: "75 %", 19: "95 %", 20: "100 %"}  # of Result.quantiles
@@ -137,13 +137,13 @@ def _list_sections(content: dict[str, Any]) -> dict[str, str]:
     measure = content["measure"]
     sections = {
         "ranking": "Ranking",
-        "how_many": "How many features suffice",
+        "scores": "How many features suffice",
         "distributions": "Distributions",
         "relevance": measure["relevance_title"],
         "redundancy": measure["redundancy_title"],
         "others": "Features not selected",
         "all": "All features",
-        "settling": "Stability of the ranking",
+        "convergence": "Stability of the ranking",
         "run": "Data and settings",
         "timings": "Timings",
     }
@@ -155,10 +155,10 @@ def _list_figures(content: dict[str, Any]) -> list[str]:
     measured = bool(content["measure"]["name"])
     is_shown = {
         "ranking": True,
-        "how_many": content["n_selected"] > 1,
+        "scores": content["n_selected"] > 1,
         "relevance_redundancy": measured,
         "redundancy": measured and content["n_selected"] > 1,
-        "settling": content["stability"] is not None,
+        "convergence": content["stability"] is not None,
         "timings": bool(content["timings"]),
     }
     return [name for name, shown in is_shown.items() if shown]

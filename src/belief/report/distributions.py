@@ -9,7 +9,7 @@ from belief.method.targets import CLASSIFICATION
 from belief.report.text import clean, format_number, format_percent_of
 from belief.result.result import Result
 
-MIN_DIFFERENCE = 0.08  # of the mean ranks or shares of two groups; smaller ones are not called a direction
+MIN_DIFFERENCE = 0.08  # smaller differences between the mean ranks or shares of two groups show no direction
 STRIP_WIDTH = 200  # units of the SVG
 FIFTHS = ("lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth")
 NO_DIRECTION = "no univariate direction"

@@ -47,7 +47,7 @@ class Width:
     inches: float
     font: float
     top: int
-    letters: int
+    max_name_length: int
 
 
 WIDTHS = (Width("wide", 7.2, 9, plot.TOP, 30), Width("narrow", 3.7, 8.5, 16, 15))
@@ -59,15 +59,15 @@ class Picture:
 
     draw: Callable[..., Any]
     height: Callable[[int], float]  # from the number of features shown
-    options: tuple[str, ...] = field(default=("top", "letters"))
+    options: tuple[str, ...] = field(default=("top", "max_name_length"))
 
 
 PICTURES = {
     "ranking": Picture(plot.ranking, canvas.figure_height),
-    "how_many": Picture(plot.how_many, lambda n: 3.2, ("top",)),
+    "scores": Picture(plot.scores, lambda n: 3.2, ("top",)),
     "relevance_redundancy": Picture(plot.relevance_redundancy, lambda n: 4.2, ("top",)),
     "redundancy": Picture(plot.redundancy, lambda n: canvas.figure_height(n, 0.22)),
-    "settling": Picture(plot.settling, canvas.figure_height),
+    "convergence": Picture(plot.convergence, canvas.figure_height),
     "timings": Picture(plot.timings, lambda n: canvas.figure_height(6, 0.2), ()),
 }
 

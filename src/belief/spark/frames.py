@@ -48,7 +48,7 @@ def select_frame(
     frame = open_frame(df, features, label, discrete_features, task)
     reporter = Reporter(callback, bar=verbose > 0)
     with reporter, frame_engine(frame, staging, lambda what: reporter.rows(0, 0, what)) as engine:
-        return run_engine(engine, settings, frame.names, JOINT_MEMORY_MB, reporter)
+        return run_engine(engine, settings, lambda: frame.names, JOINT_MEMORY_MB, reporter)
 
 
 def select_files(

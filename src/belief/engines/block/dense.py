@@ -47,15 +47,7 @@ class _GroupSums:
     def __init__(self, n: int, n_features: int) -> None:
         self.n = n
         self.count, self.total = np.zeros((2, max(n, 1), n_features))  # present values, and Σ(x - origin)
-        self.origin = np.full(n_features, np.nan)  # the mean of the first slice that has values
-
-    def add(self, columns: slice, moments: Array, total: Array, present: Array) -> None:
-        """Add the number of present values of some features, and Σ(x - mean) about the mean of this slice."""
-        has_values, mean, origin = moments[0] > 0, moments[1], self.origin[columns]
-        origin[has_values & np.isnan(origin)] = mean[has_values & np.isnan(origin)]
-        self.count[:, columns] += present
-        with np.errstate(invalid="ignore", over="ignore"):  # infinities raise an error later that names the feature
-            self.total[:, columns] += total + present * np.where(has_values, mean - origin, 0.0)
+        self.origin = np.full(n_features, np.nan)  # the first value
 
 
 class DenseEngine(RowEngine):
@@ -91,7 +83,7 @@ class DenseEngine(RowEngine):
         sums, levels = _GroupSums(n, self.n_features), [Levels.zero()]
         found = [self._moments(np.arange(a, b), sums, levels) for a, b in slices]
         count, total = sums.count[:n], sums.total[:n]
-        last = replace(found[-1], levels=Levels.merged(levels), group_count=count, group_sum=total, origin=sums.origin)
+        last = replace(found[-1], levels=Levels.merged(levels), group_count=count, group_sum=total)
         return [*found[:-1], last]
 
     def _moments(self, ids: Array, sums: _GroupSums, levels: list[Levels]) -> Summary:
@@ -102,16 +94,17 @@ class DenseEngine(RowEngine):
             X, rows, at = self.source.rows(ids, a, b)
             lo, hi = int(rows[0]), int(rows[-1]) + 1
             part, total, absent = np.empty((7, b - a)), *np.zeros((2, len(sums.count), b - a))
-            self.kernels.moments(X, lo, hi, at, at + b - a, part, group, total, absent)
+            self.kernels.moments(X, lo, hi, at, at + b - a, sums.origin[a:b], part, group, total, absent)
             out[:, a:b] = part
-            sums.add(slice(a, b), part, total, in_group - absent)
+            sums.count[:, a:b] += in_group - absent
+            sums.total[:, a:b] += total
             columns = np.flatnonzero(self.discrete[a:b])
             if len(columns):
                 levels.append(self._levels(X[lo:hi], columns + at, columns + a, group, sums.n))
-        count, mean, m2, minimum, maximum, nonzero, between = out
+        count, shift, m2, minimum, maximum, nonzero, between = out
         return replace(
-            Summary.zero(self.n_features), m=len(ids), count=count, mean=mean, m2=m2, minimum=minimum, maximum=maximum,
-            nonzero=nonzero, between=between > 0,
+            Summary.zero(self.n_features), m=len(ids), count=count, shift=shift, m2=m2, minimum=minimum,
+            maximum=maximum, nonzero=nonzero, between=between > 0, origin=sums.origin.copy(),
         )  # fmt: skip
 
     def _levels(self, X: Array, at: Array, features: Array, group: Array, n_groups: int) -> Levels:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belief.data.source import Located
+from belief.data.source import Located, as_slice
+from belief.engines.block.rounded import RoundedSearch, choose_instructions
 from belief.engines.block.threads import TILE, spans
 from belief.engines.block.tiles import Tile, Tiles
 from belief.kernels import dense
@@ -63,14 +64,10 @@ class NeighbourSearch:
         self.n_groups = search.n_groups
         if visit is None:
             self.queries, self.place, self.first = engine.source, sample.row, 0
-            self.found = Neighbours.zero(len(sample.row), self.n_groups, search.size)
         else:
             self.queries, self.place, self.first = visit.queries, np.arange(len(sample.row)), visit.first
-            self.found = visit.found.copy()
-        # upper bounds of d² to the nearest rows of each query, sorted
-        self.bound = self.found.d2 / self.embedding.scale**2 * (1 + TIE_MARGIN)
+        self._reset()
         self.tiles = Tiles(engine, self.embedding.slices, search, self.first)
-        self.queue: list[Candidates] = []
         self.max_queued = engine.working_memory // BYTES_PER_CANDIDATE
         # if every row is a query, the queries are not processed in the order of the sample
         in_order = visit is not None or len(sample.row) < engine.m
@@ -82,8 +79,33 @@ class NeighbourSearch:
         self.lock = threading.Lock()
         self.height = self._height()
 
+    def _reset(self) -> None:
+        """Forget the rows compared so far."""
+        if self.visit is None:
+            self.found = Neighbours.zero(len(self.sample.row), self.n_groups, self.search.size)
+        else:
+            self.found = self.visit.found.copy()
+        # upper bounds of d² to the nearest rows of each query, sorted
+        self.bound = self.found.d2 / self.embedding.scale**2 * (1 + TIE_MARGIN)
+        self.queue: list[Candidates] = []
+
     def run(self) -> Neighbours:
-        """Return the neighbours.
+        """Return the neighbours."""
+        m = self.engine.m
+        instructions = choose_instructions(self)
+        done = RoundedSearch(self, instructions).run() if instructions is not None else 0
+        if done == m:
+            pass
+        elif done and not self.is_symmetric(m):
+            self._search_by_tiles(done)
+        else:
+            self._reset()  # comparing each two rows once is faster than continuing
+            self._search_in_float32()
+        self.verify_queue()
+        return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
+
+    def _search_in_float32(self) -> None:
+        """Compare all rows in float32.
 
         If all products fit into memory, they are computed first, and then each query is compared with all rows at once.
         Visiting queries instead bring bounds from other blocks, which exclude most rows early.
@@ -91,14 +113,12 @@ class NeighbourSearch:
         m, s = self.engine.m, len(self.sample.row)
         if self.visit is None and 4 * s * m <= self.engine.working_memory // 4:
             self._search_all_at_once(self.tiles.make((0, m)))
-        elif self._is_symmetric(m):
+        elif self.is_symmetric(m):
             self._search_symmetric()
         else:
             self._search_by_tiles()
-        deque(self.engine.map(self._verify, self.queue), maxlen=0)
-        return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
 
-    def _is_symmetric(self, n_rows: int) -> bool:
+    def is_symmetric(self, n_rows: int) -> bool:
         """Return True if every row is a query, and no copies were dropped."""
         return self.visit is None and len(self.sample.row) == self.engine.m == n_rows > self.engine.resources.small_rows
 
@@ -107,7 +127,7 @@ class NeighbourSearch:
         return np.argsort(self.sample.row)[rows]
 
     def _search_all_at_once(self, tile: Tile) -> None:
-        symmetric = self._is_symmetric(len(tile.rows))
+        symmetric = self.is_symmetric(len(tile.rows))
         queries = self._queries_at(tile.rows) if symmetric else np.arange(len(self.sample.row))
         whole = np.empty((len(queries), len(tile.rows)), np.float32)
         nq, nr = np.zeros(len(queries)), np.zeros(len(tile.rows))
@@ -127,8 +147,16 @@ class NeighbourSearch:
         for _ in self.engine.map(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs)))):
             pass
 
-    def _search_by_tiles(self) -> None:
-        """Compare each tile of rows with all queries, one tile at a time."""
+    def compare_in_float32(self, lock: threading.Lock, queries: Array, tile: Tile) -> None:
+        """Compare queries with a tile in float32."""
+        for a, b in spans(len(tile.rows), self.height):
+            for i, j in spans(len(queries), self.height):
+                some, piece = queries[i:j], tile.part(a, b)
+                product, nq, nr = self._product(some, piece.rows, self._buffer("product", j - i, b - a))
+                self._choose(lock, some, piece, product, nq, nr)
+
+    def _search_by_tiles(self, first: int = 0) -> None:
+        """Compare each tile of rows from `first` on with all queries, one tile at a time."""
         parts = [np.arange(a, b) for a, b in spans(len(self.sample.row), self.height)]
         locks = [threading.Lock() for _ in parts]
 
@@ -140,12 +168,12 @@ class NeighbourSearch:
                 )
                 self._choose(lock, queries, tile, product, nq, nr)
 
-        self._run_tasks(compare, spans(self.engine.m, self.height))
+        self._run_tasks(compare, [(first + a, first + b) for a, b in spans(self.engine.m - first, self.height)])
 
     def _search_symmetric(self) -> None:
         """Compare each two tiles once, for the queries of both. This requires that no copies were dropped."""
         tiles = list(self.engine.map(self.tiles.make, spans(self.engine.m, self.height)))
-        if not self._is_symmetric(sum(len(t.rows) for t in tiles)):
+        if not self.is_symmetric(sum(len(t.rows) for t in tiles)):
             self._search_by_tiles()
             return
         queries = [self._queries_at(tile.rows) for tile in tiles]
@@ -209,7 +237,7 @@ class NeighbourSearch:
                 dense.embed(*whole, part.geometry, 1.0 / self.embedding.scale, points, norms)
                 self.ready[t] = points, norms
         points, norms = self.ready[t]
-        mine = slice(int(queries[0]), int(queries[-1]) + 1)
+        mine = as_slice(queries)
         norm += norms[mine]
         return points[mine]
 
@@ -255,6 +283,11 @@ class NeighbourSearch:
             ready, self.queue = (self.queue, []) if is_full else ([], self.queue)
         for x in ready:
             self._verify(x)
+
+    def verify_queue(self) -> None:
+        """Verify all queued candidates."""
+        ready, self.queue = self.queue, []
+        deque(self.engine.map(self._verify, ready), maxlen=0)
 
     def _verify(self, x: Candidates) -> None:
         """Compute the exact distances of candidates within the bounds, and insert them into the lists of neighbours."""

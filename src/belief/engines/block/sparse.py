@@ -44,7 +44,7 @@ class NonZeros:
         n_features = len(discrete)
         self.m, self.discrete, self.levels = 0, discrete, [Levels.zero()]  # levels of the non-zeros
         self.nonzero = np.zeros(n_features, np.int64)
-        self.mean, self.m2 = np.zeros(n_features), np.zeros(n_features)
+        self.origin, self.shift, self.m2 = np.zeros((3, n_features))
         self.least, self.most = np.full(n_features, np.inf), np.full(n_features, -np.inf)
         self.between = np.zeros(n_features, bool)
         self.group_rows, self.total = np.zeros(0, np.int64), np.zeros((0, n_features))  # Σx per group
@@ -58,7 +58,7 @@ class NonZeros:
         groups : the group of each row, from 0; None or -1: unknown
         """
         group = self._count_group_rows(len(rows.start) - 1, groups)
-        moments = (self.nonzero, self.mean, self.m2, self.least, self.most, self.between)
+        moments = (self.nonzero, self.origin, self.shift, self.m2, self.least, self.most, self.between)
         bad = sparse.moments(rows, *moments, group, self.total if len(group) else self.total[:0])
         if bad >= 0:
             i = (self.m if first is None else first) + int(np.searchsorted(rows.start, bad, side="right")) - 1
@@ -73,7 +73,7 @@ class NonZeros:
     def _count_group_rows(self, m: int, groups: Array | None) -> Array:
         """Count the rows of each group and return the group of each row; empty if there are no sums by group."""
         n = 0 if groups is None else max(int(groups.max(initial=-1)) + 1, len(self.total))
-        if groups is None or not n or not can_count_groups(n, len(self.mean)):
+        if groups is None or not n or not can_count_groups(n, len(self.m2)):
             return np.zeros(0, np.int32)
         self.group_rows = np.bincount(groups, minlength=n) + pad_groups(self.group_rows, n, axis=0)
         self.total = pad_groups(self.total, n, axis=0)
@@ -94,7 +94,7 @@ class NonZeros:
         known = Levels.merged(self.levels)
         n = known.groups.shape[1]
         feature = np.flatnonzero(self.discrete)
-        count, groups = np.zeros(len(self.mean), np.int64), np.zeros((len(self.mean), n), np.int64)
+        count, groups = np.zeros(len(self.m2), np.int64), np.zeros((len(self.m2), n), np.int64)
         np.add.at(count, known.feature, known.count)
         np.add.at(groups, known.feature, known.groups)
         zeros = Levels(feature, np.zeros(len(feature)), self.m - count[feature], self.group_rows[:n] - groups[feature])
@@ -102,16 +102,17 @@ class NonZeros:
         return known.merge(Levels(zeros.feature[some], zeros.value[some], zeros.count[some], zeros.groups[some]))
 
     def summary(self) -> Summary:
-        F, m, n = len(self.mean), self.m, self.nonzero
+        F, m, n = len(self.m2), self.m, self.nonzero
         some = n < m  # features that have zeros
         least, most = self.least.copy(), self.most.copy()
         between = self.between | (some & (least < most))
         least[some], most[some] = np.minimum(least[some], 0.0), np.maximum(most[some], 0.0)
         with np.errstate(over="ignore"):  # values too large to square raise an error later that names the feature
-            m2 = self.m2 + self.mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
+            mean = self.origin + self.shift
+            m2 = self.m2 + mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
         rows = np.broadcast_to(self.group_rows[:, None].astype(float), self.total.shape)
         return Summary(
-            m, np.full(F, float(m)), self.mean * (n / m), m2, least, most, n.astype(float), between,
+            m, np.full(F, float(m)), mean * (n / m), m2, least, most, n.astype(float), between,
             self._all_levels() if self.discrete.any() else Levels.zero(), rows, self.total, np.zeros(F),
         )  # fmt: skip
 

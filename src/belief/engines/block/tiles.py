@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -33,6 +33,13 @@ class Tile:
     ids: Array  # in the whole data
     keys: Array
     group: Array
+
+    def part(self, a: int, b: int) -> Self:
+        """Return the rows a to b."""
+        if b - a == len(self.rows):
+            return self
+        groups = np.clip(self.groups, a, b) - a
+        return type(self)(self.rows[a:b], groups, self.ids[a:b], self.keys[a:b], self.group[a:b])
 
 
 class Tiles:

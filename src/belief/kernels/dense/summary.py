@@ -24,29 +24,36 @@ def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
 
 
 @kernel()
-def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array, total: Array, absent: Array) -> None:
+def moments(
+    X: Array, lo: int, hi: int, a: int, b: int, origin: Array, out: Array, group: Array, total: Array, absent: Array
+) -> None:
     """Write the moments of columns a to b over rows lo to hi to `out` (7, b - a).
 
-    The moments are count, mean, M2, minimum, maximum, number of non-zeros, and whether any value lies strictly between
-    the minimum and the maximum.
+    The moments are count, mean - origin, M2, minimum, maximum, number of non-zeros, and whether any value lies
+    strictly between the minimum and the maximum.
 
     Parameters
     ----------
+    origin : a value of each column; the first one is written where it is NaN
     group : the group of each row
-    total, absent : (groups, b - a); Σ(x - mean) and the number of missing values of each group are added to them
+    total, absent : (groups, b - a); Σ(x - origin) and the number of missing values of each group are added to them
     """
     n = b - a
     # separate arrays and short loops are vectorised, and the row stays in the CPU cache
-    count, mean, m2, nonzero = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    count, shift, m2, nonzero = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     least, most, between = np.empty(n, X.dtype), np.empty(n, X.dtype), np.zeros(n)
     for j in range(n):
         least[j] = most[j] = X[lo, a + j]
+        i = lo
+        while origin[j] != origin[j] and i < hi:
+            origin[j] = X[i, a + j]
+            i += 1
     for i in range(lo, hi):
         x = X[i, a:b]
         for j in range(n):
             present = x[j] == x[j]
             count[j] += present
-            mean[j] += np.float64(x[j]) if present else 0.0
+            shift[j] += np.float64(x[j]) - origin[j] if present else 0.0
         for j in range(n):
             least[j] = least[j] if least[j] <= x[j] or x[j] != x[j] else x[j]
             most[j] = most[j] if most[j] >= x[j] or x[j] != x[j] else x[j]
@@ -54,14 +61,15 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array
             nonzero[j] += x[j] != 0.0
     missing, undecided = 0.0, True
     for j in range(n):
-        mean[j] = mean[j] / count[j] if count[j] > 0.0 else 0.0
+        shift[j] = shift[j] / count[j] if count[j] > 0.0 else 0.0
         missing += hi - lo - count[j]
     for i in range(lo, hi):
         x, group_sum, group_missing = X[i, a:b], total[group[i - lo]], absent[group[i - lo]]
         for j in range(n):
-            d = np.float64(x[j]) - mean[j]
+            y = np.float64(x[j]) - origin[j]
+            d = y - shift[j]
             m2[j] += d * d if d == d else 0.0
-            group_sum[j] += d if d == d else 0.0
+            group_sum[j] += y if y == y else 0.0
         if missing > 0.0:
             for j in range(n):
                 group_missing[j] += x[j] != x[j]
@@ -73,7 +81,7 @@ def moments(X: Array, lo: int, hi: int, a: int, b: int, out: Array, group: Array
                 for j in range(n):
                     undecided |= between[j] == 0.0
     for j in range(n):  # assigning whole rows would take seconds to compile
-        out[0, j], out[1, j], out[2, j], out[5, j] = count[j], mean[j], m2[j], nonzero[j]
+        out[0, j], out[1, j], out[2, j], out[5, j] = count[j], shift[j], m2[j], nonzero[j]
         out[6, j] = between[j]
         out[3, j], out[4, j] = least[j], most[j]  # NaN if all values are missing
 

@@ -18,9 +18,24 @@ MAX_COLUMNS = 4096  # columns of points that one program computes
 
 
 @triton.jit
-def _embed(values, where, mean, per_unit, spread, point, low, high, n, gamma,
-           F: tl.constexpr, W: tl.constexpr, WIDE: tl.constexpr, HIGH: tl.constexpr,
-           MOST: tl.constexpr, RHO: tl.constexpr):  # fmt: skip
+def _embed(
+    values,
+    where,
+    mean,
+    per_unit,
+    spread,
+    point,
+    low,
+    high,
+    n,
+    gamma,
+    F: tl.constexpr,
+    W: tl.constexpr,
+    WIDE: tl.constexpr,
+    HIGH: tl.constexpr,
+    MOST: tl.constexpr,
+    RHO: tl.constexpr,
+):
     row = tl.program_id(0).to(tl.int64) * HIGH + tl.arange(0, HIGH)
     column = tl.arange(0, WIDE)
     here, known = row < n, column < F
@@ -51,9 +66,24 @@ def embed_plain(values: Tensor, where: Tensor, space: Space, gamma: float) -> tu
     high_rows = max(1, 4096 // wide)
     if n:
         _embed[(triton.cdiv(n, high_rows),)](
-            values.contiguous(), where, space.mean, space.per_unit / space.scale, space.spread / space.scale**2, point,
-            low, high, n, gamma, space.n_features, columns, wide, high_rows, LARGEST_FP16, RHO, num_warps=4,
-        )  # fmt: skip
+            values.contiguous(),
+            where,
+            space.mean,
+            space.per_unit / space.scale,
+            space.spread / space.scale**2,
+            point,
+            low,
+            high,
+            n,
+            gamma,
+            space.n_features,
+            columns,
+            wide,
+            high_rows,
+            LARGEST_FP16,
+            RHO,
+            num_warps=4,
+        )
     return point, low, high
 
 
@@ -61,8 +91,23 @@ def embed_plain(values: Tensor, where: Tensor, space: Space, gamma: float) -> tu
 
 
 @triton.jit
-def _distances(queries, values, source, count, place, per_unit, discrete, out, n_queries, capacity, room,
-               F: tl.constexpr, MIXED: tl.constexpr, HIGH: tl.constexpr, WIDE: tl.constexpr):  # fmt: skip
+def _distances(
+    queries,
+    values,
+    source,
+    count,
+    place,
+    per_unit,
+    discrete,
+    out,
+    n_queries,
+    capacity,
+    room,
+    F: tl.constexpr,
+    MIXED: tl.constexpr,
+    HIGH: tl.constexpr,
+    WIDE: tl.constexpr,
+):
     line = tl.program_id(0).to(tl.int64)
     query = line % n_queries
     n = tl.minimum(tl.load(count + line), capacity)
@@ -92,9 +137,23 @@ def pair_distances(
     out = torch.full((*count.shape, room), torch.inf, dtype=torch.float64, device=values.device)
     if room:
         _distances[(count.numel(),)](
-            queries.contiguous(), values, source, count, place, space.per_unit, space.discrete.to(torch.int8), out,
-            count.shape[1], place.shape[2], room, space.n_features, space.mixed, 8, 128, num_warps=4,
-        )  # fmt: skip
+            queries.contiguous(),
+            values,
+            source,
+            count,
+            place,
+            space.per_unit,
+            space.discrete.to(torch.int8),
+            out,
+            count.shape[1],
+            place.shape[2],
+            room,
+            space.n_features,
+            space.mixed,
+            8,
+            128,
+            num_warps=4,
+        )
     return out
 
 

@@ -116,14 +116,30 @@ def _multiply(q, x, pointers, sizes, buffers, K: gl.constexpr):
         mbarrier.arrive(empty.index((step + DEPTH - 1) % DEPTH))
         half = low[None, :] - acc
         gl.inline_asm_elementwise(
-            APPEND, OPERANDS, [half, tau[:, None], counter[:, None], start[:, None], place[None, :], room],
-            dtype=gl.int32, is_pure=False, pack=APPEND_PACK,
-        )  # fmt: skip
+            APPEND,
+            OPERANDS,
+            [half, tau[:, None], counter[:, None], start[:, None], place[None, :], room],
+            dtype=gl.int32,
+            is_pure=False,
+            pack=APPEND_PACK,
+        )
 
 
 @gluon.jit
-def _scan(q, x, low_ptr, tau_ptr, group_ptr, count_ptr, place_ptr, n_queries, r_tiles, capacity,
-          K: gl.constexpr, DEPTH: gl.constexpr):  # fmt: skip
+def _scan(
+    q,
+    x,
+    low_ptr,
+    tau_ptr,
+    group_ptr,
+    count_ptr,
+    place_ptr,
+    n_queries,
+    r_tiles,
+    capacity,
+    K: gl.constexpr,
+    DEPTH: gl.constexpr,
+):
     q_buffer = gl.allocate_shared_memory(gl.float16, [DEPTH] + q.block_type.shape, q.layout)  # noqa: RUF005
     x_buffer = gl.allocate_shared_memory(gl.float16, [DEPTH] + x.block_type.shape, x.layout)  # noqa: RUF005
     ready = gl.allocate_shared_memory(gl.int64, [DEPTH, 1], mbarrier.MBarrierLayout())
@@ -165,7 +181,19 @@ def scan_points(
     if len(queries) and len(rows):
         programs = torch.cuda.get_device_properties(tau.device).multi_processor_count
         _scan[(programs,)](
-            _tiles(queries, HEIGHT), _tiles(rows, TILE), low, tau.contiguous(), group, count, place,
-            len(queries), len(rows) // TILE, capacity, queries.shape[1], STAGES, num_warps=8, maxnreg=168,
-        )  # fmt: skip
+            _tiles(queries, HEIGHT),
+            _tiles(rows, TILE),
+            low,
+            tau.contiguous(),
+            group,
+            count,
+            place,
+            len(queries),
+            len(rows) // TILE,
+            capacity,
+            queries.shape[1],
+            STAGES,
+            num_warps=8,
+            maxnreg=168,
+        )
     return count, place

@@ -98,11 +98,17 @@ class Space:
         corners = tuple(Corners.from_levels(j, d.levels.value[x], d.levels.count[x], device) for j, x in cut)
         columns = int((~d.discrete).sum()) + sum(x.corner.shape[1] for x in corners)
         return cls(
-            to_device(d.mean), to_device(d.per_unit), to_device(d.spread), to_device(d.discrete),
-            to_device(np.flatnonzero(~d.discrete)), corners,
-            d.missing, scale_of(d.spread), sum(len(x.level) > MOST_LEVELS for x in corners),
+            to_device(d.mean),
+            to_device(d.per_unit),
+            to_device(d.spread),
+            to_device(d.discrete),
+            to_device(np.flatnonzero(~d.discrete)),
+            corners,
+            d.missing,
+            scale_of(d.spread),
+            sum(len(x.level) > MOST_LEVELS for x in corners),
             max(-(-columns // STEP) * STEP, STEP),
-        )  # fmt: skip
+        )
 
     @property
     def n_features(self) -> int:

@@ -75,9 +75,17 @@ class Chunk:
         low = round_down(points.low).clamp_(min=-3e38).masked_fill_(absent, torch.nan)
         ids = chosen + first_id
         return cls(
-            points.point, low, round_up(points.high), first, size, group.to(device), values, chosen, ids,
+            points.point,
+            low,
+            round_up(points.high),
+            first,
+            size,
+            group.to(device),
+            values,
+            chosen,
+            ids,
             tie_keys(seed_key, ids),
-        )  # fmt: skip
+        )
 
     def without_copies(self, k: int) -> Self:
         """Drop identical rows of a group except the k + 1 with the smallest keys.

@@ -29,28 +29,38 @@ from belief.method.summary import Levels, Summary
 def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> Summary:
     """Return the moments of some rows, their sums by group, and the levels of the discrete features."""
     present = ~values.isnan() if bool(values.isnan().any()) else None
-    count, mean, deviation = _centre(values.double(), present)
     least, most = _find_range(values, present)
+    count, shift, y = _shift(values.double(), present, least.double())
+    deviation = y - shift if present is None else (y - shift).masked_fill_(~present, 0.0)
     between = ((values > least) & (values < most)).any(0)
     limits = (torch.where(count > 0, x.double(), torch.nan) for x in (least, most))
-    lines = [count, mean, deviation.square().sum(0), *limits, (values != 0).sum(0).double()]
-    count, mean, m2, least, most, nonzero = torch.stack(lines).cpu().numpy()
-    group_count, group_sum = _sum_groups(deviation, present, group, n_groups)
+    lines = [count, shift, deviation.square().sum(0), *limits, (values != 0).sum(0).double()]
+    count, shift, m2, least, most, nonzero = torch.stack(lines).cpu().numpy()
+    group_count, group_sum = _sum_groups(y, present, group, n_groups)
     return replace(
-        Summary.zero(values.shape[1]), m=len(values), count=count, mean=mean, m2=m2, minimum=least, maximum=most,
-        nonzero=nonzero, between=between.cpu().numpy(), levels=find_levels(values, group, n_groups, discrete),
-        group_count=group_count, group_sum=group_sum, origin=np.where(count > 0, mean, np.nan),
-    )  # fmt: skip
+        Summary.zero(values.shape[1]),
+        m=len(values),
+        count=count,
+        shift=shift,
+        m2=m2,
+        minimum=least,
+        maximum=most,
+        nonzero=nonzero,
+        between=between.cpu().numpy(),
+        levels=find_levels(values, group, n_groups, discrete),
+        group_count=group_count,
+        group_sum=group_sum,
+        origin=least,
+    )
 
 
-def _centre(x: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the number of present values, their mean, and x - mean, 0 for missing values."""
+def _shift(x: Tensor, present: Tensor | None, origin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the number of present values, the mean of x - origin, and x - origin, 0 for missing values."""
+    y = x - origin
     if present is None:
-        mean = x.mean(0)
-        return torch.full_like(mean, len(x)), mean, x - mean
-    count = present.sum(0).double()
-    mean = x.nansum(0) / count.clamp(min=1)
-    return count, mean, (x - mean).masked_fill_(~present, 0.0)
+        return torch.full_like(origin, len(x)), y.mean(0), y
+    count, y = present.sum(0).double(), y.masked_fill_(~present, 0.0)
+    return count, y.sum(0) / count.clamp(min=1), y
 
 
 def _find_range(values: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -61,13 +71,13 @@ def _find_range(values: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]
     return values.masked_fill(~present, torch.inf).amin(0), values.masked_fill(~present, -torch.inf).amax(0)
 
 
-def _sum_groups(deviation: Tensor, present: Tensor | None, group: Tensor, n: int) -> tuple[Array, Array]:
-    """Return the number of present values of each group, and Σ(x - mean)."""
+def _sum_groups(y: Tensor, present: Tensor | None, group: Tensor, n: int) -> tuple[Array, Array]:
+    """Return the number of present values of each group, and Σ(x - origin)."""
     if present is None:
-        count = torch.bincount(group, minlength=n)[:n, None].double().expand(n, deviation.shape[1])
+        count = torch.bincount(group, minlength=n)[:n, None].double().expand(n, y.shape[1])
     else:
         count = sum_by_kind(present.double(), group, n)
-    return count.cpu().numpy(), sum_by_kind(deviation, group, n).cpu().numpy()
+    return count.cpu().numpy(), sum_by_kind(y, group, n).cpu().numpy()
 
 
 def find_levels(values: Tensor, group: Tensor, n_groups: int, features: Array) -> Levels:
@@ -165,9 +175,12 @@ def _allocate(
     F, kinds, missing = difference.n_features, pairs.n_kinds, difference.missing
     lines, query_lines, couples = pairs.spread_shape
     shapes = {
-        "total": (kinds, F), "absent": (kinds if missing else 0, F), "rates": (F if rates else 0,),
-        "spread": (lines, couples, F), "queries": (query_lines if missing else 0, couples, F),
-    }  # fmt: skip
+        "total": (kinds, F),
+        "absent": (kinds if missing else 0, F),
+        "rates": (F if rates else 0,),
+        "spread": (lines, couples, F),
+        "queries": (query_lines if missing else 0, couples, F),
+    }
     return {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in shapes.items()}
 
 

@@ -31,6 +31,7 @@ class UniqueShareRule:
 
     theta: float
     initial: ClassVar[float] = 1.0
+    least: ClassVar[float] = 0.0
     ties_by_weight: ClassVar[bool] = True
     max_redundancy: ClassVar[float | None] = 0.5
     presentation: ClassVar[Presentation] = Presentation(

@@ -57,6 +57,7 @@ class Rule(Protocol):
     """The selection rule of a redundancy measure. A score may not rise when redundancy grows."""
 
     initial: ClassVar[float]  # the accumulated redundancy of a feature before anything is selected
+    least: ClassVar[float]  # no score is smaller; -inf if there is no such limit
     ties_by_weight: ClassVar[bool]  # ties go to the larger w; otherwise to the smaller index
     max_redundancy: ClassVar[float | None]  # with n_features_to_select="auto" more redundant features drop out
     presentation: ClassVar[Presentation]
@@ -141,6 +142,7 @@ class RelevanceOnly:
     """J = relevance: the rule of `redundancy=None`."""
 
     initial: ClassVar[float] = 0.0
+    least: ClassVar[float] = 0.0
     ties_by_weight: ClassVar[bool] = False
     max_redundancy: ClassVar[float | None] = None
     presentation: ClassVar[Presentation] = Presentation(

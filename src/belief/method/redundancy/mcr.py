@@ -21,6 +21,7 @@ class SubtractionRule(RelevanceOnly):
     """J(X_i) = w(X_i) - θ·Σ_{X_j in S} I_α(X_j; X_i), with w min-max normalised and θ = 1/|S| for "mean"."""
 
     theta: float | str
+    least: ClassVar[float] = -np.inf
     presentation: ClassVar[Presentation] = Presentation(
         name="mCR",
         has_unique_share=False,

@@ -1,4 +1,4 @@
-"""mRMR and ReliefF on Spark select the same as locally; the last test runs the others on Spark Connect."""
+"""mRMR on Spark selects the same as locally; the last test runs the others on Spark Connect."""
 
 import os
 
@@ -7,11 +7,11 @@ import pytest
 from sklearn.metrics import mutual_info_score
 from spark_sessions import connect_server, on_connect
 
-from belief.baselines import MRMR, ReliefF
+from belief.baselines import MRMR
 
 pytest.importorskip("pyspark")
-from belief.baselines import spark as spark_baselines
-from belief.baselines.spark import compute_cuts, mrmr_frame, relieff_frame
+import mrmr_on_spark
+from mrmr_on_spark import compute_cuts, mrmr_frame
 
 
 def table(m=400, seed=0):
@@ -80,14 +80,14 @@ def test_mrmr_frame_with_sparse_vectors(spark):
 
 def test_mrmr_frame_with_cuts_from_a_sample(spark, monkeypatch):
     """With more rows than the sample, all rows are encoded with its quantiles."""
-    monkeypatch.setattr(spark_baselines, "CUT_ROWS", 100)
+    monkeypatch.setattr(mrmr_on_spark, "CUT_ROWS", 100)
     at = []
 
     def record_cuts(x, bins):
         at.append((len(x), compute_cuts(x, bins)))
         return at[-1][1]
 
-    monkeypatch.setattr(spark_baselines, "compute_cuts", record_cuts)
+    monkeypatch.setattr(mrmr_on_spark, "compute_cuts", record_cuts)
     X, y = table()
     X = X[:, [0, 1, 2, 7]]
     found = mrmr_frame(frame(spark, X, y), features="features", label="label", n=4, bins=4)
@@ -108,25 +108,8 @@ def test_information_of_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     target, columns = rng.integers(0, 3, 50), [rng.permutation(np.arange(50) % levels) for levels in (2, 5, 4)]
     tables = [np.array([np.bincount(target[c == v], minlength=3) for v in range(c.max() + 1)]) for c in columns]
-    found = spark_baselines.information_of_tables(np.concatenate(tables), np.array([0, 2, 7]))
+    found = mrmr_on_spark.information_of_tables(np.concatenate(tables), np.array([0, 2, 7]))
     assert found == pytest.approx([mutual_info_score(c, target) for c in columns], abs=1e-12)
-
-
-@pytest.mark.parametrize("staging", ["auto", "memory"])
-@pytest.mark.parametrize("sample_size", [1.0, 90])
-def test_relieff_frame_selects_like_relieff(spark, staging, sample_size):
-    X, y = table(150)
-    df = frame(spark, X, y)
-    rows = df.collect()  # in the order of the row ids
-    X, y = np.array([row.features for row in rows]), np.array([row.label for row in rows])
-    asked = {"n_neighbors": 4, "sample_size": sample_size, "discrete_features": [6], "random_state": 2}
-    local = ReliefF(8, **asked).fit(X, y)
-    found = relieff_frame(df, features="features", label="label", n=8, staging=staging, **asked)
-    assert found.selected.tolist() == local.selected_.tolist()
-    assert found.scores == pytest.approx(local.selection_scores_, abs=1e-9)
-    assert found.weights == pytest.approx(local.scores_, abs=1e-9)
-    assert found.selected[-1] == 5  # the constant one
-    assert found.selected_names[-1] == "x5"
 
 
 def test_mrmr_frame_refuses_bad_input(spark, monkeypatch):
@@ -136,7 +119,7 @@ def test_mrmr_frame_refuses_bad_input(spark, monkeypatch):
         mrmr_frame(df, features="features", label="label", form="ratio")
     with pytest.raises(ValueError, match=r"There is no column 'lable' in the DataFrame.*label"):
         mrmr_frame(df, features="features", label="lable")
-    monkeypatch.setattr(spark_baselines, "TABLE_BYTES", 10_000)
+    monkeypatch.setattr(mrmr_on_spark, "TABLE_BYTES", 10_000)
     with pytest.raises(
         ValueError, match="Feature 'x0' has 60 levels, too many for contingency tables with all other features"
     ):
@@ -146,4 +129,4 @@ def test_mrmr_frame_refuses_bad_input(spark, monkeypatch):
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
 def test_on_spark_connect():
     with connect_server() as address:
-        on_connect(address, __file__, "-k", "quotient or sparse_vectors or relieff")
+        on_connect(address, __file__, "-k", "quotient or sparse_vectors")

@@ -55,13 +55,6 @@ class Problem:
         True for nominal features.
     name : str
         Its name in the literature.
-
-    Examples
-    --------
-    >>> import belief
-    >>> problem = belief.datasets.led()
-    >>> problem.name, problem.X.shape, problem.relevant[:3]
-    ('LED-25', (50, 24), ((0,), (1,), (2,)))
     """
 
     X: Array
@@ -87,14 +80,6 @@ def corral100(n_rows: int = 32, seed: int = 0) -> Problem:
     Returns
     -------
     Problem
-
-    Examples
-    --------
-    >>> import belief
-    >>> problem = belief.datasets.corral100(200)
-    >>> result = belief.select(problem.X, problem.y, 5, discrete_features=problem.discrete, random_state=0)
-    >>> set(result.selected.tolist())  # including the trap
-    {0, 1, 2, 3, 5}
     """
     bits = _bits(n_rows, 99, seed)
     y = (bits[:, 0] & bits[:, 1]) | (bits[:, 2] & bits[:, 3])
@@ -107,14 +92,6 @@ def xor100(n_rows: int = 50, seed: int = 0) -> Problem:
     """XOR-100: 99 binary features, and the class is x0 xor x1, so neither is informative without the other.
 
     The parameters are as in `corral100`, with 50 rows.
-
-    Examples
-    --------
-    >>> import belief
-    >>> problem = belief.datasets.xor100(200)
-    >>> result = belief.select(problem.X, problem.y, 2, discrete_features=problem.discrete, random_state=0)
-    >>> sorted(result.selected.tolist())
-    [0, 1]
     """
     bits = _bits(n_rows, 99, seed)
     return _binary("XOR-100", bits, bits[:, 0] ^ bits[:, 1], make_single_groups(2))
@@ -125,13 +102,6 @@ def parity3plus3(n_rows: int = 64, seed: int = 0) -> Problem:
 
     x3, x4 and x5 are copies of x0, x1 and x2; the last six are noise. The parameters are as in `corral100`, with 64
     rows.
-
-    Examples
-    --------
-    >>> import belief
-    >>> problem = belief.datasets.parity3plus3()
-    >>> problem.relevant
-    ((0, 3), (1, 4), (2, 5))
     """
     bits = _bits(n_rows, 12, seed)
     bits[:, 3:6] = bits[:, :3]
@@ -158,13 +128,6 @@ def sd(n_groups: int = 2, n_rows: int = 75, n_noise: int = 4000, seed: int = 0) 
     Returns
     -------
     Problem
-
-    Examples
-    --------
-    >>> import belief
-    >>> problem = belief.datasets.sd(4, n_noise=100)
-    >>> problem.name, problem.X.shape, len(problem.relevant)
-    ('SD2', (75, 140), 4)
     """
     if n_groups not in _SD_MEANS:
         raise ValueError(f"n_groups must be 2, 4 or 6; got {n_groups!r}.")
@@ -185,13 +148,6 @@ def madelon(n_rows: int = 2000, seed: int = 0) -> Problem:
 
     The next 15 are linear combinations of the five, and count as redundant; the other 480 are noise. One row in a
     hundred has a random class. The parameters are as in `corral100`, with 2,000 rows.
-
-    Examples
-    --------
-    >>> import belief
-    >>> problem = belief.datasets.madelon(200)
-    >>> problem.X.shape, problem.relevant, len(problem.redundant)
-    ((200, 500), ((0,), (1,), (2,), (3,), (4,)), 15)
     """
     from sklearn.datasets import make_classification
 
@@ -224,13 +180,6 @@ def led(n_irrelevant: int = 17, noise: float = 0.0, n_rows: int = 50, seed: int 
     Returns
     -------
     Problem
-
-    Examples
-    --------
-    >>> import belief
-    >>> problem = belief.datasets.led(noise=0.1)
-    >>> problem.X[0, :7].astype(int)  # an 8
-    array([1, 1, 1, 1, 1, 1, 1])
     """
     if n_irrelevant not in (17, 92):
         raise ValueError(f"n_irrelevant must be 17 or 92; got {n_irrelevant!r}.")

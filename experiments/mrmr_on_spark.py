@@ -1,45 +1,49 @@
-"""mRMR and ReliefF for Spark DataFrames, classic and Connect.
+"""mRMR for Spark DataFrames, classic and Connect: the paper's DmRMR.
 
-ReliefF runs `belief.baselines.relief` on the engine of BELIEF. mRMR is the paper's DmRMR: stage the rows, take the
-quantiles of a sample as cuts, and replace the values by codes (one byte per cell). Then each pass computes contingency
-tables: one pass for the target, and one for each selected feature. `belief.baselines.mrmr` does the selection.
+It stages the rows, takes the quantiles of a sample as cuts, and replaces the values by codes (one byte per cell). Then
+each pass computes contingency tables: one pass for the target, and one for each selected feature. The selection is
+done by `belief.baselines.mrmr`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numba import njit
+from pyspark import StorageLevel, cloudpickle
+from scipy.sparse import issparse
+from scipy.special import xlogy
 
 from belief._utils.names import DefaultNames
 from belief.baselines.base import make_data_check
-from belief.baselines.contingency import Count, Encode
-from belief.baselines.information import information_of_tables
 from belief.baselines.mrmr import MRMR, encode_levels, mrmr, validate_settings
-from belief.baselines.relief import compute_relieff
+from belief.engines.block.threads import spans
 from belief.engines.spark.blocks import RowBlock
-from belief.engines.spark.engine import ClusterEngine
+from belief.engines.spark.engine import MAX_SLICE_FEATURES, ClusterEngine
 from belief.engines.spark.executors import TableBlocks, frame_engine
 from belief.engines.spark.frame import open_frame
+from belief.engines.spark.jobs import Answer, Job
 from belief.engines.spark.wire import unpack
 from belief.method.arrays import Array
-from belief.method.relevance import sort_by_weight
 from belief.method.selection import Selection
-from belief.method.settings import Settings
 from belief.method.summary import Summary
 
 CUT_ROWS, CUT_BYTES = 10_000, 2**28  # maximum size of the sample for the quantiles
 TABLE_BYTES = 2**30  # maximum size of the contingency tables with one feature
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import the experiments
 
 
 @dataclass(frozen=True)
 class FrameSelection(Selection):
     """The selected features in order of selection, with their scores, and the weights of all features."""
 
-    weights: Array  # per feature: mutual information with the target in nats (mRMR), or W (ReliefF)
+    weights: Array  # per feature: mutual information with the target in nats
     names: Sequence[str]
 
     @property
@@ -94,15 +98,6 @@ def mrmr_frame(
     The cuts are quantiles of a sample of 10,000 rows (fewer with more than 3,300 features). Smaller tables give exactly
     the selection of `belief.baselines.MRMR`. Mostly sparse vectors are not binned: a value is zero or non-zero,
     regardless of `bins` and `discrete_features`.
-
-    Examples
-    --------
-    >>> import belief
-    >>> df = spark.read.csv(str(belief.datasets.CHURN), header=True, inferSchema=True)  # doctest: +SKIP
-    >>> names = [name for name in df.columns if name != "left"]  # doctest: +SKIP
-    >>> found = belief.baselines.mrmr_frame(df, features=names, label="left", n=3)  # doctest: +SKIP
-    >>> found.selected_names  # doctest: +SKIP
-    ['tenure_days', 'contract', 'support_calls']
     """
     settings = validate_settings(MRMR(n, form=form, bins=bins))
     frame = open_frame(df, features, label, discrete_features)
@@ -116,77 +111,6 @@ def mrmr_frame(
         found = mrmr(np.where(constant, -np.inf, relevance), columns.redundancy_of, count, form)
     found = found.append_constants(constant, count)
     return FrameSelection(found.selected, found.scores, relevance, names)
-
-
-def relieff_frame(
-    df: Any,
-    *,
-    features: str | Sequence[str],
-    label: str,
-    n: int | float = 10,
-    n_neighbors: int = 10,
-    sample_size: int | float | str = 1.0,
-    discrete_features: Any = "auto",
-    staging: str = "auto",
-    random_state: Any = None,
-) -> FrameSelection:
-    """Select features of a Spark DataFrame by ReliefF.
-
-    With a small fixed `sample_size` this is DiReliefF.
-
-    Parameters
-    ----------
-    df : DataFrame
-        A DataFrame of classic Spark or Spark Connect.
-    features : str or list of str
-        A column of vectors, or the names of plain columns (numbers, booleans, strings; null is missing).
-    label : str
-        The target column.
-    n : int or float, default=10
-        The number or the share of features to select.
-    n_neighbors : int, default=10
-        Neighbours per class.
-    sample_size : int, float or "auto", default=1.0
-        The number or share of sampled rows, whose neighbours are searched among all rows.
-    discrete_features : "auto", mask, indices or names, default="auto"
-        Nominal features, which are compared by equality. "auto": strings, booleans, and features that are nominal by
-        their ML attributes.
-    staging : str, default="auto"
-        Where the rows are held during the run; see :func:`belief.spark.frames.select_frame`.
-    random_state : int, RandomState, Generator or None, default=None
-        The seed for sampling and for breaking ties.
-
-    Returns
-    -------
-    FrameSelection
-
-    See Also
-    --------
-    belief.baselines.ReliefF : The same algorithm on one machine, with the same weights.
-
-    Examples
-    --------
-    >>> import belief
-    >>> df = spark.read.csv(str(belief.datasets.CHURN), header=True, inferSchema=True)  # doctest: +SKIP
-    >>> names = [name for name in df.columns if name != "left"]  # doctest: +SKIP
-    >>> found = belief.baselines.relieff_frame(df, features=names, label="left", n=3, random_state=0)  # doctest: +SKIP
-    >>> found.selected_names  # doctest: +SKIP
-    ['contract', 'tenure_months', 'tenure_days']
-    """
-    settings = Settings(
-        n_features_to_select=n,
-        n_neighbors=n_neighbors,
-        sample_size=sample_size,
-        random_state=random_state,
-        redundancy=None,
-    )
-    frame = open_frame(df, features, label, discrete_features)
-    with frame_engine(frame, staging) as engine:
-        W, constant = compute_relieff(engine, settings, make_data_check(settings, frame.names))
-    count = settings.resolve_n_features(len(W))
-    best = sort_by_weight(W, np.flatnonzero(~constant))[:count]
-    found = Selection(best, W[best]).append_constants(constant, count)
-    return FrameSelection(found.selected, found.scores, W, frame.names or DefaultNames(len(W)))
 
 
 class CodedColumns:
@@ -269,8 +193,6 @@ def compute_cuts(x: Array, bins: int) -> Array:
 
 def persist_codes(staged: Any, job: Encode) -> TableBlocks:
     """Return blocks of codes in a persisted DataFrame; lost ones are computed again from the staged blocks."""
-    from pyspark import StorageLevel
-
     table = staged.answers(job).where("slice >= 0").persist(StorageLevel.MEMORY_AND_DISK)
     return TableBlocks(staged.runner, table, decode_codes, len(staged), staged.tasks)
 
@@ -281,3 +203,95 @@ def decode_codes(batches: Iterator[Any]) -> Iterator[RowBlock]:
         for number, data in zip(batch.column("slice"), batch.column("data"), strict=True):
             arrays = unpack(data.as_buffer())
             yield RowBlock(number.as_py(), arrays, arrays.pop("targets"))
+
+
+# --- jobs on the workers ---
+
+
+@dataclass(frozen=True)
+class Encode(Job):
+    """Convert blocks of rows to blocks of codes (features x rows); for sparse rows, to the positions of non-zeros."""
+
+    upto: Sequence[Array] | None  # for each feature the upper bounds of all levels but the last; None: sparse rows
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        for block in blocks:
+            X = block.X
+            codes = {"indptr": X.indptr, "indices": X.indices} if issparse(X) else {"codes": self._codes(X)}
+            yield block.number, {"targets": block.targets, **codes}
+
+    def _codes(self, X: Array) -> Array:
+        assert self.upto is not None
+        small = max(map(len, self.upto)) + 2 <= 256
+        out = np.empty(X.shape[::-1], np.uint8 if small else np.int32)
+        for j, upto in enumerate(self.upto):
+            missing = np.isnan(X[:, j])
+            out[j] = np.where(missing, len(upto) + 1, np.searchsorted(upto, X[:, j]))
+        return out
+
+
+@dataclass(frozen=True)
+class Count(Job):
+    """Count the contingency tables of all features with one feature or with the class, by slices of features."""
+
+    feature: int | None
+    n_target: int
+    levels: Array
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        start = np.concatenate([[0], np.cumsum(self.levels)])
+        counts = np.zeros((start[-1], self.n_target), np.int64)
+        rows = np.zeros(self.n_target, np.int64)
+        sparse = False
+        for block in blocks:
+            sparse = "codes" not in block.X
+            target = block.targets if self.feature is None else column(block.X, self.feature)
+            rows += np.bincount(target, minlength=self.n_target)
+            if sparse:
+                count_present(block.X["indptr"], block.X["indices"], target, counts)
+            else:
+                count(block.X["codes"], start, target, counts)
+        if sparse:
+            counts[::2] = rows - counts[1::2]
+        for i, (a, b) in enumerate(spans(len(self.levels), MAX_SLICE_FEATURES)):
+            yield i, {"counts": counts[start[a] : start[b]]}
+
+    @classmethod
+    def merge(cls, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return {"counts": np.sum([x["counts"] for x in answers], axis=0)}
+
+
+def column(codes: dict[str, Array], j: int) -> Array:
+    """Return the codes of one feature in a block."""
+    if "codes" in codes:
+        return codes["codes"][j]
+    indptr = codes["indptr"]
+    present = np.zeros(len(indptr) - 1, np.uint8)
+    present[np.searchsorted(indptr, np.flatnonzero(codes["indices"] == j), side="right") - 1] = 1
+    return present
+
+
+@njit(nogil=True)
+def count(codes: Array, start: Array, target: Array, counts: Array) -> None:
+    """Add the rows of a dense block to the tables."""
+    for j in range(len(codes)):
+        for r in range(len(target)):
+            counts[start[j] + codes[j, r], target[r]] += 1
+
+
+@njit(nogil=True)
+def count_present(indptr: Array, indices: Array, target: Array, counts: Array) -> None:
+    """Add the non-zeros of a sparse block to the tables; every feature has two levels, zero and non-zero."""
+    for r in range(len(target)):
+        for p in range(indptr[r], indptr[r + 1]):
+            counts[2 * np.int64(indices[p]) + 1, target[r]] += 1
+
+
+def information_of_tables(tables: Array, starts: Array) -> Array:
+    """Compute the mutual information of contingency tables that are stacked, each from its start."""
+    of_target = tables[: starts[1] if len(starts) > 1 else None].sum(axis=0)
+    of_level = tables.sum(axis=1)
+    m = of_target.sum()
+    joint = np.add.reduceat(xlogy(tables, tables).sum(axis=1), starts)
+    own = np.add.reduceat(xlogy(of_level, of_level), starts)
+    return np.maximum(0.0, np.log(m) + (joint - own - xlogy(of_target, of_target).sum()) / m)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from problems.small import list_redundant, make_single_groups
 
 from belief._utils.optional import import_optional
 from belief._utils.validation import did_you_mean, is_count
 from belief.data.arrow import pyarrow
 from belief.data.libsvm import load_libsvm, read_libsvm
-from belief.datasets.small import list_redundant, make_single_groups
 from belief.method.arrays import Array
 
 _PACKED = ("", ".gz", ".bz2", ".xz")
@@ -50,18 +50,6 @@ class Dataset:
         The features that are redundant with a relevant one. None if they are unknown.
     name : str
         The name passed to `load`.
-
-    Examples
-    --------
-    >>> import belief, numpy as np, pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> pathlib.Path(folder.name, "kais").mkdir()
-    >>> rows = np.random.default_rng(0).integers(0, 2, (8, 7))
-    >>> np.savetxt(pathlib.Path(folder.name, "kais", "Corral.csv"), rows, "%d", ",")
-    >>> data = belief.datasets.load("Corral", folder.name)
-    >>> data.X.shape, data.relevant
-    ((8, 6), ((0,), (1,), (2,), (3,)))
-    >>> folder.cleanup()
     """
 
     X: Any
@@ -95,14 +83,6 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
     ------
     FileNotFoundError
         If the file is not in the folder; the message names its source.
-
-    Examples
-    --------
-    >>> import belief
-    >>> data = belief.datasets.load("covtype_10K", "where/the/files/are")  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-        ...
-    FileNotFoundError: the file is missing; the message names its source
     """
     if name not in _ENTRIES:
         raise ValueError(f"There is no data set {name!r}{did_you_mean(name, names())}; there are {', '.join(names())}.")
@@ -115,14 +95,7 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
 
 
 def names() -> list[str]:
-    """Return the names of the data sets that `load` supports.
-
-    Examples
-    --------
-    >>> import belief
-    >>> belief.datasets.names()[:3]
-    ['Corral', 'Corral100', 'XOR100']
-    """
+    """Return the names of the data sets that `load` supports."""
     return list(_ENTRIES)
 
 

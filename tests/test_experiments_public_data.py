@@ -1,13 +1,12 @@
-"""belief.datasets.load: shapes, classes and known relevant features of published data sets, and missing files."""
+"""public_data.load: shapes, classes and known relevant features of published data sets, and missing files."""
 
 import bz2
 
 import numpy as np
 import pytest
-from problems import ecbdl14_like
+from public_data import load, names
 
 import belief
-from belief.datasets import load, names
 
 SHAPES = {
     "Corral100": (32, 99), "Parity3+3": (64, 12), "SD3": (75, 4060), "Led25n10": (50, 24), "Monk3": (122, 6),
@@ -49,20 +48,6 @@ def test_relevant_features_determine_the_class(data_home):
     assert parity.redundant.tolist() == [3, 4, 5]
 
 
-def test_relevant_groups_of_sd_are_correlated(data_home):
-    data = load("SD2", data_home)
-    correlation = np.corrcoef(data.X[:, : 10 * len(data.relevant)], rowvar=False)
-    for group in data.relevant:
-        assert correlation[np.ix_(group, group)].min() > 0.9
-    assert len(data.redundant) == 36
-
-
-def test_relevant_features_of_real_data_are_none(data_home):
-    data = load("colon", data_home)
-    assert data.relevant is None
-    assert data.redundant is None
-
-
 def test_load_mixed_columns(data_home):
     data = load("kddcup_10K", data_home, max_rows=700)
     assert data.X.shape == (700, 41)
@@ -71,12 +56,6 @@ def test_load_mixed_columns(data_home):
     assert set(data.y) == {"negative", "positive"}
     with pytest.warns(UserWarning, match="copies of the row itself"):  # the same connection, again and again
         assert len(belief.select(data.X, data.y, 5, discrete_features=data.discrete, random_state=0).selected) == 5
-
-
-def test_nominal_columns_of_ecbdl14_are_strings(data_home):
-    data = load("ECBDL14_1K", data_home)
-    assert [str(t) == "string" for t in data.X.schema.types] == data.discrete.tolist()
-    assert data.discrete.tolist() == ecbdl14_like(1).discrete.tolist()
 
 
 def test_load_sparse_rows(data_home):
@@ -99,19 +78,6 @@ def test_load_large_libsvm_files(tmp_path):
     assert url.X[0].shape == (2, 3_231_961)
     assert url.X[0].indices.tolist() == [3, 3_231_960, 0]
     assert url.y.tolist() == [1, -1]
-
-
-def test_test_files_have_the_width_of_training_files(tmp_path):
-    (tmp_path / "epsilon_normalized.t").write_text("-1 2000:0.5\n")
-    (tmp_path / "kddb.t.bz2").write_bytes(bz2.compress(b"1 2:1 5:1\n0 1:1\n1 3:1\n"))
-    assert load("epsilon_test", tmp_path).X[0].shape == (1, 2000)
-    kddb = load("kddb_test", tmp_path)
-    assert kddb.X[0].shape == (3, 29_890_095)
-    assert kddb.X[0].indices.tolist() == [1, 4, 0, 2]
-    assert kddb.y.tolist() == [1, 0, 1]
-    assert load("kddb_test", tmp_path, max_rows=2).y.tolist() == [1, 0]
-    with pytest.raises(FileNotFoundError, match=r"There is no file kddb \(plain"):
-        load("kddb", tmp_path)
 
 
 ARFF = """% made up
@@ -180,9 +146,3 @@ def test_invalid_arguments_raise(case, tmp_path):
     (tmp_path / "ECBDL14.csv").write_text("1,2,3\n4,5,6\n")
     with pytest.raises(ValueError, match=message):
         load(home=tmp_path, **options)
-
-
-def test_arff_file_without_data_raises(tmp_path):
-    (tmp_path / "ECBDL14.arff").write_text("1,2,3\n")
-    with pytest.raises(ValueError, match=r"ECBDL14.arff: is not an ARFF file: it has no line @data"):
-        load("ECBDL14", tmp_path)

@@ -1,0 +1,90 @@
+"""Say in one sentence what is wrong with an object that is not a table or not a target."""
+
+from __future__ import annotations
+
+import inspect
+from array import array
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any
+
+import narwhals as nw
+
+ACCEPTED = (
+    "Pass an array, a DataFrame, a sparse matrix, a lazy frame, a dictionary of columns, a list of blocks of rows, or"
+    " the path of a file"
+)
+
+
+def describe_kind(X: Any) -> str:
+    """Return what an object is, for error messages: `a set`, `the class dict`, `None`."""
+    if X is None:
+        return "None"
+    if isinstance(X, type):
+        return f"the class {X.__name__}"
+    if inspect.isroutine(X):
+        return f"the function {X.__name__}"
+    name = type(X).__name__
+    if isinstance(X, bytes | bytearray):
+        return name
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def is_array_like(X: Any) -> bool:
+    """Return True for arrays of any library, and for lists and similar sequences."""
+    if isinstance(X, str | bytes | type):
+        return False
+    return hasattr(X, "__array__") or hasattr(X, "__array_interface__") or isinstance(X, Sequence | memoryview | array)
+
+
+def check_is_table(X: Any) -> None:
+    """Raise a ValueError if X is of a kind that cannot be a table."""
+    if is_array_like(X):
+        return
+    advice = ACCEPTED
+    if inspect.isroutine(X):
+        advice = "Call it, and pass the table that it returns"
+    elif hasattr(X, "fit") and hasattr(X, "get_params"):
+        advice = "Pass the table first; an estimator is not needed"
+    elif hasattr(X, "selected_names"):
+        advice = "Pass the table that the features were selected from"
+    elif hasattr(X, "read") and hasattr(X, "close"):
+        advice = "Pass the path of the file"
+    elif hasattr(X, "obj") and hasattr(X, "groups"):
+        advice = "Pass the DataFrame that was grouped"
+    raise ValueError(f"X is {describe_kind(X)}, which is not a table. {advice}.")
+
+
+def check_not_swapped(X: Any, y: Any) -> None:
+    """Raise a ValueError if X looks like a target and y like a table."""
+    if y is None or count_dimensions(X) != 1 or count_dimensions(y) != 2:
+        return
+    if y.shape[1] > 1:
+        raise ValueError(
+            f"X has one dimension and y has {y.shape[1]} columns: they look swapped. Pass the table as X and the target"
+            " as y."
+        )
+
+
+def count_dimensions(X: Any) -> int:
+    """Return the number of dimensions of an array, a Series or a DataFrame; 0 for other objects."""
+    shape = getattr(X, "shape", ())
+    return len(shape) if isinstance(shape, tuple) else 0
+
+
+def as_target(y: Any) -> Any:
+    """Return y, or the column of a table of one column; raise a ValueError if it is of a kind that holds no targets."""
+    if isinstance(frame := nw.from_native(y, pass_through=True, allow_series=True), nw.DataFrame):
+        if frame.shape[1] != 1:
+            raise ValueError(
+                f"y should be a 1d array with one class or number per row; got a table of shape {frame.shape} instead."
+                " Pass one of its columns."
+            )
+        return frame[:, 0].to_native()
+    if isinstance(frame, nw.LazyFrame | Mapping | Set | Iterator) or not (
+        y is None or is_array_like(y) or isinstance(frame, nw.Series) or hasattr(y, "to_pylist") or hasattr(y, "format")
+    ):
+        raise ValueError(
+            f"y is {describe_kind(y)}, which has no order of rows. Pass an array, a Series or a list with one class or"
+            " number per row, or the name of a column of X."
+        )
+    return y

@@ -1,0 +1,385 @@
+"""Tables that are not in memory, or of a library that narwhals does not know: read as batches of Arrow, or collected.
+
+This is the one way in for lazy frames, relations of a database, datasets, partitioned frames, readers and generators.
+A table that can be read again becomes a `Relation`, which is read once for each pass over the rows. One that can be
+read only once is kept in memory if it is small, and copied to a temporary file if not.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+
+from belief._utils.optional import import_optional
+from belief._utils.warnings import warn
+from belief.data.arrow import pyarrow
+from belief.data.kinds import describe_kind
+from belief.data.source import is_sparse
+from belief.data.table import as_frame, check_unique_names
+
+BATCH_BYTES, MAX_BATCH_ROWS = 2**24, 2**17  # the size of a batch, as of those read from files
+MAX_KEPT_BYTES = 2**28  # a table that can be read only once is kept in memory up to this size
+WARNED_BYTES = 2**30  # a larger copy on disk is worth a warning
+
+ReadBatches = Callable[[list[str], int], Iterable[Any]]  # columns, number of rows -> batches of about so many rows
+
+
+class Relation:
+    """A table outside memory that yields Arrow batches as often as needed.
+
+    Parameters
+    ----------
+    schema : the Arrow schema
+    read : returns batches of some columns, with about the given number of rows
+    """
+
+    first = "X"  # the name of the table in error messages
+
+    def __init__(self, schema: Any, read: ReadBatches) -> None:
+        check_unique_names(schema.names)
+        self.schema, self._read = schema, read
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns as Arrow batches, all but the last of the same size."""
+        schema = pyarrow().schema([self.schema.field(name) for name in columns])
+        n_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (4 * max(1, len(columns)))))
+        try:
+            yield from resize_batches(self._read(list(columns), n_rows), schema, n_rows)
+        except (ValueError, MemoryError):
+            raise
+        except Exception as error:  # of any library
+            raise ValueError(f"X could not be read: {' '.join(str(error).split())}") from error
+
+
+def resize_batches(batches: Iterable[Any], schema: Any, n_rows: int) -> Iterator[Any]:
+    """Yield batches of exactly `n_rows` rows; the last may be smaller."""
+    pa = pyarrow()
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch if batch.schema.equals(schema) else _cast(batch, schema))
+        if (n_waiting := sum(map(len, waiting))) < n_rows:
+            continue
+        table = pa.Table.from_batches(waiting, schema)
+        for a in range(0, n_waiting - n_rows + 1, n_rows):
+            yield _as_batch(table.slice(a, n_rows))
+        rest = table.slice(n_waiting - n_waiting % n_rows)
+        waiting = rest.to_batches()
+    if sum(map(len, waiting)):
+        yield _as_batch(pa.Table.from_batches(waiting, schema))
+
+
+def _as_batch(table: Any) -> Any:
+    """Return a table as one batch, in which each column has one dictionary."""
+    return table.unify_dictionaries().combine_chunks().to_batches()[0]
+
+
+def _cast(batch: Any, schema: Any) -> Any:
+    """Convert a batch to a schema, which may differ in the width of integers or in how texts are stored."""
+    pa = pyarrow()
+    if batch.schema.names != schema.names:
+        raise ValueError(
+            f"The blocks of X have different columns: one has {', '.join(batch.schema.names)}, the first has"
+            f" {', '.join(schema.names)}. Pass blocks of rows of one table."
+        )
+    columns = []
+    for column, field in zip(batch.columns, schema, strict=True):
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise ValueError(
+                f"Column {field.name!r} of X has different types in different blocks: {field.type} in the first,"
+                f" {column.type} in another. Convert them to one type."
+            ) from None
+    return pa.record_batch(columns, schema=schema)
+
+
+def open_relation(X: Any) -> Any:
+    """Return a lazy, partitioned or foreign table as a Relation, or as a table in memory; other objects unchanged."""
+    if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dictionary of keys
+        return _table_of_columns(X)
+    if getattr(getattr(X, "dtype", None), "names", None):  # a structured array, whose fields are columns
+        return _table_of_columns({name: X[name] for name in X.dtype.names})
+    open_ = _find_opener(X)
+    if open_ is None:
+        return X
+    pyarrow()
+    try:
+        return open_(X)
+    except (ValueError, MemoryError, OSError):
+        raise
+    except Exception as error:  # of any library
+        raise ValueError(f"X, a {type(X).__name__}, could not be read: {' '.join(str(error).split())}") from error
+
+
+def check_is_eager(X: Any) -> None:
+    """Raise a ValueError if X is a table that an estimator cannot take, since it is not an array or a DataFrame."""
+    if (isinstance(X, Mapping) and not is_sparse(X)) or _find_opener(X) is not None:
+        raise ValueError(
+            f"fit takes arrays, DataFrames and sparse matrices, but X is {describe_kind(X)}, which is not in memory."
+            " Collect it into a DataFrame, or pass it to belief.select."
+        )
+
+
+def _find_opener(X: Any) -> Callable[[Any], Any] | None:
+    """Return the function that opens X; None for tables in memory and for objects that are no tables."""
+    if isinstance(X, type):
+        return None
+    library, kind = type(X).__module__.partition(".")[0], type(X).__name__
+    if library == "pyarrow":
+        found = {
+            "ParquetFile": _open_parquet_file,
+            "RecordBatch": lambda batch: pyarrow().Table.from_batches([batch]),
+            "RecordBatchReader": _spool_stream,
+            "Scanner": lambda scanner: _spool(scanner.to_reader()),
+        }
+        return found.get(kind) or (_open_dataset if hasattr(X, "get_fragments") else None)
+    if kind == "DuckDBPyConnection":  # the result of `execute`
+        return _spool_duckdb_result
+    if hasattr(X, "to_pyarrow_dataset"):  # a Delta table
+        return lambda table: _open_dataset(table.to_pyarrow_dataset())
+    if library == "ray" and hasattr(X, "iter_batches"):
+        return _open_ray
+    if as_frame(X) is not None:
+        return None
+    frame = nw.from_native(X, pass_through=True, allow_series=True)
+    if isinstance(frame, nw.LazyFrame):
+        implementation = frame.implementation
+        if implementation.is_polars():
+            return _open_polars
+        if implementation.is_dask():
+            return _open_dask
+        if implementation.is_duckdb() or implementation.is_ibis():
+            return _open_narwhals
+        return None
+    if isinstance(frame, nw.Series):
+        return None
+    if hasattr(X, "__arrow_c_stream__"):
+        return _spool_stream
+    if hasattr(X, "__arrow_c_array__"):
+        return _import_batch
+    return _spool_blocks if isinstance(X, Iterator) and not hasattr(X, "read") else None
+
+
+# --- tables that can be read again ---
+
+
+def _open_dataset(data: Any) -> Relation:
+    def read(columns: list[str], n_rows: int) -> Iterable[Any]:
+        # by default the scan reads many batches and whole row groups ahead
+        return data.to_batches(columns=columns, batch_size=n_rows, batch_readahead=1, fragment_readahead=1)
+
+    return Relation(data.schema, read)
+
+
+def _open_parquet_file(file: Any) -> Relation:
+    return Relation(file.schema_arrow, lambda columns, n_rows: file.iter_batches(n_rows, columns=columns))
+
+
+def _open_polars(frame: Any) -> Any:
+    if not hasattr(frame, "collect_batches"):  # polars before 1.34
+        return _sink_polars(frame)
+
+    def read(columns: list[str], n_rows: int) -> Iterator[Any]:
+        for part in frame.select(columns).collect_batches(chunk_size=n_rows):
+            yield from part.to_arrow().to_batches()
+
+    return Relation(frame.head(0).collect().to_arrow().schema, read)
+
+
+def _sink_polars(frame: Any) -> Relation:
+    folder = Path(tempfile.mkdtemp(prefix="belief-"))
+    frame.sink_ipc(folder / "rows.arrow")
+    relation = _open_dataset(import_optional("pyarrow.dataset", "files").dataset(folder / "rows.arrow", format="ipc"))
+    weakref.finalize(relation, shutil.rmtree, folder, ignore_errors=True)
+    return relation
+
+
+def _open_narwhals(X: Any) -> Relation:
+    """Open a lazy frame that narwhals can select columns of and that exports Arrow: of DuckDB or Ibis."""
+    frame = nw.from_native(X)
+
+    def read(columns: list[str], n_rows: int) -> Any:
+        native = frame.select(columns).to_native()
+        for name, option in (("to_arrow_reader", "batch_size"), ("to_pyarrow_batches", "chunk_size")):
+            if hasattr(native, name):
+                return getattr(native, name)(**{option: n_rows})
+        return pyarrow().RecordBatchReader.from_stream(native)
+
+    return Relation(pyarrow().RecordBatchReader.from_stream(X.limit(0)).schema, read)
+
+
+def _open_ray(data: Any) -> Relation:
+    def read(columns: list[str], n_rows: int) -> Iterator[Any]:
+        for table in data.select_columns(columns).iter_batches(batch_size=n_rows, batch_format="pyarrow"):
+            yield from table.to_batches()
+
+    return Relation(next(iter(data.limit(1).iter_batches(batch_format="pyarrow"))).schema, read)
+
+
+def _open_dask(frame: Any) -> Relation:
+    """Open a frame of partitions, which are computed one after the other."""
+    pa = pyarrow()
+
+    def convert(part: Any) -> Any:
+        return pa.Table.from_pandas(part, preserve_index=False)
+
+    names = [str(name) for name in frame.columns]
+
+    def read(columns: list[str], n_rows: int) -> Iterator[Any]:
+        parts = frame.iloc[:, [names.index(name) for name in columns]].partitions
+        for i in range(frame.npartitions):
+            yield from convert(parts[i].compute()).to_batches()
+
+    tables = (convert(frame.partitions[i].compute()) for i in range(frame.npartitions))
+    return Relation(next((table for table in tables if len(table)), convert(frame._meta)).schema, read)
+
+
+# --- tables that can be read once ---
+
+
+def _import_batch(X: Any) -> Any:
+    pa = pyarrow()
+    try:
+        return pa.Table.from_batches([pa.record_batch(X)])
+    except (TypeError, ValueError, pa.ArrowException):
+        return X
+
+
+def _spool_stream(X: Any) -> Any:
+    pa = pyarrow()
+    try:
+        reader = X if isinstance(X, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(X)
+    except (TypeError, ValueError, pa.ArrowException):  # a stream of arrays, not of a table
+        return X
+    return _spool(reader)
+
+
+def _spool_duckdb_result(X: Any) -> Any:
+    with warnings.catch_warnings():  # newer versions recommend relations
+        warnings.simplefilter("ignore")
+        read = getattr(X, "to_arrow_reader", None) or X.fetch_record_batch
+        return _spool(read(MAX_BATCH_ROWS))
+
+
+def _spool_blocks(blocks: Iterator[Any]) -> Any:
+    """Collect blocks of rows: arrays and sparse matrices in memory, frames as batches."""
+    first = next(blocks, None)
+    if first is None:
+        raise ValueError("X is an iterator without blocks. Pass a generator that was not consumed before.")
+    if is_sparse(first) or (getattr(first, "ndim", 0) == 2 and as_frame(first) is None):
+        return [first, *blocks]
+    schema = _batches_of(first)[0].schema
+
+    def batches() -> Iterator[Any]:
+        for block in (first, *blocks):
+            yield from _batches_of(block)
+
+    return _spool(pyarrow().RecordBatchReader.from_batches(schema, (_cast_to(schema, b) for b in batches())))
+
+
+def _cast_to(schema: Any, batch: Any) -> Any:
+    return batch if batch.schema.equals(schema) else _cast(batch, schema)
+
+
+def _batches_of(block: Any) -> list[Any]:
+    """Return a block of rows as Arrow batches."""
+    pa = pyarrow()
+    block = open_relation(block) if isinstance(block, Mapping | pa.RecordBatch) else block
+    frame = as_frame(block)
+    if frame is None:
+        raise ValueError(
+            f"X is an iterator that yielded {describe_kind(block)}, but blocks of rows are needed: DataFrames, Arrow"
+            " batches, arrays or sparse matrices."
+        )
+    table = frame.to_arrow()
+    return table.to_batches() or [pa.record_batch([pa.array([], f.type) for f in table.schema], schema=table.schema)]
+
+
+class Spool:
+    """Batches in a temporary file, which is deleted with this object.
+
+    The file is an Arrow stream, in which the dictionaries may differ between batches.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        self._schema, folder = schema, tempfile.mkdtemp(prefix="belief-")
+        self._path = Path(folder, "rows.arrows")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+    def write(self, batches: Iterable[Any]) -> None:
+        """Write the batches, and warn once if they are large."""
+        n_bytes, warned = 0, False
+        try:
+            with (
+                pyarrow().OSFile(str(self._path), "wb") as file,
+                pyarrow().ipc.new_stream(file, self._schema) as writer,
+            ):
+                for batch in batches:
+                    writer.write_batch(batch)
+                    n_bytes += batch.nbytes
+                    if n_bytes > WARNED_BYTES and not warned:
+                        warned = True
+                        warn(
+                            f"X can be read only once and is larger than {WARNED_BYTES / 1e9:.0f} GB, so it is copied"
+                            f" to {self._path.parent}. Pass a path, a pyarrow Dataset or a polars LazyFrame to avoid"
+                            " the copy, or set TMPDIR to a folder on another disk."
+                        )
+        except OSError as error:
+            raise OSError(f"X can be read only once, but could not be copied to {self._path.parent}: {error}") from None
+
+    def read(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+        """Yield some columns, in smaller batches if those written are larger."""
+        ipc = import_optional("pyarrow.ipc", "files")
+        fields = [self._schema.get_field_index(name) for name in columns]
+        with pyarrow().OSFile(str(self._path)) as file:
+            for batch in ipc.open_stream(file, options=ipc.IpcReadOptions(included_fields=fields)):
+                part = batch.select(columns)
+                yield from (part.slice(a, n_rows) for a in range(0, len(part), n_rows))
+
+
+def _spool(reader: Any) -> Any:
+    """Return the table of a reader: in memory if it is small, else as a Relation over a temporary file."""
+    kept, n_bytes = [], 0
+    for batch in reader:
+        kept.append(batch)
+        n_bytes += batch.nbytes
+        if n_bytes > MAX_KEPT_BYTES:
+            break
+    else:
+        return pyarrow().Table.from_batches(kept, reader.schema)
+    spool = Spool(reader.schema)
+    spool.write(_drain(kept, reader))
+    return Relation(reader.schema, spool.read)
+
+
+def _drain(kept: list[Any], rest: Iterable[Any]) -> Iterator[Any]:
+    """Yield the kept batches, without holding on to them, and the rest."""
+    while kept:
+        yield kept.pop(0)
+    yield from rest
+
+
+def _table_of_columns(columns: Mapping[Any, Any]) -> Any:
+    """Return a dictionary of columns as a table in memory."""
+    pa = pyarrow()
+    arrays = {}
+    for name, values in columns.items():
+        try:
+            arrays[str(name)] = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+        except (TypeError, ValueError, pa.ArrowException) as error:
+            raise ValueError(
+                f"X is a dictionary, but its entry {name!r} is not a column ({' '.join(str(error).split())[:80]}). Pass"
+                " columns of equal length, each all numbers or all text."
+            ) from None
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        short = ", ".join(f"{name!r} has {n}" for name, n in [*lengths.items()][:4])
+        raise ValueError(f"X is a dictionary of columns of different lengths: {short}. Pass columns of equal length.")
+    return pa.table(arrays)

@@ -1,0 +1,292 @@
+"""The neighbour search over rows rounded to int8, which takes a fraction of the time of a float32 product.
+
+    rows ──embed, round──► int8 panels ──products with each part of the queries──► hits ──exact distances──► push
+
+A hit is a row whose lower bound of d² is not above the distance of the nearest rows so far. The first rows are compared
+in float32, so that these distances are small from the start; so are queries with many hits in a tile. If float32 is
+faster for these data, it is used for all rows.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from belief.data.source import Located
+from belief.engines.block.threads import spans
+from belief.engines.block.tiles import Tile
+from belief.kernels import dense
+from belief.kernels.instructions import WORD, Instructions, available_instructions
+from belief.kernels.nearest import push
+from belief.kernels.rounded import (
+    ERROR,
+    RoundedQueries,
+    RoundedRows,
+    collect,
+    compare,
+    round_queries,
+    round_rows,
+)
+from belief.kernels.shapes import TIE_MARGIN, UNIT_ROUNDOFF
+from belief.method.arrays import Array
+
+if TYPE_CHECKING:
+    from belief.engines.block.search import NeighbourSearch
+
+MIN_MULTIPLICATIONS = 2e8  # smaller searches take less than some 5 ms in float32
+MAX_WIDTH = 2**14  # of rows in columns; panels of wider rows would not stay in the CPU cache
+MIN_FIRST, MAX_FIRST = 256, 2000
+FIRST_SHARE = 1 / 24
+JUDGED_ROUND = 2  # the round after which int8 is compared with float32
+MIN_PART, MAX_PART = 64, 1024  # queries of a part
+IN_FLOAT32 = "float32"  # the key under which a visit notes that float32 was faster
+HEIGHT = 4096  # most rows of a tile
+POINTS_AT_ONCE = 2**17  # coordinates that are embedded and then rounded, while they are in the CPU cache
+CACHE_BYTES = 2**18  # panels that are compared with all queries before the next
+CROWDED = 1 / 32  # with hits in a larger share of a tile, float32 is faster than exact distances for that query
+MAX_SHARE = 0.1  # with a larger expected share of hits, float32 is faster for the whole search
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some of the queries, which one thread at a time compares with rows; the lock protects their lists."""
+
+    lock: threading.Lock
+    queries: Array  # consecutive
+    rounded: RoundedQueries
+    rows: Located | None  # None: too many to keep
+
+
+@dataclass(frozen=True)
+class _RoundedTile:
+    """A tile, its rounded rows, and the rows themselves."""
+
+    tile: Tile
+    rounded: RoundedRows
+    rows: Located
+
+
+def choose_instructions(search: NeighbourSearch) -> Instructions | None:
+    """Return the instructions for this search; None: float32 is faster, or they cannot represent the rows."""
+    name, whole = search.engine.resources.instructions, search.embedding.whole
+    found = [] if name == "float32" else available_instructions()
+    usable = not whole.direct and 0 < whole.width <= MAX_WIDTH
+    if not usable or not found:
+        return None
+    if name != "auto":
+        return next(x for x in found if name in ("int8", type(x).__name__))
+    if search.visit is not None and search.visit.ready.get(IN_FLOAT32):
+        return None
+    work = float(len(search.sample.row)) * search.engine.m * whole.width
+    return found[0] if work >= MIN_MULTIPLICATIONS else None
+
+
+class RoundedSearch:
+    """Part of a NeighbourSearch, whose lists of neighbours and bounds it updates."""
+
+    def __init__(self, search: NeighbourSearch, instructions: Instructions) -> None:
+        self.search, self.engine, self.kind = search, search.engine, instructions
+        self.whole = search.embedding.whole
+        self.steps = -(-self.whole.width // WORD)
+        self.is_forced = self.engine.resources.instructions != "auto"
+        self.buffers = threading.local()
+
+    def run(self) -> int:
+        """Compare all rows. Return the number of rows compared, which is smaller if float32 turned out to be faster."""
+        m, s = self.engine.m, len(self.search.sample.row)
+        most = max(self.engine.working_memory // 4 // self.whole.width, MIN_FIRST)
+        for a, b in spans(s, most):
+            done = self._compare_all(a, b)
+            if done < m:
+                return done if b == s == b - a else 0
+        return m
+
+    def _compare_all(self, first: int, last: int) -> int:
+        """Compare some queries with all rows, or return the number of rows compared when float32 is faster."""
+        m, n_jobs, engine = self.engine.m, self.engine.n_jobs, self.engine
+        size = int(np.clip(-(-(last - first) // (4 * n_jobs)), MIN_PART, MAX_PART))
+        cut = [(first + a, first + b) for a, b in spans(last - first, size)]
+        parts, height = [self._round_part(cut[0])], self._height()
+        done, seconds = 0, np.inf
+        if not np.isfinite(self.search.bound[first:last, :, -1]).all() and not self.is_forced:
+            done = min(m, int(np.clip(m * FIRST_SHARE, MIN_FIRST, MAX_FIRST)))
+            half = 2 if self.search.is_symmetric(m) else 1  # of all tiles, float32 would multiply half
+            tile = self.search.tiles.make((0, done))
+            seconds = self._compare_first(tile, parts) / n_jobs
+            if self._expect_share(tile, parts[0]) > MAX_SHARE / half:
+                self._note_float32()
+                return 0
+            parts += engine.map(self._round_part, cut[1:])
+            seconds = (seconds + self._compare_first(tile, parts[1:])) / done / half
+        else:
+            parts += engine.map(self._round_part, cut[1:])
+        size, rounds = max(done, MIN_FIRST), 0
+        while done < m:
+            start, stop = time.perf_counter(), min(done + size, m)
+            cuts = spans(stop - done, min(height, -(-(stop - done) // n_jobs)))
+            tiles = engine.map(self._round_tile, [(done + a, done + b) for a, b in cuts])
+            deque(engine.map(partial(self._compare, [x for x in tiles if x is not None]), parts), maxlen=0)
+            took, rounds = (time.perf_counter() - start) / (stop - done), rounds + 1
+            done, size = stop, min(2 * size, n_jobs * height)
+            s = len(self.search.sample.row)
+            engine.report((first * m + done * (last - first)) // s, m)
+            if rounds == JUDGED_ROUND and took > seconds:
+                self._note_float32()
+                break
+        return done
+
+    def _note_float32(self) -> None:
+        """Use float32 in the blocks visited next, too."""
+        if self.search.visit is not None:
+            self.search.visit.ready[IN_FLOAT32] = True
+
+    def _expect_share(self, tile: Tile, part: _Part) -> float:
+        """Return the expected share of hits in all rows, from those of some queries among the first rows.
+
+        The errors shift the lower bounds by some standard deviations of the distances, if these are normal. The shift
+        grows with the square root of the number of columns, and matters less the more rows there are.
+        """
+        if not len(tile.rows):
+            return 0.0
+        x = self._round_rows(tile)
+        hits = self._find_hits(x, part)
+        n_best = self.search.search.size * self.search.n_groups
+        share = np.array([n_best, np.bitwise_count(hits).sum() / len(hits)]) / len(x.tile.rows)
+        first, shifted = ndtri(np.clip(share, 1e-9, 1 - 1e-9))
+        n = np.linspace(len(tile.rows), self.engine.m, 32)
+        return float(ndtr(ndtri(np.minimum(n_best / n, 1 - 1e-9)) + max(shifted - first, 0.0)).mean())
+
+    def _height(self) -> int:
+        """Return the most rows of a tile, so that those of all threads fit into a quarter of the working memory."""
+        copied = len(self.search.source.rows(np.arange(1), 0, 1)[0]) == 1
+        row_bytes = self.whole.width + (8 * self.engine.n_features if copied else 0) + 2**8
+        return int(np.clip(self.engine.working_memory // 4 // (self.engine.n_jobs * row_bytes), 16, HEIGHT))
+
+    def _compare_first(self, tile: Tile, parts: list[_Part]) -> float:
+        """Compare the first rows in float32; return the seconds that took."""
+        start = time.perf_counter()
+
+        def task(part: _Part) -> None:
+            self.search.compare_in_float32(part.lock, part.queries, tile)
+
+        deque(self.engine.map(task, parts if len(tile.rows) else []), maxlen=0)
+        self.search.verify_queue()
+        return time.perf_counter() - start
+
+    def _round_part(self, span: tuple[int, int]) -> _Part:
+        """Round the queries of a part."""
+        queries = np.arange(*span)
+        n = -(-len(queries) // self.kind.queries) * self.kind.queries
+        rounded = RoundedQueries(
+            np.zeros((n, WORD * self.steps), np.int8), np.zeros((n, 3), np.float32), np.zeros(n, np.int32), np.zeros(n)
+        )
+        found = self.search.queries.rows(self.search.place[queries], 0, self.engine.n_features)
+        for a, b in self._cut(len(queries)):
+            points = self._embed(found, a, b, rounded.norm)
+            round_queries(points, self.kind.offset, rounded.ints[a:b], rounded.terms[a:b], rounded.shift[a:b])
+        row_bytes = found[0].itemsize * self.engine.n_features
+        fits = len(self.search.sample.row) * row_bytes <= self.engine.working_memory // 8
+        is_copy = len(found[0]) == len(queries)
+        return _Part(threading.Lock(), queries, rounded, found if fits or not is_copy else None)
+
+    def _round_tile(self, span: tuple[int, int]) -> _RoundedTile | None:
+        """Make a tile and round its rows; None if no row counts."""
+        tile = self.search.tiles.make(span)
+        return self._round_rows(tile) if len(tile.rows) else None
+
+    def _round_rows(self, tile: Tile) -> _RoundedTile:
+        """Round the rows of a tile. The panels of each group are full, except the last one."""
+        lanes = self.kind.lanes
+        n = np.diff(tile.groups)
+        panels = -(-n // lanes)
+        ends = np.cumsum(panels)
+        total = -(-int(ends[-1]) // self.kind.panels) * self.kind.panels
+        slots = np.arange(len(tile.rows)) - np.repeat(tile.groups[:-1] - lanes * (ends - panels), n)
+        row, groups = np.full(total * lanes, -1), np.zeros(total, np.int64)
+        row[slots], groups[: ends[-1]] = np.arange(len(slots)), 4 * np.repeat(np.arange(len(n)), panels)
+        packed = np.zeros((total, self.steps, lanes), np.uint32)
+        rounded = RoundedRows(packed, np.zeros((4, total * lanes), np.float32), groups, row)
+        found = self.search.source.rows(tile.rows, 0, self.engine.n_features)
+        norm = np.zeros(len(slots))
+        for a, b in self._cut(len(slots)):
+            points = self._embed(found, a, b, norm)
+            round_rows(points, norm[a:b], slots[a:b], self.kind.levels, self.kind.offset, packed, rounded.terms)
+        return _RoundedTile(tile, rounded, found)
+
+    def _cut(self, n: int) -> list[tuple[int, int]]:
+        return spans(n, max(1, POINTS_AT_ONCE // self.whole.width))
+
+    def _embed(self, rows: Located, a: int, b: int, norm: Array) -> Array:
+        """Embed the rows a to b as float32 points, and write their squared norms."""
+        X, at, first = rows
+        points = self._buffer("points", (b - a) * self.whole.width, np.float32).reshape(b - a, -1)
+        dense.embed(X, at[a:b], first, self.whole.geometry, 1.0 / self.search.embedding.scale, points, norm[a:b])
+        return points
+
+    def _buffer(self, name: str, size: int, dtype: type) -> Array:
+        """Return an array that this thread reuses."""
+        held = getattr(self.buffers, name, None)
+        if held is None or len(held) < size:
+            held = np.empty(size, dtype)
+            setattr(self.buffers, name, held)
+        return held[:size]
+
+    def _compare(self, tiles: list[_RoundedTile], part: _Part) -> None:
+        """Compare the queries of a part with some tiles."""
+        for x in tiles:
+            self._verify(x, part, self._find_hits(x, part))
+
+    def _find_hits(self, x: _RoundedTile, part: _Part) -> Array:
+        """Return the bits of the rows that may be neighbours, (queries, panels)."""
+        n_padded, n_panels = len(part.rounded.ints), len(x.rounded.packed)
+        hits = self._buffer("hits", n_padded * n_panels, np.uint16).reshape(n_padded, n_panels)
+        columns = CACHE_BYTES // (WORD * self.steps * self.kind.lanes)
+        compare(self.kind, x.rounded, part.rounded, self._limits(part), columns, hits)
+        return hits[: len(part.queries)]
+
+    def _limits(self, part: _Part) -> Array:
+        """Return the largest lower bound, less the norm of the query, that a neighbour of each group may have."""
+        n = len(part.queries)
+        with part.lock:
+            bound = self.search.bound[part.queries[0] : part.queries[-1] + 1, :, -1]
+            limits = bound - part.rounded.norm[:n, None] * (1 - ERROR)
+        limits += np.abs(limits) * (2 * UNIT_ROUNDOFF)  # rounded up to float32
+        out = np.full((len(part.rounded.ints), limits.shape[1]), -np.inf, np.float32)
+        out[:n] = limits
+        return out
+
+    def _verify(self, x: _RoundedTile, part: _Part, hits: Array) -> None:
+        """Compute the exact distances of the hits, and insert them into the lists of neighbours."""
+        search, tile = self.search, x.tile
+        most = max(int(CROWDED * len(tile.rows)), 4 * search.search.size)
+        room = max(2**14, 2 * most + 1)
+        q, r = self._buffer("query", room, np.int64), self._buffer("row", room, np.int64)
+        own, crowded = search.sample.row[part.queries], np.zeros(len(part.queries), bool)
+        start = 0
+        while start < len(part.queries):
+            count, start = collect(hits, self.kind.lanes, x.rounded.row, tile.ids, own, most, start, q, r, crowded)
+            self._push(x, part, q[:count], r[:count])
+        if crowded.any():
+            search.compare_in_float32(part.lock, part.queries[crowded], tile)
+
+    def _push(self, x: _RoundedTile, part: _Part, q: Array, r: Array) -> None:
+        search, tile = self.search, x.tile
+        d2 = np.zeros(len(q))
+        X, at, a = part.rows or search.queries.rows(search.place[part.queries], 0, self.engine.n_features)
+        Y, to, b = x.rows
+        query_at, row_at = at[q], to[r]
+        for piece in search.embedding.slices:
+            dense.distances(X, query_at, a + piece.a, Y, row_at, b + piece.a, piece.geometry, d2)
+        first, last = part.queries[0], part.queries[-1] + 1
+        with part.lock:
+            best = tuple(z[first:last] for z in (search.found.d2, search.found.key, search.found.row))
+            push(best, q, tile.group[r], d2, tile.keys[r], tile.ids[r])
+            bound = search.bound[first:last]
+            np.minimum(bound, best[0] / search.embedding.scale**2 * (1 + TIE_MARGIN), out=bound)

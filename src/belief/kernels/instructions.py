@@ -1,0 +1,249 @@
+"""Products of rows of int8, compared with a bound in registers, as machine instructions.
+
+    8 queries x 3 panels of 16 rows ──dot products──► int32 sums ──lower bound of d² <= limit──► 16 bits a panel
+
+Numba has no int8 products, so `block_hits` emits LLVM's. The four instruction sets differ in the width of a panel and
+in the values that the rows may have; everything else is the same code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba import config, types
+from numba.core import cgutils
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+_I32, _I64, _F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
+WORD = 4  # columns that are multiplied and added at once
+
+
+# Numba compiles for the type of its arguments, so each instruction set is a type. In all of them:
+# lanes : rows of a panel
+# queries, panels : size of the block of sums that fits into the registers
+# levels : largest absolute value of a rounded coordinate of a row
+# offset : added to the coordinates of rows, where they are multiplied without sign
+
+
+class Avx512Vnni(NamedTuple):
+    """vpdpbusd on 512 bits."""
+
+    lanes: int = 16
+    queries: int = 8
+    panels: int = 3
+    levels: int = 127
+    offset: int = 128
+
+
+class AvxVnni(NamedTuple):
+    """vpdpbusd on 256 bits."""
+
+    lanes: int = 8
+    queries: int = 4
+    panels: int = 3
+    levels: int = 127
+    offset: int = 128
+
+
+class Avx2(NamedTuple):
+    """vpmaddubsw, which adds two products of a row in 1..127 and a query in -127..127 to 16 bits, without saturation.
+
+    The sum is at most 2·127·127 = 32,258 < 2^15. So rows have 7 bits.
+    """
+
+    lanes: int = 8
+    queries: int = 4
+    panels: int = 2
+    levels: int = 63
+    offset: int = 64
+
+
+class ArmDot(NamedTuple):
+    """Arm's sdot, which multiplies two signed numbers."""
+
+    lanes: int = 4
+    queries: int = 8
+    panels: int = 2
+    levels: int = 127
+    offset: int = 0
+
+
+Instructions = Avx512Vnni | AvxVnni | Avx2 | ArmDot
+# best first, with the features of the CPU that they need
+_NEEDS: tuple[tuple[Instructions, frozenset[str]], ...] = (
+    (Avx512Vnni(), frozenset({"avx512vnni", "avx512bw"})),
+    (AvxVnni(), frozenset({"avxvnni", "avx2"})),
+    (Avx2(), frozenset({"avx2"})),
+    (ArmDot(), frozenset({"dotprod", "neon"})),
+)
+
+
+def available_instructions() -> list[Instructions]:
+    """Return the instruction sets that numba compiles for on this machine, the fastest first."""
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return []
+    _, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return matching_instructions(features)
+
+
+def matching_instructions(features: str) -> list[Instructions]:
+    """Return the instruction sets of a CPU, whose features are given as to LLVM: "+avx2,-avxvnni"."""
+    present = {x[1:] for x in features.split(",") if x.startswith("+")}
+    return [x for x, needed in _NEEDS if needed <= present]
+
+
+@intrinsic
+def block_hits(
+    typing: Any,
+    kind: Any,
+    rows: Any,
+    panel_bytes: Any,
+    queries: Any,
+    query_bytes: Any,
+    steps: Any,
+    row_terms: Any,
+    row_term_bytes: Any,
+    query_terms: Any,
+    shifts: Any,
+    limits: Any,
+    limit_bytes: Any,
+    groups: Any,
+    hits: Any,
+    hit_bytes: Any,
+) -> Any:
+    """Set a bit for each row of a block whose lower bound of d² is not above the limit of a query.
+
+    Parameters
+    ----------
+    kind : the Instructions
+    rows : address of the first panel, (steps, lanes, 4) int8, and the distance to the next
+    queries : address of the first query, (steps, 4) int8, and the distance to the next
+    row_terms : four lines of float32 with one entry per row: scale, norm, error, reach
+    query_terms : three float32 per query: twice its scale, length and error
+    shifts : int32 per query: what the offset of the rows adds to a sum
+    limits : float32 per query and group
+    groups : int64 per panel, the position of the group of its rows in a line of `limits`, in bytes
+    hits : uint16 per query and panel
+    """
+    instructions = kind.instance_class()
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        emit_block_hits(instructions, builder, *arguments[1:])
+        return context.get_dummy_value()
+
+    address, size = types.uintp, types.intp
+    return types.void(
+        kind, address, size, address, size, size, address, size, address, address, address, size, address, address, size
+    ), generate
+
+
+@intrinsic
+def lowest_bit(typing: Any, bits: Any) -> Any:
+    """Return the position of the lowest bit that is set; `bits` is not 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate
+
+
+def emit_block_hits(
+    n: Instructions,
+    b: Any,
+    rows: Any,
+    panel_bytes: Any,
+    queries: Any,
+    query_bytes: Any,
+    steps: Any,
+    row_terms: Any,
+    row_term_bytes: Any,
+    query_terms: Any,
+    shifts: Any,
+    limits: Any,
+    limit_bytes: Any,
+    groups: Any,
+    hits: Any,
+    hit_bytes: Any,
+) -> None:
+    """Emit `block_hits` with an LLVM builder."""
+    ints, floats = ir.VectorType(_I32, n.lanes), ir.VectorType(_F32, n.lanes)
+    zero = ir.Constant(ints, [0] * n.lanes)
+
+    def at(base: Any, stride: Any, i: int, more: int = 0) -> Any:
+        return b.add(b.add(base, b.mul(stride, _number(i))), _number(more))
+
+    def load(address: Any, kind: Any) -> Any:
+        return b.load(b.inttoptr(address, kind.as_pointer()), align=1)
+
+    def broadcast(scalar: Any, kind: Any) -> Any:
+        wide = ir.Constant(kind, ir.Undefined)
+        first = b.insert_element(wide, scalar, ir.Constant(_I32, 0))
+        return b.shuffle_vector(first, wide, zero)
+
+    before, loop, after = b.block, b.append_basic_block("loop"), b.append_basic_block("after")
+    b.branch(loop)
+    b.position_at_end(loop)
+    step = b.phi(_I64)
+    step.add_incoming(_number(0), before)
+    sums = [[b.phi(ints) for _ in range(n.panels)] for _ in range(n.queries)]
+    panels = [
+        load(b.add(at(rows, panel_bytes, p), b.mul(step, _number(WORD * n.lanes))), ints) for p in range(n.panels)
+    ]
+    following = b.add(step, _number(1))
+    step.add_incoming(following, loop)
+    for q in range(n.queries):
+        word = load(b.add(at(queries, query_bytes, q), b.mul(step, _number(WORD))), _I32)
+        word = broadcast(word, ints)
+        for p in range(n.panels):
+            total = _emit_dot(n, b, sums[q][p], panels[p], word)
+            sums[q][p].add_incoming(zero, before)
+            sums[q][p].add_incoming(total, loop)
+            sums[q][p] = total
+    b.cbranch(b.icmp_signed("<", following, steps), loop, after)
+    b.position_at_end(after)
+    scale, norm, error, reach = (
+        [load(at(row_terms, row_term_bytes, i, 4 * n.lanes * p), floats) for p in range(n.panels)] for i in range(4)
+    )
+    bits, word16 = ir.IntType(n.lanes), ir.IntType(16)
+    positions = [load(at(groups, _number(8), p), _I64) for p in range(n.panels)]
+    for q in range(n.queries):
+        two_scale, two_length, two_error = (
+            broadcast(load(at(query_terms, _number(12), q, 4 * i), _F32), floats) for i in range(3)
+        )
+        shift = broadcast(load(at(shifts, _number(4), q), _I32), ints)
+        line = at(limits, limit_bytes, q)
+        for p in range(n.panels):
+            product = b.fmul(b.fmul(b.sitofp(b.sub(sums[q][p], shift), floats), scale[p]), two_scale)
+            lost = b.fadd(b.fmul(two_length, error[p]), b.fmul(two_error, reach[p]))
+            low = b.fsub(b.fsub(norm[p], product), lost)
+            limit = broadcast(load(b.add(line, positions[p]), _F32), floats)
+            is_hit = b.bitcast(b.fcmp_unordered("<=", low, limit), bits)  # not-a-number is a hit, to be safe
+            mask = is_hit if n.lanes == 16 else b.zext(is_hit, word16)
+            b.store(mask, b.inttoptr(at(hits, hit_bytes, q, 2 * p), word16.as_pointer()), align=2)
+
+
+def _number(n: int) -> Any:
+    return ir.Constant(_I64, n)
+
+
+def _emit_dot(n: Instructions, b: Any, total: Any, rows: Any, query: Any) -> Any:
+    """Add the products of four columns to each sum."""
+    ints = total.type
+
+    def call(name: str, result: Any, *arguments: Any) -> Any:
+        kind = ir.FunctionType(result, [x.type for x in arguments])
+        function = cgutils.get_or_insert_function(b.module, kind, name)  # type: ignore[no-untyped-call]
+        return b.call(function, list(arguments))
+
+    if isinstance(n, (Avx512Vnni, AvxVnni)):
+        return call(f"llvm.x86.avx512.vpdpbusd.{32 * n.lanes}", ints, total, rows, query)
+    as_bytes = ir.VectorType(ir.IntType(8), WORD * n.lanes)
+    rows, query = b.bitcast(rows, as_bytes), b.bitcast(query, as_bytes)
+    if isinstance(n, ArmDot):
+        return call("llvm.aarch64.neon.sdot.v4i32.v16i8", ints, total, rows, query)
+    shorts = ir.VectorType(ir.IntType(16), 2 * n.lanes)
+    pairs = call("llvm.x86.avx2.pmadd.ub.sw", shorts, rows, query)
+    ones = ir.Constant(shorts, [1] * 2 * n.lanes)
+    return b.add(total, call("llvm.x86.avx2.pmadd.wd", ints, pairs, ones))

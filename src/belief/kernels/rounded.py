@@ -1,0 +1,162 @@
+"""Rows rounded to int8, with a proven lower bound of their distances.
+
+A row x becomes s·a, where a has integers of at most 127 and s = max|x_j| / 127. With the error e = |x - s·a|,
+
+    |q·r - s_q·s_r·(a_q·a_r)| <= |q|·e_r + e_q·(|r| + e_r),
+
+and a_q·a_r is computed without error. So d² is at least |q|² + |r|² - 2·s_q·s_r·(a_q·a_r) minus twice this bound. Rows
+whose lower bound is larger than the distances of the nearest rows so far need no exact distance.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from belief.kernels.compiling import kernel
+from belief.kernels.dense.distance import FAST
+from belief.kernels.instructions import WORD, Instructions, block_hits, lowest_bit
+from belief.kernels.shapes import UNIT_ROUNDOFF
+from belief.method.arrays import Array
+
+# Bound of all float32 rounding errors of the lower bound, relative to |q|² + |r|²: its terms add up to less than 9
+# times that, none goes through more than 8 roundings, and the points were rounded before.
+ERROR = 96 * UNIT_ROUNDOFF
+# The rounding error of `lost` below, relative to the length of the row.
+_LOST_ERROR = 2.0**-22
+MAX_LENGTH = 40_000.0  # of the integers, whose products then stay below 2^31 for any number of columns
+
+
+class RoundedRows(NamedTuple):
+    """A tile of rows in panels; see `instructions.block_hits`."""
+
+    packed: Array  # (panels, steps, lanes) uint32, four columns each
+    terms: Array  # (4, rows) float32: scale, norm, error, reach
+    groups: Array  # position of the group of each panel in a line of limits, in bytes
+    row: Array  # the position of each row in its tile, -1: padding
+
+
+class RoundedQueries(NamedTuple):
+    """Queries, padded to a multiple of the queries of a block."""
+
+    ints: Array  # (queries, 4 * steps) int8
+    terms: Array  # (queries, 3) float32: twice scale, length, error
+    shift: Array  # int32, what the offset of the rows adds to the products of a query
+    norm: Array  # float64, squared
+
+
+@kernel(fastmath=FAST)
+def round_row(x: Array, levels: int, ints: Array) -> tuple[float, float, float]:
+    """Round a row of float32 to integers; return its scale, its length, and a bound of the length of what is lost."""
+    largest, square = np.float32(0.0), np.float32(0.0)
+    for j in range(len(x)):
+        largest = max(largest, abs(x[j]))
+        square += x[j] * x[j]
+    slack = np.float32(1.0 + (len(x) + 8) * UNIT_ROUNDOFF)  # rounding errors of the two sums
+    length = np.sqrt(square) * slack
+    scale = max(largest / np.float32(levels), length / np.float32(MAX_LENGTH), np.float32(1e-30))
+    inverse, lost = np.float32(1.0) / scale, np.float32(0.0)
+    for j in range(len(x)):
+        v = np.floor(x[j] * inverse + np.float32(0.5))
+        ints[j] = np.int8(v)
+        d = x[j] - v * scale
+        lost += d * d
+    return scale, length, np.sqrt(lost) * slack + length * np.float32(_LOST_ERROR)
+
+
+@kernel()
+def round_queries(points: Array, offset: int, ints: Array, terms: Array, shift: Array) -> None:
+    """Round queries given as float32 points."""
+    for i in range(len(points)):
+        scale, length, error = round_row(points[i], 127, ints[i])
+        terms[i, 0], terms[i, 1], terms[i, 2] = 2.0 * scale, 2.0 * length, 2.0 * error
+        total = 0
+        for j in range(points.shape[1]):
+            total += np.int64(ints[i, j])
+        shift[i] = np.int32(offset * total)
+
+
+@kernel()
+def round_rows(points: Array, norm: Array, slots: Array, levels: int, offset: int, packed: Array, terms: Array) -> None:
+    """Round rows given as float32 points, and write row i to slot slots[i] of the panels."""
+    n, lanes = packed.shape[1], packed.shape[2]
+    ints = np.zeros(WORD * n, np.int8)
+    moved = np.empty(WORD * n, np.uint8)
+    words = moved.view(np.uint32)
+    for i in range(len(points)):
+        scale, length, error = round_row(points[i], levels, ints)
+        for j in range(len(moved)):
+            moved[j] = np.uint8(np.int16(ints[j]) + np.int16(offset))
+        panel, lane = slots[i] // lanes, slots[i] % lanes
+        for s in range(n):
+            packed[panel, s, lane] = words[s]
+        at = slots[i]
+        terms[0, at], terms[1, at] = scale, norm[i] * (1.0 - ERROR)
+        terms[2, at], terms[3, at] = error, length + error
+
+
+@kernel()
+def compare(
+    kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int, hits: Array
+) -> None:
+    """Set the bits of the rows that may be neighbours, in `hits`, (queries, panels) uint16.
+
+    Parameters
+    ----------
+    limits : (queries, groups) float32
+    columns : the number of panels to compare with all queries before going on, so that they stay in the CPU cache
+    """
+    packed, terms = rows.packed, rows.terms
+    n_panels, steps, lanes = packed.shape
+    width, columns = queries.ints.shape[1], max(columns // kind.panels, 1) * kind.panels
+    for first in range(0, n_panels, columns):
+        for q in range(0, len(queries.ints), kind.queries):
+            for p in range(first, min(first + columns, n_panels), kind.panels):
+                block_hits(  # type: ignore[call-arg]
+                    kind, packed[p].ctypes.data, steps * lanes * 4, queries.ints[q].ctypes.data, width, steps,
+                    terms[0, p * lanes :].ctypes.data, terms.shape[1] * 4, queries.terms[q].ctypes.data,
+                    queries.shift[q:].ctypes.data, limits[q].ctypes.data, limits.shape[1] * 4,
+                    rows.groups[p:].ctypes.data, hits[q, p:].ctypes.data, hits.shape[1] * 2,
+                )  # fmt: skip
+
+
+@kernel()
+def collect(
+    hits: Array, lanes: int, row: Array, ids: Array, own: Array, most: int, start: int, found_query: Array,
+    found_row: Array, crowded: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """List the hits of the queries from `start` on, except each query itself.
+
+    Parameters
+    ----------
+    row : the row of each slot, -1: none
+    ids, own : the id of each row, and of each query
+    most : queries with more hits are marked in `crowded` instead
+    found_query, found_row : buffers, longer than `most`
+
+    Returns
+    -------
+    the number of hits, and the query to continue with, since the buffers may fill up
+    """
+    count = 0
+    for q in range(start, len(own)):
+        if count + most > len(found_query):
+            return count, q
+        first = count
+        for p in range(hits.shape[1]):
+            bits = np.int64(hits[q, p])
+            while bits != 0:
+                r = row[p * lanes + lowest_bit(bits)]  # type: ignore[call-arg]
+                bits &= bits - 1
+                if r < 0 or ids[r] == own[q]:
+                    continue
+                if count - first < most:
+                    found_query[count], found_row[count] = q, r
+                count += 1
+            if count - first > most:
+                break
+        if count - first > most:
+            count = first
+            crowded[q] = True
+    return count, len(own)

@@ -1,0 +1,283 @@
+"""The search over rows rounded to int8 returns the same neighbours as the search in float32."""
+
+import re
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from conftest import in_blocks, in_columns, in_memory, streamed
+from effort import examples
+from llvmlite import ir
+from random_tables import table
+
+from belief.engines.block import local_engine, rounded
+from belief.engines.resources import Resources
+from belief.kernels import instructions
+from belief.kernels.instructions import ArmDot, Avx2, Avx512Vnni, AvxVnni, available_instructions
+from belief.kernels.rounded import ERROR, RoundedQueries, RoundedRows, collect, compare, round_queries, round_rows
+from belief.method.difference import Difference
+from belief.method.protocols import Search
+
+NAMES = [type(x).__name__ for x in available_instructions()]
+if not NAMES:
+    pytest.skip("this CPU has no int8 instructions", allow_module_level=True)
+
+
+def neighbours(X, discrete, labels, how, sample_size=None, size=7, source=in_memory, **options):
+    resources = Resources(instructions=how, small_rows=0, **options)
+    with local_engine(source(X), np.arange(3), labels, discrete, resources) as engine:
+        return search(engine, sample_size or len(X), size)
+
+
+def search(engine, sample_size, size):
+    difference = Difference.from_summary(engine.describe(), engine.discrete, "standard")
+    sample = engine.sample(np.array([sample_size]), 3)
+    return engine.nearest(sample, difference, Search(size, 3, 3))
+
+
+def same(found, reference):
+    np.testing.assert_array_equal(found.row, reference.row)
+    np.testing.assert_array_equal(found.d2, reference.d2)
+    np.testing.assert_array_equal(found.key, reference.key)
+
+
+def check_random_table(seed, monkeypatch):
+    X, discrete, labels = table(seed)
+    rng = np.random.default_rng(seed)
+    if seed % 3 == 0:
+        X[:, rng.integers(X.shape[1])] = 7.0  # a constant column
+    if seed % 5 == 0:
+        X[rng.integers(0, len(X), 9)] = X[0]
+    X = X.astype(np.float32) if seed % 2 else X
+    monkeypatch.setattr(rounded, "CROWDED", float(rng.choice([0.0, 1 / 32, 1.0])))
+    monkeypatch.setattr(rounded, "HEIGHT", int(rng.choice([16, 100, 4096])))
+    size, part = int(rng.integers(1, 30)), int(rng.choice([1, len(X) // 3, len(X)]))
+    reference = neighbours(X, discrete, labels, "float32", max(part, 1), size)
+    name = NAMES[seed % len(NAMES)]
+    memory = int(rng.choice([2**14, 2**30]))
+    same(neighbours(X, discrete, labels, name, max(part, 1), size, working_memory=memory), reference)
+
+
+@pytest.mark.parametrize("seed", range(examples(63)))
+def test_same_neighbours_as_float32(seed, monkeypatch):
+    check_random_table(seed, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, examples(30) * 100, 100))
+def test_same_neighbours_as_float32_on_many_tables(start, monkeypatch):
+    """1,000 tables, or all 3,000 with BELIEF_THOROUGH=1."""
+    for seed in range(1000 + start, 1100 + start):
+        check_random_table(seed, monkeypatch)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [1, 3, 64, 1500])
+def test_any_width(name, width):
+    rng = np.random.default_rng(width)
+    X, labels = rng.standard_normal((200, width)), rng.integers(0, 3, 200).astype(np.int32)
+    discrete = np.zeros(width, bool)
+    same(neighbours(X, discrete, labels, name), neighbours(X, discrete, labels, "float32"))
+
+
+@pytest.mark.parametrize("source", [in_blocks, in_columns])
+def test_sources_that_copy_rows(source):
+    X, discrete, labels = table(0)
+    found = neighbours(X, discrete, labels, NAMES[0], source=source, working_memory=2**16)
+    same(found, neighbours(X, discrete, labels, "float32"))
+
+
+def test_blocks_that_bring_neighbours():
+    X, discrete, labels = table(4)
+    found = []
+    for how in (NAMES[0], "float32"):
+        with streamed(X, labels, discrete, instructions=how, small_rows=0) as engine:
+            found.append(search(engine, 40, 5))
+    same(*found)
+
+
+@pytest.mark.parametrize("values", ["outliers", "far from the mean", "constant", "heavy tails", "huge", "tiny"])
+def test_rows_that_round_badly(values):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((600, 20))
+    if values == "outliers":
+        X[rng.integers(0, 600, 30), rng.integers(0, 20, 30)] = 1e6
+    elif values == "far from the mean":
+        X += 1e7
+    elif values == "constant":
+        X[:] = 1.0
+    elif values == "heavy tails":
+        X = rng.standard_t(1, X.shape)
+    else:
+        X *= {"huge": 1e140, "tiny": 1e-140}[values]
+    labels, discrete = rng.integers(0, 3, 600).astype(np.int32), np.zeros(20, bool)
+    for scale in ("standard", "none"):
+        found = []
+        for how in (*NAMES, "float32"):
+            with local_engine(X, np.arange(3), labels, discrete, Resources(instructions=how, small_rows=0)) as engine:
+                difference = Difference.from_summary(engine.describe(), discrete, scale)
+                found.append(engine.nearest(engine.sample(np.array([600]), 0), difference, Search(5, 3, 0)))
+        for x in found[:-1]:
+            same(x, found[-1])
+
+
+@pytest.mark.parametrize("sample_size", [400, 2000])
+@pytest.mark.parametrize("is_fast", [True, False])
+def test_the_faster_product_is_used(monkeypatch, is_fast, sample_size):
+    """The search measures both products; its neighbours do not depend on which is faster."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((2000, 100), np.float32), rng.integers(0, 3, 2000).astype(np.int32)
+    monkeypatch.setattr(rounded, "MIN_MULTIPLICATIONS", 0)
+    monkeypatch.setattr(rounded, "MAX_SHARE", 1)
+    monkeypatch.setattr(rounded, "JUDGED_ROUND", 2 if not is_fast else 99)
+    monkeypatch.setattr(rounded.RoundedSearch, "_compare_first", _timed_as(0.0 if not is_fast else 1e9))
+    done = []
+    run = rounded.RoundedSearch.run
+    monkeypatch.setattr(rounded.RoundedSearch, "run", lambda self: done.append(run(self)) or done[-1])
+    found = neighbours(X, np.zeros(100, bool), labels, "auto", sample_size)
+    assert (done[0] == 2000) == is_fast
+    same(found, neighbours(X, np.zeros(100, bool), labels, "float32", sample_size))
+    assert len(done) == 1
+
+
+def _timed_as(seconds):
+    compare_first = rounded.RoundedSearch._compare_first
+
+    def compared(self, *arguments):
+        compare_first(self, *arguments)
+        return seconds
+
+    return compared
+
+
+def test_more_queries_than_fit_into_memory(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((900, 300), np.float32), rng.integers(0, 3, 900).astype(np.int32)
+    spans = []
+    compare_all = rounded.RoundedSearch._compare_all
+    monkeypatch.setattr(
+        rounded.RoundedSearch, "_compare_all", lambda self, a, b: spans.append((a, b)) or compare_all(self, a, b)
+    )
+    found = neighbours(X, np.zeros(300, bool), labels, NAMES[0], working_memory=2**16)
+    assert spans == [(0, 256), (256, 512), (512, 768), (768, 900)]
+    same(found, neighbours(X, np.zeros(300, bool), labels, "float32"))
+
+
+# --- the kernels ---
+
+
+def hits_of(kind, R, Q, limit):
+    """The rows of R whose lower bound is at most the limit, for each row of Q."""
+    lanes, steps = kind.lanes, -(-R.shape[1] // 4)
+    n_rows = -(-len(R) // (lanes * kind.panels)) * lanes * kind.panels
+    packed, terms = np.zeros((n_rows // lanes, steps, lanes), np.uint32), np.zeros((4, n_rows), np.float32)
+    row = np.full(n_rows, -1)
+    row[: len(R)] = np.arange(len(R))
+    norm = (R.astype(float) ** 2).sum(axis=1)
+    round_rows(R, norm, np.arange(len(R)), kind.levels, kind.offset, packed, terms)
+    n = -(-len(Q) // kind.queries) * kind.queries
+    ints, query_terms = np.zeros((n, 4 * steps), np.int8), np.zeros((n, 3), np.float32)
+    queries = RoundedQueries(ints, query_terms, np.zeros(n, np.int32), np.zeros(n))
+    round_queries(Q, kind.offset, queries.ints, queries.terms, queries.shift)
+    limits = np.full((n, 1), -np.inf, np.float32)
+    limits[: len(Q), 0] = limit - (Q.astype(float) ** 2).sum(axis=1) * (1 - ERROR)
+    hits = np.zeros((n, len(packed)), np.uint16)
+    compare(kind, RoundedRows(packed, terms, np.zeros(len(packed), np.int64), row), queries, limits, 1, hits)
+    q, r = np.zeros((2, n * n_rows + 1), np.int64)
+    crowded = np.zeros(len(Q), bool)
+    count, _ = collect(hits, lanes, row, np.arange(len(R)), np.full(len(Q), -1), len(R), 0, q, r, crowded)
+    out = np.zeros((len(Q), len(R)), bool)
+    out[q[:count], r[:count]] = True
+    return out
+
+
+@pytest.mark.parametrize("kind", available_instructions(), ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize("draw", ["standard_normal", "standard_cauchy", "standard_exponential"])
+@pytest.mark.parametrize("width", [1, 5, 130, 3000])
+def test_lower_bounds(kind, draw, width):
+    """No row at a distance up to the limit is lost, and few others are hits."""
+    rng = np.random.default_rng(width)
+    R, Q = (getattr(rng, draw)((n, width)).astype(np.float32) for n in (150, 20))
+    Q[:3] = R[:3]
+    d2 = ((Q.astype(float)[:, None] - R.astype(float)) ** 2).sum(axis=2)
+    limit = float(np.quantile(d2, 0.1))
+    hits = hits_of(kind, R, Q, limit)
+    assert hits[d2 <= limit].all()
+    if draw == "standard_normal":
+        assert not hits[d2 > 1.5 * limit].any()
+
+
+def test_largest_products():
+    """The largest integers neither saturate nor overflow."""
+    for kind in available_instructions():
+        R = np.ones((40, 200_001), np.float32)
+        R[1::2] = -1
+        hits = hits_of(kind, R, R[:9].copy(), 1e-3 * 200_001)
+        assert np.array_equal(hits, (R @ R[:9].T > 0).T)
+
+
+# --- the instructions ---
+
+CPUS = {
+    Avx512Vnni: ("x86_64-unknown-linux-gnu", "+avx512f,+avx512bw,+avx512vl,+avx512dq,+avx512vnni", r"vpdpbusd\s.*zmm"),
+    AvxVnni: ("x86_64-unknown-linux-gnu", "+avx2,+fma,+avxvnni", r"vpdpbusd\s.*ymm"),
+    Avx2: ("x86_64-unknown-linux-gnu", "+avx2,+fma", r"vpmaddubsw\s.*ymm"),
+    ArmDot: ("aarch64-unknown-linux-gnu", "+neon,+dotprod", r"sdot\s+v\d+\.4s, v\d+\.16b"),
+}
+
+
+def assembly(kind, triple, features):
+    """The machine code of `block_hits` for a CPU."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    module, i64 = ir.Module(), ir.IntType(64)
+    module.triple = triple
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [i64] * 14), "block_hits")
+    builder = ir.IRBuilder(function.append_basic_block())
+    instructions.emit_block_hits(kind, builder, *function.args)
+    builder.ret_void()
+    machine = llvm.Target.from_triple(triple).create_target_machine(features=features, opt=3)
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    return machine.emit_assembly(parsed)
+
+
+@pytest.mark.parametrize("kind", CPUS, ids=lambda x: x.__name__)
+def test_machine_code(kind):
+    """Each product is one instruction of the CPU, and the sums stay in registers."""
+    triple, features, pattern = CPUS[kind]
+    code = assembly(kind(), triple, features)
+    products = [x for x in code.splitlines() if re.search(pattern, x)]
+    n = kind()
+    assert len(products) == n.queries * n.panels
+    loop = _loop_around(code, products[0])
+    spills = r"\(%rsp\)|\(%rbp\)|\[sp[,\]]"
+    vectors = [x for x in loop if re.search(r"[xyz]mm|\bv\d|\bq\d", x)]
+    assert not [x for x in vectors if re.search(spills, x)]
+    assert type(instructions.matching_instructions(features)[0]) is kind
+
+
+def _loop_around(code, line):
+    """The lines of the basic block that has this line."""
+    lines = code.splitlines()
+    at = lines.index(line)
+    start = max(i for i in range(at) if lines[i].rstrip().endswith(":") or ":  " in lines[i])
+    stop = next(i for i in range(at, len(lines)) if re.match(r"\s+(j\w+|b\.\w+|cb\w+)\s", lines[i]))
+    return lines[start:stop]
+
+
+def test_cpus_without_int8_instructions():
+    assert instructions.matching_instructions("+sse4.2,-avx2") == []
+    assert instructions.matching_instructions("") == []
+
+
+def test_wide_noise_is_compared_in_float32(monkeypatch):
+    """The errors of wide rows are larger than the differences of their distances, so no tile is tried."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((1000, 4000), np.float32), rng.integers(0, 3, 1000).astype(np.int32)
+    monkeypatch.setattr(rounded.RoundedSearch, "_compare", _fail)
+    same(*(neighbours(X, np.zeros(4000, bool), labels, how, 500) for how in ("auto", "float32")))
+
+
+def _fail(*arguments):
+    raise AssertionError("not to be called")
