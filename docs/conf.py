@@ -31,7 +31,7 @@ suppress_warnings = ["config.cache"]  # sphinx-gallery's settings hold functions
 
 # --- the pages that can be read on a git host too ---
 myst_enable_extensions = ["dollarmath"]
-myst_heading_anchors = 4  # links such as method.md#6c-how-sure
+myst_heading_anchors = 4  # links such as method.md#6c-statistical-significance
 myst_url_schemes = {"http": None, "https": None, "mailto": None, "source": "{{path}}{{params}}#{{fragment}}"}
 
 # --- the reference ---

@@ -162,25 +162,24 @@ class Run:
     def test_significance(self) -> None:
         """Test all features on the probe, and find the features to search neighbours by."""
         settings, constant = self.settings, self.difference.constant
-        p_univariate = self._univariate()
+        p_univariate = univariate_p_values(self.summary)
         if settings.significance is None:
             self.significance = no_tests(p_univariate)
             return
         sample = self._sample_of_probe()
         if settings.copies == "auto" and self._merge_copies(sample):
             self.first_step()
-            sample, p_univariate = self._sample_of_probe(), self._univariate()
+            sample = self._sample_of_probe()
+        if self.target.m < self.engine.target.m:
+            p_univariate[:] = np.nan  # the sums of all rows count copies as evidence
         with self.timed("significance"):
             search = self.engine.local_search()
             of_data = self.summary, self.engine.discrete, self.target
             probe = make_probe(sample, self.engine.rows, *of_data, self._neighbours_of_probe(), self.seed, search)
             how = settings.class_weight, settings.max_rounds, search
-            self.significance = assess(probe, self.engine.rows, p_univariate, self.engine.discrete, constant, *how)
+            self.significance = assess(probe, self.engine.rows, p_univariate, constant, *how)
         self.metric = self.difference.restrict(self.significance.metric)
         self._warn_of_missingness()
-
-    def _univariate(self) -> Array:
-        return univariate_p_values(self.summary, self.target.counts / self.engine.target.counts)
 
     def _neighbours_of_probe(self) -> int:
         """Return k; small tables with a numeric target have larger neighbourhoods in the full search only."""
@@ -327,7 +326,9 @@ class Run:
                 order = sort_by_weight(scores, np.union1d(order, np.flatnonzero(is_significant)))
             eligibility = None
             if settings.n_features_to_select == "auto":
-                eligibility = Eligibility.from_p_values(p, is_significant, self.rule.max_redundancy)
+                n_varying = len(constant) - np.count_nonzero(constant)
+                largest_p = settings.alpha * np.count_nonzero(is_significant) / max(n_varying, 1)
+                eligibility = Eligibility.from_p_values(p, largest_p, self.rule.max_redundancy)
                 order = eligibility.filter(order)
                 n_select = len(order)
             pool = initial_pool(order, min(n_select, EXPECTED_SELECTED), engine.columns_at_once)

@@ -62,7 +62,6 @@ def assess(
     probe: Probe,
     rows: Rows,
     p_univariate: Array,
-    discrete: Array,
     constant: Array,
     class_weight: Any,
     max_rounds: int,
@@ -77,10 +76,10 @@ def assess(
         Returns some features of some rows.
     p_univariate : array of shape (F,)
         The univariate p-values from all rows; NaN where they are unknown.
-    discrete, constant : array of bool of shape (F,)
+    constant : array of bool of shape (F,)
     """
     F, features = len(p_univariate), probe.features
-    p_univariate = check_univariate(probe, rows, p_univariate, discrete, search)
+    p_univariate = check_univariate(probe, rows, p_univariate, search)
     of_probe = np.where(np.isnan(p_univariate[features]), 1.0, p_univariate[features])
     found = find_significant(probe, of_probe, class_weight, search, max_rounds)
     p_neighbours, round_of = np.full(F, np.nan), np.zeros(F, np.int64)
@@ -93,17 +92,16 @@ def assess(
     return Significance(p_neighbours, p_univariate, p, q, round_of, metric, bias)
 
 
-def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search: LocalSearch) -> Array:
-    """Return the univariate p-values, the small ones checked by shuffles; with a numeric target, from the probe."""
-    p, target, at = p.copy(), probe.target, np.arange(len(probe.features))
-    if not target.is_numeric:
-        with np.errstate(invalid="ignore"):
-            at = at[p[probe.features] < CHECKED]
+def check_univariate(probe: Probe, rows: Rows, p: Array, search: LocalSearch) -> Array:
+    """Return the univariate p-values, from the probe where they are unknown, the small ones checked by shuffles."""
+    p = p.copy()
+    is_unknown = np.isnan(p[probe.features])
+    at = np.flatnonzero(is_unknown | (p[probe.features] < CHECKED))
     for part in (at[a : a + FEATURES_PER_READ] for a in range(0, len(at), FEATURES_PER_READ)):
         features = probe.features[part]
-        test = make_share_test(probe, rows, part, discrete[features])
+        test = make_share_test(probe, rows, part)
         theory = test.p_values()
-        known = theory if target.is_numeric else p[features]
+        known = np.where(is_unknown[part], theory, p[features])
         p[features] = known
         small = np.flatnonzero(known < CHECKED)
         if len(small):
@@ -112,9 +110,10 @@ def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search
     return p
 
 
-def make_share_test(probe: Probe, rows: Rows, which: Array, discrete: Array) -> ShareTest:
+def make_share_test(probe: Probe, rows: Rows, which: Array) -> ShareTest:
     """Return the univariate test of some features on the rows of the probe."""
     scores, target = probe.scores.take(which), probe.target
+    discrete = np.bincount(scores.feature, minlength=len(which)) > 1  # two levels are like two numbers
     if target.is_numeric:
         X = np.where(discrete[scores.feature], scores.X > 0, scores.X).astype(float)
         return ShareTest.of_numbers(X, scores.feature, discrete, target.values)
@@ -396,7 +395,7 @@ class Eligibility:
     z : array of shape (F,)
         The evidence as a standard normal deviate.
     largest_p : float
-        The largest significant p-value.
+        Features with a larger p-value are not significant.
     max_redundancy : float or None
         Features that are more redundant than this with a selected one are excluded; None: redundancy does not matter.
     """
@@ -406,8 +405,8 @@ class Eligibility:
     max_redundancy: float | None
 
     @classmethod
-    def from_p_values(cls, p: Array, significant: Array, max_redundancy: float | None) -> Self:
-        return cls(-ndtri(np.maximum(p, LEAST_P)), float(p[significant].max(initial=0.0)), max_redundancy)
+    def from_p_values(cls, p: Array, largest_p: float, max_redundancy: float | None) -> Self:
+        return cls(-ndtri(np.maximum(p, LEAST_P)), largest_p, max_redundancy)
 
     def mask(self, features: Array, redundancy: Array) -> Array:
         """Return which features are still eligible, given the largest redundancy of each with a selected one.

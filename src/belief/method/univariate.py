@@ -27,41 +27,28 @@ LEAST = 1e-300  # in place of p-values too small for a number
 ROUNDING = 1e-13  # a sum of squares within the classes below this share of the total is rounding
 
 
-def univariate_p_values(summary: Summary, counted_share: Array | None = None) -> Array:
-    """Return the p-value of each feature by itself, from the rows in which it is present.
+def univariate_p_values(summary: Summary) -> Array:
+    """Return the p-value of each feature by itself, from all rows in which it is present.
 
     The p-value is NaN for constant features, for features with no more values than there are classes, and where the
     classes were unknown or too many when the data was described.
-
-    Parameters
-    ----------
-    summary : Summary
-        The sums of all rows.
-    counted_share : array of shape (|C|,), optional
-        The share of each class's rows that count when copies are merged. Means and shares use all rows, but the
-        degrees of freedom use only the rows that count.
     """
-    shares = np.ones(len(summary.group_count))
-    if counted_share is not None and len(counted_share) == len(shares):  # a numeric target has no groups
-        shares = counted_share
-    p = _f_test(summary, shares)
-    feature, p_of_levels = _chi2_test(summary.levels, shares)
+    p = _f_test(summary)
+    feature, p_of_levels = _chi2_test(summary.levels)
     p[feature] = p_of_levels
     p[~(summary.maximum > summary.minimum)] = np.nan
     return p
 
 
-def _f_test(summary: Summary, counted_share: Array) -> Array:
+def _f_test(summary: Summary) -> Array:
     n, total = summary.group_count, summary.group_sum
     N, classes = n.sum(axis=0), (n > 0).sum(axis=0)
-    within = summary.m2 - _squares_between(n, total)
+    between = _squares_between(n, total)
+    within = summary.m2 - between
     within[within <= ROUNDING * summary.m2] = 0.0
-    counted, counted_total = n * counted_share[:, None], total * counted_share[:, None]
-    n_counted, between = counted.sum(axis=0), _squares_between(counted, counted_total)
     p = np.full(len(N), np.nan)
-    ok = (summary.count == N) & (classes > 1) & (classes < n_counted) & (summary.m2 > 0)
-    df_between, df_within = classes[ok] - 1.0, n_counted[ok] - classes[ok]
-    p[ok] = f_tail(within[ok] * (df_within / (N[ok] - classes[ok])), between[ok], df_between, df_within)
+    ok = (summary.count == N) & (classes > 1) & (classes < N) & (summary.m2 > 0)
+    p[ok] = f_tail(within[ok], between[ok], classes[ok] - 1.0, N[ok] - classes[ok])
     return p
 
 
@@ -81,11 +68,11 @@ def _squares_between(n: Array, total: Array) -> Array:
     return squares
 
 
-def _chi2_test(levels: Levels, counted_share: Array) -> tuple[Array, Array]:
+def _chi2_test(levels: Levels) -> tuple[Array, Array]:
     """Return the features that have levels, and their p-values."""
     feature, line = np.unique(levels.feature, return_inverse=True)
     n_unknown = np.bincount(line, levels.count - levels.groups.sum(axis=1), len(feature))  # rows of unknown class
-    groups = levels.groups * counted_share[: levels.groups.shape[1]]  # without columns if there are too many classes
+    groups = levels.groups.astype(float)  # without columns if there are too many classes
     class_totals = np.zeros((len(feature), groups.shape[1]))
     np.add.at(class_totals, line, groups)
     share = class_totals / np.maximum(class_totals.sum(axis=1), 1.0)[:, None]

@@ -15,7 +15,7 @@ from belief.method.settings import Settings
 from belief.progress import LABELS
 from belief.report.distributions import STRIP_WIDTH, describe_distribution
 from belief.report.text import clean, count, format_number
-from belief.result.explanation import SIGNIFICANCE_LEVEL, FeatureExplanation, is_worth_more
+from belief.result.explanation import FeatureExplanation, is_worth_more
 from belief.result.result import Result
 
 MAX_ROWS = 1_000  # longer tables are cut
@@ -46,7 +46,7 @@ def collect_content(result: Result, title: str | None = None) -> dict[str, Any]:
         "n_others": len(others),
         "redundant": redundant,
         "redundant_with": _group_by_partner(redundant),
-        "significance_level": SIGNIFICANCE_LEVEL,
+        "alpha": result.settings["alpha"],
         "group_level": GROUP_LEVEL,
         "groups": _list_groups(result),
         "stability": _describe_stability(result),
