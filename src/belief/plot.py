@@ -414,7 +414,7 @@ def scores(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATU
                 "markerfacecolor": "none",
                 "label": "not significant",
             }
-            drawn += ax.plot(number[weak], score[weak], "o", **ring)
+            drawn += ax.plot(number[weak], score[weak], "o", label="not significant", **ring)
         ax.set(xlabel="features selected", ylabel="score", xlim=(0.5, n + 0.5))
         ax.locator_params(axis="x", integer=True)
         remove_frame(ax, grid="y")
