@@ -179,7 +179,7 @@ def test_result_fields(result):
     assert result.relevance.max() == 1.0
     assert result.relevance.min() == 0.0
     assert result.redundancy.shape == (2, 2)
-    assert set(result.timings) == {"describe", "sample", "neighbours", "tally", "confidence", "redundancy", "explain"}
+    assert set(result.timings) == {"describe", "sample", "significance", "neighbours", "tally", "redundancy", "explain"}
     assert "2 of 8 features selected" in repr(result)
 
 
@@ -187,7 +187,7 @@ def test_callback_receives_phases_batches_and_rows():
     received = []
     belief.select(X, Y, 2, random_state=0, callback=received.append)
     phases = [p.phase for p in received]
-    each = ["describe", "sample", "neighbours", "tally", "confidence", "redundancy", "explain", "finished"]
+    each = ["describe", "sample", "significance", "neighbours", "tally", "redundancy", "explain", "finished"]
     assert list(dict.fromkeys(phases)) == each
     assert "batch 4 of 4" in {p.detail for p in received}
     assert max(p.done for p in received) == 200 == max(p.total for p in received)
