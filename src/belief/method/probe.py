@@ -92,6 +92,15 @@ class Scores:
         X = self.X if len(columns) == self.X.shape[1] else np.ascontiguousarray(self.X[:, columns])
         return Scores(X, line[self.feature[columns]], len(features))
 
+    def indicators(self) -> tuple[Array, Array]:
+        """Return an indicator of each level of these features, which are discrete, and the feature of each indicator."""
+        is_level = self.X > self.X.min(axis=0, initial=127)
+        n_columns = np.bincount(self.feature, minlength=self.n_features)
+        single = np.flatnonzero(n_columns[self.feature] == 1)  # one column stands for two levels
+        feature = np.concatenate([self.feature, self.feature[single]])
+        order = np.argsort(feature, kind="stable")
+        return np.concatenate([is_level, ~is_level[:, single]], axis=1)[:, order], feature[order]
+
     def arrange(self, order: Array) -> Scores:
         """Return the rows in another order."""
         return Scores(self.X[order], self.feature, self.n_features)
@@ -121,6 +130,7 @@ class Probe:
     queries: Array
     k: int  # neighbours of each class; 0: classes are too small for a test
     seed: int
+    sample: Sample  # the rows, and those of classes that are too small
 
     def shuffles(self, n_features: int) -> int:
         """Return how many shuffles to make of so many features."""
@@ -148,7 +158,7 @@ def make_probe(
     rows : callable
         Returns some features of some rows.
     """
-    features = choose_features(summary, len(sample.row))
+    features, whole = choose_features(summary, len(sample.row)), sample
     if target.task == CLASSIFICATION:
         counts = np.bincount(sample.target, minlength=len(target.counts))
         sample = sample.part(counts[sample.target] >= MIN_CLASS)
@@ -167,8 +177,8 @@ def make_probe(
     ids, m = sample.row[order], len(order)
     cells = m * len(features)
     n_queries = int(np.clip(MAX_MULTIPLICATIONS // ((1 + MIN_SHUFFLES) * max(cells, 1)), MIN_QUERIES, MAX_QUERIES))
-    parts, feature, kept = [], [], []
-    n_kept = 0
+    none = np.zeros(0, np.int64)
+    parts, feature, kept, n_kept = [np.zeros((m, 0), np.int8)], [none], [none], 0
     for a in range(0, len(features), FEATURES_PER_READ):
         columns = features[a : a + FEATURES_PER_READ]
         values = rows(ids, columns)
@@ -182,7 +192,7 @@ def make_probe(
         feature.append(line[of[varies[of]]])
         kept.append(columns[varies])
     scores = Scores(np.concatenate(parts, axis=1), np.concatenate(feature), n_kept)
-    return Probe(scores, np.concatenate(kept), of_probe, ids, np.sort(place[:n_queries]), k, seed)
+    return Probe(scores, np.concatenate(kept), of_probe, ids, np.sort(place[:n_queries]), k, seed, whole)
 
 
 def choose_features(summary: Summary, m: int) -> Array:
