@@ -17,6 +17,7 @@ __all__ = ["DEFAULT", "PAPER", "belief", "key"]
 MASK = (1 << 64) - 1
 ZERO = 1e-12  # a difference of two sums that is no larger, relative to them, is rounding
 FLAT = 1e-9  # a variance n*sum(x^2) - sum(x)^2 that is no larger, relative to n*sum(x^2), is rounding
+EQUAL = 1e-9  # values of z that differ by no more are equal
 COMMON = {"neighborhood": "per_class", "theta": "auto", "eta": 2.0, "kappa": 0.8, "share": 0.25}
 PAPER = {**COMMON, "sampling": "random", "class_weight": "prior", "k": 10, "scale": "sigma", "redundancy": "mcr"}
 DEFAULT = {
@@ -409,16 +410,17 @@ def to_scores(x, ids, j, discrete):
 
 
 def probe(X, y, aim, discrete, constant, k, class_weight, seed):
-    """Rows sorted by class, queries among them, and the scores of the features that vary; None without a class of 5."""
+    """Rows sorted by class, queries among them, and the scores of the features that vary."""
     F = X.shape[1]
     size = min(len(X), min(max(250_000_000 // F, 500), 2_000))
     rows = np.array(sample(aim.label, size, "random" if aim.numeric else "balanced", seed))
     filled = np.mean((X != 0) | np.isnan(X), axis=0) * size
     features = [j for j in range(F) if not constant[j] and filled[j] >= 3]
+    found = SimpleNamespace(rows=rows, aim=aim, seed=seed, k=0, scores={})
     if not aim.numeric:
         rows = rows[np.bincount(aim.label[rows])[aim.label[rows]] >= 5]
     if not len(rows) or not features:
-        return None
+        return found
     ids = rows if aim.numeric else rows[np.argsort(aim.label[rows], kind="stable")]
     n_queries = min(max(60_000_000_000 // (4 * len(ids) * len(features)), 250), 1_000)
     queries = np.flatnonzero(np.isin(ids, rows[:n_queries]))
@@ -430,8 +432,9 @@ def probe(X, y, aim, discrete, constant, k, class_weight, seed):
         n = mine.smallest if len(mine.classes) > 1 else 0
     scores = {j: to_scores(X[ids, j], ids, j, discrete[j]) for j in features}
     scores = {j: x for j, x in scores.items() if np.any(x != x[0])}
-    k = min(k, max(10, n // 6), n // 2) if n >= 5 else 0
-    return SimpleNamespace(ids=ids, queries=queries, aim=mine, scores=scores, k=k, seed=seed, X=X[ids])
+    found.k = min(k, max(10, n // 6), n // 2) if n >= 5 else 0
+    found.ids, found.queries, found.aim, found.scores = ids, queries, mine, scores
+    return found
 
 
 # 6c. The univariate test, checked by shuffles
@@ -448,40 +451,36 @@ def share_of_variance(columns, discrete, target):
     return total
 
 
-def explained(p, j, discrete):
-    """The columns of a feature that are tested, and the target."""
-    x, aim = p.scores[j], p.aim
+def explained(p, X, aim, j, discrete):
+    """The columns of a feature that are tested, and the target: of the probe, or of all sampled rows for classes."""
+    x = p.scores[j] if aim.numeric else to_scores(X[p.rows, j], p.rows, j, discrete)
     if discrete:
-        x = x[:, 0] if x.shape[1] == 1 else x @ np.arange(x.shape[1])
+        x = x @ np.arange(1, x.shape[1] + 1)
         columns = (x[:, None] == np.unique(x)).astype(float)
     else:
-        columns = x.astype(float) if aim.numeric else p.X[:, [j]]
+        columns = x.astype(float) if aim.numeric else X[p.rows][:, [j]]
     if aim.numeric:
-        t = aim.t - aim.t.mean()
+        t = p.aim.t - p.aim.t.mean()
         return columns, t[:, None] / np.sqrt(np.sum(t**2))
-    one = (aim.label[:, None] == np.arange(len(aim.classes))).astype(float)
+    one = (aim.label[p.rows][:, None] == np.unique(aim.label[p.rows])).astype(float)
     return columns, one / np.sqrt(one.sum(axis=0))
 
 
-def in_theory(p, columns, discrete, target):
+def in_theory(columns, discrete, target, numeric):
     """The p-value of an F test, or of a chi-squared test."""
     m, groups = len(columns), max(target.shape[1] - 1, 1)
     found = share_of_variance(columns, discrete, target)
     if discrete:
-        return stats.chi2.sf(found * (m - 1 if p.aim.numeric else 1), (columns.shape[1] - 1) * groups)
+        return stats.chi2.sf(found * (m - 1 if numeric else 1), (columns.shape[1] - 1) * groups)
     if found >= 1 - 1e-14:
         return 0.0
     return stats.f.sf(found / groups / ((1 - found) / (m - groups - 1)), groups, m - groups - 1)
 
 
-def by_shuffles(p, columns, discrete, target, n):
-    """The p-value by n shuffles of the target; beyond nearly all of them from an exponential tail."""
-    null = []
-    for t in range(n):
-        order = np.argsort([key(p.seed, 2**21 + t, i) for i in p.ids]) if t not in p.orders else p.orders[t]
-        p.orders[t] = order
-        null.append(share_of_variance(columns, discrete, target[order]) ** 0.5)
-    null = np.sort(null)
+def by_shuffles(orders, columns, discrete, target):
+    """The p-value by shuffles of the target; beyond nearly all of them from an exponential tail."""
+    n = len(orders)
+    null = np.sort([share_of_variance(columns, discrete, target[order]) ** 0.5 for order in orders])
     T = share_of_variance(columns, discrete, target) ** 0.5 * (1 - 1e-6)
     beyond, cut = np.sum(null >= T), null[int(0.95 * n)]
     excess = null[null > cut * (1 + 1e-6)] - cut
@@ -493,21 +492,24 @@ def by_shuffles(p, columns, discrete, target, n):
 def univariate(p, X, aim, discrete):
     """The p-values of all features; those below 0.05 are raised as far as shuffles do not bear them out."""
     F = X.shape[1]
-    found = np.full(F, np.nan) if aim.numeric else np.array([alone(X[:, j], aim.label, discrete[j]) for j in range(F)])
-    if p is None:
-        return found
-    tested = {j: explained(p, j, discrete[j]) for j in p.scores}
-    theory = {j: in_theory(p, x, discrete[j], target) for j, (x, target) in tested.items()}
     if aim.numeric:
-        for j, x in theory.items():
-            found[j] = x
+        tested = {j: explained(p, X, aim, j, discrete[j]) for j in p.scores}
+        found = np.full(F, np.nan)
+        for j, (x, target) in tested.items():
+            found[j] = in_theory(x, discrete[j], target, True)
+    else:
+        found = np.array([alone(X[:, j], aim.label, discrete[j]) for j in range(F)])
+        tested = {j: explained(p, X, aim, j, discrete[j]) for j in np.flatnonzero(found < 0.05)}
     small = [j for j in tested if found[j] < 0.05]
-    cells = sum(tested[j][0].size * tested[j][1].shape[1] for j in small)
-    p.orders = {}
+    cells = sum(x.size * target.shape[1] for x, target in (tested[j] for j in small))
+    n = min(max(20_000_000_000 // max(cells, 1), 100), 1_000)
+    orders = [np.argsort([key(p.seed, 2**21 + t, i) for i in p.rows]) for t in range(n if small else 0)]
     for j in small:
-        shuffled = by_shuffles(p, tested[j][0], discrete[j], tested[j][1], min(max(20_000_000_000 // cells, 100), 1_000))
-        if theory[j] < 0.5:
-            stands = math.log(shuffled) / math.log(max(theory[j], 1e-300))
+        columns, target = tested[j]
+        theory = in_theory(columns, discrete[j], target, aim.numeric)
+        shuffled = by_shuffles(orders, columns, discrete[j], target)
+        if theory < 0.5:
+            stands = math.log(shuffled) / math.log(max(theory, 1e-300))
             if stands < 1:
                 found[j] = max(found[j], 1e-300) ** max(stands, 0.0)
     return found
@@ -620,11 +622,11 @@ def against(T, null):
     centred = np.sort(centred)
     above = T - overall - share * (mean - overall)
     cut = centred[int(0.95 * len(centred))]
-    excess = centred[centred > cut] - cut
-    p = np.array([(1 + np.sum(centred >= t)) / (len(centred) + 1) for t in above])
+    excess = centred[centred > cut + EQUAL] - cut
+    p = np.array([(1 + np.sum(centred >= t - EQUAL)) / (len(centred) + 1) for t in above])
     if len(excess) >= 10:
         shape, scale = pareto(excess)
-        for j in np.flatnonzero(above > cut):
+        for j in np.flatnonzero(above > cut + EQUAL):
             x = (above[j] - cut) / scale
             p[j] = 0.05 * (math.exp(-x) if shape < 1e-6 else (1 + shape * x) ** (-1 / shape))
     return p, above
@@ -659,7 +661,7 @@ def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None
     p = probe(X, y, aim, discrete, constant, k, class_weight, seed)
     p_univariate = univariate(p, X, aim, discrete)
     p_neighbours, when, metric, bias = np.full(F, np.nan), np.zeros(F, dtype=int), np.flatnonzero(~constant), 0.0
-    features = np.array(list(p.scores) if p is not None else [], dtype=int)
+    features = np.array(list(p.scores), dtype=int)
     if len(features):
         alone_p = np.nan_to_num(p_univariate[features], nan=1.0)
         known = adjusted(alone_p) < 0.05
