@@ -441,7 +441,7 @@ def probe(X, y, aim, discrete, constant, k, class_weight, seed):
 
 
 def share_of_variance(columns, discrete, target):
-    """How much of a feature the target explains, by `target` of shape (m, groups); classes: its columns have length 1."""
+    """How much of a feature the target explains; `target` has a column of length 1 for each class, or one in all."""
     if not discrete:
         x = np.nan_to_num(columns - np.nanmean(columns, axis=0))
         return np.sum((target.T @ x) ** 2) / max(np.sum(x**2), 1e-300)
@@ -526,7 +526,7 @@ def squared_distances(blocks, rows):
 
 
 def nearest_of_probe(D, queries, first, last, size):
-    """The nearest rows from `first` to `last`; equally near ones in a circle that begins at query modulo their number."""
+    """The nearest rows from `first` to `last`; ties in a circle that begins at the query modulo the number of rows."""
     n = last - first
     circle = first + (queries[:, None] % n + np.arange(n)) % n
     d = np.where(circle == queries[:, None], np.inf, np.take_along_axis(D, circle, axis=1))

@@ -93,8 +93,8 @@ class Scores:
         return Scores(X, line[self.feature[columns]], len(features))
 
     def indicators(self) -> tuple[Array, Array]:
-        """Return an indicator of each level of these features, which are discrete, and the feature of each indicator."""
-        is_level = self.X > self.X.min(axis=0, initial=127)
+        """Return an indicator of each level of these discrete features, and the feature of each indicator."""
+        is_level = self.X.min(axis=0, initial=127) < self.X
         n_columns = np.bincount(self.feature, minlength=self.n_features)
         single = np.flatnonzero(n_columns[self.feature] == 1)  # one column stands for two levels
         feature = np.concatenate([self.feature, self.feature[single]])

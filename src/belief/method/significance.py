@@ -125,7 +125,7 @@ def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search
 
 
 def make_share_test(probe: Probe, rows: Rows, features: Array, discrete: Array, search: LocalSearch) -> ShareTest:
-    """Return the univariate test of some features: on the rows of the probe, or of classes on all rows of the sample."""
+    """Return the univariate test of some features on the rows of the probe; for classes on all sampled rows."""
     numbers, nominal = np.flatnonzero(~discrete), np.flatnonzero(discrete)
     if probe.target.is_numeric:
         scores = probe.scores.take(np.searchsorted(probe.features, features))
