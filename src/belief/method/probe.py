@@ -33,6 +33,7 @@ FEATURES_PER_READ = 2048
 KNOTS, SCORE_SCALE, LEVEL_SCORE, MAX_LEVELS = 255, 32, 23, 32  # 2·23² is 32² nearly: two levels are 1 apart
 T_GRID = 4096  # ranks of a numeric target are rounded to this grid, so that their products are exact
 FEATURES_FIRST = 64  # features that nearly always tell rows apart
+BY_CHANCE = 10  # times as many copies as chance would make are not by chance
 IMPUTATION = 3  # the stream of keys that draws values for missing ones
 
 
@@ -264,7 +265,7 @@ def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int
     """Count the rows that are copies of others with the same target, and not by chance.
 
     In tables of few values rows may be equal by chance. A copy is not if it has a value that no other row has but its
-    copies.
+    copies, and if there are many more copies than independent columns of such values would have.
     """
     identity, a = splitmix64(np.asarray(targets).astype(np.float64).view(np.uint64)), 0
     while a < len(features):
@@ -287,4 +288,20 @@ def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int
             is_unique = is_open & (shared[level] == 1)
             n_copies += int((count[is_unique] - 1).sum())
             is_open &= ~is_unique
-    return n_copies
+    return n_copies if n_copies > BY_CHANCE * expected_copies(ids, targets, rows, features) else 0
+
+
+def expected_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> float:
+    """Return how many pairs of rows would be equal if the columns were independent; 0 if less than one."""
+    expected = len(ids) * (len(ids) - 1) / 2.0 * _share_of_equal_pairs(targets)
+    for part in (features[a : a + FEATURES_FIRST] for a in range(0, len(features), FEATURES_FIRST)):
+        for x in rows(ids, part).T:
+            expected *= _share_of_equal_pairs(x)
+            if expected < 1.0:
+                return 0.0
+    return expected
+
+
+def _share_of_equal_pairs(x: Array) -> float:
+    count = np.unique(x, return_counts=True)[1]
+    return float((count * (count - 1.0)).sum() / (len(x) * (len(x) - 1.0)))
