@@ -563,7 +563,7 @@ def rounds(aim, k, fixed, blocks, queries, most):
         keep = max(16, min(int(len(live) * (1 - 0.2)), 10_000))
         if keep >= len(live) or number == most:
             return T, when, live
-        best = np.argsort(-z, kind="stable")[:keep]
+        best = np.argsort(-np.round(z / EQUAL), kind="stable")[:keep]
         live, number = [live[i] for i in sorted(best)], number + 1
 
 

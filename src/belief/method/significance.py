@@ -220,7 +220,7 @@ class Weigher:
             size = max(LAST, min(int(len(live) * (1.0 - DROPPED)), MAX_SECOND_ROUND))
             if size >= len(live) or number == self.max_rounds:
                 return Rounds(T, round_of, live)
-            order = np.argsort(-z, kind="stable")
+            order = np.argsort(-np.round(z / TIE), kind="stable")
             kept = np.sort(order[:size])
             if 2 * size >= len(live):
                 dropped = np.ascontiguousarray(block.take(np.sort(order[size:])).X.T)
