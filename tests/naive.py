@@ -17,6 +17,7 @@ __all__ = ["DEFAULT", "PAPER", "belief", "key"]
 MASK = (1 << 64) - 1
 ZERO = 1e-12  # a difference of two sums that is no larger, relative to them, is rounding
 FLAT = 1e-9  # a variance n*sum(x^2) - sum(x)^2 that is no larger, relative to n*sum(x^2), is rounding
+EQUAL = 1e-9  # values of z that differ by no more are equal
 COMMON = {"neighborhood": "per_class", "theta": "auto", "eta": 2.0, "kappa": 0.8, "share": 0.25}
 PAPER = {**COMMON, "sampling": "random", "class_weight": "prior", "k": 10, "scale": "sigma", "redundancy": "mcr"}
 DEFAULT = {
@@ -238,7 +239,7 @@ def weights(aim, DD, DC, ED, EC):
     return less(np.sum(v * ratio(DD, DC), axis=0), np.sum(v * ratio(ED, EC), axis=0))
 
 
-# 6c. How sure
+# 6c. The standard error
 
 
 def contrast(a, t, b, u):
@@ -389,14 +390,357 @@ def alone(x, label, discrete):
     return 1.0 if found.statistic < 0 else found.pvalue  # classes of one mean: below 0 by rounding, and p is NaN
 
 
-def luck(X, aim, discrete):
-    """The allowance for luck in standard deviations: one, minus one for each power of ten of q, at least -1."""
+# 6c. Significance: the probe, a table of scores
+
+
+def to_scores(x, ids, j, discrete):
+    """Column j of the probe as small integers: one column, or one for each level."""
+    x, known = x.copy(), x[~np.isnan(x)]
+    for i in np.flatnonzero(np.isnan(x)) if len(known) else []:
+        x[i] = known[mix(int(ids[i]) ^ key(0, 3, j)) % len(known)]
+    levels, counts = np.unique(x, return_counts=True)
+    if discrete and len(levels) > 2:
+        often = np.sort(np.argsort(-counts, kind="stable")[:31])
+        ones = [x == levels[v] for v in often]
+        rare = [~np.any(ones, axis=0)] if len(levels) > len(often) else []
+        return 23 * np.column_stack(ones + rare).astype(int)
+    knots = x if len(x) <= 255 else x[[i * len(x) // 255 for i in range(255)]]
+    below, up_to = np.sum(knots < x[:, None], axis=1), np.sum(knots <= x[:, None], axis=1)
+    return np.rint(32 * stats.norm.ppf((below + up_to + 1) / (2 * (len(knots) + 1)))).astype(int)[:, None]
+
+
+def probe(X, y, aim, discrete, constant, k, class_weight, seed):
+    """Rows sorted by class, queries among them, and the scores of the features that vary."""
+    F = X.shape[1]
+    size = min(len(X), min(max(250_000_000 // F, 500), 2_000))
+    rows = np.array(sample(aim.label, size, "random" if aim.numeric else "balanced", seed))
+    filled = np.mean((X != 0) | np.isnan(X), axis=0) * size
+    features = [j for j in range(F) if not constant[j] and filled[j] >= 3]
+    found = SimpleNamespace(rows=rows, aim=aim, seed=seed, k=0, scores={})
+    if not aim.numeric:
+        rows = rows[np.bincount(aim.label[rows])[aim.label[rows]] >= 5]
+    if not len(rows) or not features:
+        return found
+    ids = rows if aim.numeric else rows[np.argsort(aim.label[rows], kind="stable")]
+    n_queries = min(max(60_000_000_000 // (4 * len(ids) * len(features)), 250), 1_000)
+    queries = np.flatnonzero(np.isin(ids, rows[:n_queries]))
+    mine = make_numeric_target(y[ids]) if aim.numeric else make_class_target(y[ids], class_weight)
     if aim.numeric:
-        return np.ones(X.shape[1])
-    p = [alone(X[:, j], aim.label, discrete[j]) for j in range(X.shape[1])]
-    known = sorted(x for x in p if not np.isnan(x))
-    q = [min([1.0, *(y * len(known) / (r + 1) for r, y in enumerate(known) if y >= x)]) for x in p]
-    return np.array([1 - min(-math.log10(x), 2) if x > 0 else -1.0 for x in q])
+        mine.t = np.rint(mine.t * 4096) / 4096
+        n = len(ids) // 2
+    else:
+        n = mine.smallest if len(mine.classes) > 1 else 0
+    scores = {j: to_scores(X[ids, j], ids, j, discrete[j]) for j in features}
+    scores = {j: x for j, x in scores.items() if np.any(x != x[0])}
+    found.k = min(k, max(10, n // 6), n // 2) if n >= 5 else 0
+    found.ids, found.queries, found.aim, found.scores = ids, queries, mine, scores
+    return found
+
+
+# 6c. The univariate test, checked by shuffles
+
+
+def share_of_variance(columns, discrete, target):
+    """How much of a feature the target explains; `target` has a column of length 1 for each class, or one in all."""
+    if not discrete:
+        x = np.nan_to_num(columns - np.nanmean(columns, axis=0))
+        return np.sum((target.T @ x) ** 2) / max(np.sum(x**2), 1e-300)
+    total = 0.0
+    for x in columns.T:
+        total += np.sum((target.T @ (x - x.mean())) ** 2) / x.mean() * (1.0 if len(target.T) > 1 else 1 / len(x))
+    return total
+
+
+def explained(p, X, aim, j, discrete):
+    """The columns of a feature that are tested, and the target: of the probe, or of all sampled rows for classes."""
+    x = p.scores[j] if aim.numeric else to_scores(X[p.rows, j], p.rows, j, discrete)
+    if discrete:
+        x = x @ np.arange(1, x.shape[1] + 1)
+        columns = (x[:, None] == np.unique(x)).astype(float)
+    else:
+        columns = x.astype(float) if aim.numeric else X[p.rows][:, [j]]
+    if aim.numeric:
+        t = p.aim.t - p.aim.t.mean()
+        return columns, t[:, None] / np.sqrt(np.sum(t**2))
+    one = (aim.label[p.rows][:, None] == np.unique(aim.label[p.rows])).astype(float)
+    return columns, one / np.sqrt(one.sum(axis=0))
+
+
+def in_theory(columns, discrete, target, numeric):
+    """The p-value of an F test, or of a chi-squared test."""
+    m, groups = len(columns), max(target.shape[1] - 1, 1)
+    found = share_of_variance(columns, discrete, target)
+    if discrete:
+        return stats.chi2.sf(found * (m - 1 if numeric else 1), (columns.shape[1] - 1) * groups)
+    if found >= 1 - 1e-14:
+        return 0.0
+    return stats.f.sf(found / groups / ((1 - found) / (m - groups - 1)), groups, m - groups - 1)
+
+
+def by_shuffles(orders, columns, discrete, target):
+    """The p-value by shuffles of the target; beyond nearly all of them from an exponential tail."""
+    n = len(orders)
+    null = np.sort([share_of_variance(columns, discrete, target[order]) ** 0.5 for order in orders])
+    T = share_of_variance(columns, discrete, target) ** 0.5 * (1 - 1e-6)
+    beyond, cut = np.sum(null >= T), null[int(0.95 * n)]
+    excess = null[null > cut * (1 + 1e-6)] - cut
+    if cut < T and len(excess) and beyond < 10:
+        return max(len(excess) / n * math.exp(-(T - cut) / excess.mean()), 1e-300)
+    return (1 + beyond) / (n + 1)
+
+
+def univariate(p, X, aim, discrete):
+    """The p-values of all features; those below 0.05 are raised as far as shuffles do not bear them out."""
+    F = X.shape[1]
+    if aim.numeric:
+        tested = {j: explained(p, X, aim, j, discrete[j]) for j in p.scores}
+        found = np.full(F, np.nan)
+        for j, (x, target) in tested.items():
+            found[j] = in_theory(x, discrete[j], target, True)
+    else:
+        found = np.array([alone(X[:, j], aim.label, discrete[j]) for j in range(F)])
+        tested = {j: explained(p, X, aim, j, discrete[j]) for j in np.flatnonzero(found < 0.05)}
+    small = [j for j in tested if found[j] < 0.05]
+    cells = sum(x.size * target.shape[1] for x, target in (tested[j] for j in small))
+    n = min(max(20_000_000_000 // max(cells, 1), 100), 1_000)
+    orders = [np.argsort([key(p.seed, 2**21 + t, i) for i in p.rows]) for t in range(n if small else 0)]
+    for j in small:
+        columns, target = tested[j]
+        theory = in_theory(columns, discrete[j], target, aim.numeric)
+        shuffled = by_shuffles(orders, columns, discrete[j], target)
+        if theory < 0.5:
+            stands = math.log(shuffled) / math.log(max(theory, 1e-300))
+            if stands < 1:
+                found[j] = max(found[j], 1e-300) ** max(stands, 0.0)
+    return found
+
+
+# 6c. Rounds
+
+
+def squared_distances(blocks, rows):
+    """d^2 of some rows to all, in these features."""
+    return sum(
+        (np.sum((x[rows][:, None] - x[None]) ** 2, axis=2) for x in blocks), np.zeros((len(rows), len(blocks[0])))
+    )
+
+
+def nearest_of_probe(D, queries, first, last, size):
+    """The nearest rows from `first` to `last`; ties in a circle that begins at the query modulo the number of rows."""
+    n = last - first
+    circle = first + (queries[:, None] % n + np.arange(n)) % n
+    d = np.where(circle == queries[:, None], np.inf, np.take_along_axis(D, circle, axis=1))
+    return np.take_along_axis(circle, np.argsort(d, axis=1, kind="stable")[:, :size], axis=1)
+
+
+def weigh(aim, k, D, queries, blocks):
+    """w, se and the mean difference of each feature of the probe."""
+    ends = [len(D[0])] if aim.numeric else np.cumsum(np.bincount(aim.label)).tolist()
+    size = 2 * k if aim.numeric else k
+    near = np.hstack([nearest_of_probe(D, queries, a, b, size) for a, b in zip([0, *ends], ends, strict=False)])
+    delta = np.stack([np.abs(x[near] - x[queries][:, None]).sum(axis=2) for x in blocks], axis=2).astype(float)
+    DD, ED, DC, EC = (np.zeros((len(aim.v), len(blocks))) for _ in range(4))
+    sums = {}
+    for q, rows, apart in zip(queries.tolist(), near, delta, strict=True):
+        sums[q] = query_sums(apart, missed(aim, q, rows))
+        for total, part in zip((DD, DC, ED, EC), sums[q], strict=True):
+            total[aim.label[q]] += part
+    return weights(aim, DD, DC, ED, EC), errors(aim, sums, DD, DC, ED, EC)[1], delta.mean(axis=(0, 1))
+
+
+def rounds(aim, k, fixed, blocks, queries, most):
+    """T, its round, and the features left: search, weigh, drop a fifth, and again until 16 are left."""
+    T, when, live, number = np.full(len(blocks), -np.inf), np.zeros(len(blocks), dtype=int), list(range(len(blocks))), 1
+    while True:
+        mine = [blocks[j] for j in live]
+        w, se, _ = weigh(aim, k, fixed + squared_distances(mine, queries), queries, mine)
+        z = w / np.maximum(se, 1e-12)
+        if len(live) >= 20:
+            z = z - np.median(z)
+        for j, x in zip(live, z, strict=True):
+            if x > T[j]:
+                T[j], when[j] = x, number
+        keep = max(16, min(int(len(live) * (1 - 0.2)), 10_000))
+        if keep >= len(live) or number == most:
+            return T, when, live
+        best = np.argsort(-np.round(z / EQUAL), kind="stable")[:keep]
+        live, number = [live[i] for i in sorted(best)], number + 1
+
+
+# 6c. p-values
+
+
+def shuffled_rows(p, stream):
+    """An order in which queries change places with queries, and other rows with other rows."""
+    order = np.empty(len(p.ids), dtype=int)
+    for rows in (p.queries, np.setdiff1d(np.arange(len(p.ids)), p.queries)):
+        order[rows] = sorted(rows, key=lambda i: key(p.seed, stream, p.ids[i]))
+    return order
+
+
+def strata(p, S):
+    """Rows of equal prospects: the mean target of the nearest ten in S."""
+    m = len(p.ids)
+    D = squared_distances(S, np.arange(m))
+    np.fill_diagonal(D, np.inf)
+    prospects = []
+    for d in D:
+        near = d <= np.sort(d)[9]
+        if p.aim.numeric:
+            prospects.append(np.mean(p.aim.t[near]))
+            continue
+        votes = [np.mean(p.aim.label[near] == c) for c in range(len(p.aim.classes))]
+        prospects.append(votes[1] if len(votes) == 2 else 2 * np.argmax(votes) + max(votes))
+    order = sorted(range(m), key=lambda i: (round(float(prospects[i]), 9), key(p.seed, 4, p.ids[i])))
+    n = max(1, min(m // 10, 60))
+    stratum = np.empty(m, dtype=int)
+    for place, i in enumerate(order):
+        stratum[i] = place * n // m
+    return stratum
+
+
+def within(p, stratum, stream):
+    """An order in which rows change places with rows of their stratum."""
+    order = np.empty(len(stratum), dtype=int)
+    for s in set(stratum.tolist()):
+        rows = np.flatnonzero(stratum == s)
+        order[rows] = sorted(rows, key=lambda i: key(p.seed, stream, p.ids[i]))
+    return order
+
+
+def against(T, null):
+    """p of each T, and T less its centre: the mean over the shuffles, shrunk to that of all features."""
+    n = len(null)
+    mean, noise = null.mean(axis=0), null.var(axis=0, ddof=1).mean() / n
+    between = max(mean.var() - noise, 0.0)
+    share = between / (between + noise) if between > 0 else 0.0
+    overall = mean.mean()
+    centred = []
+    for b in range(n):
+        others = np.delete(null, b, axis=0).mean(axis=0)
+        centred.extend(null[b] - overall - share * (others - overall))
+    centred = np.sort(centred)
+    above = T - overall - share * (mean - overall)
+    cut = centred[int(0.95 * len(centred))]
+    excess = centred[centred > cut + EQUAL] - cut
+    p = np.array([(1 + np.sum(centred >= t - EQUAL)) / (len(centred) + 1) for t in above])
+    if len(excess) >= 10:
+        shape, scale = pareto(excess)
+        for j in np.flatnonzero(above > cut + EQUAL):
+            x = (above[j] - cut) / scale
+            p[j] = 0.05 * (math.exp(-x) if shape < 1e-6 else (1 + shape * x) ** (-1 / shape))
+    return p, above
+
+
+def pareto(excess):
+    """Shape and scale by probability-weighted moments, the shape from 0 to 0.9."""
+    n = len(excess)
+    first = excess.mean()
+    second = sum((n - 1 - i) / max(n - 1, 1) * x for i, x in enumerate(excess)) / n
+    shape = 2 - first / (first - 2 * second) if first > 2 * second else 1.0
+    shape = min(max(shape, 0.0), 0.9)
+    return shape, first * (1 - shape)
+
+
+def combined(p_neighbours, p_univariate):
+    return np.fmin(1.0, np.fmin(np.nan_to_num(p_neighbours / 0.2, nan=1.0), np.nan_to_num(p_univariate / 0.8, nan=1.0)))
+
+
+def adjusted(p):
+    """q of Benjamini and Hochberg."""
+    q, least = np.ones(len(p)), 1.0
+    for rank, j in reversed(list(enumerate(np.argsort(p, kind="stable"), 1))):
+        least = min(least, p[j] * len(p) / rank)
+        q[j] = least
+    return q
+
+
+def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None):
+    """p of both tests, p and q of both together, the round, and the features to search neighbours by."""
+    F = X.shape[1]
+    p = probe(X, y, aim, discrete, constant, k, class_weight, seed)
+    p_univariate = univariate(p, X, aim, discrete)
+    p_neighbours, when, metric, bias = np.full(F, np.nan), np.zeros(F, dtype=int), np.flatnonzero(~constant), 0.0
+    features = np.array(list(p.scores), dtype=int)
+    if len(features):
+        alone_p = np.nan_to_num(p_univariate[features], nan=1.0)
+        known = adjusted(alone_p) < 0.05
+        left = np.zeros(0, dtype=int)
+        if p.k:
+            p_neighbours[features], when[features], known, left = passes(p, features, alone_p, known, most)
+            bias = bias_of(p, features, known, left)
+        if known.any() or len(left):
+            metric = np.union1d(features[known], features[left])
+    value, q = combined(p_neighbours, p_univariate), np.ones(F)
+    q[~constant] = adjusted(value[~constant])
+    return SimpleNamespace(
+        p_neighbours=p_neighbours, p_univariate=p_univariate, p_value=value, q_value=q, round=when, metric=metric,
+        bias=bias,
+    )  # fmt: skip
+
+
+def passes(p, features, alone_p, known, most):
+    """Test the unknown features; the strongest of those found become known; again, five times at most."""
+    found_p, when, left, known = np.full(len(features), np.nan), np.zeros(len(features), dtype=int), [], known.copy()
+    m, queries = len(p.ids), p.queries
+    for t in range(5):
+        S, N = ([p.scores[j] for j in features[which]] for which in (known, ~known))
+        if not N:
+            break
+        free = np.flatnonzero(~known)
+        n = min(max(1000 // len(N), 20), 50)
+        n = max(3, min(n, 60_000_000_000 // (m * len(queries) * len(N)) - 1))
+        fixed = squared_distances(S, queries) if S else np.zeros((len(queries), m))
+        T, when[free], live = rounds(p.aim, p.k, fixed, N, queries, most)
+        left = free[live]
+        null = []
+        for b in range(n):
+            order = shuffled_rows(p, 16 + b)
+            null.append(rounds(p.aim, p.k, fixed, [x[order] for x in N], queries, most)[0])
+        found_p[free], above = against(T, np.array(null))
+        hits = adjusted(combined(found_p, alone_p))[free] < 0.05
+        if S and hits.any():
+            stratum, null = strata(p, S), []
+            for b in range(n):
+                order = within(p, stratum, 2**20 + b)
+                moved = np.argsort(order)[queries]
+                there = squared_distances([x[order] for x in S], moved)
+                null.append(rounds(p.aim, p.k, there, [x[order] for x in N], moved, most)[0])
+            found_p[free] = np.maximum(found_p[free], against(T, np.array(null))[0])
+            hits = adjusted(combined(found_p, alone_p))[free] < 0.05
+        if not hits.any() or t == 4:
+            break
+        known[free[hits & (above >= above[hits].max() / 2)]] = True
+    return found_p, when, known, np.array(left, dtype=int)
+
+
+def bias_of(p, features, known, left):
+    """w of shuffled features that are left after the rounds, as a share of their mean difference."""
+    left = np.setdiff1d(left, np.flatnonzero(known))
+    if not len(left):
+        return 0.0
+    S, N = ([p.scores[features[j]] for j in which] for which in (np.flatnonzero(known), left))
+    fixed = squared_distances(S, p.queries) if S else 0.0
+    w, apart = 0.0, 0.0
+    for b in range(20):
+        order = shuffled_rows(p, 16 + b)
+        blocks = [x[order] for x in N]
+        found = weigh(p.aim, p.k, fixed + squared_distances(blocks, p.queries), p.queries, blocks)
+        w, apart = w + found[0].sum(), apart + found[2].sum()
+    return w / apart if apart > 0 else 0.0
+
+
+def by_evidence(above, p, significant, constant):
+    """u: by weight where significant, and at least 0.05; by p, and at most 0.05, where not."""
+    evidence = -np.log(np.maximum(p, 1e-300))
+    u, top = np.zeros(len(p)), max([0.0, *above[significant]])
+    for j in np.flatnonzero(significant):
+        trifle = 0.05 + 0.001 * evidence[j] / max(evidence[significant].max(), 1e-300)
+        u[j] = max(above[j] / top if top > 0 else 0.0, trifle)
+    others = ~significant & ~constant
+    if others.any() and evidence[others].max() > 0:
+        u[others] = 0.05 * evidence[others] / evidence[others].max()
+    return u
 
 
 def rule(relevance, repeated, redundancy, theta):
@@ -443,12 +787,13 @@ def belief(
     kappa=0.8,
     stratify=False,
     seed=0,
-    noise=(0.0, 0.0),
+    significant=False,
+    alpha=0.05,
+    most_rounds=None,
 ):
     """All numbers of one run. With a numeric target the sample is random and the neighbours pooled (section 10).
 
-    `noise` is the weight of noise in each feature's place, its mean and its standard deviation: under "agreement"
-    relevance counts above the mean and as many standard deviations as are put down to luck.
+    Unless it is asked what is `significant`, neighbours are searched by all features.
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     m, F = X.shape
@@ -459,6 +804,14 @@ def belief(
     f = summary(X, discrete, scale)
 
     sampling = "random" if aim.numeric else "proportional" if stratify else sampling
+    sure, by, null_weight = None, f, np.zeros(F)  # what is significant, and the features to search neighbours by
+    if significant:
+        sizes = [m - m // 2, m // 2] if aim.numeric else np.bincount(aim.label)
+        pooled = aim.numeric or neighborhood == "pooled"
+        few = min(20, min(k * len(sizes), m) // len(sizes)) if pooled else min(k, max(sizes))
+        sure = significance(X, y, aim, discrete, f.constant, few, class_weight, seed, most_rounds)
+        by = SimpleNamespace(**{**vars(f), "constant": ~np.isin(np.arange(F), sure.metric)})
+
     ids = sample(aim.label, s, sampling, seed)
     step = max(1, math.ceil(share * s - 1e-9))
     batches = [np.array(ids[i : i + step]) for i in range(0, s, step)]
@@ -470,7 +823,7 @@ def belief(
     for batch in batches:
         first = len(crs)
         for q in map(int, batch):
-            near = neighbours[q] = nearest(X, aim, q, discrete, f, k, neighborhood, seed)
+            near = neighbours[q] = nearest(X, aim, q, discrete, by, k, neighborhood, seed)
             if not near:
                 continue
             parts = sums[q] = query_sums(difference(X, q, near, discrete, f), missed(aim, q, near))
@@ -491,10 +844,11 @@ def belief(
     I_norm = normalise(I, joint_pairs, watch_lists[-1])
     agreeing = redundancy == "agreement"
     R = agreement(cr) if agreeing else None
-    lucky = luck(X, aim, discrete) * noise[1]
-    above = np.where(f.constant, 0.0, w - noise[0] - lucky)
-    above[np.abs(above) <= 1e-12 * (np.abs(w) + np.abs(noise[0]) + np.abs(lucky))] = 0.0
-    relevance = positive_part(above) if agreeing else between_0_and_1(w, f.constant)
+    relevance = positive_part(np.where(f.constant, 0.0, w)) if agreeing else between_0_and_1(w, f.constant)
+    if sure is not None:
+        apart = ratio(np.sum(DD + ED, axis=0), np.sum(DC + EC, axis=0))
+        null_weight = np.where(np.isin(np.arange(F), sure.metric), sure.bias * apart, 0.0)
+        relevance = by_evidence(w - null_weight, sure.p_value, sure.q_value < alpha, f.constant)
     score = rule(relevance, R if agreeing else I_norm, redundancy, theta)
     selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select)
     return SimpleNamespace(
@@ -502,5 +856,5 @@ def belief(
         scale=f.scale, sample=np.array(ids), batches=batches, neighbours=neighbours, DD=DD, ED=ED, DC=DC, EC=EC, w=w,
         sums=sums, delta=delta, se=se, z=z_of(w, se), marginal=marginal, pairs=pairs, n_pairs=len(cr),
         watch_lists=watch_lists, joint=joint, joint_pairs=joint_pairs, I=I, I_norm=I_norm, R=R, relevance=relevance,
-        selected=selected, scores=scores,
+        selected=selected, scores=scores, sure=sure, null_weight=null_weight,
     )  # fmt: skip

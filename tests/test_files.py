@@ -225,7 +225,7 @@ def test_number_of_passes_does_not_depend_on_batches(tmp_path, monkeypatch, smal
 
     monkeypatch.setattr(readers.ColumnarFiles, "batches", counted)
     belief.select(tmp_path / "a.parquet", label="class", batch_size=batch_size, **SETTINGS)
-    assert len(asked) == 4
+    assert len(asked) == 3
 
 
 MEASURED = """

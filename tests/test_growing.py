@@ -9,6 +9,7 @@ from belief.method.partners import MAX_FEATURES
 from belief.method.redundancy import make_rule
 
 RULE = make_rule("agreement", "auto")
+PLAIN = {"redundancy": None, "significance": None}
 rng = np.random.default_rng(8)
 M = 9_000
 Y = rng.integers(0, 2, M)
@@ -156,9 +157,9 @@ def oversampled(times):
 def test_merging_copies_restores_the_selection():
     X, y = oversampled(20)
     with pytest.warns(UserWarning, match="copies of the row itself.*copies='merge'"):
-        kept = belief.select(X, y, 5, random_state=0, redundancy=None)  # by weight alone
+        kept = belief.select(X, y, 5, random_state=0, copies="keep", **PLAIN)  # by weight alone
     merged, once = (
-        belief.select(X, y, 5, random_state=0, redundancy=None, copies="merge"),
+        belief.select(X, y, 5, random_state=0, copies="merge", **PLAIN),
         belief.select(*oversampled(1), 5, random_state=0),
     )
     assert merged.sample_size == once.sample_size == 700
@@ -169,9 +170,10 @@ def test_univariate_p_values_of_merged_copies():
     X, y = oversampled(20)
     X[:, 20:] = (X[:, 20:] > 0).astype(float)
     marks = np.arange(X.shape[1]) >= 20
-    merged = belief.select(X, y, 5, random_state=0, copies="merge", discrete_features=marks).p_univariate
+    how = {"random_state": 0, "significance": None, "discrete_features": marks}
+    merged = belief.select(X, y, 5, copies="merge", **how).p_univariate
     _, once = np.unique(np.column_stack([X, y]), axis=0, return_index=True)
-    alone = belief.select(X[once], y[once], 5, random_state=0, discrete_features=marks).p_univariate
+    alone = belief.select(X[once], y[once], 5, **how).p_univariate
     assert np.mean(merged[5:] < 0.05) < 0.15  # with every copy counted, nearly half of the noise is
     np.testing.assert_allclose(np.log10(merged), np.log10(alone), rtol=0.2, atol=0.05)
 

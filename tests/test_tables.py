@@ -163,7 +163,7 @@ def test_memory_overhead_does_not_grow_with_rows():
     peaks = []
     for n in (15_000, 30_000):
         tracemalloc.start()
-        belief.select(X[:n], y[:n], 5, sample_size=1000, working_memory=16, random_state=0, n_jobs=2)
+        belief.select(X[:n], y[:n], 5, sample_size=1000, working_memory=16, random_state=0, n_jobs=2, significance=None)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 16 * 2**20

@@ -7,10 +7,15 @@ from belief.method.algorithm import Run
 from belief.method.protocols import Storage
 from belief.method.settings import Settings
 
+PLAIN = {"significance": None, "copies": "keep"}
+
 
 def run(engine, settings):
-    """Return the fields of the Outcome, and the difference, the tally, the null and the redundancy measure."""
-    settings = settings if isinstance(settings, Settings) else Settings(**settings)
+    """Return the fields of the Outcome, and the difference, the tally and the redundancy measure.
+
+    Unless the settings ask for it there is no test of significance, so that neighbours are searched by all features.
+    """
+    settings = settings if isinstance(settings, Settings) else Settings(**{**PLAIN, **settings})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few rows: tested elsewhere
         run = Run(engine, settings, phase=lambda *_: None, storage=Storage())
@@ -18,7 +23,6 @@ def run(engine, settings):
     kept = {
         "difference": run.difference,
         "tally": run.tally,
-        "null": run.estimate.null,
         "measure": run.estimate.measure,
     }
     return SimpleNamespace(**vars(outcome), **kept)

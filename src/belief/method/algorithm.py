@@ -177,7 +177,7 @@ class Run:
             of_data = self.summary, self.engine.discrete, self.target
             probe = make_probe(sample, self.engine.rows, *of_data, self._neighbours_of_probe(), self.seed, search)
             how = settings.class_weight, settings.max_rounds, search
-            self.significance = assess(probe, self.engine.rows, p_univariate, constant, *how)
+            self.significance = assess(probe, self.engine.rows, p_univariate, self.engine.discrete, constant, *how)
         self.metric = self.difference.restrict(self.significance.metric)
         self._warn_of_missingness()
 

@@ -33,6 +33,7 @@ FEATURES_PER_READ = 2048
 KNOTS, SCORE_SCALE, LEVEL_SCORE, MAX_LEVELS = 255, 32, 23, 32  # 2·23² is 32² nearly: two levels are 1 apart
 T_GRID = 4096  # ranks of a numeric target are rounded to this grid, so that their products are exact
 FEATURES_FIRST = 64  # features that nearly always tell rows apart
+BY_CHANCE = 10  # times as many copies as chance would make are not by chance
 IMPUTATION = 3  # the stream of keys that draws values for missing ones
 
 
@@ -92,6 +93,15 @@ class Scores:
         X = self.X if len(columns) == self.X.shape[1] else np.ascontiguousarray(self.X[:, columns])
         return Scores(X, line[self.feature[columns]], len(features))
 
+    def indicators(self) -> tuple[Array, Array]:
+        """Return an indicator of each level of these discrete features, and the feature of each indicator."""
+        is_level = self.X.min(axis=0, initial=127) < self.X
+        n_columns = np.bincount(self.feature, minlength=self.n_features)
+        single = np.flatnonzero(n_columns[self.feature] == 1)  # one column stands for two levels
+        feature = np.concatenate([self.feature, self.feature[single]])
+        order = np.argsort(feature, kind="stable")
+        return np.concatenate([is_level, ~is_level[:, single]], axis=1)[:, order], feature[order]
+
     def arrange(self, order: Array) -> Scores:
         """Return the rows in another order."""
         return Scores(self.X[order], self.feature, self.n_features)
@@ -121,6 +131,7 @@ class Probe:
     queries: Array
     k: int  # neighbours of each class; 0: classes are too small for a test
     seed: int
+    sample: Sample  # the rows, and those of classes that are too small
 
     def shuffles(self, n_features: int) -> int:
         """Return how many shuffles to make of so many features."""
@@ -148,7 +159,7 @@ def make_probe(
     rows : callable
         Returns some features of some rows.
     """
-    features = choose_features(summary, len(sample.row))
+    features, whole = choose_features(summary, len(sample.row)), sample
     if target.task == CLASSIFICATION:
         counts = np.bincount(sample.target, minlength=len(target.counts))
         sample = sample.part(counts[sample.target] >= MIN_CLASS)
@@ -167,8 +178,8 @@ def make_probe(
     ids, m = sample.row[order], len(order)
     cells = m * len(features)
     n_queries = int(np.clip(MAX_MULTIPLICATIONS // ((1 + MIN_SHUFFLES) * max(cells, 1)), MIN_QUERIES, MAX_QUERIES))
-    parts, feature, kept = [], [], []
-    n_kept = 0
+    none = np.zeros(0, np.int64)
+    parts, feature, kept, n_kept = [np.zeros((m, 0), np.int8)], [none], [none], 0
     for a in range(0, len(features), FEATURES_PER_READ):
         columns = features[a : a + FEATURES_PER_READ]
         values = rows(ids, columns)
@@ -182,7 +193,7 @@ def make_probe(
         feature.append(line[of[varies[of]]])
         kept.append(columns[varies])
     scores = Scores(np.concatenate(parts, axis=1), np.concatenate(feature), n_kept)
-    return Probe(scores, np.concatenate(kept), of_probe, ids, np.sort(place[:n_queries]), k, seed)
+    return Probe(scores, np.concatenate(kept), of_probe, ids, np.sort(place[:n_queries]), k, seed, whole)
 
 
 def choose_features(summary: Summary, m: int) -> Array:
@@ -254,7 +265,7 @@ def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int
     """Count the rows that are copies of others with the same target, and not by chance.
 
     In tables of few values rows may be equal by chance. A copy is not if it has a value that no other row has but its
-    copies.
+    copies, and if there are many more copies than independent columns of such values would have.
     """
     identity, a = splitmix64(np.asarray(targets).astype(np.float64).view(np.uint64)), 0
     while a < len(features):
@@ -277,4 +288,20 @@ def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int
             is_unique = is_open & (shared[level] == 1)
             n_copies += int((count[is_unique] - 1).sum())
             is_open &= ~is_unique
-    return n_copies
+    return n_copies if n_copies > BY_CHANCE * expected_copies(ids, targets, rows, features) else 0
+
+
+def expected_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> float:
+    """Return how many pairs of rows would be equal if the columns were independent; 0 if less than one."""
+    expected = len(ids) * (len(ids) - 1) / 2.0 * _share_of_equal_pairs(targets)
+    for part in (features[a : a + FEATURES_FIRST] for a in range(0, len(features), FEATURES_FIRST)):
+        for x in rows(ids, part).T:
+            expected *= _share_of_equal_pairs(x)
+            if expected < 1.0:
+                return 0.0
+    return expected
+
+
+def _share_of_equal_pairs(x: Array) -> float:
+    count = np.unique(x, return_counts=True)[1]
+    return float((count * (count - 1.0)).sum() / (len(x) * (len(x) - 1.0)))

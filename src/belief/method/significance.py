@@ -23,7 +23,17 @@ from scipy.special import ndtr, ndtri
 from belief._utils.warnings import warn
 from belief.method.arrays import Array
 from belief.method.partials import Tally
-from belief.method.probe import FEATURES_PER_READ, SHUFFLES, LocalSearch, Probe, ProbeTarget, Rows, Scores
+from belief.method.probe import (
+    FEATURES_PER_READ,
+    SHUFFLES,
+    LocalSearch,
+    Probe,
+    ProbeTarget,
+    Rows,
+    Scores,
+    fill_missing,
+    score_features,
+)
 from belief.method.relevance import LEAST_P, relevance
 from belief.method.sampling import row_keys
 from belief.method.univariate import ShareTest, correct_by_shuffles
@@ -33,6 +43,7 @@ UNIVARIATE_SHARE = 0.8  # of the error rate is spent on the univariate test, the
 DROPPED, LAST, MAX_SECOND_ROUND = 0.2, 16, 10_000  # share of the features dropped per round; features left at the end
 MIN_CENTRED = 20  # with as many features, z is centred by its median
 MIN_EXCESSES = 10  # null values in a tail that is fitted
+TIE = 1e-9  # z that differ by less are equal: the order of a summation does not decide
 MAX_PASSES = 5
 CHECKED = 0.05  # univariate p-values below this are checked by shuffles
 PROSPECT_ROWS, ROWS_PER_STRATUM, MAX_STRATA = 10, 10, 60
@@ -62,6 +73,7 @@ def assess(
     probe: Probe,
     rows: Rows,
     p_univariate: Array,
+    discrete: Array,
     constant: Array,
     class_weight: Any,
     max_rounds: int,
@@ -76,10 +88,10 @@ def assess(
         Returns some features of some rows.
     p_univariate : array of shape (F,)
         The univariate p-values from all rows; NaN where they are unknown.
-    constant : array of bool of shape (F,)
+    discrete, constant : array of bool of shape (F,)
     """
     F, features = len(p_univariate), probe.features
-    p_univariate = check_univariate(probe, rows, p_univariate, search)
+    p_univariate = check_univariate(probe, rows, p_univariate, discrete, search)
     of_probe = np.where(np.isnan(p_univariate[features]), 1.0, p_univariate[features])
     found = find_significant(probe, of_probe, class_weight, search, max_rounds)
     p_neighbours, round_of = np.full(F, np.nan), np.zeros(F, np.int64)
@@ -92,37 +104,47 @@ def assess(
     return Significance(p_neighbours, p_univariate, p, q, round_of, metric, bias)
 
 
-def check_univariate(probe: Probe, rows: Rows, p: Array, search: LocalSearch) -> Array:
+def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search: LocalSearch) -> Array:
     """Return the univariate p-values, from the probe where they are unknown, the small ones checked by shuffles."""
-    p = p.copy()
-    is_unknown = np.isnan(p[probe.features])
-    at = np.flatnonzero(is_unknown | (p[probe.features] < CHECKED))
-    for part in (at[a : a + FEATURES_PER_READ] for a in range(0, len(at), FEATURES_PER_READ)):
-        features = probe.features[part]
-        test = make_share_test(probe, rows, part)
+    p, is_numeric = p.copy(), probe.target.is_numeric
+    is_unknown = np.zeros(len(p), bool)
+    is_unknown[probe.features] = np.isnan(p[probe.features])
+    # also features and classes that are too rare for the neighbours
+    features = np.flatnonzero(is_unknown | (p < CHECKED))
+    ids = probe.ids if is_numeric else probe.sample.row
+    for a in range(0, len(features), FEATURES_PER_READ):
+        part = features[a : a + FEATURES_PER_READ]
+        test = make_share_test(probe, rows, part, discrete[part], search)
         theory = test.p_values()
-        known = np.where(is_unknown[part], theory, p[features])
-        p[features] = known
+        known = np.where(is_unknown[part], theory, p[part])
+        p[part] = known
         small = np.flatnonzero(known < CHECKED)
         if len(small):
-            shuffled = test.take(small).shuffled_p_values(probe.ids, probe.seed, search.map)
-            p[features[small]] = correct_by_shuffles(known[small], theory[small], shuffled)
+            shuffled = test.take(small).shuffled_p_values(ids, probe.seed, search.map)
+            p[part[small]] = correct_by_shuffles(known[small], theory[small], shuffled)
     return p
 
 
-def make_share_test(probe: Probe, rows: Rows, which: Array) -> ShareTest:
-    """Return the univariate test of some features on the rows of the probe."""
-    scores, target = probe.scores.take(which), probe.target
-    discrete = np.bincount(scores.feature, minlength=len(which)) > 1  # two levels are like two numbers
-    if target.is_numeric:
-        X = np.where(discrete[scores.feature], scores.X > 0, scores.X).astype(float)
-        return ShareTest.of_numbers(X, scores.feature, discrete, target.values)
-    values = rows(probe.ids, probe.features[which])
-    levels = scores.take(np.flatnonzero(discrete))
-    columns = np.concatenate([values[:, ~discrete], levels.X > 0], axis=1)
-    feature = np.concatenate([np.flatnonzero(~discrete), np.flatnonzero(discrete)[levels.feature]])
+def make_share_test(probe: Probe, rows: Rows, features: Array, discrete: Array, search: LocalSearch) -> ShareTest:
+    """Return the univariate test of some features on the rows of the probe; for classes on all sampled rows."""
+    numbers, nominal = np.flatnonzero(~discrete), np.flatnonzero(discrete)
+    if probe.target.is_numeric:
+        scores = probe.scores.take(np.searchsorted(probe.features, features))
+        values, levels = scores.take(numbers).X, scores.take(nominal)
+    else:
+        ids = probe.sample.row
+        read = rows(ids, features)
+        values, of_levels = read[:, numbers], read[:, nominal]
+        fill_missing(of_levels, ids, features[nominal])
+        X, of = score_features(of_levels, discrete[nominal], search)
+        levels = Scores(X, of, len(nominal))
+    columns, of_level = levels.indicators()
+    feature = np.concatenate([numbers, nominal[of_level]])
     order = np.argsort(feature, kind="stable")
-    return ShareTest.of_classes(columns[:, order], feature[order], discrete, target.values)
+    columns = np.concatenate([values, columns], axis=1, dtype=float)[:, order]
+    if probe.target.is_numeric:
+        return ShareTest.of_numbers(columns, feature[order], discrete, probe.target.values)
+    return ShareTest.of_classes(columns, feature[order], discrete, probe.sample.target)
 
 
 # --- one search, and rounds of them ---
@@ -199,7 +221,7 @@ class Weigher:
             size = max(LAST, min(int(len(live) * (1.0 - DROPPED)), MAX_SECOND_ROUND))
             if size >= len(live) or number == self.max_rounds:
                 return Rounds(T, round_of, live)
-            order = np.argsort(-z, kind="stable")
+            order = np.argsort(-np.round(z / TIE), kind="stable")
             kept = np.sort(order[:size])
             if 2 * size >= len(live):
                 dropped = np.ascontiguousarray(block.take(np.sort(order[size:])).X.T)
@@ -312,12 +334,12 @@ def compare(T: Array, null: Iterator[Array]) -> tuple[Array, Array]:
 def upper_tail(null: Array, T: Array) -> Array:
     """Return the share of sorted null values as large as each T; beyond the 95th percentile from a Pareto tail."""
     n = len(null)
-    p = (1.0 + n - np.searchsorted(null, T, side="left")) / (n + 1.0)
+    p = (1.0 + n - np.searchsorted(null, T - TIE, side="left")) / (n + 1.0)
     cut = null[int((1.0 - LEVEL) * n)]
-    excess = null[null > cut] - cut
+    excess = null[null > cut + TIE] - cut
     if len(excess) >= MIN_EXCESSES:
         shape, scale = fit_pareto(excess)
-        far = cut < T
+        far = cut + TIE < T
         p[far] = LEVEL * pareto_tail(T[far] - cut, shape, scale)
     return p
 

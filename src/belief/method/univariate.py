@@ -129,7 +129,8 @@ class ShareTest:
         known, line = np.unique(classes, return_inverse=True)
         G = (line[:, None] == np.arange(len(known))).astype(float)
         G /= np.sqrt(G.sum(axis=0))
-        share = np.nanmean(columns, axis=0)
+        n_known = (~np.isnan(columns)).sum(axis=0)
+        share = np.nansum(columns, axis=0) / np.maximum(n_known, 1)
         A = np.nan_to_num(columns - share)
         A /= np.where(discrete[feature], np.sqrt(np.maximum(share, 0.0)), np.sqrt((A * A).sum(axis=0))) + LEAST
         return cls(A, feature, discrete, G, False)
