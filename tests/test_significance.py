@@ -1,18 +1,11 @@
 """Significance by permutation: the oracle, every engine, what changes nothing, noise, and the corners."""
 
-import warnings
-
 import naive
 import numpy as np
 import pytest
 from effort import THOROUGH
-from scipy.sparse import csr_array
 
 import belief
-from belief.engines.block import local_engine
-from belief.engines.resources import Resources
-from belief.method.difference import Difference
-from belief.method.protocols import Search
 
 QUIET = pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")
 
