@@ -299,3 +299,30 @@ def test_working_memory_may_change(tmp_path):
             str(tmp_path / "a.parquet"), label="y", n_features_to_select=3, sample_size=50, random_state=0,
             working_memory=memory, checkpoint=tmp_path / "notes",
         )  # fmt: skip
+
+
+def test_two_runs_cannot_use_one_folder(data, tmp_path):
+    notes, second = tmp_path / "notes", []
+
+    def callback(progress):
+        if not second and progress.phase == "tally":
+            with pytest.raises(ValueError, match="notes is in use by another run: wait"):
+                belief.select(str(data), label="y", checkpoint=notes, random_state=0)
+            second.append(sorted(p.name for p in notes.iterdir()))
+
+    belief.select(str(data), label="y", checkpoint=notes, random_state=0, sample_size=200, callback=callback)
+    assert ".lock" in second[0]
+    assert ".lock" not in [p.name for p in notes.iterdir()]
+    belief.select(str(data), label="y", checkpoint=notes, random_state=0, sample_size=200)
+
+
+def test_lock_of_a_killed_run_does_not_count(data, tmp_path):
+    notes = tmp_path / "notes"
+    process = subprocess.Popen(command(data, "--checkpoint", notes), stdout=subprocess.DEVNULL)
+    while not (notes / "checkpoint.json").exists():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert (notes / ".lock").exists()
+    subprocess.run(command(data, "--checkpoint", notes), check=True, stdout=subprocess.DEVNULL)
+    assert not (notes / ".lock").exists()

@@ -266,7 +266,7 @@ BAD = {
 }
 WRONG = {
     "no threads": (["a.csv", *LEFT, "--n-jobs", "0"], "--n-jobs must be .* got 0"),
-    "no memory": (["a.csv", *LEFT, "--working-memory", "1"], "--working-memory must be an integer of at least 16"),
+    "no memory": (["a.csv", *LEFT, "--working-memory", "1"], "--working-memory must be an integer from 16 to 2"),
     "no label": (["a.csv"], "Pass --label NAME to name the target column"),
     "wrong setting": (["a.csv", *LEFT, "--kappa", "3"], r"--kappa must be a number in \[0, 1\]; got 3"),
     "wrong number": (["a.csv", *LEFT, "--top", "few"], "--top must be 'auto', an integer .* got 'few'"),
