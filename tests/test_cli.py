@@ -285,7 +285,7 @@ WRONG = {
         ["a.csv", *LEFT, "--engine", "spark", "--working-memory", "99"],
         "--working-memory needs --engine local",
     ),
-    "long separator": (["a.csv", *LEFT, "--separator", "::"], "--separator must be one character"),
+    "long separator": (["a.csv", *LEFT, "--separator", "::"], "--separator must be one ASCII character"),
 }
 
 

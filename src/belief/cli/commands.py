@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import warnings
@@ -270,7 +271,7 @@ def run_report(options: argparse.Namespace) -> None:
 
 def read_result(path: Path) -> belief.Result:
     """Read a result that `belief select --out` wrote."""
-    if path.exists() and not path.is_file():  # reading a pipe could block forever
+    if os.path.exists(path) and not path.is_file():  # reading a pipe could block forever
         raise ValueError(f"{path} is not a file: give a result of belief select --out.")
     try:
         return belief.Result.from_dict(json.loads(path.read_text(encoding="utf-8")))

@@ -17,6 +17,7 @@ from belief.cli.arguments import UsageError, refuse_output_inside_input
 from belief.data.arrow import pyarrow
 from belief.result.result import Result
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # spreadsheets evaluate such cells unless a quote precedes them
 DATA_ENDINGS = (".csv", ".parquet")
 JSON_ENDINGS = (".json",)
 REPORT_ENDINGS = (".html",)
@@ -130,8 +131,11 @@ def _write_json(result: Result, path: Path) -> None:
 
 
 def _write_ranking(result: Result, path: Path) -> None:
-    write = _arrow("csv").write_csv if path.suffix == ".csv" else _arrow("parquet").write_table
-    write(_ranking_table(result), path)
+    if path.suffix == ".csv":
+        names = [f"'{name}" if name.startswith(FORMULA_STARTS) else name for name in result.feature_names]
+        _arrow("csv").write_csv(_ranking_table(result, names), path)
+    else:
+        _arrow("parquet").write_table(_ranking_table(result, result.feature_names), path)
 
 
 def _arrow(module: str) -> Any:
@@ -145,14 +149,14 @@ RESULT_WRITERS: dict[str, Callable[[Result, Path], None]] = {
 }
 
 
-def _ranking_table(result: Result) -> Any:
+def _ranking_table(result: Result, names: Sequence[str]) -> Any:
     pa = pyarrow()
     order = result.ranking.argsort()
     scores = dict(zip(result.selected.tolist(), result.scores.tolist(), strict=True))
     return pa.table(
         {
             "rank": result.ranking[order],
-            "feature": [result.feature_names[j] for j in order],
+            "feature": [names[j] for j in order],
             "selected": [int(j) in scores for j in order],
             "weight": result.weights[order],
             "relevance": result.relevance[order],

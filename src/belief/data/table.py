@@ -345,6 +345,7 @@ def _open_frames(frames: list[nw.DataFrame[Any]], discrete_features: Any, leave_
     for frame in frames:
         check_arrow_frame(frame)
     names = [str(name) for name in frames[0].columns]
+    check_unique_names(names)  # 1 and "1" are different names to pandas
     check_shape((sum(len(f) for f in frames), len(names)))
     for i, frame in enumerate(frames):
         others = [str(name) for name in frame.columns]

@@ -47,12 +47,10 @@ class Checkpoint(Storage):
         self.folder, self._restart = Path(folder), restart
         self._run = ""  # identifies the run in checksums
         self._locked: BinaryIO | None = None
-        if self.folder.exists() and not self.folder.is_dir():
+        if os.path.exists(self.folder) and not self.folder.is_dir():  # unlike Path.exists, accepts long names
             raise ValueError(f"checkpoint {self.folder} is a file: pass a folder.")
 
     def begin(self, settings: Settings, summary: Summary, target: Target, fingerprint: Callable[[], bytes]) -> int:
-        if not (self.folder / DESCRIPTION).exists():
-            self._check_folder()
         self._lock()
         run = {"format": FORMAT, "settings": settings.as_dict(), "data": digest(summary, target, fingerprint())}
         seed = settings.draw_seed()
@@ -71,6 +69,8 @@ class Checkpoint(Storage):
     def _lock(self) -> None:
         """Make sure that this is the only run that uses the folder, until `close`."""
         path = self.folder / LOCK
+        if not os.path.exists(self.folder / DESCRIPTION):
+            self._check_folder()
         while self._locked is None:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ class Checkpoint(Storage):
 
     def _check_folder(self) -> None:
         begun = (LOCK, f".{DESCRIPTION}")  # left by a run that was killed at its start
-        if self.folder.exists() and any(file.name not in begun for file in self.folder.iterdir()):
+        if os.path.exists(self.folder) and any(file.name not in begun for file in self.folder.iterdir()):
             raise ValueError(f"checkpoint {self.folder} holds other files: pass an empty or a new folder.")
 
     def save(self, name: str, **arrays: Any) -> None:
