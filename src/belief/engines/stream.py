@@ -108,7 +108,7 @@ class StreamEngine(ThreadedEngine):
     def _make_engine(
         self, X: FileBlock, targets: Array, resources: Resources | None = None, counted: Array | None = None
     ) -> DenseEngine | SparseEngine:
-        """Create the engine for rows in memory. It shares our threads."""
+        """Create an engine for rows in memory that uses the threads of this engine."""
         return block_engine(X, targets, self.discrete, resources or self.resources, self.pool, counted)
 
     def _identities(self) -> Array:
