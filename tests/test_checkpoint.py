@@ -208,15 +208,6 @@ def test_run_killed_at_its_start_is_continued(tmp_path):
     assert sorted(p.name for p in notes.iterdir()) == ["checkpoint.json", "neighbours.npz", "sums.npz"]
 
 
-@pytest.mark.parametrize("name", ["neighbours.npz", "sums.npz", "checkpoint.json"])
-@pytest.mark.parametrize("size", [0, 100])
-def test_damaged_checkpoint_file_is_named(tmp_path, name, size):
-    notes = tmp_path / "notes"
-    run(notes)
-    (notes / name).write_bytes((notes / name).read_bytes()[:size])
-    refused(f"{name} is damaged: ", lambda: run(notes))
-
-
 def test_full_disk_is_reported(tmp_path, monkeypatch):
     run(tmp_path / "whole")
 
