@@ -241,7 +241,7 @@ class _Sides:
         return self._split(np.add.reduceat(values, self.runs, dtype=float))
 
     def counts(self, n: int) -> tuple[Array, Array]:
-        """Return the number of misses and of hits of each query, of n pairs in all."""
+        """Return the number of misses and the number of hits of each query; `n` is the number of pairs."""
         return self._split(np.diff(self.runs, append=n)[:, None])
 
     def _split(self, total: Array) -> tuple[Array, Array]:

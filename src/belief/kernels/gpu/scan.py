@@ -184,7 +184,7 @@ class Candidates:
 
 
 def scan(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidates:
-    """Return the places of the chunk with low - q·x <= tau."""
+    """Find the candidates of each query: the positions in the chunk with low - q·x <= tau."""
     kernel = load_hopper_kernels(tau.device)
     if kernel is None:
         return scan_in_parts(queries, chunk, tau, capacity)
