@@ -174,7 +174,7 @@ class StreamEngine(ThreadedEngine):
             if first + X.shape[0] <= start:
                 continue
             if first < start:
-                raise ValueError("The checkpoint was made with blocks of other sizes. Pass restart=True to start again.")
+                raise ValueError("The checkpoint was made with blocks of other sizes. Pass restart=True.")
             mine = slice(first, first + X.shape[0])
             counted = None if self._counted is None else self._counted[mine]
             engine = self._make_engine(self._as_rows(X), self.targets[mine], quiet, counted)
