@@ -25,6 +25,7 @@ def home(tmp_path_factory):
     return folder
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize(
     ("more", "env", "out"),
     [

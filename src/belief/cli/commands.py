@@ -137,7 +137,8 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
     method = command.add_argument_group("method")
     method.add_argument("--paper", action="store_true", help="use the paper's settings unless given explicitly")
     for f in Settings.definitions():
-        text = f"{f.metadata['doc']} ({f.default})".replace("%", "%%")
+        doc = re.sub("^[α-ω], ", "", f.metadata["doc"])  # not every terminal has Greek letters
+        text = f"{doc} ({f.default})".replace("%", "%%")
         method.add_argument(
             option_name(f.name),
             dest=f.name,

@@ -87,21 +87,23 @@ def replacing(path: Path) -> Iterator[Path]:
         os.close(handle)
         try:
             yield Path(name)
+            with open(name, "r+b") as file:  # Windows syncs no file that was opened for reading
+                os.fsync(file.fileno())
             os.chmod(name, stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
-            _sync(name)
             os.replace(name, target)
-            with suppress(OSError):  # some file systems cannot do this
-                _sync(target.parent)
+            with suppress(OSError):  # Windows opens no folders, and some file systems cannot sync them
+                _sync_folder(target.parent)
         finally:
             Path(name).unlink(missing_ok=True)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
-        raise ValueError(f"{path}: cannot be written ({why}).") from None
+        closing = " Close the program that has it open." if isinstance(error, PermissionError) and path.exists() else ""
+        raise ValueError(f"{path}: cannot be written ({why}).{closing}") from None
 
 
-def _sync(path: Path | str) -> None:
-    """Wait until a file, or the entries of a folder, are on disk."""
-    handle = os.open(path, os.O_RDONLY)
+def _sync_folder(folder: Path) -> None:
+    """Wait until the entries of a folder are on disk."""
+    handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -127,7 +129,7 @@ def write_result(result: Result, path: Path) -> None:
 
 
 def _write_json(result: Result, path: Path) -> None:
-    path.write_text(json.dumps(result.to_dict(), allow_nan=False))
+    path.write_text(json.dumps(result.to_dict(), allow_nan=False), encoding="utf-8")
 
 
 def _write_ranking(result: Result, path: Path) -> None:

@@ -7,7 +7,6 @@ files are detected. Whether the arrays are valid for the run is checked by the c
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -22,6 +21,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from belief._utils.system import lock_file
 from belief.method.arrays import Array
 from belief.method.protocols import Storage
 from belief.method.settings import Settings
@@ -78,7 +78,7 @@ class Checkpoint(Storage):
             except OSError as error:
                 raise ValueError(f"checkpoint {self.folder}: cannot be written ({error.strerror}).") from None
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(file)
                 if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
                     self._locked = file
                 else:  # a run that has just ended removed it
@@ -94,8 +94,13 @@ class Checkpoint(Storage):
     def close(self) -> None:
         """Let other runs use the folder."""
         if self._locked is not None:
-            with suppress(OSError):
-                (self.folder / LOCK).unlink()
+            lock = self.folder / LOCK
+            try:
+                lock.unlink()
+            except OSError:  # Windows does not remove an open file
+                self._locked.close()
+                with suppress(OSError):
+                    lock.unlink()
             self._locked.close()
 
     def _resume(self, run: dict[str, Any], seed: int, drawn: bool) -> int:
@@ -112,7 +117,7 @@ class Checkpoint(Storage):
 
     def _read_description(self) -> dict[str, Any]:
         try:
-            stored: dict[str, Any] = json.loads(_check_is_file(self.folder / DESCRIPTION).read_text())
+            stored: dict[str, Any] = json.loads(_check_is_file(self.folder / DESCRIPTION).read_text(encoding="utf-8"))
             if stored["format"] == FORMAT and stored.pop("checksum") != _checksum(stored):
                 raise ValueError("checksum")
         except READ_ERRORS:

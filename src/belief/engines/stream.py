@@ -9,7 +9,6 @@ working memory is kept when it is first read, and never read again.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 import zlib
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belief._utils.system import allocate_file
 from belief.data.arrow import Batch
 from belief.data.labels import Labels
 from belief.data.source import ArraySource, as_read_only, is_sparse
@@ -278,5 +278,5 @@ def _allocate(shape: tuple[int, int], dtype: Any, most: int) -> Array:
     if shape[0] * shape[1] * dtype.itemsize <= most:
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile(prefix="belief-") as file:
-        os.posix_fallocate(file.fileno(), 0, shape[0] * shape[1] * dtype.itemsize)  # raises now if the disk is full
+        allocate_file(file, shape[0] * shape[1] * dtype.itemsize, tempfile.gettempdir())
         return np.memmap(file, dtype, "r+", shape=shape)
