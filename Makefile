@@ -51,7 +51,7 @@ release-check: lint docs $(RELEASE_READY)
 	rm -rf dist build/sdist && mkdir -p build/sdist
 	$(VENV)/bin/python -m build --no-isolation --outdir dist
 	$(VENV)/bin/python -m pytest tests/test_looks.py
-	$(VENV)/bin/python release/check.py dist $(if $(TAG),--tag $(TAG))
+	$(VENV)/bin/python release/check.py dist $${TAG:+--tag "$$TAG"}
 	tar -xzf dist/*.tar.gz -C build/sdist --strip-components 1
 	cd build/sdist && PYTHONPATH=src $(CURDIR)/$(VENV)/bin/python -m pytest -m "not experiments"
 

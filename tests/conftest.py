@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from functools import cache, partial
 from importlib.util import find_spec
 from itertools import pairwise
@@ -19,7 +20,7 @@ from belief.engines.stream import StreamEngine
 
 # tests are marked by their file or fixture, so that no file can forget it
 FILE_MARKS = {"test_spark_": "spark", "test_experiments": "experiments"}
-collect_ignore = [] if find_spec("torch") else ["test_gpu.py"]
+collect_ignore = ["other_system"] + ([] if find_spec("torch") else ["test_gpu.py"])
 LOST = []  # the tests that lost Spark's JVM, and what they said
 
 
@@ -56,6 +57,9 @@ def pytest_collection_modifyitems(items):
 @cache
 def missing_for(mark):
     """Return what tests with this mark need and this machine does not have, or an empty string."""
+    if mark == "linux":
+        other = sys.platform != "linux" or "BELIEF_TEST_SYSTEM" in os.environ
+        return "these tests need forks, links, pipes, /proc, limits or a shell" if other else ""
     if mark == "gpu":
         return "" if find_spec("torch") else "the tests of the engine for GPUs need torch: run make test-gpu"
     try:
@@ -68,7 +72,7 @@ def missing_for(mark):
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Skip here what cannot run, so that pytest reports it in one line."""
-    for mark in ("gpu", "spark"):
+    for mark in ("linux", "gpu", "spark"):
         if item.get_closest_marker(mark) and missing_for(mark):
             pytest.skip(missing_for(mark))
 

@@ -108,6 +108,7 @@ def child(task, seconds=20):
 """
 
 
+@pytest.mark.linux
 def test_fork_waits_for_a_running_compilation():
     program = """
 from numba.core.compiler_lock import global_compiler_lock
@@ -124,6 +125,7 @@ child(lambda: kernel()(lambda x: x + 1)(1), 10)
     assert run(FORK + program)[0].strip() == "0"
 
 
+@pytest.mark.linux
 def test_fork_waits_for_a_running_import(tmp_path):
     (tmp_path / "slow.py").write_text("import time\nstarted.set()\ntime.sleep(1)\nname = 1\n")
     program = f"""
@@ -139,6 +141,7 @@ child(lambda: get("name"), 10)
     assert run(FORK + program)[0].strip() == "0"
 
 
+@pytest.mark.linux
 def test_child_searches_while_its_parent_does():
     program = """
 import numpy as np, scipy.linalg, belief
@@ -187,6 +190,7 @@ def assert_one_warning(said, *words):
         assert word in told[0]
 
 
+@pytest.mark.linux
 def test_cache_without_a_writable_folder(tmp_path):
     """A file in place of the folder keeps even root from writing."""
     package = shutil.copytree(SOURCE / "belief", tmp_path / "belief", ignore=shutil.ignore_patterns("__pycache__"))
@@ -198,6 +202,7 @@ def test_cache_without_a_writable_folder(tmp_path):
     assert_one_warning(said, "no folder is writable")
 
 
+@pytest.mark.linux
 def test_cache_on_a_full_disk(tmp_path):
     """Simulate a full disk: no file may grow."""
     full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"

@@ -86,7 +86,7 @@ def test_select_files_with_column_and_csv_options(tmp_path):
         ({"label": "left", "y": "a"}, "Both y='a' and label='left' are given. Pass only one of them."),
         ({"label": "left", "separator": ";"}, "separator applies only to CSV files, but X is a DataFrame. Omit it."),
         ({"label": "left", "header": False}, "header applies only to CSV files, but X is a DataFrame. Omit it."),
-        ({"label": "left", "separator": "ab"}, "separator must be one character; got 'ab'."),
+        ({"label": "left", "separator": "ab"}, "separator must be one ASCII character"),
         ({"label": "left", "keep": "a", "drop": "a"}, "label, drop and keep leave no feature in X."),
     ],
 )

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
 import belief
 from belief.cli import main
-from belief.data import ColumnSelection, open_files
+from belief.data import ColumnSelection, open_files, readers
 
 rng = np.random.default_rng(0)
 Y = np.repeat([0, 1], 50)
@@ -100,3 +107,150 @@ def test_damaged_arrow_data_raises(tmp_path, kind, in_memory):
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "damaged" in done.stdout if in_memory else "rows.arrow: cannot be read as Arrow" in done.stdout
+
+
+# --- text that is no table ---
+
+
+@pytest.mark.parametrize("header", ['a,"b,c,y', "a" * 200_000 + ",b,c,y"])
+def test_column_name_without_end_raises(tmp_path, header):
+    path = tmp_path / "rows.csv"
+    path.write_text(header + csv_text().removeprefix("a,b,c,y") * 40)
+    with pytest.raises(
+        ValueError, match=r"rows\.csv: a column name has more than 131,072 characters, as after a quote"
+    ):
+        belief.select(path, label="y")
+
+
+def test_long_cell_of_a_wide_file_is_read(tmp_path):
+    names = [f"c{i}" for i in range(10_001)]
+    rows = [",".join([text, *["1"] * 10_000, str(y)]) for text, y in (("x" * 200_000, 0), ("z", 1), ("z", 0)) * 8]
+    (tmp_path / "rows.csv").write_text("\n".join([",".join([*names, "y"]), *rows]))
+    stream = open_files([tmp_path / "rows.csv"], ColumnSelection(label="y"))
+    (batch,) = stream.files.batches(["c0", "y"])
+    assert len(batch["c0"][0].as_py()) == 200_000
+
+
+def test_long_value_is_shortened_in_the_message(tmp_path):
+    (tmp_path / "rows.csv").write_text(csv_text() + "x" * 200_000 + ",1,2,0\n")
+    with pytest.raises(ValueError, match=r"column 'a' has numbers, but also 'x{80}\.\.\.'") as error:
+        belief.select(tmp_path / "rows.csv", label="y")
+    assert len(str(error.value)) < 400
+
+
+def test_line_longer_than_any_block_raises(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "CSV_BYTES", 2**12)
+    monkeypatch.setattr(readers, "MAX_CSV_BYTES", 2**14)
+    (tmp_path / "rows.csv").write_text(csv_text() + '"' + csv_text() * 40)
+    with pytest.raises(ValueError, match=r"rows\.csv: it has a line of more than 1 GB, as after a quote"):
+        belief.select(tmp_path / "rows.csv", label="y")
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2"])
+@pytest.mark.parametrize("damage", ["not compressed", "cut", "flipped"])
+def test_damaged_compressed_file_is_named(tmp_path, ending, damage):
+    content = bytearray({".gz": gzip.compress, ".bz2": bz2.compress}[ending](csv_text().encode()))
+    if damage == "flipped":
+        content[100:104] = b"\xff\x00\xff\x00"
+    content = {"not compressed": csv_text().encode(), "cut": content[: len(content) // 2]}.get(damage, content)
+    path = tmp_path / f"rows.csv{ending}"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"rows\.csv{ending}: "):
+        belief.select(path, label="y")
+
+
+@pytest.mark.parametrize("separator", ["é", '"', "\n", "\0", "::"])
+def test_impossible_separator_raises(tmp_path, separator):
+    (tmp_path / "rows.csv").write_text(csv_text())
+    with pytest.raises(ValueError, match="separator must be one ASCII character, but no quote or line break"):
+        belief.select(tmp_path / "rows.csv", label="y", separator=separator)
+
+
+# --- NPZ ---
+
+
+def npz(**entries: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        for name, content in {"X": npy(X), "y": npy(Y), **entries}.items():
+            file.writestr(f"{name}.npy", content)
+    return out.getvalue()
+
+
+def npy(array: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def compressed() -> bytes:
+    out = io.BytesIO()
+    np.savez_compressed(out, X=X, y=Y)
+    return out.getvalue()
+
+
+def with_flag(content: bytes, local: int, central: int, value: int) -> bytes:
+    out = bytearray(content)
+    for mark, offset in ((b"PK\x03\x04", local), (b"PK\x01\x02", central)):
+        for found in re.finditer(re.escape(mark), content):
+            out[found.start() + offset] = value
+    return bytes(out)
+
+
+DAMAGED_NPZ = {
+    "compressed data": compressed()[:90] + b"\xff" * 30 + compressed()[120:],
+    "encrypted": with_flag(npz(), 6, 8, 1),
+    "unknown compression": with_flag(npz(), 8, 10, 99),
+    "header": npz(X=npy(X).replace(b"{'descr': ", b"{'descr':(")),
+    "zero byte in the header": npz(X=npy(X).replace(b"{'descr'", b"\x00'descr'")),
+    "not an array": npz(X=b"hello"),
+    "empty": npz(X=b""),
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED_NPZ.values(), ids=DAMAGED_NPZ)
+def test_damaged_npz_raises(tmp_path, content):
+    (tmp_path / "rows.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"rows\.npz: the file is not a valid NPZ file of plain arrays"):
+        belief.select(tmp_path / "rows.npz")
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize("option", ["--drop", "--keep", "--label", "--discrete"])
+def test_column_with_a_long_name_is_not_looked_for_among_files(tmp_path, capsys, option):
+    (tmp_path / "rows.csv").write_text(csv_text())
+    name = "x" * 300 + ".csv"
+    label = [] if option == "--label" else ["--label", "y"]
+    assert main(["select", str(tmp_path / "rows.csv"), *label, option, name]) == 1
+    assert f"there is no column '{name}'" in capsys.readouterr().err
+
+
+def test_file_with_a_long_name_does_not_exist(capsys):
+    assert main(["select", f"{'x' * 300}.csv", "--label", "y"]) == 1
+    assert "xxx.csv: there is no such file or folder." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["label='x.csv", "keep=['a.csv", "drop=[1)(.csv"])
+def test_message_with_an_odd_file_name_is_printed(tmp_path, capsys, name):
+    (tmp_path / name).write_text(csv_text() + "1,2\n")
+    assert main(["select", str(tmp_path / name), "--label", "y"]) == 1
+    assert "line 102 has 2 columns" in capsys.readouterr().err
+
+
+def test_names_that_differ_only_in_their_type_raise():
+    frame = pd.DataFrame(X[:, :2], columns=[1, "1"])
+    with pytest.raises(ValueError, match="X has more than one column named '1'"):
+        belief.select(frame, Y, 1)
+
+
+def test_ranking_has_no_formulas(tmp_path):
+    names = ["=1+1", "@a", "-b", "plain"]
+    pa.parquet.write_table(pa.table({**dict(zip(names, [*X.T, X[:, 0]], strict=True)), "y": Y}), tmp_path / "a.parquet")
+    for ending in ("csv", "parquet"):
+        out = str(tmp_path / f"out.{ending}")
+        arguments = ["select", str(tmp_path / "a.parquet"), "--label", "y", "--top", "2", "--quiet", "--out", out]
+        assert main(arguments) == 0
+    assert set(pa.csv.read_csv(tmp_path / "out.csv")["feature"].to_pylist()) == {"'=1+1", "'@a", "'-b", "plain"}
+    assert set(pa.parquet.read_table(tmp_path / "out.parquet")["feature"].to_pylist()) == set(names)

@@ -244,6 +244,7 @@ def peak_mb(*arguments):
 
 
 @pytest.mark.slow
+@pytest.mark.linux
 def test_memory_is_less_than_file_size(tmp_path):
     """A file of 350 MB needs less memory than its size, and twice the rows do not need more."""
     rng = np.random.default_rng(0)

@@ -1,21 +1,14 @@
 """The import contracts of CONTRIBUTING.md."""
 
 import ast
+import re
 from pathlib import Path
 
 HOME = Path(__file__).parents[1]
 SOURCE = HOME / "src" / "belief"
 
-# from the bottom up: a layer imports from itself and those below it
-LAYERS = [
-    ("_utils", "progress", "datasets"),
-    ("method",),
-    ("kernels",),
-    ("data",),
-    ("engines",),
-    ("result", "api", "spark"),
-    ("selector", "baselines", "comparison", "plot", "report", "cli"),
-]
+CONTRACTS = (HOME / "CONTRIBUTING.md").read_text().partition("### Import contracts")[2].partition("\n## ")[0]
+LAYERS = [re.findall(r"`(\w+)`", line) for line in reversed(re.findall(r"^\d+\. (.*)$", CONTRACTS, re.M))]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 UPWARD = {("result", "report")}  # a result displays itself in notebooks
 

@@ -92,7 +92,7 @@ def test_the_recipe_says_what_pyproject_says():
     run = dict(line.split(" >=") for line in said["requirements"]["run"])
     assert run.pop("python") == PROJECT["requires-python"].removeprefix(">=")
     assert run == bounds(PROJECT["dependencies"])
-    wanted = {line.partition(" ")[0] for line in said["requirements"]["run_constrained"]} - {"__linux"}
+    wanted = {line.partition(" ")[0] for line in said["requirements"]["run_constrained"]}
     assert wanted == {"pyarrow", "jinja2", "matplotlib-base", "pyspark", "pytorch"}
     assert said["build"]["entry_points"] == [f"belief = {PROJECT['scripts']['belief']}"]
     assert said["about"]["license"] == PROJECT["license"]
@@ -108,7 +108,7 @@ def test_the_recipe_says_what_pyproject_says():
 def test_workflows_name_existing_targets_and_files():
     yaml = pytest.importorskip("yaml", reason="comes with the extra test")
     read = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(WORKFLOWS.glob("*.yml"))}
-    assert set(read) == {"tests", "nightly", "docs", "benchmarks", "release"}
+    assert set(read) == {"tests", "nightly", "docs", "benchmarks", "release", "security"}
     matrix = read["tests"]["jobs"]["tests"]["strategy"]["matrix"]
     assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
     assert {*matrix["dependencies"], *(each["dependencies"] for each in matrix["include"])} == {
@@ -125,6 +125,22 @@ def test_workflows_name_existing_targets_and_files():
     publish = read["release"]["jobs"]["publish"]
     assert publish["permissions"] == {"id-token": "write"}  # trusted publishing: no password anywhere
     assert publish["needs"] == "build"
+
+
+@pytest.mark.skipif(not WORKFLOWS.is_dir(), reason="an sdist has no workflows")
+def test_workflows_use_fixed_code_and_give_scripts_no_text_of_others():
+    yaml = pytest.importorskip("yaml", reason="comes with the extra test")
+    for path in sorted(WORKFLOWS.glob("*.yml")):
+        text = path.read_text()
+        for line in re.findall(r"^.*\buses: .*$", text, re.M):
+            assert re.search(r"uses: [\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), f"{path.name}: {line.strip()}"
+        workflow = yaml.safe_load(text)
+        assert workflow["permissions"] == {"contents": "read"}, path.name
+        for job in workflow["jobs"].values():
+            for step in job["steps"]:
+                assert "${{" not in step.get("run", ""), path.name
+                if step.get("uses", "").startswith("actions/checkout@"):
+                    assert step["with"]["persist-credentials"] is False, path.name
 
 
 # --- wheel and sdist ---

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import numpy as np
@@ -403,3 +404,11 @@ def test_a_table_that_is_too_wide_shows_that_there_is_more(visit, scheme):
     assert edges() == [True, False]
     box.evaluate(f"box => {{ box.scrollLeft = {hidden // 2} }}")
     assert edges() == [True, True]
+
+
+def test_threads_give_the_same_page_and_leave_the_settings_of_matplotlib(result):
+    before, expected = dict(matplotlib.rcParams), render(result)
+    with ThreadPoolExecutor(4) as pool:
+        pages = list(pool.map(lambda _: render(result), range(8)))
+    assert set(pages) == {expected}
+    assert dict(matplotlib.rcParams) == before

@@ -60,6 +60,7 @@ def select(capsys, *arguments):
 # --- inputs are not overwritten ---
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize("how", ["folder", "spelling", "link", "hard link", "linked folder", "glob"])
 @pytest.mark.parametrize("option", ["--write-data", "--out"])
 def test_outputs_never_overwrite_inputs(tmp_path, capsys, monkeypatch, how, option):
@@ -85,6 +86,7 @@ def test_outputs_never_overwrite_inputs(tmp_path, capsys, monkeypatch, how, opti
     assert file.read_bytes() == before
 
 
+@pytest.mark.linux
 def test_report_does_not_overwrite_the_result(tmp_path, capsys):
     select(capsys, write_csv(tmp_path / "a.csv"), "--label", "y", "--out", tmp_path / "r.json")
     (tmp_path / "r.html").hardlink_to(tmp_path / "r.json")
@@ -203,6 +205,7 @@ def test_parquet_change_with_mtime_set_back_is_detected(tmp_path):
 # --- duplicates ---
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize(("name", "write"), [("a.csv", write_csv), ("a.parquet", write_parquet)])
 def test_folder_with_link_to_itself_is_read_once(tmp_path, name, write):
     home = tmp_path / "dir"
@@ -301,6 +304,7 @@ def test_undecodable_files_raise(tmp_path, capsys):
         assert re.search(said, err), err
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize("ending", ["csv", "svm"])
 def test_pipe_raises_at_once(tmp_path, ending):
     pipe = tmp_path / f"a.{ending}"
@@ -329,6 +333,7 @@ sys.exit(code)
 
 
 @pytest.mark.slow
+@pytest.mark.linux
 def test_csv_of_100_000_columns_is_fast_and_needs_about_a_gigabyte(tmp_path):
     rng = np.random.default_rng(0)
     width, m = 100_000, 60
@@ -369,6 +374,7 @@ def test_file_stamp_differs_if_mtime_is_set_back(tmp_path):
     assert file_stamp(file) != before
 
 
+@pytest.mark.linux
 def test_explain_rejects_pipe(tmp_path, capsys):
     os.mkfifo(tmp_path / "r.json")
     assert cli.main(["explain", str(tmp_path / "r.json")]) == 1

@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import signal
+import stat
 import subprocess
 import sys
 
@@ -23,6 +25,7 @@ def home(tmp_path_factory):
     return folder
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize(
     ("more", "env", "out"),
     [
@@ -60,3 +63,105 @@ def test_unknown_option_is_escaped(capsys):
     with pytest.raises(SystemExit):
         main(["select", "a.csv", "--label", "y", "--\x1b[31mred"])
     assert "unrecognized arguments: --\\x1b[31mred" in capsys.readouterr().err
+
+
+# --- outputs ---
+
+WRITING = """
+import os, sys, time
+from belief.cli import commands, outputs
+keep = outputs._write_batches
+def slow(schema, batches, path):
+    print("writing", flush=True)
+    def pausing():
+        for batch in batches:
+            yield batch
+            time.sleep(60)
+    keep(schema, pausing(), path)
+outputs._write_batches = slow
+sys.exit(commands.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)], ids=str
+)
+def test_signals_leave_no_partial_files(home, tmp_path, number, code):
+    out = tmp_path / "small.parquet"
+    arguments = ["select", "churn.csv", "--label", "left", "--top", "2", "--quiet", "--write-data", str(out)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITING, *arguments], cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "writing\n"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (code, "belief: stopped.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ignored_signals_stay_ignored(home):
+    code = (
+        "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from belief.cli.signals import raising_on_signals\n"
+        "with raising_on_signals(): print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)\n"
+        "print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True\nTrue\n"
+
+
+@pytest.mark.parametrize(("more", "how"), [([], ""), (["--restart"], " without --restart")])
+def test_message_after_ctrl_c_names_the_command_that_continues(home, tmp_path, capsys, monkeypatch, more, how):
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(belief, "select", interrupt)
+    arguments = ["select", str(home / "churn.csv"), "--label", "left", "--checkpoint", str(tmp_path / "notes"), *more]
+    assert main(arguments) == 130
+    assert capsys.readouterr().err == f"belief: stopped; repeat the command{how} to continue.\n"
+
+
+def select(home, out, *more):
+    return main(["select", str(home / "churn.csv"), "--label", "left", "--quiet", "--out", str(out), *more])
+
+
+def test_overwriting_keeps_permissions_and_links(home, tmp_path):
+    target, link = tmp_path / "private.json", tmp_path / "link.json"
+    target.write_text("{}")
+    target.chmod(0o600)
+    link.symlink_to(target.name)
+    assert select(home, link, "--force") == 0
+    assert link.is_symlink()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert "weights" in json.loads(target.read_text())
+
+
+def test_outputs_are_on_disk_before_they_get_their_name(home, tmp_path, monkeypatch):
+    done = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *args, name=name, real=real: (done.append(name), real(*args))[1])
+    assert select(home, tmp_path / "r.json") == 0
+    assert done == ["fsync", "replace", "fsync"]
+
+
+@pytest.mark.parametrize("length", [241, 255])
+def test_output_may_have_the_longest_name(home, tmp_path, length):
+    out = tmp_path / f"{'r' * (length - 5)}.json"
+    assert select(home, out) == 0
+    assert out.exists()
+
+
+def test_output_with_too_long_a_name_raises_before_the_run(home, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(belief, "select", lambda *args, **options: pytest.fail("it ran"))
+    assert select(home, tmp_path / f"{'r' * 251}.json") == 1
+    assert "cannot be written (File name too long): choose another name." in capsys.readouterr().err
+
+
+def test_json_of_a_result_has_no_nan(home, tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,y\n" + "".join(f"{i % 7},3,{i % 2}\n" for i in range(60)))
+    out = tmp_path / "r.json"
+    assert main(["select", str(tmp_path / "a.csv"), "--label", "y", "--top", "2", "--quiet", "--out", str(out)]) == 0
+    plain = json.loads(out.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert plain["p_univariate"][1] is None  # the feature is constant
+    found = belief.Result.from_dict(plain)
+    assert found.p_univariate[1] != found.p_univariate[1]

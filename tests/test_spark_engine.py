@@ -1,6 +1,7 @@
-"""The Spark engine against the oracle and the local engine, on 1, 3 and 7 partitions, in files and persisted.
+"""The Spark engine: DataFrames of all kinds, staging, errors, and lost workers.
 
-The last test runs all others on Spark Connect, in a child process (see spark_sessions.py).
+test_engines.py compares its operations with the local engine. A test runs others on Spark Connect, in a child process
+(see spark_sessions.py).
 """
 
 import itertools
@@ -10,10 +11,10 @@ from threading import Timer
 
 import numpy as np
 import pytest
+import test_engines
 import test_invariances
-import test_oracle
 from effort import THOROUGH
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
@@ -24,11 +25,8 @@ from spark_sessions import (
     stop_session,
     wait_until,
 )
-from tables import cases
 
 import belief
-from belief.engines.block.search import BYTES_PER_CANDIDATE
-from belief.engines.block.tiles import FEW_COLUMNS
 from belief.engines.spark import blocks, executors, folder, gathering, staging
 from belief.engines.spark import engine as cluster_engine
 from belief.engines.spark.executors import frame_engine
@@ -59,45 +57,8 @@ def in_partitions(spark, X, labels, n):
     return spark.range(0, n, 1, n).mapInArrow(rows, "features array<double>, label int")
 
 
-WAYS = {"1 partition": (1, "auto"), "3 partitions": (3, "auto"), "7 partitions": (7, "memory")}
 if "SPARK_REMOTE" in os.environ:
     WAYS = {"connect": (3, "auto"), "connect, persisted": (2, "disk")}
-
-
-@pytest.fixture(params=WAYS)
-def make_engine(request, spark, monkeypatch):
-    n, where = WAYS[request.param]
-    monkeypatch.setattr(folder, "MIN_BLOCK_BYTES", 0)  # small tables have several blocks too
-
-    def make(X, labels, discrete):
-        df = in_partitions(spark, X.astype(float), labels, n)
-        return frame_engine(open_frame(df, "features", "label", list(discrete)), where)
-
-    return make
-
-
-def few(test, n, *more):
-    """Return a property test with n examples only, because each takes seconds on Spark."""
-    quick = settings(max_examples=n, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-
-    def body(make_engine, case):
-        test.hypothesis.inner_test(make_engine, case, *more)
-
-    return quick(given(case=cases())(body))
-
-
-test_the_method = few(test_oracle.test_belief_agrees_with_the_oracle, 4)
-test_joint_collisions = few(test_oracle.test_mcr_agrees_with_the_oracle, 3)
-test_neighbours = few(test_oracle.test_nearest_agrees_with_the_oracle, 4, BYTES_PER_CANDIDATE, FEW_COLUMNS)
-
-
-@pytest.mark.parametrize("make_engine", [list(WAYS)[1]], indirect=True)  # only one, because it is slow
-def test_lazy_selection(make_engine, monkeypatch):
-    test_oracle.test_forward_selection_with_a_small_pool(make_engine, monkeypatch)
-
-
-test_small_and_large_values = test_oracle.test_belief_on_very_small_and_very_large_values
-test_far_values = test_oracle.test_nearest_with_large_offsets_and_ranges
 
 
 def table(n=80, seed=0):
@@ -396,8 +357,8 @@ def test_unpack_inverts_pack(arrays):
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
 def test_on_spark_connect():
     with connect_server() as address:
-        chosen = "not cluster and not lazy" if THOROUGH else "plain or bad or vectors or progress"
-        on_connect(address, __file__, "-x", "-k", chosen)
+        chosen = "not cluster" if THOROUGH else "plain_columns or bad or vectors or progress or test_belief"
+        on_connect(address, __file__, test_engines.__file__, "-x", "-k", chosen)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from effort import examples
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from problems import kddb_like, url_like
+from problems import kddb_like
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
@@ -15,7 +15,6 @@ from test_oracle import is_close_call, run
 
 import belief
 from belief import BeliefSelector
-from belief.data.libsvm import load_libsvm
 from belief.engines.block import local_engine
 from belief.engines.resources import Resources
 
@@ -187,17 +186,6 @@ def test_a_column_with_an_outlier_is_not_constant(kind):
     assert result.selected.tolist() == ref.selected
 
 
-def test_very_small_values_scaled():
-    X = np.zeros((60, 3))
-    rng = np.random.default_rng(0)
-    X[:, 0] = 1e-155 * rng.integers(-3, 4, 60)
-    X[:, 1] = rng.integers(0, 3, 60)
-    y = rng.integers(0, 2, 60)
-    a = belief.select(sp.csr_array(X), y, 2, scale="standard", random_state=0)
-    b = belief.select(X, y, 2, scale="standard", random_state=0)
-    same(a, b)
-
-
 def test_transform_keeps_csr(dense):
     selector = BeliefSelector(8, random_state=0).fit(sp.csr_matrix(X), Y)
     out = selector.transform(sp.csr_matrix(X))
@@ -243,22 +231,6 @@ def test_memory_of_wide_sparse_data():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60 * 8 * 200_000  # some dozens of per-feature arrays; rows x features would be 3,200 MB
-
-
-@pytest.mark.parametrize(("make", "options"), [(url_like, {}), (kddb_like, {"positive": 0.5})])
-def test_select_finds_the_informative_columns(make, options):
-    problem = make(20_000, 50_000, 60, **options)
-    result = belief.select(problem.X, problem.y, 50, sample_size=400, random_state=0)
-    assert np.isin(problem.informative[:20], result.selected).mean() >= 0.9
-
-
-def test_a9a_equals_dense(data_home):
-    blocks, y = load_libsvm(data_home / "sparse" / "a9a")
-    X = sp.vstack(blocks, format="csr")
-    for scale in ("none", "standard"):
-        a = belief.select(X, y, 20, sample_size=500, random_state=0, scale=scale)
-        b = belief.select(X.toarray(), y, 20, sample_size=500, random_state=0, scale=scale)
-        same(a, b)
 
 
 def test_auto_scale_on_word_counts(data_home):

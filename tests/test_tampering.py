@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import re
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
@@ -94,23 +95,25 @@ class Reader:
             self.fingerprint = engine.fingerprint()
             sample = engine.sample(self.target.counts, 0).in_order("balanced", M)
         self.search = make_search(self.settings, self.target, M, 0)
-        found = self._begun(folder)[0].load_neighbours(self.search, M)
+        with self._begun(folder) as (notes, _):
+            found = notes.load_neighbours(self.search, M)
         cut = batches(M, self.settings.batch_size)
         self.pairs = [make_pairs(sample, found, part, self.target) for part in cut]
 
+    @contextmanager
     def _begun(self, folder):
-        notes = Checkpoint(folder)
-        return notes, notes.begin(self.settings, self.summary, self.target, lambda: self.fingerprint)
+        with closing(Checkpoint(folder)) as notes:
+            yield notes, notes.begin(self.settings, self.summary, self.target, lambda: self.fingerprint)
 
     def of(self, folder, name):
         """Return the contents of a file as a continued run reads it."""
-        notes, seed = self._begun(folder)
-        if name == "neighbours.npz":
-            return list(vars(notes.load_neighbours(self.search, M)).values())
-        if name == "sums.npz":
-            tally, lists = notes.load_sums(self.pairs, F)
-            return [*map(np.asarray, vars(tally).values()), *lists]
-        return [np.array(seed)]
+        with self._begun(folder) as (notes, seed):
+            if name == "neighbours.npz":
+                return list(vars(notes.load_neighbours(self.search, M)).values())
+            if name == "sums.npz":
+                tally, lists = notes.load_sums(self.pairs, F)
+                return [*map(np.asarray, vars(tally).values()), *lists]
+            return [np.array(seed)]
 
 
 @pytest.fixture(scope="module")

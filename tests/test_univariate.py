@@ -13,7 +13,6 @@ from belief.data.labels import Labels
 from belief.engines.block import local_engine
 from belief.engines.block.describing import Describer
 from belief.engines.resources import Resources
-from belief.engines.stream import StreamEngine
 from belief.method import summary as summary_module
 from belief.method.summary import Summary
 from belief.method.univariate import f_tail, univariate_p_values
@@ -50,16 +49,6 @@ def test_univariate_p_values_equal_scipy(seed, missing, m):
     np.testing.assert_allclose(
         univariate_p_values(describe(X, labels, discrete)), expected(X, labels, discrete), rtol=1e-8, atol=1e-290
     )
-
-
-def test_univariate_p_values_are_equal_on_all_engines(make_engine):
-    X, labels, discrete = table(np.random.default_rng(0))
-    with make_engine(X, labels.astype(np.int32), discrete) as engine:
-        found = engine.describe()
-    np.testing.assert_allclose(univariate_p_values(found), expected(X, labels, discrete), rtol=1e-8)
-    np.testing.assert_array_equal(found.group_count.sum(axis=0), found.count)
-    np.testing.assert_array_equal(found.levels.groups.sum(axis=1), found.levels.count)
-    assert found.group_count[:, 7].tolist() == [np.sum(~np.isnan(X[labels == c, 7])) for c in range(3)]
 
 
 def test_f_test_of_equal_means_is_1_despite_rounding():
@@ -117,62 +106,6 @@ def test_summaries_with_groups_merge_in_any_order(seed, height, sort):
     np.testing.assert_array_equal(merged.group_count, whole.group_count)
     np.testing.assert_array_equal(merged.levels.groups, whole.levels.groups)
     np.testing.assert_allclose(univariate_p_values(merged), univariate_p_values(whole), rtol=1e-8, atol=1e-290)
-
-
-def as_strings(labels):
-    return np.array(["pear", "apple", "fig"])[labels]
-
-
-class Files:
-    """A stream whose classes become known block by block."""
-
-    names = None
-
-    def __init__(self, blocks, discrete):
-        self.blocks, self.discrete = blocks, discrete
-
-    def first_pass(self, labels):
-        for X, y in self.blocks:
-            labels.add(y)
-            yield X
-
-    def again(self):
-        return (X for X, _ in self.blocks)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("sort", [False, True])
-def test_summary_of_a_stream_equals_that_in_memory(sparse, sort):
-    X, labels, discrete = table(np.random.default_rng(0), missing=0.0 if sparse else 0.1)
-    order = np.argsort(labels, kind="stable") if sort else np.arange(len(X))
-    X, labels = X[order], labels[order]
-    rows = csr_array(X) if sparse else X
-    with StreamEngine(Files(pieces(rows, as_strings(labels), 37), discrete), "y", Resources()) as engine:
-        found = engine.describe()
-    classes, y = np.unique(as_strings(labels), return_inverse=True)
-    whole = describe(rows, y, discrete)
-    assert engine.target.names.tolist() == classes.tolist()
-    np.testing.assert_array_equal(found.group_count, whole.group_count)  # by sorted classes, whichever came first
-    np.testing.assert_allclose(means(found), means(whole), rtol=1e-12, atol=1e-13)
-    np.testing.assert_array_equal(found.levels.groups, whole.levels.groups)
-    np.testing.assert_allclose(univariate_p_values(found), univariate_p_values(whole), rtol=1e-9)
-
-
-def means(summary):
-    return summary.origin + summary.group_sum / summary.group_count
-
-
-@pytest.mark.parametrize("discrete", [False, True])
-def test_summary_of_sparse_rows_equals_that_of_dense_rows(discrete):
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 3, 500)
-    X = rng.integers(-2, 4, (500, 20)) * (rng.random((500, 20)) < 0.1 + 0.1 * labels[:, None])
-    kinds = np.full(20, discrete)
-    dense, sparse = (describe(x, labels, kinds) for x in (X.astype(float), csr_array(X.astype(float))))
-    np.testing.assert_allclose(means(sparse), means(dense), rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(univariate_p_values(sparse), univariate_p_values(dense), rtol=1e-9)
-    for mine, theirs in zip(vars(sparse.levels).values(), vars(dense.levels).values(), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
 
 
 # --- what is not kept ---

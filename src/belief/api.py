@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -219,7 +220,7 @@ def select(
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, settings.resolve_sample_size)
     X, y, numbered = open_input(X, y, columns)
     engine, table = open_engine(X, y, discrete_features, resources, notes, task, numbered)
-    with reporter, engine:
+    with reporter, engine, closing(notes) if notes else nullcontext():
         return run_engine(engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from threading import Condition, get_ident
 from typing import Any
+
+from belief._utils.system import register_at_fork
 
 MAX_WAITING_SECONDS = 30.0  # how long a fork waits for running imports
 
@@ -34,7 +35,7 @@ def _before_fork() -> None:
     _changed.wait_for(lambda: set(_importing) <= {get_ident()}, MAX_WAITING_SECONDS)
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_changed.release, after_in_child=_changed.release)
+register_at_fork(before=_before_fork, after_in_parent=_changed.release, after_in_child=_changed.release)
 
 
 def make_lazy_getattr(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:

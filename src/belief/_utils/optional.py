@@ -1,4 +1,4 @@
-"""Import optional dependencies, and tell how to install a missing one."""
+"""Import optional dependencies; if one is missing, the error has the command that installs it."""
 
 from __future__ import annotations
 

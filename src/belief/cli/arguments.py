@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import shlex
 from ast import literal_eval
@@ -61,7 +62,10 @@ def translate_message(message: str) -> str:
 def _translate_assignment(parameter: str, shown: str) -> str:
     if parameter == "header":
         return option_name(parameter)  # a flag
-    value = literal_eval(shown) if shown[0] in "['\"" else shown
+    try:
+        value = literal_eval(shown) if shown[0] in "['\"" else shown
+    except (SyntaxError, ValueError):  # part of the name of a file
+        return f"{parameter}={shown}"
     words = [] if value == "True" else value if isinstance(value, list) else [value]
     return " ".join([option_name(parameter), *(shlex.quote(word).replace("\t", "\\t") for word in words)])
 
@@ -114,7 +118,7 @@ def check_run_options(options: argparse.Namespace) -> None:
         raise UsageError(error) from None
     for name in GREEDY_OPTIONS:
         for column in getattr(options, name):
-            if Path(column).is_file() and Path(column).suffix:
+            if Path(column).suffix and os.path.isfile(column):  # unlike Path.is_file, accepts any text
                 raise UsageError(f"{option_name(name)}: {column!r} is a file, not a column: {FILES_FIRST}.")
 
 
@@ -125,8 +129,6 @@ def read_column_selection(options: argparse.Namespace) -> Any:
 
     if options.separator == "\\t":
         options.separator = "\t"  # a tab is hard to type in a shell
-    if options.separator is not None and len(options.separator) != 1:
-        raise UsageError(f"--separator must be one character; got {options.separator!r}.")
     discrete = options.discrete
     if detect_common_format(options.files) in ("libsvm", "npz"):
         discrete = [_parse_column_number(name) for name in discrete]

@@ -1,13 +1,14 @@
 """The command line: `belief select`, `demo`, `compare`, `explain` and `report`.
 
 Results go to stdout, progress and errors to stderr. The exit code is 0 for success, 1 for an error, 2 for a wrong
-command and 130 after Ctrl-C.
+command, 130 after Ctrl-C, and 143 or 129 after SIGTERM or SIGHUP.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import warnings
@@ -32,6 +33,7 @@ from belief.cli.arguments import (
     translate_message,
 )
 from belief.cli.compare import COMPARE_EXAMPLES, COMPARE_USAGE, add_compare_options, run_compare
+from belief.cli.signals import Terminated, raising_on_signals
 from belief.cli.streams import flush_or_discard, prepare_streams
 from belief.method.settings import PAPER, Settings
 from belief.method.targets import REGRESSION
@@ -47,16 +49,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `belief` and return its exit code."""
     prepare_streams()
     options = build_parser().parse_args(arguments)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), raising_on_signals():
         warnings.showwarning = lambda message, *more: print_message(translate_message(str(message)))
         try:
             options.run(options)
             sys.stdout.flush()
             return 0
         except KeyboardInterrupt:
-            continues = getattr(options, "checkpoint", None)
-            print_message("stopped; repeat the command to continue." if continues else "stopped.")
+            print_message(_describe_stop(options))
             return 130
+        except Terminated as terminated:
+            print_message(_describe_stop(options))
+            return 128 + terminated.signal
         except BrokenPipeError:  # for example `belief select ... | head`
             code = 1
         except (ValueError, TypeError, OSError, MemoryError) as error:
@@ -68,6 +72,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             flush_or_discard(sys.stdout)
             flush_or_discard(sys.stderr)
     return code
+
+
+def _describe_stop(options: argparse.Namespace) -> str:
+    """Say that the run was stopped, and which command continues it."""
+    if not getattr(options, "checkpoint", None):
+        return "stopped."
+    without = " without --restart" if options.restart else ""
+    return f"stopped; repeat the command{without} to continue."
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -125,7 +137,8 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
     method = command.add_argument_group("method")
     method.add_argument("--paper", action="store_true", help="use the paper's settings unless given explicitly")
     for f in Settings.definitions():
-        text = f"{f.metadata['doc']} ({f.default})".replace("%", "%%")
+        doc = re.sub("^[α-ω], ", "", f.metadata["doc"])  # not every terminal has Greek letters
+        text = f"{doc} ({f.default})".replace("%", "%%")
         method.add_argument(
             option_name(f.name),
             dest=f.name,
@@ -259,7 +272,7 @@ def run_report(options: argparse.Namespace) -> None:
 
 def read_result(path: Path) -> belief.Result:
     """Read a result that `belief select --out` wrote."""
-    if path.exists() and not path.is_file():  # reading a pipe could block forever
+    if os.path.exists(path) and not path.is_file():  # reading a pipe could block forever
         raise ValueError(f"{path} is not a file: give a result of belief select --out.")
     try:
         return belief.Result.from_dict(json.loads(path.read_text(encoding="utf-8")))

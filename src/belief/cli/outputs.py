@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from belief.cli.arguments import UsageError, refuse_output_inside_input
 from belief.data.arrow import pyarrow
 from belief.result.result import Result
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # spreadsheets evaluate such cells unless a quote precedes them
 DATA_ENDINGS = (".csv", ".parquet")
 JSON_ENDINGS = (".json",)
 REPORT_ENDINGS = (".html",)
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
 REPORT_NEEDS = ("matplotlib", "jinja2")
+TEMPORARY_PREFIX = ".belief-"  # short, since the name of the output may be as long as a name can be
 Output = tuple[str, Path | None, Collection[str]]  # an option, the file it names, and the allowed endings
 
 
@@ -47,15 +50,22 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
     """Refuse a file that cannot be written, before the run begins."""
     if path.suffix not in endings:
         raise ValueError(f"{path}: the ending must be one of {', '.join(endings)}.")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder: give the name of a file.")
-    if path.exists() and not force:
-        raise ValueError(f"{path} exists already: choose another name, or give force=True.")
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+        kind = path.stat().st_mode if path.exists() else None
+    except OSError as error:  # its name is too long, for example
+        raise ValueError(f"{path}: cannot be written ({error.strerror}): choose another name.") from None
+    if kind is not None and stat.S_ISDIR(kind):
+        raise ValueError(f"{path} is a folder: give the name of a file.")
+    if kind is not None and not force:
+        raise ValueError(f"{path} exists already: choose another name, or give force=True.")
+    if kind is not None and not stat.S_ISREG(kind):
+        raise ValueError(f"{path} is not a regular file: choose another name.")
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=TEMPORARY_PREFIX):
             pass  # checking permissions is not enough: root has them on read-only file systems too
     except OSError as error:
-        raise ValueError(f"{path}: cannot write to the folder {path.parent} ({error.strerror}).") from None
+        raise ValueError(f"{path}: cannot write to the folder {folder} ({error.strerror}).") from None
     if endings is REPORT_ENDINGS:
         for module in REPORT_NEEDS:
             import_optional(module, "report")
@@ -67,19 +77,37 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary file to write to, which replaces `path` if there is no error."""
+    """Give a temporary file to write to, which replaces `path` if there is no error.
+
+    A file that is replaced keeps its permissions, and a link still points to it.
+    """
+    target = Path(os.path.realpath(path))
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=TEMPORARY_PREFIX, suffix=path.suffix)
         os.close(handle)
         try:
             yield Path(name)
-            os.chmod(name, 0o666 & ~_umask())
-            os.replace(name, path)
+            with open(name, "r+b") as file:  # Windows syncs no file that was opened for reading
+                os.fsync(file.fileno())
+            os.chmod(name, stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
+            os.replace(name, target)
+            with suppress(OSError):  # Windows opens no folders, and some file systems cannot sync them
+                _sync_folder(target.parent)
         finally:
             Path(name).unlink(missing_ok=True)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
-        raise ValueError(f"{path}: cannot be written ({why}).") from None
+        closing = " Close the program that has it open." if isinstance(error, PermissionError) and path.exists() else ""
+        raise ValueError(f"{path}: cannot be written ({why}).{closing}") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the entries of a folder are on disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:
@@ -101,12 +129,15 @@ def write_result(result: Result, path: Path) -> None:
 
 
 def _write_json(result: Result, path: Path) -> None:
-    path.write_text(json.dumps(result.to_dict()))
+    path.write_text(json.dumps(result.to_dict(), allow_nan=False), encoding="utf-8")
 
 
 def _write_ranking(result: Result, path: Path) -> None:
-    write = _arrow("csv").write_csv if path.suffix == ".csv" else _arrow("parquet").write_table
-    write(_ranking_table(result), path)
+    if path.suffix == ".csv":
+        names = [f"'{name}" if name.startswith(FORMULA_STARTS) else name for name in result.feature_names]
+        _arrow("csv").write_csv(_ranking_table(result, names), path)
+    else:
+        _arrow("parquet").write_table(_ranking_table(result, result.feature_names), path)
 
 
 def _arrow(module: str) -> Any:
@@ -120,14 +151,14 @@ RESULT_WRITERS: dict[str, Callable[[Result, Path], None]] = {
 }
 
 
-def _ranking_table(result: Result) -> Any:
+def _ranking_table(result: Result, names: Sequence[str]) -> Any:
     pa = pyarrow()
     order = result.ranking.argsort()
     scores = dict(zip(result.selected.tolist(), result.scores.tolist(), strict=True))
     return pa.table(
         {
             "rank": result.ranking[order],
-            "feature": [result.feature_names[j] for j in order],
+            "feature": [names[j] for j in order],
             "selected": [int(j) in scores for j in order],
             "weight": result.weights[order],
             "relevance": result.relevance[order],

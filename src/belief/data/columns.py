@@ -18,6 +18,11 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the column in which pandas 
 CSV_OPTIONS = ("separator", "header", "encoding")
 
 
+def is_separator(text: str) -> bool:
+    """Return True if the parser of CSV files can split at this text."""
+    return len(text) == 1 and text.isascii() and text not in '"\r\n\0'
+
+
 @dataclass(frozen=True)
 class ColumnSelection:
     """Which columns of a table or of files to use, and how CSV files are formatted.
@@ -71,8 +76,11 @@ class ColumnSelection:
         discrete = self.discrete_features
         if discrete is None or (isinstance(discrete, str) and discrete != "auto"):
             object.__setattr__(self, "discrete_features", "auto" if discrete is None else [discrete])
-        if self.separator is not None and (not isinstance(self.separator, str) or len(self.separator) != 1):
-            raise ValueError(f"separator must be one character; got {self.separator!r}.")
+        if self.separator is not None and (not isinstance(self.separator, str) or not is_separator(self.separator)):
+            raise ValueError(
+                f"separator must be one ASCII character, but no quote or line break; got {self.separator!r}. Save the"
+                " file with another separator."
+            )
         if self.encoding is not None:
             check_encoding(self.encoding)
 

@@ -14,6 +14,7 @@ SEPARATORS = (";", "\t", "|", ",")
 MAX_ROWS_OF_DISTINCT_TEXTS = 50  # in so few rows, a text column in which every value differs is not suspicious
 ALMOST_ALL = 0.9  # the share of the values
 MAX_CHECKED_TEXTS = 1000
+MAX_SHOWN = 80  # characters of a value in a message
 NUMBER = re.compile(r"\s*[+-]?(\d+|\d{1,3}([.' ,]\d{3})+)?([.,]\d+)?([eE][+-]?\d+)?\s*")
 NOT_UTF8 = "is not valid UTF-8. Pass the encoding of the file, such as encoding='latin1'."
 
@@ -40,6 +41,8 @@ def explain_csv_error(error: str, names: Sequence[str] | None, label: str | None
     """Rephrase a parse error of Arrow; None if the error is of another kind."""
     if "Empty CSV file" in error:
         return "the file is empty."
+    if "straddl" in error:
+        return "it has a line of more than 1 GB, as after a quote that is not closed. Correct the line."
     ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", error)
     if ragged:
         return f"line {ragged[1]} has {ragged[3]} columns, but the lines before have {ragged[2]}."
@@ -58,7 +61,12 @@ def explain_csv_error(error: str, names: Sequence[str] | None, label: str | None
     fix = "Correct the value." if name == label else suggest_fix(name)
     if name == label and kind.startswith("int") and is_float(value):
         fix = "Correct the value, or pass task='regression'."
-    return f"{where}column {name!r} has the value {value!r}, but {expected} before. {fix}"
+    return f"{where}column {name!r} has the value {shorten(value)!r}, but {expected} before. {fix}"
+
+
+def shorten(text: str) -> str:
+    """Shorten a value for a message."""
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def is_float(text: str) -> bool:

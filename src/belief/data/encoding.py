@@ -72,7 +72,13 @@ def read_first_lines(path: Path, separator: str, encoding: str, n_characters: in
 
 def read_header(path: Path, separator: str, encoding: str) -> list[str]:
     """Return the cells of the first line of a CSV file."""
-    cells = next(read_first_lines(path, separator, encoding), None)
+    try:
+        cells = next(read_first_lines(path, separator, encoding), None)
+    except csv.Error:
+        raise ValueError(
+            f"{path}: a column name has more than {csv.field_size_limit():,} characters, as after a quote that is not"
+            " closed. Correct the first line, or pass another separator or encoding."
+        ) from None
     if cells is None:
         raise ValueError(f"{path}: the file is empty.")
     if any(REPLACEMENT in cell for cell in cells):

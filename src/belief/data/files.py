@@ -63,7 +63,7 @@ def list_all_files(paths: Sequence[Path]) -> list[Path]:
 
 def list_files(path: Path) -> list[Path]:
     """Return the files in a folder and its subfolders, sorted by name; or the file itself."""
-    if not path.exists():
+    if not os.path.exists(path):  # unlike Path.exists, accepts names that are too long
         raise FileNotFoundError(f"{path}: there is no such file or folder.")
     if path.is_dir():
         found = sorted(_walk(path, {_identity(path)}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 from belief._utils.optional import import_optional
 from belief.data.arrow import is_text, pyarrow
 from belief.data.columns import ColumnSelection
-from belief.data.diagnostics import NOT_UTF8, explain_csv_error, suggest_csv_options, suggest_fix
+from belief.data.diagnostics import NOT_UTF8, explain_csv_error, shorten, suggest_csv_options, suggest_fix
 from belief.data.encoding import count_leading_empty_lines, detect_encoding, read_first_lines, read_header
 from belief.data.files import ChangeDetector, drop_duplicates, file_stamp, list_files, parquet_stamp
 
@@ -142,7 +143,7 @@ class CsvFiles:
     def __init__(self, paths: Sequence[Path], columns: ColumnSelection, text: Sequence[str]) -> None:
         self.first, self._paths, self._columns = paths[0], paths, columns
         self._changes = ChangeDetector(paths)
-        self._encodings = {path: columns.encoding or detect_encoding(path) for path in paths}
+        self._encodings = {path: columns.encoding or _detect_encoding(path) for path in paths}
         self._names = self._read_names(paths[0])
         check_same_columns([(path, self._read_names(path)) for path in paths], self._suggestion(paths[0]))
         self._block_bytes = CSV_BYTES
@@ -172,14 +173,21 @@ class CsvFiles:
         compute = import_optional("pyarrow.compute", "files")
         separator, encoding = self._columns.separator_for(self.first), self._encodings[self.first]
         numeric, n_lines = pyarrow().array([True] * len(self._names)), 0
-        lines = read_first_lines(self.first, separator, encoding, CSV_BYTES)
-        for cells in islice(lines, int(self._columns.header), None):
+        lines = islice(read_first_lines(self.first, separator, encoding, CSV_BYTES), int(self._columns.header), None)
+        while (cells := self._next_line(lines)) is not None:
             if len(cells) != len(numeric):
                 return set()
             number = compute.match_substring_regex(pyarrow().array(cells), r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$")
             numeric, n_lines = compute.and_(numeric, number), n_lines + 1
         found = {name for name, is_numeric in zip(self._names, numeric.to_pylist(), strict=True) if is_numeric}
         return found - {self._columns.label} if n_lines else set()
+
+    def _next_line(self, lines: Iterator[list[str]]) -> list[str] | None:
+        """Return the cells of the next line; none if one is too long for Python, so that Arrow infers all types."""
+        try:
+            return next(lines, None)
+        except csv.Error:
+            return []
 
     def _column_type(self, name: str, kind: Any, text: bool) -> Any:
         """Return the type to read a column as: integers are read as floats, since fractions may follow further down."""
@@ -213,7 +221,9 @@ class CsvFiles:
             number = compute.match_substring_regex(values, r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
             if 2 * compute.sum(number).as_py() > len(values):
                 text = values.filter(compute.invert(number))[0].as_py()
-                raise ValueError(f"{self.first}: column {name!r} has numbers, but also {text!r}. {suggest_fix(name)}")
+                raise ValueError(
+                    f"{self.first}: column {name!r} has numbers, but also {shorten(text)!r}. {suggest_fix(name)}"
+                )
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         yield from self._scan({name: self.schema.field(name).type for name in columns}, columns)
@@ -274,8 +284,8 @@ class CsvFiles:
         threads: bool,
         null_values: Sequence[str],
     ) -> Any:
-        csv = import_optional("pyarrow.csv", "files")
-        convert_options = csv.ConvertOptions(
+        arrow_csv = import_optional("pyarrow.csv", "files")
+        convert_options = arrow_csv.ConvertOptions(
             null_values=null_values,
             strings_can_be_null=bool(null_values),
             column_types=types,
@@ -285,10 +295,10 @@ class CsvFiles:
             convert_options.true_values = convert_options.false_values = []
         # the many small allocations of a wide file fragment less with the system's allocator
         is_wide = len(self._names) > MAX_INFERRED_COLUMNS
-        return csv.open_csv(
+        return arrow_csv.open_csv(
             path,
             memory_pool=pyarrow().system_memory_pool() if is_wide else None,
-            read_options=csv.ReadOptions(
+            read_options=arrow_csv.ReadOptions(
                 use_threads=threads,
                 block_size=self._block_bytes,
                 encoding=self._encodings[path],
@@ -296,7 +306,7 @@ class CsvFiles:
                 skip_rows=count_leading_empty_lines(path, self._encodings[path]),
                 skip_rows_after_names=int(self._columns.header),
             ),
-            parse_options=csv.ParseOptions(delimiter=self._columns.separator_for(path), newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(delimiter=self._columns.separator_for(path), newlines_in_values=True),
             convert_options=convert_options,
         )
 
@@ -315,6 +325,11 @@ class CsvFiles:
         """Return a sentence on the CSV option that the first line suggests is wrong, or an empty string."""
         separator = self._columns.separator_for(path)
         return suggest_csv_options(read_header(path, separator, self._encodings[path]), separator)
+
+
+def _detect_encoding(path: Path) -> str:
+    with rephrase_errors(path, "CSV"):  # a compressed file may be damaged
+        return detect_encoding(path)
 
 
 def _number_or_text(values: Any) -> Any:

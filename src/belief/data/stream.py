@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import lzma
+import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from zipfile import BadZipFile
 
@@ -37,6 +40,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 MAX_HASHED_COLUMNS = 16  # of a table that may come in another order when it is read again
+NPZ_ERRORS = (
+    *(ValueError, OSError, EOFError, TypeError, AttributeError, KeyError, RuntimeError, NotImplementedError),
+    *(SyntaxError, TokenError, OverflowError, BadZipFile, zlib.error, lzma.LZMAError),
+)  # errors that reading a damaged file may raise
 T = TypeVar("T")
 
 
@@ -328,9 +335,12 @@ def _load_npz(path: Path, names: Sequence[str]) -> dict[str, Array]:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             missing = [name for name in names if name not in file.files]
             if not missing:
-                return {name: file[name] for name in names}
+                arrays = {name: file[name] for name in names}
+                if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+                    raise ValueError("an entry is not an array")
+                return arrays
             available = ", ".join(file.files)
-    except (ValueError, OSError, EOFError, BadZipFile, TypeError):
+    except NPZ_ERRORS:
         raise ValueError(f"{path}: the file is not a valid NPZ file of plain arrays. Write it with np.savez.") from None
     raise ValueError(
         f"{path}: there is no array {missing[0]!r}. The file contains {available}; pass label to name the target."

@@ -6,7 +6,6 @@ booleans become codes.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
+from belief._utils.system import total_memory
 from belief.data.arrow import MICROSECONDS, SECONDS_PER_DAY
 from belief.data.columns import parse_discrete_features
 from belief.data.diagnostics import warn_of_suspicious_text
@@ -184,8 +184,8 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any, names: Sequence[
 def check_memory_for_sums(F: int) -> None:
     """Raise a ValueError if the sums of F features exceed the memory of this machine, as after a wrong index."""
     needed = 8 * F * 16  # for two classes
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > available:
+    available = total_memory()
+    if available is not None and needed > available:
         raise ValueError(
             f"X has {F:,} features, whose sums need {needed / 1e9:.0f} GB, but this machine has only"
             f" {available / 1e9:.0f} GB of memory. Check the data for a wrong column index."
@@ -345,6 +345,7 @@ def _open_frames(frames: list[nw.DataFrame[Any]], discrete_features: Any, leave_
     for frame in frames:
         check_arrow_frame(frame)
     names = [str(name) for name in frames[0].columns]
+    check_unique_names(names)  # 1 and "1" are different names to pandas
     check_shape((sum(len(f) for f in frames), len(names)))
     for i, frame in enumerate(frames):
         others = [str(name) for name in frame.columns]

@@ -44,4 +44,4 @@ def make() -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("churn.csv").write_text(make())
+    Path(__file__).with_name("churn.csv").write_text(make(), encoding="utf-8", newline="\n")

@@ -21,6 +21,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from belief._utils.system import lock_file
 from belief.method.arrays import Array
 from belief.method.protocols import Storage
 from belief.method.settings import Settings
@@ -29,6 +30,7 @@ from belief.method.targets import Target
 
 FORMAT = 3
 DESCRIPTION = "checkpoint.json"
+LOCK = ".lock"
 ARRAY_FILES = ("neighbours.npz", "search.npz", "sums.npz")
 CHECKSUM_SIZE = hashlib.sha256().digest_size
 READ_ERRORS = (
@@ -44,22 +46,62 @@ class Checkpoint(Storage):
     def __init__(self, folder: str | os.PathLike[str], restart: bool = False) -> None:
         self.folder, self._restart = Path(folder), restart
         self._run = ""  # identifies the run in checksums
-        if self.folder.exists() and not self.folder.is_dir():
+        self._locked: BinaryIO | None = None
+        if os.path.exists(self.folder) and not self.folder.is_dir():  # unlike Path.exists, accepts long names
             raise ValueError(f"checkpoint {self.folder} is a file: pass a folder.")
 
     def begin(self, settings: Settings, summary: Summary, target: Target, fingerprint: Callable[[], bytes]) -> int:
+        self._lock()
         run = {"format": FORMAT, "settings": settings.as_dict(), "data": digest(summary, target, fingerprint())}
         seed = settings.draw_seed()
         exists = (self.folder / DESCRIPTION).exists()
         if exists and not self._restart:
             seed = self._resume(run, seed, drawn=settings.random_state is None)
         else:
-            self._clear() if exists else self._check_folder()
+            if exists:
+                self._clear()
             description = {**run, "seed": seed}
             text = json.dumps({**description, "checksum": _checksum(description)})
             self._write(DESCRIPTION, lambda file: file.write(text.encode()))
         self._run = _checksum({**run, "seed": seed})
         return seed
+
+    def _lock(self) -> None:
+        """Make sure that this is the only run that uses the folder, until `close`."""
+        path = self.folder / LOCK
+        if not os.path.exists(self.folder / DESCRIPTION):
+            self._check_folder()
+        while self._locked is None:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                file = path.open("wb")
+            except OSError as error:
+                raise ValueError(f"checkpoint {self.folder}: cannot be written ({error.strerror}).") from None
+            try:
+                lock_file(file)
+                if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                    self._locked = file
+                else:  # a run that has just ended removed it
+                    file.close()
+            except BlockingIOError:
+                file.close()
+                raise ValueError(
+                    f"checkpoint {self.folder} is in use by another run: wait until it ends, or pass another folder."
+                ) from None
+            except OSError:  # a file system without locks
+                self._locked = file
+
+    def close(self) -> None:
+        """Let other runs use the folder."""
+        if self._locked is not None:
+            lock = self.folder / LOCK
+            try:
+                lock.unlink()
+            except OSError:  # Windows does not remove an open file
+                self._locked.close()
+                with suppress(OSError):
+                    lock.unlink()
+            self._locked.close()
 
     def _resume(self, run: dict[str, Any], seed: int, drawn: bool) -> int:
         """Return the seed of the checkpoint, which must be of the same run."""
@@ -75,7 +117,7 @@ class Checkpoint(Storage):
 
     def _read_description(self) -> dict[str, Any]:
         try:
-            stored: dict[str, Any] = json.loads(_check_is_file(self.folder / DESCRIPTION).read_text())
+            stored: dict[str, Any] = json.loads(_check_is_file(self.folder / DESCRIPTION).read_text(encoding="utf-8"))
             if stored["format"] == FORMAT and stored.pop("checksum") != _checksum(stored):
                 raise ValueError("checksum")
         except READ_ERRORS:
@@ -97,8 +139,8 @@ class Checkpoint(Storage):
             raise ValueError(f"checkpoint {self.folder}: {name} cannot be removed ({error.strerror}).") from None
 
     def _check_folder(self) -> None:
-        begun = f".{DESCRIPTION}"  # left by a run that was killed at its start
-        if self.folder.exists() and any(file.name != begun for file in self.folder.iterdir()):
+        begun = (LOCK, f".{DESCRIPTION}")  # left by a run that was killed at its start
+        if os.path.exists(self.folder) and any(file.name not in begun for file in self.folder.iterdir()):
             raise ValueError(f"checkpoint {self.folder} holds other files: pass an empty or a new folder.")
 
     def save(self, name: str, **arrays: Any) -> None:

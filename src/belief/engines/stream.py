@@ -9,7 +9,6 @@ working memory is kept when it is first read, and never read again.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 import zlib
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belief._utils.system import allocate_file
 from belief.data.arrow import Batch
 from belief.data.labels import Labels
 from belief.data.source import ArraySource, as_read_only, is_sparse
@@ -108,7 +108,7 @@ class StreamEngine(ThreadedEngine):
     def _make_engine(
         self, X: FileBlock, targets: Array, resources: Resources | None = None, counted: Array | None = None
     ) -> DenseEngine | SparseEngine:
-        """Create the engine for rows in memory. It shares our threads."""
+        """Create an engine for rows in memory that uses the threads of this engine."""
         return block_engine(X, targets, self.discrete, resources or self.resources, self.pool, counted)
 
     def _identities(self) -> Array:
@@ -173,7 +173,7 @@ class StreamEngine(ThreadedEngine):
             if first + X.shape[0] <= start:
                 continue
             if first < start:
-                raise ValueError("checkpoint: it was made with other blocks; start over with restart=True.")
+                raise ValueError("The checkpoint was made with blocks of other sizes. Pass restart=True.")
             mine = slice(first, first + X.shape[0])
             counted = None if self._counted is None else self._counted[mine]
             engine = self._make_engine(self._as_rows(X), self.targets[mine], quiet, counted)
@@ -292,5 +292,5 @@ def _allocate(shape: tuple[int, int], dtype: Any, most: int) -> Array:
     if shape[0] * shape[1] * dtype.itemsize <= most:
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile(prefix="belief-") as file:
-        os.posix_fallocate(file.fileno(), 0, shape[0] * shape[1] * dtype.itemsize)  # raises now if the disk is full
+        allocate_file(file, shape[0] * shape[1] * dtype.itemsize, tempfile.gettempdir())
         return np.memmap(file, dtype, "r+", shape=shape)

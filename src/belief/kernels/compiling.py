@@ -7,13 +7,13 @@ wait forever for the compiling thread.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from numba import njit
 from numba.core.compiler_lock import global_compiler_lock
 
+from belief._utils.system import register_at_fork
 from belief._utils.warnings import warn
 
 NOT_SAVED = (
@@ -83,7 +83,7 @@ def _warn_once(message: str) -> None:
 
 
 # the lock is numba's own, and reentrant: a thread that compiles may fork
-os.register_at_fork(
+register_at_fork(
     before=global_compiler_lock.acquire,
     after_in_parent=global_compiler_lock.release,
     after_in_child=global_compiler_lock.release,

@@ -117,7 +117,7 @@ def _expect(x: Array, j: int, difference: Difference, level: Array, count: Array
 
 
 def smallest(d2: Array, size: int) -> tuple[Array, Array, Array, Array]:
-    """Return the smallest rounded d² of each line, and their line, rank and column. NaN is ignored; ties go left."""
+    """Return the smallest rounded d² of each line, with their line, rank and column. NaN is ignored; ties go left."""
     n, width = d2.shape
     last = np.partition(d2, size - 1, axis=1)[:, size - 1] if size < width else np.full(n, np.inf)
     line, column = np.nonzero(d2 <= (last * (1 + TIE_MARGIN))[:, None])  # may be among the smallest after rounding
@@ -241,7 +241,7 @@ class _Sides:
         return self._split(np.add.reduceat(values, self.runs, dtype=float))
 
     def counts(self, n: int) -> tuple[Array, Array]:
-        """Return the number of misses and of hits of each query, of n pairs in all."""
+        """Return the number of misses and the number of hits of each query; `n` is the number of pairs."""
         return self._split(np.diff(self.runs, append=n)[:, None])
 
     def _split(self, total: Array) -> tuple[Array, Array]:

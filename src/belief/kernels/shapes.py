@@ -51,7 +51,7 @@ def cut_between_queries(pairs: Pairs, most: int) -> list[slice]:
 
 
 def _power_of_ten(n: int) -> float:
-    """Compute 10^n by squaring, as compiled code does, so that the last bit agrees beyond 10^22 too."""
+    """Compute 10^n by repeated squaring, so that its last bit equals that of compiled code, also above 10^22."""
     out, base = 1.0, 10.0
     while n:
         out, base, n = (out * base if n & 1 else out), base * base, n >> 1

@@ -31,7 +31,7 @@ class Csr(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """The queries by feature, values times 1/u. Features that are non-zero in many queries are dense vectors."""
+    """An inverted index of the queries by feature, with values times 1/u. Frequent features are dense vectors."""
 
     slot: Array  # the list of each feature, or -1; from `n_lists` on, its vector
     first: Array  # list p is first[p] to first[p + 1] of the next two arrays
@@ -95,7 +95,7 @@ def moments(
 
 @kernel()
 def add_identities(rows: Csr, keys: Array, out: Array) -> None:
-    """Compute the identities of sparse rows, which equal those of the same rows in dense form."""
+    """Compute the identities of sparse rows; a dense row with the same values has the same identity."""
     value = np.empty(1, np.float64)
     bits = value.view(np.uint64)
     for i in range(len(out)):
@@ -116,7 +116,7 @@ def _square(x: float, j: int, s: Scale) -> float:
 
 @kernel()
 def norms(rows: Csr, s: Scale, out: Array) -> None:
-    """Write the d² of each row to an empty row."""
+    """Write the squared distance d² between each row and a row of zeros."""
     for i in range(len(out)):
         total = 0.0
         for p in range(rows.start[i], rows.start[i + 1]):

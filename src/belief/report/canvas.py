@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ RELEVANCE, MARK, SCORE, MUTED, HEAT = "#8fb8dc", "#cc6a1f", "#17487a", "#7f8a96"
 LINES = ("#2f78bd", "#cc6a1f", "#2f8f5b", "#a4559a", "#b08a1e", "#c2474a", "#2d8f96", "#75706a")
 
 NARROW = 5.0  # inches
+LOCK = threading.RLock()  # for changes of matplotlib's settings, which all threads share
 
 # do not parse a $ in a name as mathematics; keep text in an SVG as text
 SAFE = {"text.parse_math": False, "text.usetex": False, "svg.fonttype": "none"}
@@ -60,12 +62,13 @@ def _safe() -> Iterator[None]:
     `rc_context` would also reset the interactive mode, which a notebook's backend turns on with the first figure.
     """
     settings = matplotlib().rcParams
-    before = {name: settings[name] for name in SAFE}
-    settings.update(SAFE)
-    try:
-        yield
-    finally:
-        settings.update(before)
+    with LOCK:
+        before = {name: settings[name] for name in SAFE}
+        settings.update(SAFE)
+        try:
+            yield
+        finally:
+            settings.update(before)
 
 
 def draw_heat_map(ax: Axes, values: Array, texts: Array | None = None) -> None:

@@ -82,7 +82,7 @@ def _draw_svg(result: Result, name: str, width: Width) -> str:
     picture, file = PICTURES[name], io.BytesIO()
     shown = min(width.top, len(result.selected))
     salt = {"font.size": width.font, "svg.hashsalt": name}
-    with style.context(["default", STYLE, salt]), warnings.catch_warnings():
+    with canvas.LOCK, style.context(["default", STYLE, salt]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # matplotlib lacks letters that the browser has
         figure = figures.Figure(figsize=(width.inches, picture.height(shown)), layout="constrained")
         picture.draw(result, figure.add_subplot(), **{option: getattr(width, option) for option in picture.options})

@@ -55,7 +55,7 @@ class ArrayReader:
     minimum
         The smallest index.
     allow_nan
-        Whether values may be NaN.
+        Whether values may be NaN, stored as None.
     allow_empty
         Whether an empty array is valid whatever `shape` is.
     """
@@ -68,7 +68,7 @@ class ArrayReader:
     allow_empty: bool = False
 
     def __call__(self, value: Any, values: PlainValues) -> np.ndarray:
-        array = np.array(value)
+        array = np.array(value, self.dtype if self.allow_nan else None)  # None becomes NaN
         if array.size and array.dtype.kind not in self._valid_kinds():
             raise ValueError(f"unexpected dtype {array.dtype}")
         array = array if self.dtype is None else array.astype(self.dtype)
@@ -103,8 +103,15 @@ class ArrayReader:
 
 def array_field(dtype: Any = None, shape: Sequence[str | None] = (None,), **options: Any) -> Any:
     """Declare an array field; `options` are those of `ArrayReader`."""
-    write = options.pop("write", np.ndarray.tolist)
+    write = options.pop("write", _write_nan_as_none if options.get("allow_nan") else np.ndarray.tolist)
     return plain_field(read=ArrayReader(dtype, shape, **options), write=write)
+
+
+def _write_nan_as_none(array: np.ndarray) -> Any:
+    """Convert an array to lists with None in place of NaN, which JSON does not have."""
+    out = array.astype(object)
+    out[np.isnan(array)] = None
+    return out.tolist()
 
 
 def integer_field(minimum: int | None = None) -> Any:

@@ -7,7 +7,6 @@ begins and restored when the last one ends, in whichever threads they run.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -15,6 +14,8 @@ from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+from belief._utils.system import register_at_fork
 
 
 class _Running:
@@ -98,4 +99,4 @@ def _reset_after_fork() -> None:
         _restore()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+register_at_fork(after_in_child=_reset_after_fork)

@@ -14,6 +14,7 @@ import mmap
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import time
 import uuid
@@ -54,6 +55,8 @@ class Owner:
         """Return True if the process is known to have ended."""
         if self.machine != _machine_id():
             return False
+        if sys.platform == "win32":  # no signal only asks there: os.kill would end the process
+            return False
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -64,14 +67,14 @@ class Owner:
 
     def write(self, folder: Path) -> None:
         """Write the owner file of a folder, unless it exists."""
-        with suppress(FileExistsError), (folder / OWNER_FILE).open("x") as file:
+        with suppress(FileExistsError), (folder / OWNER_FILE).open("x", encoding="utf-8") as file:
             json.dump(asdict(self), file)
 
 
 def _machine_id() -> str:
     """Identify the boot of the machine and the container; without /proc, the host name."""
     with suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.stat('/proc/self/ns/pid').st_ino}"
     return socket.gethostname()
 
@@ -79,7 +82,7 @@ def _machine_id() -> str:
 def _start_time(pid: int) -> str:
     """Return when a process started, in clock ticks; "" without /proc."""
     with suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     return ""
 
 
@@ -93,7 +96,7 @@ def remove_stale(home: Path) -> None:
 
 def _is_stale(folder: Path) -> bool:
     with suppress(OSError, ValueError, TypeError):
-        if Owner(**json.loads((folder / OWNER_FILE).read_text())).has_ended():
+        if Owner(**json.loads((folder / OWNER_FILE).read_text(encoding="utf-8"))).has_ended():
             return True
     return time.time() - folder.stat().st_mtime > STALE_SECONDS
 
@@ -115,9 +118,14 @@ class Folder:
             folder.mkdir(parents=True, exist_ok=True)
             if self.owner is not None:
                 self.owner.write(folder)
-        temporary = folder / f".{uuid.uuid4().hex}"
+        temporary, target = folder / f".{uuid.uuid4().hex}", folder / self._file_name(block)
         temporary.write_bytes(data)
-        temporary.replace(folder / self._file_name(block))
+        try:
+            temporary.replace(target)
+        except PermissionError:
+            if not target.exists():
+                raise
+            temporary.unlink()  # Windows does not replace a file that a task reads, and this one has the same contents
 
     def read(self, block: BlockInfo, whole: bool) -> Any:
         """Map a block into memory; `whole` reads all pages at once, which is faster if all are needed."""
@@ -125,8 +133,9 @@ class Folder:
         if not path.exists():
             raise ValueError(f"{path} is missing. The staging folder must be readable by every executor.")
         with path.open("rb") as file:
-            populate = getattr(mmap, "MAP_POPULATE", 0) if whole else 0
-            return mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED | populate, mmap.PROT_READ)
+            if whole and hasattr(mmap, "MAP_POPULATE"):
+                return mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED | mmap.MAP_POPULATE, mmap.PROT_READ)
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     @staticmethod
     def _file_name(block: BlockInfo) -> str:

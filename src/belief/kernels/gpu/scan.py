@@ -158,7 +158,7 @@ def estimate_bounds(queries: Queries, chunk: Chunk, best: Best, space: Space) ->
 
 
 def compute_thresholds(queries: Queries, half: Tensor, space: Space) -> Tensor:
-    """Return the thresholds (groups, queries) fp32: rows are candidates if low - acc is not above."""
+    """Return fp32 thresholds, (groups, queries): a row is a candidate if low - acc is at most the threshold."""
     return round_up(half * (1 + TIE_MARGIN) / space.scale**2 - queries.points.low)
 
 
@@ -172,7 +172,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Lists of places of the chunk; list (group, query) has min(count, capacity) entries."""
+    """Candidates, as positions in the chunk; the list of (group, query) has min(count, capacity) entries."""
 
     count: Tensor  # (groups, queries) int32: the number of candidates, stored or not
     place: Tensor  # (groups, queries, capacity) int32
@@ -184,7 +184,7 @@ class Candidates:
 
 
 def scan(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidates:
-    """Return the places of the chunk with low - q·x <= tau."""
+    """Find the candidates of each query: the positions in the chunk with low - q·x <= tau."""
     kernel = load_hopper_kernels(tau.device)
     if kernel is None:
         return scan_in_parts(queries, chunk, tau, capacity)

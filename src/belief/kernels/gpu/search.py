@@ -22,7 +22,7 @@ QUERIES_AT_ONCE = 2**17
 
 
 def compare(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Best:
-    """Return the best rows of each query, of this chunk and of those before."""
+    """Return the best rows of each query, from this chunk and the chunks before it."""
     cut = [slice(a, min(a + QUERIES_AT_ONCE, len(queries))) for a in range(0, len(queries), QUERIES_AT_ONCE)]
     found = [_compare(queries.at(x), chunk, best.at(x), space, CAPACITY) for x in cut]
     return found[0] if len(found) == 1 else Best.concat(found) if found else best
@@ -53,7 +53,7 @@ def _compare(queries: Queries, chunk: Chunk, best: Best, space: Space, capacity:
 
 
 def _parts(need: Tensor, groups: int) -> Iterator[slice]:
-    """Cut queries, sorted by need, so that the lists of each part fit into a temporary array."""
+    """Cut the queries, sorted by the size of their lists, so that the lists of each part fit into a temporary array."""
     needs, a = need.tolist(), 0
     while a < len(needs):
         b = a + 1

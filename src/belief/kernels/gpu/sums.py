@@ -157,7 +157,7 @@ def compute_rates(d: Tensor, reach: Reach) -> Tensor:
 
 
 def tally(located: Located, difference: Difference, rates: Collisions | None) -> dict[str, Array]:
-    """Return the `belief.kernels.shapes.Sums` of some pairs, by name."""
+    """Return the fields of `belief.kernels.shapes.Sums` for some pairs."""
     reach = Reach.from_difference(difference, rates.kappa if rates else 1.0, slice(None), located.values.device)
     sums = _allocate(located.pairs, difference, rates, located.values.device)
     for part in located.parts(difference.n_features):
@@ -255,7 +255,7 @@ def joint(located: Located, difference: Difference, rates: Collisions, lines: Ar
 
 
 def _joint(d: Tensor, reach: Reach, rates: Collisions, missing: bool, i: Tensor, j: Tensor) -> list[Tensor]:
-    """Return the joint sums, the number of complete pairs if values are missing, and by "rate" Σcr and Σcr² of both."""
+    """Return the joint sums; with missing values also the number of complete pairs, and by "rate" also Σcr and Σcr²."""
     R = compute_rates(d, reach)
     R_i, R_j = R[:, i], R[:, j]
     out = [R_i.T @ R_j if rates.by == "rate" else (R_i.T @ (R_j > 0).double() + (R_i > 0).double().T @ R_j) / 2]
