@@ -63,14 +63,18 @@ def tested(table: Table) -> dict[str, Any]:
     }
 
 
-def compared(table: Table) -> list[float]:
-    """Return the share of relevant columns with q < 0.05, and that of the F test or Spearman's correlation."""
+def univariate_q(table: Table) -> Any:
+    """Return the q-values of the F test, or of Spearman's correlation with a numeric target."""
     if table.is_numeric:
         p = np.array([stats.spearmanr(x, table.y).pvalue for x in table.X.T])
     else:
         p = stats.f_oneway(*(table.X[table.y == c] for c in np.unique(table.y))).pvalue
-    q = stats.false_discovery_control(p)
-    return [round(float((x[table.relevant] < FDR).mean()), 4) for x in (select(table, 1).q_value, q)]
+    return stats.false_discovery_control(p)
+
+
+def compared(table: Table) -> list[float]:
+    """Return the share of relevant columns with q < 0.05, and that of the univariate test."""
+    return [round(float((q[table.relevant] < FDR).mean()), 4) for q in (select(table, 1).q_value, univariate_q(table))]
 
 
 def asked(table: Table) -> float:
@@ -84,11 +88,12 @@ def counted(selected: Any, table: Table) -> list[int]:
     return [hits, len(selected) - hits]
 
 
-def automatic(table: Table, alpha: float) -> list[int]:
+def automatic(table: Table, alpha: float) -> list[list[int]]:
+    """Return what "auto" selects, and what the univariate test finds."""
     result = select(table, "auto", alpha=alpha)
-    if not (result.q_value < alpha).any():  # the one with the largest weight is selected, with a warning
-        return [0, 0]
-    return counted(result.selected, table)
+    # the one with the largest weight is selected, with a warning, if none is significant
+    selected = result.selected if (result.q_value < alpha).any() else []
+    return [counted(selected, table), counted(np.flatnonzero(univariate_q(table) < alpha), table)]
 
 
 def boruta(table: Table) -> dict[str, Any]:
@@ -145,6 +150,7 @@ def configuration() -> dict[str, Any]:
 
 
 def main() -> None:
+    """Compute what is missing, print the tables and write the page."""
     import significance_page
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

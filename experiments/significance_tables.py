@@ -34,6 +34,7 @@ def make(name: str, maker: Maker, seed: int) -> Table:
 
 
 def as_table(X: Array, y: Array, relevant: Iterable[int] = (), **options: Any) -> Table:
+    """Return a table of numbers with classes, unless the options say otherwise."""
     discrete = options.pop("discrete", np.zeros(X.shape[1], bool))
     return Table(X, y, np.fromiter(relevant, int), discrete, **options)
 
@@ -44,10 +45,12 @@ def two_classes(rng: Rng, rows: int = ROWS) -> Array:
 
 
 def rare_class(rng: Rng, rows: int, n_rare: int) -> Array:
+    """Return two classes, so many rows of which are in the second one, in random order."""
     return rng.permutation((np.arange(rows) < n_rare).astype(int))
 
 
 def mislabelled(rng: Rng, y: Array, share: float) -> Array:
+    """Return the classes, a share of them wrong."""
     return np.where(rng.random(len(y)) < share, 1 - y, y)
 
 
@@ -69,24 +72,23 @@ def blocks(rng: Rng, n_blocks: int = 10, size: int = 10, share: float = 0.95) ->
 
 
 def correlated_and_shifts(rng: Rng) -> Table:
+    """Return five shifted columns, fifteen of noise and a hundred in correlated blocks."""
     found = shifts(rng, ROWS, 20, 5, 0.6)
     return as_table(np.hstack([found.X, blocks(rng)]), found.y, range(5))
 
 
 def genotypes(rng: Rng, columns: int = 60, n_relevant: int = 5, share: float = 0.42) -> Table:
+    """Return numbers of alleles with frequency 0.3; the first columns have another in the second class."""
     y, X = two_classes(rng), rng.binomial(2, 0.3, size=(ROWS, columns)).astype(float)
     X[:, :n_relevant] = rng.binomial(2, np.where(y[:, None] == 1, share, 0.3), size=(ROWS, n_relevant))
     return as_table(X, y, range(n_relevant))
 
 
 def binary_and_strong(rng: Rng, columns: int) -> Table:
+    """Return binary columns, the first of which agrees with the class in 90 % of the rows."""
     y, X = two_classes(rng), rng.integers(0, 2, size=(ROWS, columns)).astype(float)
     X[:, 0] = mislabelled(rng, y, 0.1)
     return as_table(X, y, [0])
-
-
-def normal_and_strong(rng: Rng, columns: int, n_strong: int, by: float) -> Table:
-    return shifts(rng, ROWS, columns, n_strong, by)
 
 
 def parity(rng: Rng, columns: int, order: int, wrong: float = 0.0) -> Table:
@@ -103,18 +105,21 @@ def product(rng: Rng, columns: int, rows: int = ROWS, wrong: float = 0.0) -> Tab
 
 
 def four_classes(rng: Rng, by: float = 1.0, n_relevant: int = 4) -> Table:
+    """Return four classes, and columns that are shifted in one of them."""
     y = rng.permutation(np.arange(ROWS) % 4)
     X = rng.normal(size=(ROWS, 60)) + by * (y[:, None] == np.arange(60) % 4) * (np.arange(60) < n_relevant)
     return as_table(X, y, range(n_relevant))
 
 
 def cauchy(rng: Rng) -> Table:
+    """Return Cauchy columns, the first three shifted by 2."""
     y, X = two_classes(rng), rng.standard_cauchy(size=(ROWS, 50))
     X[:, :3] += 2.0 * y[:, None]
     return as_table(X, y, range(3))
 
 
 def lognormal(rng: Rng) -> Table:
+    """Return lognormal noise."""
     return as_table(np.exp(2.0 * rng.normal(size=(ROWS, 50))), two_classes(rng))
 
 
@@ -142,6 +147,7 @@ def polynomials(rng: Rng) -> Table:
 
 
 def product_of_known(rng: Rng) -> Table:
+    """Return a target that depends on a column and on its product with another."""
     X = rng.normal(size=(ROWS, 30))
     y = X[:, 0] + 1.5 * X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=ROWS) > 0
     return as_table(X, y.astype(int), range(2))
@@ -154,10 +160,12 @@ def rare_rows(rng: Rng, lognormal: bool) -> Table:
 
 
 def noise(rng: Rng, rows: int, columns: int) -> Table:
+    """Return normal noise and two classes."""
     return as_table(rng.normal(size=(rows, columns)), two_classes(rng, rows))
 
 
 def with_constants(rng: Rng) -> Table:
+    """Return 20 columns of noise and 180 constant ones."""
     return as_table(np.c_[rng.normal(size=(ROWS, 20)), np.zeros((ROWS, 180))], two_classes(rng))
 
 
@@ -168,11 +176,13 @@ def clusters(rng: Rng) -> Table:
 
 
 def nominal(rng: Rng) -> Table:
+    """Return nominal noise with two to seven levels of unequal shares."""
     X = np.stack([letters(rng, ROWS, int(n)) for n in rng.integers(2, 8, 60)], axis=1)
     return as_table(X, two_classes(rng), discrete=np.ones(60, bool))
 
 
 def nominal_and_strong(rng: Rng) -> Table:
+    """Return nominal noise and one relevant nominal column."""
     found = nominal(rng)
     found.X[:, 0] = np.where(rng.random(ROWS) < 0.5, found.y, rng.integers(0, 4, ROWS))
     return as_table(found.X, found.y, [0], discrete=found.discrete)
@@ -225,16 +235,19 @@ def numeric_linear(rng: Rng, rows: int, columns: int, n: int, slope: float, df: 
 
 
 def numeric_product(rng: Rng) -> Table:
+    """Return a numeric target, the product of two columns with a little error."""
     X = rng.normal(size=(ROWS, 30))
     return as_table(X, X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=ROWS), range(2), is_numeric=True)
 
 
 def numeric_binary(rng: Rng) -> Table:
+    """Return a numeric target that depends on one of nine binary columns."""
     X = rng.integers(0, 2, size=(ROWS, 9)).astype(float)
     return as_table(X, 2 * X[:, 0] + 0.2 * rng.normal(size=ROWS), [0], is_numeric=True)
 
 
 def numeric_noise(rng: Rng) -> Table:
+    """Return noise and a lognormal target."""
     return as_table(rng.normal(size=(ROWS, 60)), np.exp(2 * rng.normal(size=ROWS)), is_numeric=True)
 
 
@@ -244,10 +257,10 @@ CALIBRATION: dict[str, Maker] = {
     "genotypes, 5 of 60": genotypes,
     "9 binary, one strong": lambda rng: binary_and_strong(rng, 9),
     "12 binary, one strong": lambda rng: binary_and_strong(rng, 12),
-    "2 normal, one strong": lambda rng: normal_and_strong(rng, 2, 1, 2.0),
-    "4 normal, one strong": lambda rng: normal_and_strong(rng, 4, 1, 2.0),
-    "12 normal, one strong": lambda rng: normal_and_strong(rng, 12, 1, 2.0),
-    "30 normal, 3 strong": lambda rng: normal_and_strong(rng, 30, 3, 1.5),
+    "2 normal, one strong": lambda rng: shifts(rng, ROWS, 2, 1, 2.0),
+    "4 normal, one strong": lambda rng: shifts(rng, ROWS, 4, 1, 2.0),
+    "12 normal, one strong": lambda rng: shifts(rng, ROWS, 12, 1, 2.0),
+    "30 normal, 3 strong": lambda rng: shifts(rng, ROWS, 30, 3, 1.5),
     "XOR among 20 binary": lambda rng: parity(rng, 20, 2),
     "product of two among 100": lambda rng: product(rng, 100),
     "product of a known column": product_of_known,
@@ -287,18 +300,20 @@ CALIBRATION: dict[str, Maker] = {
 
 
 def marks(rng: Rng) -> Table:
-    """Return marks on 10 % of the rows; ten of a hundred are on 15 % of the second class."""
+    """Return marks on 10 % of the rows; ten of a hundred are on 16 % of the second class."""
     y = two_classes(rng)
     rate = np.where((y[:, None] == 1) & (np.arange(100) < 10), 0.16, 0.1)
     return as_table((rng.random((ROWS, 100)) < rate).astype(float), y, range(10))
 
 
 def skewed(rng: Rng) -> Table:
+    """Return lognormal columns, the logarithms of which are shifted."""
     found = shifts(rng, ROWS, 60, 10, 0.3)
     return as_table(np.exp(0.7 * found.X), found.y, range(10))
 
 
 def numeric_counts(rng: Rng) -> Table:
+    """Return a numeric target that is linear in ten of sixty counts."""
     X = rng.poisson(1.0, size=(ROWS, 60)).astype(float)
     return as_table(X, 0.12 * X[:, :10].sum(axis=1) + rng.normal(size=ROWS), range(10), is_numeric=True)
 
@@ -329,6 +344,7 @@ INTERACTIONS: dict[str, Maker] = {
 
 
 def two_products(rng: Rng) -> Table:
+    """Return the sign of the sum of two products."""
     X = rng.normal(size=(ROWS, 200))
     y = (X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] > 0).astype(int)
     return as_table(X, mislabelled(rng, y, WRONG), range(4))
@@ -342,6 +358,7 @@ def checkerboard(rng: Rng) -> Table:
 
 
 def weak_shifts(rng: Rng) -> Table:
+    """Return ten shifts of 0.35 and wrong labels."""
     found = shifts(rng, ROWS, 200, 10, 0.35)
     return as_table(found.X, mislabelled(rng, found.y, WRONG), range(10))
 
@@ -368,10 +385,10 @@ ASKED: dict[str, tuple[Maker, float]] = {  # with the share of relevant columns 
 # --- the automatic number --------------------------------------------------------------------------------------------
 
 
-def linear(rng: Rng) -> Table:
-    """Return eight columns with equal coefficients; half of the variance of their sum is error."""
+def linear(rng: Rng, error: float) -> Table:
+    """Return whether the sum of eight columns and a normal error is positive."""
     X = rng.normal(size=(500, 100))
-    y = X[:, :8].sum(axis=1) + np.sqrt(8) * rng.normal(size=500) > 0
+    y = X[:, :8].sum(axis=1) + error * rng.normal(size=500) > 0
     return as_table(X, y.astype(int), range(8))
 
 
@@ -382,5 +399,9 @@ def logistic(rng: Rng) -> Table:
     return as_table(X, y.astype(int), range(5))
 
 
-AUTO: dict[str, Maker] = {"linear, 8 of 100": linear, "sparse logistic, 5 of 100": logistic}
+AUTO: dict[str, Maker] = {
+    "linear, 8 of 100": lambda rng: linear(rng, 1.0),
+    "linear, half of the variance is error": lambda rng: linear(rng, np.sqrt(8.0)),
+    "sparse logistic, 5 of 100": logistic,
+}
 BORUTA: dict[str, Maker] = {**AUTO, "product of two among 100": CALIBRATION["product of two among 100"]}
