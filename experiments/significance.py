@@ -69,7 +69,7 @@ def univariate_q(table: Table) -> Any:
         p = np.array([stats.spearmanr(x, table.y).pvalue for x in table.X.T])
     else:
         p = stats.f_oneway(*(table.X[table.y == c] for c in np.unique(table.y))).pvalue
-    return stats.false_discovery_control(p)
+    return stats.false_discovery_control(np.nan_to_num(p, nan=1.0))  # NaN where rounding makes F negative
 
 
 def compared(table: Table) -> list[float]:
