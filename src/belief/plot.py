@@ -408,12 +408,7 @@ def scores(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATU
             )
         weak = ~result.significant[features] & np.isfinite(result.q_value[features])
         if weak.any():
-            ring: dict[str, Any] = {
-                "color": MARK,
-                "markersize": 7,
-                "markerfacecolor": "none",
-                "label": "not significant",
-            }
+            ring: dict[str, Any] = {"color": MARK, "markersize": 7, "markerfacecolor": "none"}
             drawn += ax.plot(number[weak], score[weak], "o", label="not significant", **ring)
         ax.set(xlabel="features selected", ylabel="score", xlim=(0.5, n + 0.5))
         ax.locator_params(axis="x", integer=True)

@@ -326,8 +326,7 @@ class Run:
                 order = sort_by_weight(scores, np.union1d(order, np.flatnonzero(is_significant)))
             eligibility = None
             if settings.n_features_to_select == "auto":
-                n_varying = len(constant) - np.count_nonzero(constant)
-                largest_p = settings.alpha * np.count_nonzero(is_significant) / max(n_varying, 1)
+                largest_p = settings.alpha * float(is_significant.sum()) / max(float((~constant).sum()), 1.0)
                 eligibility = Eligibility.from_p_values(p, largest_p, self.rule.max_redundancy)
                 order = eligibility.filter(order)
                 n_select = len(order)
