@@ -472,7 +472,7 @@ def in_theory(columns, discrete, target, numeric):
     found = share_of_variance(columns, discrete, target)
     if discrete:
         return stats.chi2.sf(found * (m - 1 if numeric else 1), (columns.shape[1] - 1) * groups)
-    if found >= 1 - 1e-14:
+    if found >= 1 - 1e-13:
         return 0.0
     return stats.f.sf(found / groups / ((1 - found) / (m - groups - 1)), groups, m - groups - 1)
 

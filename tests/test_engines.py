@@ -176,6 +176,18 @@ def test_nearest(case, difference, neighborhood):
     assert len(right_sample.row) == 50
 
 
+@pytest.mark.parametrize("features", [[4], [0, 3, 5], list(range(F))], ids=["one", "some", "all"])
+def test_nearest_by_some_features(case, difference, features):
+    """As if the table had these columns alone."""
+    X, engine, right = case
+    asked = {"discrete": DISCRETE[features], "k": 4, "s": 50, "scale": "standard", "seed": 5}
+    oracle = naive.belief(X[:, features], LABELS, 1, **asked)
+    sample = right.sample(np.array([50]), 5)
+    found = engine.nearest(sample, difference.restrict(np.array(features)), Search(4, 3, 5))
+    for q, rows in zip(sample.row.tolist(), found.row, strict=True):
+        assert rows[rows >= 0].tolist() == oracle.neighbours[q]
+
+
 # --- sums over pairs ---
 
 
@@ -278,13 +290,19 @@ def check_outcome(got, wanted):
     np.testing.assert_allclose(got.weights, wanted.weights, **CLOSE)
     np.testing.assert_allclose(got.scores, wanted.scores, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(got.se, wanted.se, **CLOSE)
-    np.testing.assert_allclose(got.p_value, wanted.p_value, rtol=1e-6, atol=1e-9)
+    for name in ("p_neighbours", "round", "metric"):  # the probe is the same everywhere, and its sums are exact
+        np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name), err_msg=name)
+    np.testing.assert_allclose(got.p_value, wanted.p_value, rtol=1e-6, atol=1e-290)
+    np.testing.assert_allclose(got.null_weight, wanted.null_weight, **CLOSE)
     same(got.tally, wanted.tally)
 
 
 def test_belief(case):
     _, engine, right = case
-    check_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
+    got = traced.run(engine, SETTINGS)
+    check_outcome(got, traced.run(right, SETTINGS))
+    assert np.isfinite(got.p_neighbours).sum() >= 5  # or it would compare nothing
+    assert got.q_value[:2].max() < 0.05 < got.q_value[2:].min()
 
 
 def test_belief_with_the_settings_of_the_paper(case):

@@ -163,6 +163,7 @@ class ShareTest:
         share = self.statistic(self.G)[0]
         levels = np.bincount(self.feature, minlength=len(self.discrete)) - 1.0
         within = np.clip(1.0 - share, 0.0, 1.0)
+        within[within <= ROUNDING] = 0.0
         p = f_tail(within, np.clip(share, 0.0, 1.0), np.full(len(share), groups), np.full(len(share), m - groups - 1.0))
         chi2 = chdtrc(np.maximum(levels, 1.0) * groups, share * (m - 1.0 if self.is_numeric else 1.0))
         return np.where(self.discrete, chi2, p)
