@@ -105,6 +105,17 @@ def add_identities(rows: Csr, keys: Array, out: Array) -> None:
                 out[i] += splitmix64(bits[0] ^ keys[rows.column[p]])
 
 
+@kernel()
+def gather(rows: Csr, ids: Array, columns: Array, place: Array, to: Array, out: Array) -> None:
+    """Copy some columns, in ascending order, of the rows `ids` to the rows `to` and columns `place` of `out`."""
+    for i in range(len(ids)):
+        p, end, x = rows.start[ids[i]], rows.start[ids[i] + 1], out[to[i]]
+        for t in range(len(columns)):
+            while p < end and rows.column[p] < columns[t]:
+                p += 1
+            x[place[t]] = rows.value[p] if p < end and rows.column[p] == columns[t] else 0.0
+
+
 # --- 3. neighbours ---------------------------------------------------------------------------------------------------
 
 
