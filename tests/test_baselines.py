@@ -37,7 +37,7 @@ def iris():
 
 
 @pytest.mark.parametrize("selector", [ReliefF(2, random_state=0), MRMR(2)], ids=["ReliefF", "MRMR"])
-def test_the_attributes_are_those_of_belief(iris, selector):
+def test_fitted_attributes_equal_those_of_belief_selector(iris, selector):
     X, y = iris
     selector.fit(X, y)
     kept = {name for name in vars(BeliefSelector(2, random_state=0).fit(X, y)) if name.endswith("_")}
@@ -58,7 +58,7 @@ def test_the_attributes_are_those_of_belief(iris, selector):
 
 
 @pytest.mark.parametrize("selector", [ReliefF(3, n_neighbors=2), Relief(3), MRMR(3)], ids=["ReliefF", "Relief", "MRMR"])
-def test_constant_features_come_last_and_strings_are_discrete(selector):
+def test_constant_and_string_columns(selector):
     y = ["no", "yes"] * 6
     table = pd.DataFrame({"one": 1.0, "colour": ["red", "blue"] * 6, "noise": np.tile([0.1, 0.4, 0.9], 4)})
     selector.fit(table, y)
@@ -92,7 +92,7 @@ def naive_relieff(X, y, k, discrete, squared=False, rows=None):
     return W
 
 
-def test_relieff_by_the_book():
+def test_relieff_equals_naive_loops():
     rng = np.random.default_rng(0)
     y = rng.choice(3, 60, p=[0.5, 0.3, 0.2])
     X = rng.normal(size=(60, 6)) * [1, 2, 3, 4, 5, 6] + y[:, None] * [1, 0, 0, 2, 0, 0]
@@ -121,7 +121,7 @@ def naive_relief(X, y, discrete):
 
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["continuous", "mixed"])
-def test_relief_by_the_book(mixed):
+def test_relief_equals_naive_loops(mixed):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 40)
     X = rng.normal(size=(40, 5)) * [1, 2, 3, 4, 5] + y[:, None] * [1, 0, 0, 3, 0]
@@ -140,7 +140,7 @@ def test_relief_by_the_book(mixed):
     assert np.all(np.abs(plain - expected)[~discrete] > 1e-6)
 
 
-def test_relief_takes_few_pairs_at_a_time_where_there_is_little_memory():
+def test_relief_with_little_working_memory():
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 5000))
@@ -157,7 +157,7 @@ def apart():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("k", [1, 3])
-def test_relieff_is_scikit_rebates_on_discrete_features_without_ties(n_classes, k):
+def test_relieff_equals_scikit_rebate_on_discrete_features(n_classes, k):
     X, y = apart(), np.random.default_rng(n_classes).permutation(np.arange(12) % n_classes)
     theirs = Skrebate(n_neighbors=k).fit(X, y).feature_importances_
     ours = ReliefF(5, n_neighbors=k, discrete_features=np.ones(85, bool)).fit(X, y).scores_
@@ -165,7 +165,7 @@ def test_relieff_is_scikit_rebates_on_discrete_features_without_ties(n_classes, 
 
 
 @pytest.mark.parametrize(("kind", "k"), [(ReliefF, 3), (Relief, 1)], ids=["ReliefF", "Relief"])
-def test_a_sample_is_a_mean_over_its_rows_and_threads_or_sparsity_change_nothing(kind, k):
+def test_sample_size_threads_and_sparse_data(kind, k):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 120)
     X = rng.normal(size=(120, 8)) * (rng.random((120, 8)) < 0.4)
@@ -179,7 +179,7 @@ def test_a_sample_is_a_mean_over_its_rows_and_threads_or_sparsity_change_nothing
         np.testing.assert_allclose(other.scores_, few.scores_, atol=1e-12)
 
 
-def test_a_pair_with_a_missing_value_is_left_out_of_the_means():
+def test_relieff_skips_pairs_with_missing_values():
     X = np.array([[0.0, 0], [0.1, 1], [0.9, 2], [1.0, np.nan], [0.5, 3]])
     y = [0, 0, 1, 1, 1]
     W = ReliefF(1, n_neighbors=1).fit(X[:, [0, 0, 1]], y).scores_  # twice: the first feature decides who is near
@@ -212,7 +212,7 @@ def naive_rrelieff(X, y, k, discrete, rows=None):
     return N_both / N_dC - (N_dA - N_both) / (len(rows) - N_dC)
 
 
-def test_rrelieff_by_the_book():
+def test_rrelieff_equals_naive_loops():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(70, 6)) * [1, 2, 3, 4, 5, 6]
     X[:, 5] = rng.integers(0, 3, 70)
@@ -261,7 +261,7 @@ def naive_mrmr(columns, y, n, form):
 
 @pytest.mark.parametrize("form", ["difference", "quotient"])
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_mrmr_is_that_of_naive_loops(form, n_classes):
+def test_mrmr_equals_naive_loops(form, n_classes):
     rng = np.random.default_rng(n_classes)
     y = rng.integers(0, n_classes, 80)
     X = rng.integers(0, 4, (80, 7))
@@ -288,7 +288,7 @@ def repeating_table(seed, n_classes=3):
 
 @pytest.mark.parametrize("form", ["difference", "quotient"])
 @pytest.mark.parametrize("seed", range(3))
-def test_mrmr_is_mrmr_selections_where_that_is_given_mutual_information(seed, form):
+def test_mrmr_equals_mrmr_selection_with_mutual_information(seed, form):
     """mrmr-selection measures relevance by the F statistic and redundancy by Pearson's correlation.
 
     So as it comes, it need not agree with Peng, nor with us. But it takes other measures: here the mutual information
@@ -316,7 +316,7 @@ def test_mrmr_is_mrmr_selections_where_that_is_given_mutual_information(seed, fo
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes is greater")  # scikit-learn 1.7, of its labels
-def test_information_of_many_levels_is_scikit_learns():
+def test_information_equals_scikit_learn():
     rng = np.random.default_rng(0)
     X = rng.integers(0, [2, 300, 1000, 3000], (4000, 4))
     y = rng.integers(0, 100, 4000)  # tables of 200 to 300,000 cells
@@ -327,7 +327,7 @@ def test_information_of_many_levels_is_scikit_learns():
     assert np.array_equal(again.selected_, found.selected_)
 
 
-def test_redundancy_is_asked_for_once_for_each_selected_feature_but_the_last():
+def test_mrmr_calls_redundancy_of_once_per_selected_feature():
     asked = []
 
     def redundancy_of(j):
@@ -340,13 +340,13 @@ def test_redundancy_is_asked_for_once_for_each_selected_feature_but_the_last():
     assert asked == [0, 2]
 
 
-def test_a_quotient_by_nothing_is_infinite_and_the_more_relevant_goes_first():
+def test_mrmr_quotient_without_redundancy():
     found = mrmr(np.array([1.0, 0.2, 0.3, 0.0]), lambda j: np.zeros(4), 4, "quotient")
     assert found.selected.tolist() == [0, 2, 1, 3]
     assert found.scores.tolist() == [1.0, np.inf, np.inf, 0.0]
 
 
-def test_codes():
+def test_encode_levels():
     x = np.array([5.0, 1, np.nan, 2, 2, 9, 100, 3])
     assert encode_levels(x, None).tolist() == [3, 0, 6, 1, 1, 4, 5, 2]
     assert encode_levels(x, 3, "quantile").tolist() == [1, 0, 3, 0, 0, 2, 2, 1]
@@ -371,6 +371,6 @@ def test_codes():
         (Relief(n_jobs=0), None, "n_jobs must be"),
     ],
 )
-def test_what_cannot_be_done_is_refused(selector, X, message):
+def test_baselines_refuse_bad_input(selector, X, message):
     with pytest.raises(ValueError, match=message):
         selector.fit(np.arange(8.0).reshape(4, 2) if X is None else X, [0, 0, 1, 1])

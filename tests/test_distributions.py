@@ -41,7 +41,7 @@ def by_name(result):
 # --- the numbers ---
 
 
-def test_quantiles_shares_and_missing_values_are_those_of_the_rows(result):
+def test_distributions_equal_those_of_the_rows(result):
     X, y = table()
     drawn = by_name(result)
     assert set(drawn) == {"up", "kind", "noise"}
@@ -56,7 +56,7 @@ def test_quantiles_shares_and_missing_values_are_those_of_the_rows(result):
     assert (drawn["kind"].discrete, drawn["up"].discrete) == (True, False)
 
 
-def test_mean_ranks_share_ties_and_leave_missing_values_out():
+def test_mean_ranks_with_ties_and_missing_values():
     np.testing.assert_allclose(mean_ranks(np.array([5.0, np.nan, 1.0, 5.0])), [0.75, np.nan, 0.0, 0.75])
     x = np.random.default_rng(0).normal(size=50)
     assert mean_ranks(x).mean() == pytest.approx(0.5)
@@ -71,7 +71,7 @@ def portrayed(x, targets, target):
     )[0]
 
 
-def test_a_numeric_target_is_cut_into_fifths():
+def test_describe_distributions_in_fifths_of_a_numeric_target():
     t = np.linspace(0, 1, 101)
     drawn = portrayed(t * 10, t, Numeric(101, np.linspace(0, 1, 21)))
     assert drawn.groups == [0, 1, 2, 3, 4]
@@ -79,7 +79,7 @@ def test_a_numeric_target_is_cut_into_fifths():
     np.testing.assert_allclose(medians, [1, 3, 5, 7, 9], atol=0.2)
 
 
-def test_only_the_largest_classes_are_told_of_and_those_without_values_are_not():
+def test_describe_distributions_of_the_largest_classes():
     counts = np.arange(1, 21)
     targets = np.repeat(np.arange(20), counts)
     x = targets.astype(float)
@@ -88,7 +88,7 @@ def test_only_the_largest_classes_are_told_of_and_those_without_values_are_not()
     assert drawn.groups == list(range(8, 19))
 
 
-def test_a_file_and_blocks_say_the_same(result, tmp_path):
+def test_distributions_from_files_and_blocks(result, tmp_path):
     X, y = table()
     path = tmp_path / "t.csv"
     X.assign(y=y).to_csv(path, index=False)
@@ -102,7 +102,7 @@ def test_a_file_and_blocks_say_the_same(result, tmp_path):
             )
 
 
-def test_spark_says_the_same_but_does_not_know_names(result, spark):
+def test_distributions_on_spark(result, spark):
     X, y = table()
     drawn = by_name(
         belief.select(spark.createDataFrame(X.assign(y=y)), label="y", n_features_to_select=3, random_state=0)
@@ -115,7 +115,7 @@ def test_spark_says_the_same_but_does_not_know_names(result, spark):
 # --- in words ---
 
 
-def test_directions(result):
+def test_describe_direction(result):
     says = {name: describe_direction(result, each) for name, each in by_name(result).items()}
     assert says["up"] == "higher in yes"
     assert says["noise"] == "no univariate direction"
@@ -134,13 +134,13 @@ def test_directions(result):
         (lambda t: np.arange(len(t)) % 2.0, "no univariate direction"),
     ],
 )
-def test_directions_along_a_number(make, says):
+def test_describe_direction_with_a_numeric_target(make, says):
     t = np.linspace(0, 1, 101)
     drawn = portrayed(make(t), t, Numeric(101, np.linspace(0, 1, 21)))
     assert describe_direction(SimpleNamespace(task="regression", classes=()), drawn) == says
 
 
-def test_of_three_classes_the_ends_are_named():
+def test_describe_direction_with_three_classes():
     y = np.repeat([0, 1, 2], 30)
     drawn = portrayed(y + np.tile(np.linspace(0, 0.5, 30), 3), y, Classes(np.arange(3), np.full(3, 30)))
     named = SimpleNamespace(task="classification", classes=np.array(["p", "q", "r"]))
@@ -150,7 +150,7 @@ def test_of_three_classes_the_ends_are_named():
 # --- on the page ---
 
 
-def test_the_page_shows_what_each_selected_feature_is(result):
+def test_render_shows_distributions(result):
     said = collect_content(result)
     assert [each["feature"] for each in said["distributions"]] == result.selected_names
     noise = next(each for each in said["distributions"] if each["feature"] == "noise")
@@ -160,7 +160,7 @@ def test_the_page_shows_what_each_selected_feature_is(result):
     assert "numeric, 10 % missing: no univariate direction" in page
 
 
-def test_all_features_are_listed_also_those_that_were_never_watched():
+def test_collect_content_lists_all_features():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 100)
     X = rng.normal(size=(100, 30))
@@ -172,7 +172,7 @@ def test_all_features_are_listed_also_those_that_were_never_watched():
     assert [line["relevance"] for line in listed] == sorted((line["relevance"] for line in listed), reverse=True)
 
 
-def test_names_to_copy_are_python_and_text():
+def test_collect_content_has_names_to_copy():
     X, y = table()
     X = X.rename(columns={"up": 'a "quoted" \\ name\nin two lines'})
     said = collect_content(belief.select(X, y, 2, random_state=0))
@@ -180,7 +180,7 @@ def test_names_to_copy_are_python_and_text():
     assert len(said["names_text"].splitlines()) == 2
 
 
-def test_number_of_features_that_suffice(result):
+def test_collect_content_counts_significant_features(result):
     assert collect_content(result)["sufficient"] == "All 3 selected features are significant."
     churn = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     assert collect_content(churn)["sufficient"] == "4 of 6 selected features are significant."
@@ -188,7 +188,7 @@ def test_number_of_features_that_suffice(result):
     assert collect_content(few)["sufficient"].endswith("significant; select more to find others.")
 
 
-def test_a_numeric_target_is_shown_instead_of_classes():
+def test_render_a_numeric_target():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
     found = belief.select(X, X[:, 0] * 10 + rng.normal(size=200), 2, random_state=0)
@@ -209,7 +209,7 @@ def axes():
     return Figure(layout="constrained").add_subplot()
 
 
-def test_the_picture_of_a_distribution_shows_its_quantiles(result):
+def test_plot_distribution_shows_quantiles(result):
     ax = belief.plot.distribution(result, "up", axes())
     boxes = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
     np.testing.assert_allclose(boxes, [(q[1], q[3]) for q in by_name(result)["up"].quantiles])
@@ -218,14 +218,14 @@ def test_the_picture_of_a_distribution_shows_its_quantiles(result):
     assert "10 % missing" in belief.plot.distribution(result, "noise", axes()).get_xlabel()
 
 
-def test_a_feature_that_was_not_selected_has_no_picture():
+def test_plot_distribution_of_a_feature_that_was_not_selected():
     found = belief.select(*table(), 1, random_state=0)
     left = next(name for name in found.feature_names if name not in found.selected_names)
     ax = belief.plot.distribution(found, left, axes())
     assert "distribution of this feature is not in" in " ".join(ax.texts[0].get_text().split())
 
 
-def test_noise_is_below_its_line_and_finds_are_above_it(result):
+def test_noise_line_separates_significant_features(result):
     above = result.scores > noise_line(result)
     sure = result.p_value[result.selected] < 0.05
     assert above.tolist() == sure.tolist()
@@ -238,7 +238,7 @@ def test_noise_is_below_its_line_and_finds_are_above_it(result):
 # --- notebooks ---
 
 
-def test_a_notebook_shows_bars_and_distributions(result):
+def test_repr_html_shows_bars_and_distributions(result):
     html = result._repr_html_()
     assert html.count('aria-label="relevance') == 3
     assert html.count('aria-label="yes: ') == 3

@@ -20,7 +20,7 @@ CODE_LINKS = re.compile(r"\[`(\w+)`\]\(([^)#]+\.py)#(\w+)\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_every_link_leads_somewhere(page):
+def test_links_of_pages_are_valid(page):
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
 
@@ -114,7 +114,7 @@ README_ROWS = {  # by file: the case, the data, and what the README says of it
 
 
 @pytest.mark.parametrize("name", README_ROWS)
-def test_the_readmes_figures_are_those_that_were_noted(name):
+def test_readme_figures_equal_the_measurements(name):
     noted = json.loads((HOME / "benchmarks" / f"{name}.json").read_text())["rows"]
     text = (HOME / "README.md").read_text()
     for case, data, says in README_ROWS[name]:
@@ -123,7 +123,7 @@ def test_the_readmes_figures_are_those_that_were_noted(name):
         assert says.format(**row, all_gb=in_all) in text
 
 
-def test_the_benchmarks_on_the_page_are_those_that_were_noted(monkeypatch):
+def test_benchmark_tables_equal_the_measurements(monkeypatch):
     monkeypatch.syspath_prepend(str(HOME / "benchmarks"))
     import page
     import peers_page

@@ -39,7 +39,7 @@ def imported(tree):
             yield from (a.name for a in node.names if a.name.startswith("belief."))
 
 
-def test_imports_go_one_way():
+def test_imports_follow_the_contracts():
     wrong = []
     for path in modules():
         here = path.relative_to(SOURCE).with_suffix("").parts[0]

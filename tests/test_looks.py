@@ -32,7 +32,7 @@ def complaints(page, axe, **options):
     return [f"{each['id']}: {node['target'][0]}" for each in found for node in each["nodes"]]
 
 
-def test_axe_complains_where_there_is_reason_to(browser, axe):  # noqa: F811
+def test_axe_finds_violations(browser, axe):  # noqa: F811
     page = browser.new_page()
     page.set_content('<html lang="en"><title>x</title><main><h1>x</h1><img src="data:,"><p style="color: #ddd">faint')
     assert complaints(page, axe) == ["color-contrast: p", "image-alt: img"]
@@ -44,13 +44,13 @@ def test_axe_complains_where_there_is_reason_to(browser, axe):  # noqa: F811
 
 @pytest.mark.parametrize("width", [375, 1200])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_report_can_be_used_by_all(visit, axe, width, scheme):  # noqa: F811
+def test_report_is_accessible(visit, axe, width, scheme):  # noqa: F811
     page = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)
     assert complaints(page, axe) == []
 
 
 @pytest.mark.parametrize("kind", ["Python", "text"])
-def test_a_button_copies_the_names(visit, result, kind):  # noqa: F811
+def test_copy_button(visit, result, kind):  # noqa: F811
     page = visit(permissions=["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name=f"Copy names as {kind}").focus()
     page.keyboard.press("Enter")
@@ -66,7 +66,7 @@ def test_a_button_copies_the_names(visit, result, kind):  # noqa: F811
 
 
 @pytest.mark.parametrize("width", [375, 1200])
-def test_the_strips_of_a_feature_stand_below_one_another_to_scale(visit, width):  # noqa: F811
+def test_distribution_strips_are_aligned(visit, width):  # noqa: F811
     page = visit(viewport={"width": width, "height": 800})
     assert page.locator(".distribution").count() == 6
     one = page.locator(".distribution").first.locator(".strip svg")
@@ -76,7 +76,7 @@ def test_the_strips_of_a_feature_stand_below_one_another_to_scale(visit, width):
     assert boxes[0]["y"] < boxes[1]["y"]
 
 
-def test_all_features_can_be_searched_and_sorted(visit):  # noqa: F811
+def test_table_of_all_features_can_be_searched_and_sorted(visit):  # noqa: F811
     page = visit()
     assert len(column(page, 2, "all-table")) == 12
     page.locator("#all-table-search").fill("f1")
@@ -89,7 +89,7 @@ def test_all_features_can_be_searched_and_sorted(visit):  # noqa: F811
     assert shown == sorted(shown, reverse=True)
 
 
-def test_what_is_for_clicking_is_not_printed(visit):  # noqa: F811
+def test_print_without_controls(visit):  # noqa: F811
     page = visit()
     page.emulate_media(media="print")
     assert not page.locator(".copy").is_visible()
@@ -109,7 +109,7 @@ def place(request):
 
 @pytest.mark.parametrize("width", [375, 1200])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_of_the_site_fits_loads_nothing_and_can_be_used_by_all(browser, place, axe, width, scheme):  # noqa: F811
+def test_site_pages_fit_load_nothing_and_are_accessible(browser, place, axe, width, scheme):  # noqa: F811
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page, asked = context.new_page(), []
     page.on("request", lambda request: asked.append(request.url))

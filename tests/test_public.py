@@ -47,7 +47,7 @@ def test_every_public_name_works_after_import_belief(module):
     assert sorted(json.loads(fresh(code))) == [[name, True] for name in sorted(PUBLIC[module])]
 
 
-def test_no_other_module_says_that_it_is_public():
+def test_no_other_module_has_all():
     said = [path for path in SOURCE.rglob("*.py") if re.search(r"^__all__ = ", path.read_text(), re.M)]
     names = {"belief" + "".join(f".{p}" for p in path.relative_to(SOURCE).with_suffix("").parts) for path in said}
     assert {name.removesuffix(".__init__") for name in names} - {
@@ -63,7 +63,7 @@ def test_the_readme_lists_every_public_name(module):
     assert set(re.findall(r"`(\w+)`", row)) | (modules - {"belief"}) == PUBLIC[module]
 
 
-def test_names_that_are_not_there():
+def test_unknown_names_raise():
     assert set(dir(belief)) == set(belief.__all__)
     for module in (belief, belief.data, belief.spark):
         with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'nothing'"):

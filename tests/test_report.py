@@ -89,7 +89,7 @@ def sections(page):
 # --- what it says ---
 
 
-def test_it_says_what_was_run_on_what_and_what_came_out(result):
+def test_render_shows_run_data_and_results(result):
     page = render(result, "A <title>")
     seen = Reader(page).text
     assert sections(page) == SECTIONS
@@ -110,7 +110,7 @@ def test_it_says_what_was_run_on_what_and_what_came_out(result):
         assert f"{name} {value} " in seen
 
 
-def test_the_groups_and_what_was_kept_out_are_named():
+def test_collect_content_names_groups_and_redundant_features():
     result = select(2, names=(NASTY, "twin"))
     assert collect_content(result)["groups"] == []  # the twin was left
     (group,) = collect_content(select(12, names=(NASTY, "twin")))["groups"]
@@ -120,7 +120,7 @@ def test_the_groups_and_what_was_kept_out_are_named():
     assert f"{kept['redundant_with']} : {kept['feature']}" in Reader(render(result)).text
 
 
-def test_features_that_may_be_noise_are_counted(result):
+def test_render_counts_features_that_are_not_significant(result):
     doubtful = sum(result.p_value[result.selected] > 0.05)
     assert 1 < doubtful < 6
     assert f"{doubtful} selected features are not significant (p > 0.05)." in Reader(render(result)).text
@@ -133,13 +133,13 @@ def test_features_that_may_be_noise_are_counted(result):
 
 
 @pytest.mark.parametrize("stopped", STOP_REASONS)
-def test_it_says_why_the_sample_grew_no_more(result, stopped):
+def test_render_explains_the_stop_reason(result, stopped):
     seen = Reader(render(dataclasses.replace(result, stop_reason=stopped, sample_size=150))).text
     assert f"150 of 200 rows were sampled: {STOP_REASONS[stopped]}." in seen
     assert f"Reason for the sample size {stopped} {STOP_REASONS[stopped]}" in seen
 
 
-def test_names_are_text_everywhere(result):
+def test_render_escapes_names(result):
     seen = Reader(render(result))
     assert seen.text.count(NASTY) >= 5  # in the table, the words and the pictures
     assert not {"b", "i"} & set(seen.tags)
@@ -148,7 +148,7 @@ def test_names_are_text_everywhere(result):
     assert "北京" in seen.text
 
 
-def test_the_braces_of_a_template_are_text():
+def test_render_does_not_interpret_braces_in_names():
     braces = ("{{ 7*7 }}", "{{ 7*'seven' }}", "{% include 'page.js' %}", "{# gone #}")
     odd = select(12, names=braces, classes=("no", "{{ 7*'class' }}"))
     assert {*braces} <= {*odd.selected_names}
@@ -159,7 +159,7 @@ def test_the_braces_of_a_template_are_text():
     assert not re.search("(seven|class|title){7}", page + small)
 
 
-def test_nothing_is_loaded_and_every_link_leads_somewhere(result):
+def test_render_loads_nothing_and_has_no_broken_links(result):
     page = render(result)
     seen = Reader(page)
     assert len(seen.ids) == len(set(seen.ids))
@@ -169,14 +169,14 @@ def test_nothing_is_loaded_and_every_link_leads_somewhere(result):
     assert "@import" not in page
 
 
-def test_the_same_result_gives_the_same_page(result):
+def test_render_is_deterministic(result):
     assert render(result) == render(belief.Result.from_dict(json.loads(json.dumps(result.to_dict()))))
 
 
 # --- every kind of result ---
 
 
-def test_without_redundancy_its_sections_are_left_out_and_the_page_says_why():
+def test_render_without_redundancy():
     page = render(select(redundancy=None))
     assert sections(page) == [s for s in SECTIONS if s not in ("relevance", "redundancy")]
     assert NO_REDUNDANCY in Reader(page).text
@@ -187,14 +187,14 @@ def headings(page):
     return re.findall(r"<th [^>]*>([^<]+)</th>", page.partition('id="selected-table"')[2].partition("</thead>")[0])
 
 
-def test_the_columns_are_those_that_mean_something(result):
+def test_table_columns_depend_on_the_measure(result):
     assert headings(render(result)) == ["rank", "feature", "relevance", "q-value", "unique share", "score"]
     by_mcr = render(select(**belief.PAPER))
     assert headings(by_mcr) == ["rank", "feature", "relevance", "q-value", "score"]
     assert "<th>q-value</th><th>unique share</th><th>score</th>" in result._repr_html_()
 
 
-def test_a_result_of_mcr_shows_no_groups():
+def test_render_mcr_without_groups():
     page = render(select(**belief.PAPER))
     assert sections(page) == SECTIONS
     seen = Reader(page).text
@@ -202,21 +202,21 @@ def test_a_result_of_mcr_shows_no_groups():
     assert "agree" not in seen.partition("Settings")[0]
 
 
-def test_one_batch_and_one_feature():
+def test_render_one_batch_and_one_feature():
     seen = Reader(render(select(1, batch_size=1.0))).text
     assert ONE_BATCH in seen
     assert ONE_FEATURE in seen
 
 
 @pytest.mark.parametrize("classes", [(True, False), (0.5, 1e9), (np.datetime64("2026-01-02"), np.datetime64("NaT"))])
-def test_classes_of_any_kind_have_their_names(classes):
+def test_render_names_classes_of_any_type(classes):
     odd = dataclasses.replace(select(2), classes=np.array(classes))
     seen = Reader(render(odd)).text
     for c, P in zip(odd.classes, odd.priors, strict=True):
         assert f"{c} {round(200 * P)} {100 * P:.1f} %" in seen
 
 
-def test_constant_features_and_features_all_alike():
+def test_render_constant_and_equally_relevant_features():
     table, y = pd.DataFrame({"a": np.tile([0.0, 1], 20), "k": 1.0}), np.tile([0, 1], 20)
     assert "constant" in Reader(render(belief.select(table, y, 2, random_state=0))).text
     table.loc[:1, "a"] = 1 - table["a"][:2]
@@ -225,7 +225,7 @@ def test_constant_features_and_features_all_alike():
 
 
 @pytest.mark.slow
-def test_a_large_result_makes_a_small_page():
+def test_render_limits_the_size_of_the_page():
     large = select(300, 1200, batch_size=0.5)
     page = render(large)
     assert len(page.encode()) < 1_000_000
@@ -233,7 +233,7 @@ def test_a_large_result_makes_a_small_page():
     assert set(large.selected_names) <= set(Reader(page).text.split())
 
 
-def test_without_matplotlib_the_error_names_the_extra_and_notebooks_still_have_a_table(tmp_path, result):
+def test_render_without_matplotlib(tmp_path, result):
     (tmp_path / "result.json").write_text(json.dumps(result.to_dict()))
     program = (
         "import sys, json; sys.modules['matplotlib'] = None\n"
@@ -250,7 +250,7 @@ def test_without_matplotlib_the_error_names_the_extra_and_notebooks_still_have_a
     assert "<b>$x$" not in done.stdout
 
 
-def test_without_jinja_the_error_names_the_extra_and_notebooks_show_the_repr(tmp_path, result):
+def test_render_without_jinja(tmp_path, result):
     (tmp_path / "result.json").write_text(json.dumps(result.to_dict()))
     program = (
         "import sys, json; sys.modules['jinja2'] = None\n"
@@ -266,7 +266,7 @@ def test_without_jinja_the_error_names_the_extra_and_notebooks_show_the_repr(tmp
     assert done.stdout == f"None\nPictures and reports need jinja2, which is not installed: {line}.\n"
 
 
-def test_the_table_for_notebooks_is_short():
+def test_render_result_table_is_short():
     seen = Reader(select(30, 40)._repr_html_())
     assert seen.tags.count("tr") == 21
     assert "and 10 more features" in seen.text
@@ -325,7 +325,7 @@ def column(page, n, table="selected-table"):
 
 @pytest.mark.parametrize("width", [375, 1200])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_fits_and_its_pictures_take_its_colours(visit, width, scheme):
+def test_page_fits_the_screen_and_figures_have_its_colours(visit, width, scheme):
     page = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     shown = page.locator("figure svg:visible")
@@ -340,7 +340,7 @@ def test_the_page_fits_and_its_pictures_take_its_colours(visit, width, scheme):
     assert min(sizes) > 8  # letters that can be read
 
 
-def test_a_click_on_a_heading_sorts_and_a_second_turns_it_round(visit, result):
+def test_clicking_a_heading_sorts_the_table(visit, result):
     page = visit()
     heading = page.locator("#selected-table th", has_text="relevance")
     heading.get_by_role("button").click()
@@ -352,7 +352,7 @@ def test_a_click_on_a_heading_sorts_and_a_second_turns_it_round(visit, result):
     assert heading.get_attribute("aria-sort") == "ascending"
 
 
-def test_the_keyboard_sorts_too(visit, result):
+def test_keyboard_sorts_the_table(visit, result):
     page = visit()
     page.get_by_role("button", name="feature").first.focus()
     page.keyboard.press("Enter")
@@ -365,7 +365,7 @@ def test_the_keyboard_sorts_too(visit, result):
     assert page.locator("#selected-table th[aria-sort]").inner_text() == "relevance"
 
 
-def test_the_search_finds_names_by_their_parts(visit):
+def test_search_finds_parts_of_names(visit):
     page = visit()
     page.get_by_label("Search").first.fill("</SCRIPT><b>$x")
     found = column(page, 2)
@@ -378,7 +378,7 @@ def test_the_search_finds_names_by_their_parts(visit):
     assert len(column(page, 2)) == 6
 
 
-def test_without_scripts_all_can_be_read(visit):
+def test_page_without_javascript(visit):
     page = visit(java_script_enabled=False)
     assert len(column(page, 2)) == 6
     assert page.locator("figure svg:visible").count() == 6
@@ -386,7 +386,7 @@ def test_without_scripts_all_can_be_read(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_table_that_is_too_wide_shows_that_there_is_more(visit, scheme):
+def test_wide_table_shows_scroll_shadows(visit, scheme):
     """At the side beyond which it goes on, whether or not the screen has scroll bars."""
     page = visit(viewport={"width": 375, "height": 800}, color_scheme=scheme)
     box = page.locator(".box", has=page.locator("#selected-table"))
@@ -406,7 +406,7 @@ def test_a_table_that_is_too_wide_shows_that_there_is_more(visit, scheme):
     assert edges() == [True, True]
 
 
-def test_threads_give_the_same_page_and_leave_the_settings_of_matplotlib(result):
+def test_render_in_threads(result):
     before, expected = dict(matplotlib.rcParams), render(result)
     with ThreadPoolExecutor(4) as pool:
         pages = list(pool.map(lambda _: render(result), range(8)))

@@ -126,11 +126,11 @@ def test_every_example_has_a_title_and_a_plot():
         ("../experiments/choices.md", "guide/x", "../experiments/choices.md"),
     ],
 )
-def test_a_link_to_a_file_becomes_one_to_a_page_of_the_site(link, docname, expected):
+def test_rewritten_links_lead_to_pages_of_the_site(link, docname, expected):
     assert source_pages.rewritten(f"[x]({link})", docname) == f"[x]({expected})"
 
 
-def test_links_that_lead_nowhere_are_found(tmp_path):
+def test_check_links_finds_broken_links(tmp_path):
     (tmp_path / "a.html").write_text('<p id="here"><a href="b.html#there">b</a><a href="#here">a</a><img src="x.svg">')
     (tmp_path / "b.html").write_text(
         '<a href="https://example.org">out</a><script src="//cdn.example.org/x.js"></script>'

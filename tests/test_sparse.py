@@ -17,6 +17,10 @@ import belief
 from belief import BeliefSelector
 from belief.engines.block import local_engine
 from belief.engines.resources import Resources
+from belief.method.difference import Difference
+from belief.method.partials import Pairs
+from belief.method.redundancy.agreement import compute_correlation
+from belief.method.redundancy.collisions import Collisions
 
 pytestmark = pytest.mark.slow
 
@@ -151,6 +155,30 @@ def test_64_bit_indices_integers_and_booleans(dense):
 def test_blocks_of_any_size(dense, n_blocks):
     blocks = cut(X, n_blocks)
     same(belief.select([blocks[0], sp.csr_array((0, 40)), *blocks[1:]], Y, **SETTINGS), dense)
+
+
+@pytest.mark.parametrize("by", ["hit", "rate"])
+@pytest.mark.parametrize("working_memory", [2**14, 2**30])
+@pytest.mark.parametrize("n_blocks", [1, 7])
+def test_joint_sums_from_dense_values_and_from_non_zeros(monkeypatch, by, working_memory, n_blocks):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((400, 30)) < 0.3, rng.integers(-2, 4, (400, 30)), 0.0)
+    labels, discrete = rng.integers(0, 2, 400).astype(np.int32), np.arange(30) % 4 == 0
+    pairs = Pairs(rng.integers(0, 400, 9000), rng.integers(0, 400, 9000), np.zeros(9000, np.int8), 2)
+    watched, columns = np.array([3, 0, 8]), np.array([29, 4, 8, 1, 20])
+    joint = []
+    for limit in (0, np.inf):
+        monkeypatch.setattr("belief.engines.block.sparse.DENSE_COLUMNS", limit)
+        resources = Resources(working_memory=working_memory)
+        with local_engine(cut(X, n_blocks), np.arange(2), labels, discrete, resources) as engine:
+            difference = Difference.from_summary(engine.describe(), discrete, "standard")
+            joint += engine.joint(difference, Collisions(0.5, by=by), [(pairs, watched)], columns)
+    a, b = joint
+    np.testing.assert_allclose(a.pairs, b.pairs)
+    if by == "hit":
+        np.testing.assert_allclose(a.joint, b.joint, rtol=1e-12)
+    else:  # rates and their complements have the same correlations
+        np.testing.assert_allclose(compute_correlation(a), compute_correlation(b), rtol=1e-9, atol=1e-9)
 
 
 def test_nearest_finds_short_rows_without_common_features():

@@ -137,7 +137,7 @@ def compare(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # every fold would repeat them
         whole = Part(rows.X, rows.y, rows.discrete, rows.task, seed, count_threads(n_jobs))
-        benchmark = Benchmark(whole, rows.names, _how_many(settings, whole), start + seconds)
+        benchmark = Benchmark(whole, rows.names, _resolve_n_features(settings, whole), start + seconds)
         found, skipped = benchmark.run(candidates, print_message if verbose else lambda message: None)
         all_features = benchmark.score_all_features() if found else None
     if not found:
@@ -159,7 +159,7 @@ def find_selectors(selectors: Sequence[str] | None) -> dict[str, Selector]:
     return {name: SELECTORS[name] for name in names}
 
 
-def _how_many(settings: Settings, whole: Part) -> int:
+def _resolve_n_features(settings: Settings, whole: Part) -> int:
     F = whole.X.shape[1]
     if settings.n_features_to_select == "auto":
         found = SELECTORS[OURS].choose(whole, "auto")

@@ -44,9 +44,9 @@ class Rows:
     n_rows: int  # in the whole table
 
 
-def sample_rows(taken: OpenedInput, discrete_features: Any, task: str, seed: int) -> Rows:
+def sample_rows(opened: OpenedInput, discrete_features: Any, task: str, seed: int) -> Rows:
     """Sample rows of a table or of opened files; take all if there are few."""
-    X, y, numbered = taken
+    X, y, numbered = opened
     if isinstance(X, TableStream | LibsvmStream):
         values, y, discrete, target, n_rows = _read_stream(X, task, seed)
         names = X.names
@@ -73,12 +73,12 @@ def count_rows(F: int) -> int:
     return max(MIN_ROWS, min(MAX_ROWS, MAX_CELLS // F))
 
 
-def choose_rows(ids: Array, most: int, seed: int) -> Array:
+def choose_rows(ids: Array, n_rows: int, seed: int) -> Array:
     """Choose the rows with the smallest keys, in their order."""
-    if len(ids) <= most:
+    if len(ids) <= n_rows:
         return ids
     keys = row_keys(seed, SAMPLE, ids)
-    return np.sort(ids[np.argpartition(keys, most)[:most]])
+    return np.sort(ids[np.argpartition(keys, n_rows)[:n_rows]])
 
 
 def _values(source: Any, ids: Array) -> Array:

@@ -74,7 +74,7 @@ class Resources:
         return choose_devices(name, float(self.n_queries(n_rows)) * n_rows * n_features)
 
     def with_device_for(self, n_rows: int, n_features: int) -> Self:
-        """Resolve "auto" once for a whole table, each block of which would be too small for a GPU."""
+        """Resolve device="auto" for the whole table, because its blocks alone may be too small for a GPU."""
         if self.device != "auto":
             return self
         return replace(self, device=",".join(self.choose_devices(n_rows, n_features)) or "cpu")

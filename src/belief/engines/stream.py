@@ -287,9 +287,9 @@ def _concatenate(parts: list[FileBlock]) -> FileBlock:
     return csr_array(vstack(parts, format="csr"))
 
 
-def _allocate(shape: tuple[int, int], dtype: Any, most: int) -> Array:
-    """Allocate an array: in memory up to `most` bytes, else in a temporary file that is deleted with the array."""
-    if shape[0] * shape[1] * dtype.itemsize <= most:
+def _allocate(shape: tuple[int, int], dtype: Any, max_bytes: int) -> Array:
+    """Allocate an array: in memory up to `max_bytes` bytes, else in a temporary file that is deleted with the array."""
+    if shape[0] * shape[1] * dtype.itemsize <= max_bytes:
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile(prefix="belief-") as file:
         allocate_file(file, shape[0] * shape[1] * dtype.itemsize, tempfile.gettempdir())

@@ -8,6 +8,7 @@ in the values that the rows may have; everything else is the same code.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -80,6 +81,7 @@ _NEEDS: tuple[tuple[Instructions, frozenset[str]], ...] = (
 )
 
 
+@cache
 def available_instructions() -> list[Instructions]:
     """Return the instruction sets that numba compiles for on this machine, the fastest first."""
     if config.DISABLE_JIT:  # type: ignore[attr-defined]

@@ -37,8 +37,8 @@ def moments(
         m2 = (d * d).sum(axis=0)
         np.add.at(total, group, y)
     _add_by_kind(absent, group, ~present)
-    least, most = np.fmin.reduce(x), np.fmax.reduce(x)
-    out[:] = count, shift, m2, least, most, (x != 0.0).sum(axis=0), ((x > least) & (x < most)).sum(axis=0)
+    minimum, maximum = np.fmin.reduce(x), np.fmax.reduce(x)
+    out[:] = count, shift, m2, minimum, maximum, (x != 0.0).sum(axis=0), ((x > minimum) & (x < maximum)).sum(axis=0)
 
 
 def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, found: Array) -> None:

@@ -40,10 +40,10 @@ def reaches(difference: Difference, kappa: float, columns: slice | Array) -> Rea
     return Reach(farthest[columns], slope[columns], difference.discrete[columns])
 
 
-def cut_between_queries(pairs: Pairs, most: int) -> list[slice]:
-    """Cut the pairs between queries into parts of about `most` pairs."""
+def cut_between_queries(pairs: Pairs, part_size: int) -> list[slice]:
+    """Cut the pairs between queries into parts of about `part_size` pairs."""
     ends = np.r_[pairs.starts, len(pairs)]
-    cuts = ends[np.searchsorted(ends, np.arange(0, len(pairs) + most, most)).clip(max=len(ends) - 1)]
+    cuts = ends[np.searchsorted(ends, np.arange(0, len(pairs) + part_size, part_size)).clip(max=len(ends) - 1)]
     return [slice(int(a), int(b)) for a, b in pairwise(np.unique(cuts))]
 
 

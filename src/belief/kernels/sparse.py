@@ -57,8 +57,8 @@ def moments(
     origin: Array,
     shift: Array,
     m2: Array,
-    least: Array,
-    most: Array,
+    minimum: Array,
+    maximum: Array,
     between: Array,
     group: Array,
     total: Array,
@@ -84,12 +84,12 @@ def moments(
             step = x - origin[j] - shift[j]
             shift[j] += step / nonzero[j]
             m2[j] += step * (x - origin[j] - shift[j])
-            if x < least[j] or x > most[j]:
-                between[j] |= least[j] < most[j]  # the old minimum or maximum is now inside
-            elif x > least[j] and x < most[j]:
+            if x < minimum[j] or x > maximum[j]:
+                between[j] |= minimum[j] < maximum[j]  # the old minimum or maximum is now inside
+            elif x > minimum[j] and x < maximum[j]:
                 between[j] = True
-            least[j] = min(least[j], x)
-            most[j] = max(most[j], x)
+            minimum[j] = min(minimum[j], x)
+            maximum[j] = max(maximum[j], x)
     return -1
 
 
@@ -103,6 +103,17 @@ def add_identities(rows: Csr, keys: Array, out: Array) -> None:
             value[0] = rows.value[p]
             if value[0] != 0.0:
                 out[i] += splitmix64(bits[0] ^ keys[rows.column[p]])
+
+
+@kernel()
+def gather(rows: Csr, ids: Array, columns: Array, place: Array, to: Array, out: Array) -> None:
+    """Copy some columns, in ascending order, of the rows `ids` to the rows `to` and columns `place` of `out`."""
+    for i in range(len(ids)):
+        p, end, x = rows.start[ids[i]], rows.start[ids[i] + 1], out[to[i]]
+        for t in range(len(columns)):
+            while p < end and rows.column[p] < columns[t]:
+                p += 1
+            x[place[t]] = rows.value[p] if p < end and rows.column[p] == columns[t] else 0.0
 
 
 # --- 3. neighbours ---------------------------------------------------------------------------------------------------
@@ -178,10 +189,10 @@ def _differences(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array,
 @kernel()
 def _longest(rows: Csr) -> int:
     """Return the largest number of entries of a row."""
-    most = 0
+    longest = 0
     for i in range(len(rows.start) - 1):
-        most = max(most, rows.start[i + 1] - rows.start[i])
-    return most
+        longest = max(longest, rows.start[i + 1] - rows.start[i])
+    return longest
 
 
 @kernel()

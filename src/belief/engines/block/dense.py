@@ -6,7 +6,6 @@ slices, so that no number depends on the number of threads. The search, the one 
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,16 +17,16 @@ import numpy as np
 
 from belief._utils.lazy import importing
 from belief.data.source import Located, Source
-from belief.engines.block.rates import Rates, cut_pairs
-from belief.engines.block.threads import TILE, RowEngine, Threads, spans
+from belief.engines.block.joint import JointEngine
+from belief.engines.block.threads import TILE, Threads, spans
 from belief.engines.resources import Resources
 from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, cut_between_queries, reaches
 from belief.method.arrays import Array
 from belief.method.copies import column_keys
 from belief.method.difference import Difference
-from belief.method.partials import Joint, Neighbours, Pairs, Tally
+from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.protocols import Search, Visit
-from belief.method.redundancy.collisions import CollisionRates, Collisions, Watch, joint_floor, joint_sums, sum_powers
+from belief.method.redundancy.collisions import Collisions, Watch, joint_floor
 from belief.method.relevance import scale_spread
 from belief.method.sampling import Sample
 from belief.method.summary import MAX_GROUPS, Levels, Summary
@@ -37,7 +36,6 @@ MAX_WHOLE_ROW = 1024  # rows with at most this many features are processed whole
 TALLY_CHUNK = 256  # features of a chunk of the tally, which jumps from row to row: long enough to pay for the jump
 FLOOR_PAIRS = 2048  # pairs whose products are summed in float32 at a time
 ROWS_PER_GROUP = 64  # sums of groups are merged once per this many rows and group, since merging is expensive
-RATES_SHARE = 8  # cached collision rates use at most 1 / RATES_SHARE of the working memory
 MAX_COUNTED_LEVELS = 64  # levels counted in a small table; features with more levels are sorted
 
 
@@ -50,7 +48,7 @@ class _GroupSums:
         self.origin = np.full(n_features, np.nan)  # the first value
 
 
-class DenseEngine(RowEngine):
+class DenseEngine(JointEngine):
     """The BlockEngine protocol over a Source of dense rows; over a whole table, the Engine protocol."""
 
     def __init__(
@@ -59,7 +57,6 @@ class DenseEngine(RowEngine):
     ) -> None:  # fmt: skip
         super().__init__(source.n_features, targets, discrete, resources, pool, counted)
         self.source = source
-        self._cached_rates: list[Rates] = []
 
     @cached_property
     def kernels(self) -> ModuleType:
@@ -67,6 +64,9 @@ class DenseEngine(RowEngine):
         with importing():
             from belief.kernels import dense
         return dense
+
+    def _read_columns(self, ids: Array, columns: Array) -> Located:
+        return self.source.columns(ids, columns)
 
     # --- 1. the summary ---
 
@@ -186,68 +186,6 @@ class DenseEngine(RowEngine):
         row_bytes = 3 * 8 * TALLY_CHUNK * 2 * self.n_jobs
         return cut_between_queries(pairs, max(1024, self.working_memory // (2 * row_bytes)))
 
-    def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
-
-    def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        cached, every = self._find_rates(pairs, difference, rates.kappa), np.union1d(watched, columns)
-        if self._cache_rates(cached, cached.missing(every)):
-
-            def task(part: tuple[int, slice]) -> Joint:
-                return joint_sums(rates, cached.read(watched, *part), cached.read(columns, *part))
-
-        else:
-            at, reach = np.searchsorted(every, watched), reaches(difference, rates.kappa, every)
-            to = np.searchsorted(every, columns)
-
-            def task(part: tuple[int, slice]) -> Joint:
-                return reduce(Joint.merge, (compute(cut) for cut in _cut_for_cache(part[1], len(every))))
-
-        def compute(cut: slice) -> Joint:
-            Q, N = self.source.columns(pairs.query[cut], every), self.source.columns(pairs.neighbour[cut], every)
-            R, P = self._collisions(Q, N, reach, difference.missing)
-            lines = CollisionRates.from_rates(R[:, at], P[:, at])
-            return joint_sums(rates, lines, CollisionRates.from_rates(R[:, to], P[:, to]))
-
-        return reduce(Joint.merge, self.map(task, list(enumerate(cut_pairs(len(pairs))))))
-
-    def _find_rates(self, pairs: Pairs, difference: Difference, kappa: float) -> Rates:
-        """Return the cached rates of these pairs, or empty ones. Drop stale ones."""
-        self._cached_rates = [x for x in self._cached_rates if not x.is_stale]
-        matching = [x for x in self._cached_rates if x.matches(pairs, difference, kappa)]
-        if not matching:
-            matching = [Rates(pairs, difference, kappa)]
-            self._cached_rates += matching
-        return matching[0]
-
-    def _cache_rates(self, cached: Rates, features: Array) -> bool:
-        """Compute and cache the rates of these features too. Return False if there is no room for them."""
-        used = sum(x.nbytes for x in self._cached_rates)
-        if used + 8 * math.prod(cached.shape_of(features)) > self.working_memory // RATES_SHARE:
-            return False
-        if not len(features):
-            return True
-        X, at, a = self.source.columns(cached.rows, features)
-        (out, sums), reach = cached.allocate(features), reaches(cached.difference, cached.kappa, features)
-
-        def task(part: tuple[int, slice]) -> None:
-            for cut in _cut_for_cache(part[1], len(features)):
-                Q, N = (X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a)
-                found = self._collisions(Q, N, reach, cached.difference.missing)
-                sums[part[0]] += sum_powers(found[0])
-                for x, values in zip(out, found, strict=False):
-                    x[:, cut] = values.T
-
-        deque(self.map(task, list(enumerate(cut_pairs(len(cached.query))))), maxlen=0)
-        return True
-
-    def _collisions(self, Q: Located, N: Located, reach: Reach, missing: bool) -> tuple[Array, Array]:
-        """Return the rates of some pairs, and whether both values are present if any value is missing."""
-        n, width = len(Q[1]), len(reach.reach)
-        R, P = np.empty((n, width)), np.empty((n if missing else 0, width))
-        self.kernels.collisions(*Q, *N, reach, R, P)
-        return R, P
-
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
@@ -280,12 +218,6 @@ class DenseEngine(RowEngine):
     def _half_hits(self, pairs: Pairs, part: slice, columns: Array, reach: Reach, H: Array, gap: Array) -> None:
         Q, N = self.source.columns(pairs.query[part], columns), self.source.columns(pairs.neighbour[part], columns)
         self.kernels.half_hits(*Q, *N, reach, H, gap)
-
-
-def _cut_for_cache(part: slice, n_features: int) -> list[slice]:
-    """Cut a part of the pairs so that the rates of each slice fit the CPU cache. No pairs make one empty slice."""
-    height = int(np.clip(2**16 // max(n_features, 1), 64, 1024))
-    return [slice(part.start + a, part.start + b) for a, b in spans(part.stop - part.start, height) or [(0, 0)]]
 
 
 def _drop_repeats(ids: Array) -> tuple[Array, Array]:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import cached_property, reduce
+from types import ModuleType
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from belief.data.source import SparseSource, as_read_only
-from belief.engines.block.threads import RowEngine, Threads, spans
+from belief.data.source import Located, SparseSource, as_read_only
+from belief.engines.block.joint import JointEngine
+from belief.engines.block.rates import MAX_PARTS, MIN_PART_PAIRS, cut_pairs
+from belief.engines.block.threads import Threads, spans
 from belief.engines.resources import Resources
-from belief.kernels import sparse
-from belief.kernels.shapes import reaches
+from belief.kernels import dense, sparse
+from belief.kernels.shapes import cut_between_queries, reaches
 from belief.method.arrays import Array
 from belief.method.copies import column_keys
 from belief.method.difference import Difference
@@ -29,6 +32,7 @@ from belief.method.sampling import TIES, Sample, row_keys
 from belief.method.summary import MAX_GROUPS, Levels, Summary, can_count_groups, pad_groups
 
 ROWS_PER_TASK = 8192
+DENSE_COLUMNS = 2  # joint sums of at most so many columns per entry of a row are computed from dense values
 VECTOR_SHARE = 0.125  # a feature that is non-zero in a larger share of the queries is stored as a dense vector
 
 
@@ -117,7 +121,7 @@ class NonZeros:
         )  # fmt: skip
 
 
-class SparseEngine(RowEngine):
+class SparseEngine(JointEngine):
     """The BlockEngine protocol over CSR blocks with sorted indices and no duplicates.
 
     Over a whole table, it implements the Engine protocol.
@@ -201,11 +205,22 @@ class SparseEngine(RowEngine):
 
     def _tally(self, pairs: Pairs, difference: Difference, rates: Collisions | None) -> Tally:
         lines, _, couples = pairs.spread_shape
-        total, e = np.zeros((pairs.n_kinds, self.n_features)), np.zeros(self.n_features if rates else 0)
-        spread = np.zeros((lines, couples, self.n_features))
         weight = np.zeros(0) if pairs.weight is None else pairs.weight
         limits = reaches(difference, rates.kappa if rates else 1.0, slice(None))
-        sparse.tally(*self._locate(pairs), pairs.kind, weight, limits, total, e, spread)
+        Q, query, N, neighbour = self._locate(pairs)
+
+        def task(part: slice) -> tuple[Array, ...]:
+            total, e = np.zeros((pairs.n_kinds, self.n_features)), np.zeros(self.n_features if rates else 0)
+            spread = np.zeros((lines, couples, self.n_features))
+            kind, share = pairs.kind[part], weight[part]
+            sparse.tally(Q, query[part], N, neighbour[part], kind, share, limits, total, e, spread)
+            return total, e, spread
+
+        n_parts = int(
+            np.clip(self.working_memory // 8 // (8 * self.n_features * (pairs.n_kinds + lines * couples)), 1, MAX_PARTS)
+        )
+        cuts = cut_between_queries(pairs, max(MIN_PART_PAIRS, -(-len(pairs) // n_parts)))
+        total, e, spread = reduce(_add, self.map(task, cuts or [slice(0, 0)]))
         per_unit = difference.per_unit
         total *= per_unit
         scale_spread(spread, pairs, per_unit)
@@ -219,22 +234,52 @@ class SparseEngine(RowEngine):
         others, neighbour = np.unique(pairs.neighbour, return_inverse=True)
         return as_csr(self._gather(ids)), query, as_csr(self._gather(others)), neighbour
 
-    def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
-
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
+        """Return joint sums from dense values of the columns, or from the non-zeros if these are few."""
+        if len(np.union1d(watched, columns)) <= DENSE_COLUMNS * self._entries_per_row:
+            return super()._joint(pairs, difference, rates, watched, columns)
         line, place = np.full(self.n_features, -1, np.int32), np.full(self.n_features, -1, np.int32)
         line[watched], place[columns] = np.arange(len(watched)), np.arange(len(columns))
-        lines, across = np.zeros((2, len(watched))), np.zeros((2, len(columns)))
-        cross = np.zeros((len(watched), len(columns)))
-        limits = reaches(difference, rates.kappa, slice(None))
-        sparse.collisions(*self._locate(pairs), limits, rates.by == "rate", line, place, lines, across, cross)
-        return joint_from_complement(rates, len(pairs), lines, across, cross)
+        limits, (Q, query, N, neighbour) = reaches(difference, rates.kappa, slice(None)), self._locate(pairs)
+
+        def task(part: slice) -> tuple[Array, ...]:
+            lines, across = np.zeros((2, len(watched))), np.zeros((2, len(columns)))
+            cross = np.zeros((len(watched), len(columns)))
+            by_rate = rates.by == "rate"
+            sparse.collisions(Q, query[part], N, neighbour[part], limits, by_rate, line, place, lines, across, cross)
+            return lines, across, cross
+
+        is_small = MAX_PARTS * 8 * len(watched) * len(columns) <= self.working_memory // 8
+        parts = self.map(task, cut_pairs(len(pairs)) if is_small else [slice(0, len(pairs))])
+        return joint_from_complement(rates, len(pairs), *reduce(_add, parts))
+
+    @cached_property
+    def _entries_per_row(self) -> float:
+        return sum(X.nnz for X in self.blocks) / max(self.m, 1)
+
+    @property
+    def kernels(self) -> ModuleType:
+        return dense
+
+    def _read_columns(self, ids: Array, columns: Array) -> Located:
+        order, out = np.argsort(columns), np.empty((len(ids), len(columns)))
+        home = np.searchsorted(self.starts, ids, side="right") - 1
+        for i in np.unique(home):
+            here = np.flatnonzero(home == i)
+            sparse.gather(self.csr[i], ids[here] - self.starts[i], columns[order], order, here, out)
+        return as_read_only(out), np.arange(len(ids)), 0
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
         return [seen.joint for seen in self.joint(difference, rates, watches, columns)]  # the exact sums are cheap
+
+
+def _add(x: tuple[Array, ...], y: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Add arrays one by one, in place."""
+    for a, b in zip(x, y, strict=True):
+        a += b
+    return x
 
 
 def postings(X: csr_array, scale: sparse.Scale) -> sparse.Postings:

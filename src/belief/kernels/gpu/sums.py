@@ -29,13 +29,13 @@ from belief.method.summary import Levels, Summary
 def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> Summary:
     """Return the moments of some rows, their sums by group, and the levels of the discrete features."""
     present = ~values.isnan() if bool(values.isnan().any()) else None
-    least, most = _find_range(values, present)
-    count, shift, y = _shift(values.double(), present, least.double())
+    minimum, maximum = _find_range(values, present)
+    count, shift, y = _shift(values.double(), present, minimum.double())
     deviation = y - shift if present is None else (y - shift).masked_fill_(~present, 0.0)
-    between = ((values > least) & (values < most)).any(0)
-    limits = (torch.where(count > 0, x.double(), torch.nan) for x in (least, most))
+    between = ((values > minimum) & (values < maximum)).any(0)
+    limits = (torch.where(count > 0, x.double(), torch.nan) for x in (minimum, maximum))
     lines = [count, shift, deviation.square().sum(0), *limits, (values != 0).sum(0).double()]
-    count, shift, m2, least, most, nonzero = torch.stack(lines).cpu().numpy()
+    count, shift, m2, minimum, maximum, nonzero = torch.stack(lines).cpu().numpy()
     group_count, group_sum = _sum_groups(y, present, group, n_groups)
     return replace(
         Summary.zero(values.shape[1]),
@@ -43,14 +43,14 @@ def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> 
         count=count,
         shift=shift,
         m2=m2,
-        minimum=least,
-        maximum=most,
+        minimum=minimum,
+        maximum=maximum,
         nonzero=nonzero,
         between=between.cpu().numpy(),
         levels=find_levels(values, group, n_groups, discrete),
         group_count=group_count,
         group_sum=group_sum,
-        origin=least,
+        origin=minimum,
     )
 
 
@@ -66,8 +66,8 @@ def _shift(x: Tensor, present: Tensor | None, origin: Tensor) -> tuple[Tensor, T
 def _find_range(values: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the smallest and the largest value of each column."""
     if present is None:
-        least, most = torch.aminmax(values, dim=0)
-        return least, most
+        minimum, maximum = torch.aminmax(values, dim=0)
+        return minimum, maximum
     return values.masked_fill(~present, torch.inf).amin(0), values.masked_fill(~present, -torch.inf).amax(0)
 
 

@@ -47,7 +47,7 @@ def some(m=40):
 # --- the comparison ---
 
 
-def test_standings_are_sorted_and_tell_what_was_selected(found, churn):
+def test_standings(found, churn):
     assert {s.selector for s in found.standings} == {"BELIEF", "F test", "mRMR"}
     assert [s.score for s in found.standings] == sorted((s.score for s in found.standings), reverse=True)
     ours = next(s for s in found.standings if s.selector == "BELIEF")
@@ -61,7 +61,7 @@ def test_standings_are_sorted_and_tell_what_was_selected(found, churn):
     assert (found.n_features, found.n_selected, found.seed, found.skipped) == (12, 4, 0, {})
 
 
-def test_selection_is_inside_the_folds():
+def test_compare_selects_inside_the_folds():
     """Of a thousand columns of noise some fit any labels: whoever selects from all rows sees a high score, and lies."""
     X, y = np.random.default_rng(1).normal(size=(80, 1000)), np.arange(80) % 2
     honest = belief.compare(X, y, 10, selectors=["F test"], **ALWAYS).standings[0].score
@@ -72,7 +72,7 @@ def test_selection_is_inside_the_folds():
     assert honest < 0.55 < 0.65 < leaking
 
 
-def test_a_file_an_array_and_a_frame_give_the_same(churn, tmp_path, monkeypatch):
+def test_compare_accepts_files_arrays_and_frames(churn, tmp_path, monkeypatch):
     quick = {"5 neighbours": scoring.CLASSIFIERS["5 neighbours"]}
     monkeypatch.setattr(scoring, "models_for", lambda task: quick)
 
@@ -90,7 +90,7 @@ def test_a_file_an_array_and_a_frame_give_the_same(churn, tmp_path, monkeypatch)
     assert {*array[0][1]} <= {"x0", "x1", "x2", "x3"}
 
 
-def test_numbers_are_judged_by_r2_and_those_for_classes_are_left_out():
+def test_compare_with_a_numeric_target():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 6))
     y = X[:, 0] + X[:, 1] + 0.1 * rng.normal(size=150)
@@ -102,7 +102,7 @@ def test_numbers_are_judged_by_r2_and_those_for_classes_are_left_out():
     assert "Skipped: mRMR: does not support regression." in str(found)
 
 
-def test_as_many_features_as_belief_finds(churn):
+def test_n_features_to_select_auto(churn):
     found = belief.compare(churn, label="left", n_features_to_select="auto", selectors="F test", **ALWAYS)
     assert found.n_selected == 4
 
@@ -129,7 +129,7 @@ def taking(clock, seconds):
     return Selector(choose, by_rows=1.0, by_features=0.0)
 
 
-def test_who_would_take_too_long_is_left_out_and_named(monkeypatch, clock):
+def test_slow_selectors_are_skipped(monkeypatch, clock):
     monkeypatch.setitem(SELECTORS, "a snail", taking(clock, lambda m: 0.1 + 0.01 * m))  # 16.1 s on 1,600 rows
     X, y = some(2000)
     found = belief.compare(X, y, 2, selectors=["F test", "a snail"], seconds=60)
@@ -142,7 +142,7 @@ def test_who_would_take_too_long_is_left_out_and_named(monkeypatch, clock):
         belief.compare(X, y, 2, selectors=["a snail"], seconds=3)
 
 
-def test_who_is_slower_than_thought_is_given_up(monkeypatch, clock):
+def test_selectors_slower_than_predicted_are_stopped(monkeypatch, clock):
     calls = count()
     monkeypatch.setitem(SELECTORS, "a hare", taking(clock, lambda m: 20.0 if next(calls) >= 2 else 0.0))  # after trials
     X, y = some(200)
@@ -151,7 +151,7 @@ def test_who_is_slower_than_thought_is_given_up(monkeypatch, clock):
     assert [s.selector for s in found.standings] == ["F test"]
 
 
-def test_all_features_are_judged_where_there_is_time(monkeypatch, clock):
+def test_score_all_features_if_there_is_time(monkeypatch, clock):
     def score_features(train, test, features):
         clock.seconds += 0.1 * len(features)
         return {"nobody": len(features) / 100}
@@ -165,7 +165,7 @@ def test_all_features_are_judged_where_there_is_time(monkeypatch, clock):
     assert long.skipped == {}
 
 
-def test_a_selector_that_fails_is_left_out_with_what_it_says(monkeypatch):
+def test_failing_selectors_are_skipped_with_the_error(monkeypatch):
     def choose(part, n):
         raise ValueError("There is nothing here for me.")
 
@@ -178,7 +178,7 @@ def test_a_selector_that_fails_is_left_out_with_what_it_says(monkeypatch):
 # --- the rows ---
 
 
-def test_of_a_large_table_some_rows_are_compared_on_and_of_files_the_same(monkeypatch, tmp_path):
+def test_sample_rows_of_tables_and_files(monkeypatch, tmp_path):
     monkeypatch.setattr(rows, "MAX_ROWS", 50)
     monkeypatch.setattr(rows, "MIN_ROWS", 10)
     rng = np.random.default_rng(0)
@@ -199,7 +199,7 @@ def test_of_a_large_table_some_rows_are_compared_on_and_of_files_the_same(monkey
     np.testing.assert_array_equal(rows.sample_rows((sparse, table["y"], None), "auto", "auto", 5).X, here.X)
 
 
-def test_a_wide_table_has_fewer_rows():
+def test_count_rows():
     assert rows.count_rows(10) == 3000
     assert rows.count_rows(1000) == 1500
     assert rows.count_rows(50_000) == 300
@@ -211,7 +211,7 @@ def test_a_wide_table_has_fewer_rows():
 
 
 @pytest.mark.parametrize("name", SELECTORS)
-def test_every_selector_finds_names_among_gaps(name):
+def test_every_selector_with_nominal_columns_and_missing_values(name):
     rng = np.random.default_rng(1)
     y = np.arange(90) % 3
     X = rng.normal(size=(90, 5))
@@ -221,7 +221,7 @@ def test_every_selector_finds_names_among_gaps(name):
 
 
 @pytest.mark.parametrize("name", [name for name in SELECTORS if name != "mRMR"])
-def test_every_selector_for_numbers_finds_what_they_are_made_of(name):
+def test_every_selector_with_a_numeric_target(name):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(120, 5))
     found = SELECTORS[name].choose(part(X, 3 * X[:, 1] + X[:, 3], task="regression"), 2)
@@ -259,12 +259,12 @@ def test_encoding():
         ((some()[0], np.zeros(40)), {}, "only one class"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(given, more, message):
+def test_compare_refuses_bad_input(given, more, message):
     with pytest.raises(ValueError, match=message):
         belief.compare(*given, **{"n_features_to_select": 2, "selectors": ["F test"], **more})
 
 
-def test_a_spark_dataframe_is_refused():
+def test_compare_refuses_spark_dataframes():
     Frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect", "sparkSession": None})
     with pytest.raises(ValueError, match=r"Spark DataFrames are not supported. Pass X.sample"):
         belief.compare(Frame(), label="y")
@@ -287,7 +287,7 @@ def made(**changes):
     return Comparison(**about | changes)
 
 
-def test_text():
+def test_comparison_str():
     assert str(made()) == (
         "classification: 9,000 rows (3,000 compared), 40 features, 2 selected; macro F1 over 5 folds, the mean of a,"
         " b; 31 s; seed 7\n\n"
@@ -308,7 +308,7 @@ def test_text():
     assert str(ahead).endswith("\n\nBELIEF is significantly better than all others.")
 
 
-def test_html_json_and_a_table():
+def test_comparison_html_json_and_table():
     page = made()._repr_html_()
     assert "<b>" not in page
     assert "&lt;b&gt;" in page
@@ -322,7 +322,7 @@ def test_html_json_and_a_table():
     assert frame["common"].tolist() == [2, 1, 0]
 
 
-def test_picture():
+def test_plot_comparison():
     figure = pytest.importorskip("matplotlib.figure").Figure(layout="constrained")
     ax = figure.add_subplot()
     assert belief.plot.comparison(made(), ax) is ax
@@ -342,7 +342,7 @@ def test_picture():
 # --- the command line ---
 
 
-def test_the_command(tmp_path, monkeypatch, capsys, found):
+def test_compare_command_options(tmp_path, monkeypatch, capsys, found):
     asked = []
     monkeypatch.setattr(benchmark, "compare", lambda *what, **more: asked.append((what, more)) or found)
     where = ["--json", str(tmp_path / "f.json"), "--plot", str(tmp_path / "f.svg")]
@@ -356,7 +356,7 @@ def test_the_command(tmp_path, monkeypatch, capsys, found):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["f.json", "f.svg"]
 
 
-def test_the_command_for_real(capsys):
+def test_compare_command_on_a_file(capsys):
     command = ["compare", str(CHURN), "--label", "left", "--top", "3", "--selectors", "F test", "--seconds", "600"]
     assert cli.main(command) == 0
     out, err = capsys.readouterr()
@@ -378,7 +378,7 @@ def test_the_command_for_real(capsys):
         (["--drop", "lft"], 1, "--drop: there is no column 'lft' in "),
     ],
 )
-def test_a_wrong_command_is_one_sentence_and_writes_nothing(tmp_path, monkeypatch, capsys, more, code, says):
+def test_compare_command_refuses_bad_options(tmp_path, monkeypatch, capsys, more, code, says):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["compare", str(CHURN), "--label", "left", *more]) == code
     out, err = capsys.readouterr()
@@ -388,7 +388,7 @@ def test_a_wrong_command_is_one_sentence_and_writes_nothing(tmp_path, monkeypatc
     assert not list(Path().iterdir())
 
 
-def test_the_page_shows_what_the_command_prints(found):
+def test_cli_page_shows_the_output_of_compare(found):
     """But for the time, and for the last digits, which other versions of scikit-learn may have others of."""
     page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
     for s in found.standings:
