@@ -76,3 +76,387 @@ def test_p_values_agree_with_the_oracle(seed):
     np.testing.assert_allclose(got.null_weight, ref.null_weight, rtol=exact, atol=1e-11)
     np.testing.assert_allclose(got.relevance, ref.relevance, rtol=1e-3, atol=1e-9)
     assert got.selected.tolist() == ref.selected
+
+
+# --- what changes nothing ---
+
+
+def shifted(seed, m=300, F=30, n_shifted=2):
+    """Normal columns, two classes, and some columns shifted by class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, m)
+    X = rng.standard_normal((m, F))
+    X[:, :n_shifted] += 1.5 * y[:, None]
+    return X, y
+
+
+def exclusive_or(seed, m=400, F=60):
+    X, _ = shifted(seed, m, F, 0)
+    return X, (X[:, 3] > 0) ^ (X[:, 40] > 0)
+
+
+def same_tests(a, b):
+    for name in ("p_neighbours", "round", "metric"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_p_values_do_not_depend_on_threads(n_jobs):
+    X, y = shifted(0)
+    wanted, got = (belief.select(X, y, 2, random_state=0, n_jobs=n) for n in (2, n_jobs))
+    same_tests(got, wanted)
+    np.testing.assert_array_equal(got.p_value, wanted.p_value)
+
+
+def test_a_monotone_change_of_features_changes_no_p_value_of_neighbours():
+    X, y = exclusive_or(0)
+    changed = X.copy()
+    for j, change in enumerate([np.exp, np.cbrt, lambda x: 1e3 * x - 7, lambda x: x**3] * 15):
+        changed[:, j] = change(X[:, j])
+    same_tests(*(belief.select(values, y, 2, random_state=0) for values in (X, changed)))
+
+
+def test_a_monotone_change_of_features_or_a_numeric_target_changes_no_test():
+    """Both tests are of ranks then."""
+    X, _ = shifted(1)
+    y = X[:, 0] + X[:, 1] * X[:, 2]
+    wanted, got = (belief.select(*table, 2, random_state=0) for table in ((X, y), (np.exp(X), np.exp(y))))
+    same_tests(got, wanted)
+    np.testing.assert_allclose(got.p_value, wanted.p_value, rtol=1e-9)
+
+
+def test_dense_and_sparse_rows_have_the_same_p_values():
+    """Equal differences of misses and hits are 0, and not what rounding leaves of them."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((60, 1500))
+    for column in X.T:
+        column[rng.permutation(60)[:4]] = rng.standard_normal(4)
+    y = np.arange(60) % 2
+    dense, sparse = (belief.select(values, y, 2, random_state=0) for values in (X, csr_array(X)))
+    same_tests(dense, sparse)
+    np.testing.assert_allclose(dense.p_value, sparse.p_value, rtol=1e-9)
+    assert dense.p_value.min() > 1e-6
+
+
+def test_tied_rows_are_chosen_without_regard_to_the_class_or_the_place_in_the_file():
+    """Of many rows that are as near, sorted by class, no class has more than its share."""
+    y = np.repeat([0, 1], 200)
+    X = np.random.default_rng(0).integers(0, 2, (400, 6)).astype(float)
+    found = belief.select(X, y, 2, random_state=0, copies="keep")
+    assert np.nanmin(found.q_value) > 0.05
+
+
+# --- noise, and what is there ---
+
+
+def test_p_values_of_noise_are_uniform():
+    tables = [shifted(seed, 300, 40, 0) for seed in range(20)]
+    p = np.concatenate([belief.select(X, y, 2, random_state=0).p_neighbours for X, y in tables])
+    assert np.isfinite(p).mean() > 0.99
+    assert 0.02 <= np.mean(p < 0.05) <= 0.08
+    assert np.mean(p < 0.001) <= 0.004
+    assert 0.4 < np.mean(p < 0.5) < 0.6
+
+
+@pytest.mark.parametrize("rare", [0.3, 0.05])
+def test_p_values_of_noise_are_uniform_for_any_class_balance(rare):
+    p = []
+    for seed in range(4):
+        X, _ = shifted(seed, 500, 60, 0)
+        y = np.random.default_rng(seed).permutation(500) < rare * 500
+        p.append(belief.select(X, y, 2, random_state=0).p_neighbours)
+    assert 0.01 <= np.mean(np.concatenate(p) < 0.05) <= 0.09
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_exclusive_or_is_found_among_noise(seed):
+    X, y = exclusive_or(seed)
+    result = belief.select(X, y, "auto", random_state=0)
+    assert sorted(result.selected) == [3, 40]
+    assert result.q_value[[3, 40]].max() < 1e-4
+    assert result.p_univariate[[3, 40]].min() > 0.05
+    assert np.delete(result.q_value, [3, 40]).min() > 0.05
+    assert set(result.metric) > {3, 40}
+    assert len(result.metric) <= 16 + 2  # the known ones, and those left after the rounds
+    row = result.explain("x3")
+    assert (row.round, row.p_neighbours) == (result.round[3], result.p_neighbours[3])
+    assert row.partner == "x40"
+
+
+def test_known_features_need_no_neighbours():
+    X, y = shifted(2)
+    result = belief.select(X, y, 2, random_state=0)
+    assert result.q_value[:2].max() < 1e-4
+    assert np.isnan(result.p_neighbours[:2]).all()
+    assert result.round[:2].tolist() == [0, 0]
+    assert np.isfinite(result.p_neighbours[2:]).all()
+    assert result.round[2:].min() >= 1
+    assert set(result.metric) >= {0, 1}
+    outside = np.setdiff1d(np.arange(30), result.metric)
+    assert len(outside) == 12
+    assert not result.null_weight[outside].any()
+    assert result.null_weight[result.metric].all()
+
+
+def test_p_value_is_the_smaller_of_both_tests_with_their_shares():
+    X, y = shifted(3)
+    result = belief.select(X, y, 2, random_state=0)
+    by_neighbours = np.where(np.isnan(result.p_neighbours), 1.0, result.p_neighbours / 0.2)
+    np.testing.assert_allclose(result.p_value, np.fmin(1.0, np.fmin(result.p_univariate / 0.8, by_neighbours)))
+    np.testing.assert_allclose(result.q_value, naive.adjusted(result.p_value))
+
+
+# --- the settings ---
+
+
+def test_without_significance_there_is_no_test():
+    X, y = shifted(0)
+    result = belief.select(X, y, 2, random_state=0, significance=None)
+    for name in ("p_value", "q_value", "p_neighbours"):
+        assert np.isnan(getattr(result, name)).all(), name
+    assert not result.round.any()
+    assert not len(result.metric)
+    assert not result.null_weight.any()
+    assert "significance" not in result.timings
+    np.testing.assert_allclose(result.relevance, np.maximum(result.weights, 0) / result.weights.max())
+
+
+def test_relevance_is_by_weight_where_significant_and_by_p_where_not():
+    X, y = shifted(4)
+    result = belief.select(X, y, 4, random_state=0)
+    above = (result.weights - result.null_weight)[:2]
+    np.testing.assert_allclose(result.relevance[:2], above / above.max())
+    assert result.relevance[2:].max() == 0.05
+    assert result.selected.tolist()[2:] == sorted(range(2, 30), key=lambda j: result.p_value[j])[:2]
+
+
+def test_alpha_is_the_limit_of_what_is_significant():
+    X, y = shifted(5)
+    X[:, 2] += 0.3 * y
+    loose, strict = (belief.select(X, y, "auto", random_state=0, alpha=alpha) for alpha in (0.05, 1e-9))
+    np.testing.assert_array_equal(loose.q_value, strict.q_value)
+    for result, alpha in ((loose, 0.05), (strict, 1e-9)):
+        np.testing.assert_array_equal(result.significant, result.q_value < alpha)
+        assert set(result.selected) <= set(np.flatnonzero(result.significant))
+    assert set(loose.selected) == {0, 1, 2}
+    assert set(strict.selected) < {0, 1}
+
+
+def test_auto_without_significance_raises():
+    X, y = shifted(0)
+    with pytest.raises(ValueError, match="n_features_to_select='auto' selects significant features, but significance"):
+        belief.select(X, y, "auto", significance=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("alpha", 0), ("alpha", 1.0), ("rounds", 0), ("rounds", "all"), ("significance", "f test")]
+)
+def test_invalid_settings_raise(name, value):
+    with pytest.raises(ValueError, match=f"^{name} must be .*; got {value!r}"):
+        belief.select(*shifted(0), 2, **{name: value})
+
+
+def test_one_round_is_one_search():
+    X, y = exclusive_or(0)
+    one, all_of_them = (belief.select(X, y, 2, random_state=0, rounds=rounds) for rounds in (1, "auto"))
+    assert set(one.round) == {1}
+    assert one.metric.tolist() == list(range(60))
+    assert all_of_them.round.max() == 7  # 60, 48, 38, 30, 24, 19 and 16 features
+
+
+def test_of_noise_one_feature_is_selected_with_a_warning():
+    with pytest.warns(UserWarning, match="No feature is significant"):
+        result = belief.select(*shifted(3, F=10, n_shifted=0), "auto", random_state=0)
+    assert len(result.selected) == 1
+    assert "not significant" in result.explain()[0].reason
+
+
+def test_copies_of_columns_are_not_selected_again():
+    X, y = shifted(4, 600, 30, 4)
+    X = np.hstack([X, X[:, :4] + 0.2 * np.random.default_rng(0).standard_normal((600, 4))])
+    selected = belief.select(X, y, "auto", random_state=0).selected
+    assert {int(j) % 30 for j in selected} == {0, 1, 2, 3}
+    assert len(selected) == 4
+
+
+@pytest.mark.parametrize("redundancy", ["mcr", None])
+def test_the_number_is_found_without_agreement_too(redundancy):
+    X, y = shifted(5, 600, 30, 5)
+    assert set(belief.select(X, y, "auto", random_state=0, redundancy=redundancy).selected) == {0, 1, 2, 3, 4}
+
+
+# --- the corners ---
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_rows_of_many_columns_of_noise(seed):
+    X = np.random.default_rng(seed).standard_normal((20, 2000))
+    assert belief.select(X, np.arange(20) % 2, 2, random_state=0).q_value.min() > 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_binary_noise_beside_a_strong_binary_feature(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 600)
+    X = rng.integers(0, 2, (600, 9)).astype(float)
+    X[:, 0] = np.where(rng.random(600) < 0.9, y, 1 - y)
+    result = belief.select(X, y, 2, random_state=0)
+    assert result.q_value[0] < 1e-9
+    assert result.q_value[1:].min() > 0.05
+
+
+def test_binary_noise_beside_an_exclusive_or():
+    X = np.random.default_rng(0).integers(0, 2, (600, 20)).astype(float)
+    result = belief.select(X, X[:, 3] != X[:, 10], 2, random_state=0)
+    assert np.flatnonzero(result.q_value < 0.05).tolist() == [3, 10]
+
+
+def test_copies_beyond_chance_are_merged_with_a_warning():
+    """A bootstrap sample of noise is noise."""
+    X, y = shifted(0, 400, 30, 0)
+    drawn = np.random.default_rng(0).integers(0, 400, 400)
+    n_copies = 400 - len(set(drawn.tolist()))
+    with pytest.warns(UserWarning, match=rf"{n_copies} of 400 rows are copies of another row with the same target"):
+        result = belief.select(X[drawn], y[drawn], 2, random_state=0)
+    assert result.q_value.min() > 0.05
+    assert result.sample_size == 400 - n_copies
+    kept = belief.select(X[drawn], y[drawn], 2, random_state=0, copies="keep")
+    assert kept.sample_size == 400
+
+
+@pytest.mark.parametrize("target", ["classes", "numbers"])
+@pytest.mark.parametrize("levels", [(2,) * 8, (4,) * 4, (90, 3), (62, 2, 200)])
+def test_equal_rows_of_few_values_are_not_merged(levels, target):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, n, 300) for n in levels]).astype(float)
+    y = rng.integers(0, 2, 300) if target == "classes" else rng.integers(0, 5, 300) / 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = belief.select(X, y, 2, random_state=0)
+    assert len(np.unique(np.column_stack([X, y]), axis=0)) < 300  # there are equal rows
+    assert result.sample_size == 300
+
+
+@QUIET
+@pytest.mark.parametrize("seed", range(3))
+def test_classes_of_four_rows_are_tested_by_shuffles_alone(seed):
+    """Of 70 ways to split eight rows, 2 part a column that is one in half of them."""
+    X = np.random.default_rng(seed).integers(0, 2, (8, 2000)).astype(float)
+    result = belief.select(X, np.arange(8) % 2, 2, random_state=0)
+    assert np.isnan(result.p_neighbours).all()
+    assert not result.round.any()
+    p = result.p_univariate[np.isfinite(result.p_univariate)]
+    assert p.min() == pytest.approx(1 / 35, rel=0.4)
+    assert result.q_value.min() > 0.05
+
+
+@QUIET
+@pytest.mark.parametrize("kind", ["lognormal", "marks", "marks as levels", "rare zeros as levels"])
+@pytest.mark.parametrize("n_rare", [4, 10])
+def test_small_classes(kind, n_rare):
+    """F and χ² tests find much in ten rows: one of them is large, and no other row is."""
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        y = (rng.permutation(400) < n_rare).astype(int)
+        y[np.flatnonzero(y == 0)[:150]] = 2
+        if kind == "lognormal":
+            X = np.exp(2 * rng.standard_normal((400, 100)))
+        else:
+            X = (rng.random((400, 150)) < 0.02).astype(float)
+        X = 1 - X if kind == "rare zeros as levels" else X
+        discrete = list(range(150)) if "levels" in kind else []
+        result = belief.select(X, y, 2, random_state=0, discrete_features=discrete)
+        assert result.q_value.min() > 0.05
+
+
+def test_features_that_are_rare_beside_a_small_class():
+    """Columns with few values other than 0 are checked too, although neighbours do not test them."""
+    rng = np.random.default_rng(0)
+    y = (rng.permutation(1000) < 10).astype(int)
+    X = np.zeros((1000, 300))
+    for column in X.T:
+        column[rng.permutation(1000)[:2]] = 1
+    result = belief.select(X, y, 2, random_state=0)
+    assert np.isnan(result.p_neighbours).all()
+    assert result.q_value.min() > 0.05
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_functions_of_a_known_feature_are_not_found(seed):
+    """|x| of an x that is shifted up or down by class says nothing of the class, but lies between the two."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 400)
+    x = rng.standard_normal(400) + 1.5 * (2 * y - 1)
+    around = np.abs(x)[:, None] + 0.3 * rng.standard_normal((400, 10))
+    result = belief.select(np.column_stack([x, around, rng.standard_normal((400, 20))]), y, 2, random_state=0)
+    assert result.q_value[0] < 1e-9
+    assert result.q_value[1:].min() > 0.05
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_values_that_are_missing_by_class(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 400)
+    X = rng.standard_normal((400, 30))
+    X[rng.random(X.shape) < np.where(y, 0.1, 0.4)[:, None]] = np.nan
+    with pytest.warns(UserWarning, match=r"missing in other shares of the classes in \d+ features"):
+        result = belief.select(X, y, 2, random_state=0)
+    assert np.mean(result.q_value < 0.05) <= 0.05
+    assert np.mean(result.p_neighbours < 0.05) <= 0.14
+
+
+def test_values_missing_at_random_warn_of_nothing():
+    X, y = shifted(0)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    result = belief.select(X, y, 2, random_state=0)
+    assert result.q_value[:2].max() < 1e-4
+    assert result.q_value[2:].min() > 0.05
+
+
+def test_constant_features_are_not_tested():
+    X, y = shifted(1, F=60, n_shifted=1)
+    wanted = belief.select(np.delete(X, np.s_[20:50], axis=1), y, 2, random_state=0)
+    X[:, 20:50] = 5.0
+    result = belief.select(X, y, 2, random_state=0)
+    assert np.isnan(result.p_neighbours[20:50]).all()
+    assert np.all(result.q_value[20:50] == 1.0)
+    np.testing.assert_array_equal(np.delete(result.p_neighbours, np.s_[20:50]), wanted.p_neighbours)
+    np.testing.assert_allclose(np.delete(result.q_value, np.s_[20:50]), wanted.q_value, rtol=1e-9)
+
+
+def test_two_valued_nominal_features_of_numeric_targets_have_the_test_of_kruskal_and_wallis():
+    from scipy.stats import kruskal
+
+    rng = np.random.default_rng(0)
+    y, X = rng.standard_normal(200), (rng.random((200, 30)) < np.linspace(0.02, 0.98, 30)).astype(float)
+    result = belief.select(X, y, 2, random_state=0, discrete_features=list(range(30)))
+    p = np.array([kruskal(y[x == 0], y[x == 1]).pvalue for x in X.T])
+    untouched = p > 0.06  # the others are checked by shuffles
+    assert untouched.sum() > 20
+    np.testing.assert_allclose(result.p_univariate[untouched], p[untouched], rtol=0.02)
+
+
+# --- the metric ---
+
+
+@pytest.mark.parametrize("storage", [np.asarray, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("features", [[7], [0, 3, 8]])
+def test_a_restricted_search_is_a_search_of_these_columns(storage, features):
+    """Scaled, discrete and missing values; tests/test_engines.py asks every engine."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (120, 9)) * (rng.random((120, 9)) < 0.4) * 10.0 ** np.arange(9)
+    if storage is np.asarray:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    labels, discrete = rng.integers(0, 2, 120).astype(np.int32), np.arange(9) % 4 == 3
+
+    def nearest(columns, restriction):
+        values = storage(X[:, columns])
+        with local_engine(values, np.arange(2), labels, discrete[columns], Resources()) as engine:
+            difference = Difference.from_summary(engine.describe(), discrete[columns], "standard")
+            sample = engine.sample(np.array([30]), 1)
+            return engine.nearest(sample, restriction(difference), Search(5, 2, 1))
+
+    wanted = nearest(features, lambda difference: difference)
+    got = nearest(list(range(9)), lambda difference: difference.restrict(np.array(features)))
+    np.testing.assert_array_equal(got.row, wanted.row)
+    np.testing.assert_allclose(got.d2, wanted.d2, rtol=1e-8)
