@@ -67,7 +67,7 @@ def test_select_in_a_new_process_equals_python(tmp_path, churn, expected):
     done = run("select", churn, "--label", "left", "--top", 4, "--seed", 0, "--out", out)
     assert done.returncode == 0, done.stderr
     assert str(expected.explain()) in done.stdout
-    assert [line.split()[1] for line in done.stderr.splitlines()[:3]] == ["reading", "sampling", "searching"]
+    assert [line.split()[1] for line in done.stderr.splitlines()[:3]] == ["reading", "sampling", "testing"]
     np.testing.assert_array_equal(result_in(out).selected, expected.selected)
 
 

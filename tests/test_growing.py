@@ -170,7 +170,7 @@ def test_univariate_p_values_of_merged_copies():
     X, y = oversampled(20)
     X[:, 20:] = (X[:, 20:] > 0).astype(float)
     marks = np.arange(X.shape[1]) >= 20
-    how = {"random_state": 0, "significance": None, "discrete_features": marks}
+    how = {"random_state": 0, "discrete_features": marks}
     merged = belief.select(X, y, 5, copies="merge", **how).p_univariate
     _, once = np.unique(np.column_stack([X, y]), axis=0, return_index=True)
     alone = belief.select(X[once], y[once], 5, **how).p_univariate

@@ -17,7 +17,7 @@ LABELS = {
     "sample": "sampling",
     "neighbours": "searching",
     "tally": "weighing",
-    "confidence": "judging",
+    "significance": "testing",
     "redundancy": "selecting",
     "explain": "explaining",
 }
@@ -31,7 +31,7 @@ class Progress:
     Attributes
     ----------
     phase : str
-        "describe", "sample", "neighbours", "tally", "confidence", "redundancy" or "explain"; at the end "finished", or
+        "describe", "sample", "neighbours", "tally", "significance", "redundancy" or "explain"; at the end "finished", or
         "stopped" after an error.
     detail : str
         The part of the phase, such as "batch 2 of 4".

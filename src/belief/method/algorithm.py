@@ -162,24 +162,28 @@ class Run:
     def test_significance(self) -> None:
         """Test all features on the probe, and find the features to search neighbours by."""
         settings, constant = self.settings, self.difference.constant
-        p_univariate = univariate_p_values(self.summary)
         if settings.significance is None:
-            self.significance = no_tests(p_univariate)
+            self.significance = no_tests(self._univariate_p_values())
             return
         sample = self._sample_of_probe()
         if settings.copies == "auto" and self._merge_copies(sample):
             self.first_step()
             sample = self._sample_of_probe()
-        if self.target.m < self.engine.target.m:
-            p_univariate[:] = np.nan  # the sums of all rows count copies as evidence
         with self.timed("significance"):
             search = self.engine.local_search()
             of_data = self.summary, self.engine.discrete, self.target
             probe = make_probe(sample, self.engine.rows, *of_data, self._neighbours_of_probe(), self.seed, search)
             how = settings.class_weight, settings.max_rounds, search
-            self.significance = assess(probe, self.engine.rows, p_univariate, self.engine.discrete, constant, *how)
+            self.significance = assess(
+                probe, self.engine.rows, self._univariate_p_values(), self.engine.discrete, constant, *how
+            )
         self.metric = self.difference.restrict(self.significance.metric)
         self._warn_of_missingness()
+
+    def _univariate_p_values(self) -> Array:
+        """Return the univariate p-values from all rows; unknown if copies were merged, as their sums count copies."""
+        p = univariate_p_values(self.summary)
+        return p if self.target.m == self.engine.target.m else np.full_like(p, np.nan)
 
     def _neighbours_of_probe(self) -> int:
         """Return k; small tables with a numeric target have larger neighbourhoods in the full search only."""
