@@ -304,18 +304,20 @@ def test_few_rows_of_many_columns_of_noise(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_binary_noise_beside_a_strong_binary_feature(seed):
     rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, 600)
-    X = rng.integers(0, 2, (600, 9)).astype(float)
-    X[:, 0] = np.where(rng.random(600) < 0.9, y, 1 - y)
+    y = rng.integers(0, 2, 1000)
+    X = rng.integers(0, 2, (1000, 9)).astype(float)
+    X[:, 0] = np.where(rng.random(1000) < 0.9, y, 1 - y)
     result = belief.select(X, y, 2, random_state=0)
     assert result.q_value[0] < 1e-9
     assert result.q_value[1:].min() > 0.05
 
 
 def test_binary_noise_beside_an_exclusive_or():
-    X = np.random.default_rng(0).integers(0, 2, (600, 20)).astype(float)
-    result = belief.select(X, X[:, 3] != X[:, 10], 2, random_state=0)
-    assert np.flatnonzero(result.q_value < 0.05).tolist() == [3, 10]
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (1000, 20)).astype(float)
+    y = (X[:, 3] != X[:, 8]) ^ (rng.random(1000) < 0.05)
+    result = belief.select(X, y, 2, random_state=0)
+    assert np.flatnonzero(result.q_value < 0.05).tolist() == [3, 8]
 
 
 def test_copies_beyond_chance_are_merged_with_a_warning():
