@@ -20,7 +20,8 @@ from belief.method.summary import Levels, Summary
 SHUFFLES = (100, 1_000)  # at least and at most, within MAX_MULTIPLICATIONS
 MAX_MULTIPLICATIONS = 20_000_000_000
 SHUFFLES_AT_ONCE = 50
-TAIL = 0.05  # the share of the shuffles that an exponential tail is fitted to
+TAIL = 0.05  # the share of the shuffles that a Pareto tail is fitted to
+MAX_SHAPE = 0.9
 MIN_BEYOND = 10  # fewer shuffles beyond a statistic do not tell its p-value
 CHECKS = 2**21  # the first stream of keys of these shuffles
 LEAST = 1e-300  # in place of p-values too small for a number
@@ -185,19 +186,33 @@ class ShareTest:
         def shuffle(first: int) -> Array:
             streams = range(first, min(first + SHUFFLES_AT_ONCE, n))
             orders = (np.argsort(row_keys(seed, CHECKS + t, ids)) for t in streams)
-            return np.sqrt(test.statistic(np.concatenate([G[order] for order in orders], axis=1)))
+            return test.statistic(np.concatenate([G[order] for order in orders], axis=1))
 
         null = np.sort(np.concatenate(list(run(shuffle, range(0, n, SHUFFLES_AT_ONCE)))), axis=0)
-        T = np.sqrt(test.statistic(G)[0]) * (1.0 - 1e-6)
+        T = test.statistic(G)[0] * (1.0 - 2e-6)
         beyond = (null >= T).sum(axis=0)
         p = (1.0 + beyond) / (n + 1.0)
         cut = null[int((1.0 - TAIL) * n)]
-        is_excess = null > cut * (1.0 + 1e-6)
-        n_excess = is_excess.sum(axis=0)
-        excess = np.where(is_excess, null - cut, 0.0).sum(axis=0) / np.maximum(n_excess, 1)
+        excess = np.where(null > cut * (1.0 + 2e-6), null - cut, 0.0)
+        n_excess = (excess > 0).sum(axis=0)
         far = (cut < T) & (n_excess > 0) & (beyond < MIN_BEYOND)
-        p[far] = n_excess[far] / n * np.exp(-(T[far] - cut[far]) / excess[far])
+        p[far] = n_excess[far] / n * pareto_tails(excess[:, far], n_excess[far], T[far] - cut[far])
         return np.maximum(p, LEAST)
+
+
+def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
+    """Return the probability of an excess larger than x in each column, from the last n of its sorted excesses.
+
+    Shape and scale come from weighted moments, as in `belief.method.significance.fit_pareto`.
+    """
+    rank = np.arange(len(excess))[::-1, None]
+    first = excess.sum(axis=0) / n
+    second = (excess * rank).sum(axis=0) / (n * np.maximum(n - 1.0, 1.0))
+    lighter = np.maximum(first - 2.0 * second, 1e-9 * first)
+    shape = np.where(n < MIN_BEYOND, 0.0, np.clip(2.0 - first / lighter, 0.0, MAX_SHAPE))
+    heavy = np.maximum(shape, 1e-6)
+    ratio = x / (first * (1.0 - shape))
+    return np.where(shape < 1e-6, np.exp(-ratio), (1.0 + heavy * ratio) ** (-1.0 / heavy))
 
 
 def correct_by_shuffles(p: Array, theory: Array, shuffled: Array) -> Array:
