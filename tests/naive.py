@@ -478,14 +478,16 @@ def in_theory(columns, discrete, target, numeric):
 
 
 def by_shuffles(orders, columns, discrete, target):
-    """The p-value by shuffles of the target; beyond nearly all of them from an exponential tail."""
+    """The p-value by shuffles of the target; beyond nearly all of them from a Pareto tail."""
     n = len(orders)
-    null = np.sort([share_of_variance(columns, discrete, target[order]) ** 0.5 for order in orders])
-    T = share_of_variance(columns, discrete, target) ** 0.5 * (1 - 1e-6)
+    null = np.sort([share_of_variance(columns, discrete, target[order]) for order in orders])
+    T = share_of_variance(columns, discrete, target) * (1 - 2e-6)
     beyond, cut = np.sum(null >= T), null[int(0.95 * n)]
-    excess = null[null > cut * (1 + 1e-6)] - cut
+    excess = null[null > cut * (1 + 2e-6)] - cut
     if cut < T and len(excess) and beyond < 10:
-        return max(len(excess) / n * math.exp(-(T - cut) / excess.mean()), 1e-300)
+        shape, scale = pareto(excess) if len(excess) >= 10 else (0.0, excess.mean())
+        x = (T - cut) / scale
+        return max(len(excess) / n * (math.exp(-x) if shape < 1e-6 else (1 + shape * x) ** (-1 / shape)), 1e-300)
     return (1 + beyond) / (n + 1)
 
 
@@ -637,7 +639,7 @@ def pareto(excess):
     n = len(excess)
     first = excess.mean()
     second = sum((n - 1 - i) / max(n - 1, 1) * x for i, x in enumerate(excess)) / n
-    shape = 2 - first / (first - 2 * second) if first > 2 * second else 1.0
+    shape = 2 - first / (first - 2 * second) if first > 2 * second else 0.0
     shape = min(max(shape, 0.0), 0.9)
     return shape, first * (1 - shape)
 

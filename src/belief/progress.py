@@ -31,8 +31,8 @@ class Progress:
     Attributes
     ----------
     phase : str
-        "describe", "sample", "neighbours", "tally", "significance", "redundancy" or "explain"; at the end "finished", or
-        "stopped" after an error.
+        "describe", "sample", "significance", "neighbours", "tally", "redundancy" or "explain"; at the end "finished",
+        or "stopped" after an error.
     detail : str
         The part of the phase, such as "batch 2 of 4".
     done, total : int

@@ -37,7 +37,7 @@ from belief.method.growing import Limits, Step, find_rivals, next_step
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import MAX_QUERIES, find_partners
-from belief.method.probe import choose_size, count_copies, make_probe
+from belief.method.probe import choose_ranked_size, choose_size, count_copies, make_probe
 from belief.method.protocols import Engine, Search, Storage
 from belief.method.redundancy import MEASURES, make_rule
 from belief.method.redundancy.base import Evidence, Measure
@@ -51,7 +51,13 @@ from belief.method.relevance import (
 from belief.method.sampling import Sample, batches, sample_quota
 from belief.method.selection import Selection, forward_selection, initial_pool
 from belief.method.settings import MAX_AUTO_NEIGHBOURS, Settings
-from belief.method.significance import Eligibility, assess, no_tests, q_values
+from belief.method.significance import (
+    Eligibility,
+    assess,
+    no_tests,
+    q_values,
+    rank_p_values,
+)
 from belief.method.summary import Summary
 from belief.method.targets import Target
 from belief.method.univariate import missingness_p_values, univariate_p_values
@@ -173,10 +179,13 @@ class Run:
             search = self.engine.local_search()
             of_data = self.summary, self.engine.discrete, self.target
             probe = make_probe(sample, self.engine.rows, *of_data, self._neighbours_of_probe(), self.seed, search)
+            p_univariate = self._univariate_p_values()
+            ranked = min(self.target.m, choose_ranked_size(self.engine.n_features))
+            if probe.target.is_numeric and ranked > len(sample.row):
+                rows = self.draw("random", ranked)
+                p_univariate = rank_p_values(rows, self.engine.rows, self.engine.discrete, constant, search)
             how = settings.class_weight, settings.max_rounds, search
-            self.significance = assess(
-                probe, self.engine.rows, self._univariate_p_values(), self.engine.discrete, constant, *how
-            )
+            self.significance = assess(probe, self.engine.rows, p_univariate, self.engine.discrete, constant, *how)
         self.metric = self.difference.restrict(self.significance.metric)
         self._warn_of_missingness()
 

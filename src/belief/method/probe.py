@@ -25,6 +25,7 @@ R = TypeVar("R")
 Rows = Callable[[Array, Array], Array]  # returns some features (the second argument) of some rows (the first)
 MAX_ROWS, MIN_ROWS, MAX_QUERIES, MIN_QUERIES = 2_000, 500, 1_000, 250
 MAX_CELLS = 250_000_000  # rows x features
+MAX_RANKED_ROWS, MAX_RANKED_CELLS = 20_000, 20_000_000  # for the univariate tests of a numeric target
 MAX_MULTIPLICATIONS = 60_000_000_000  # rows x queries x features x searches: the same on every machine
 SHUFFLES, MIN_SHUFFLES, MIN_NULL_VALUES = (20, 50), 3, 1_000
 MIN_CLASS = 5  # classes with fewer rows are left out: their hits would not be a choice
@@ -169,8 +170,7 @@ def make_probe(
         n = int(of_probe.target.counts.min()) if len(codes) > 1 else 0
     else:
         order, n = np.arange(len(sample.row)), len(sample.row)
-        ranks = make_numeric_target(sample.target)[1]
-        of_probe = ProbeTarget(target.counted(sample.target), np.rint(ranks * T_GRID) / T_GRID)
+        of_probe = ProbeTarget(target.counted(sample.target), rank_on_grid(sample.target))
         n = n // 2
     k = min(n_neighbors, max(10, n // 6), n // 2) if n >= MIN_CLASS else 0
     place = np.empty_like(order)
@@ -209,6 +209,17 @@ def choose_features(summary: Summary, m: int) -> Array:
 def choose_size(n_features: int) -> int:
     """Return the number of rows of the probe."""
     return int(np.clip(MAX_CELLS // max(n_features, 1), MIN_ROWS, MAX_ROWS))
+
+
+def choose_ranked_size(n_features: int) -> int:
+    """Return the number of rows for the univariate tests of a numeric target."""
+    return max(choose_size(n_features), min(MAX_RANKED_ROWS, MAX_RANKED_CELLS // max(n_features, 1)))
+
+
+def rank_on_grid(values: Array) -> Array:
+    """Return the ranks of a numeric target among these rows, from 0 to 1, as multiples of 1/T_GRID."""
+    ranks = np.rint(make_numeric_target(values)[1] * T_GRID) / T_GRID
+    return ranks
 
 
 # --- scores ---

@@ -32,11 +32,12 @@ from belief.method.probe import (
     Rows,
     Scores,
     fill_missing,
+    rank_on_grid,
     score_features,
 )
 from belief.method.relevance import LEAST_P, relevance
-from belief.method.sampling import row_keys
-from belief.method.univariate import ShareTest, correct_by_shuffles
+from belief.method.sampling import Sample, row_keys
+from belief.method.univariate import ShareTest, correct_by_shuffles, pareto_tails
 
 LEVEL = 0.05  # false discovery rate of the features that join S, and the share of the null that is a tail
 UNIVARIATE_SHARE = 0.8  # of the error rate is spent on the univariate test, the rest on the neighbours
@@ -104,47 +105,54 @@ def assess(
     return Significance(p_neighbours, p_univariate, p, q, round_of, metric, bias)
 
 
+def rank_p_values(sample: Sample, rows: Rows, discrete: Array, constant: Array, search: LocalSearch) -> Array:
+    """Return the univariate p-values for a numeric target, from the sampled rows; NaN for constant features."""
+    p, features = np.full(len(discrete), np.nan), np.flatnonzero(~constant)
+    for a in range(0, len(features), FEATURES_PER_READ):
+        part = features[a : a + FEATURES_PER_READ]
+        p[part] = make_share_test(sample, True, rows, part, discrete[part], search).p_values()
+    return p
+
+
 def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search: LocalSearch) -> Array:
     """Return the univariate p-values, from the probe where they are unknown, the small ones checked by shuffles."""
-    p, is_numeric = p.copy(), probe.target.is_numeric
+    p, sample, is_numeric = p.copy(), probe.sample, probe.target.is_numeric
     is_unknown = np.zeros(len(p), bool)
     is_unknown[probe.features] = np.isnan(p[probe.features])
     # also features and classes that are too rare for the neighbours
     features = np.flatnonzero(is_unknown | (p < CHECKED))
-    ids = probe.ids if is_numeric else probe.sample.row
     for a in range(0, len(features), FEATURES_PER_READ):
         part = features[a : a + FEATURES_PER_READ]
-        test = make_share_test(probe, rows, part, discrete[part], search)
+        test = make_share_test(sample, is_numeric, rows, part, discrete[part], search)
         theory = test.p_values()
         known = np.where(is_unknown[part], theory, p[part])
         p[part] = known
         small = np.flatnonzero(known < CHECKED)
         if len(small):
-            shuffled = test.take(small).shuffled_p_values(ids, probe.seed, search.map)
+            shuffled = test.take(small).shuffled_p_values(sample.row, probe.seed, search.map)
             p[part[small]] = correct_by_shuffles(known[small], theory[small], shuffled)
     return p
 
 
-def make_share_test(probe: Probe, rows: Rows, features: Array, discrete: Array, search: LocalSearch) -> ShareTest:
-    """Return the univariate test of some features on the rows of the probe; for classes on all sampled rows."""
+def make_share_test(
+    sample: Sample, is_numeric: bool, rows: Rows, features: Array, discrete: Array, search: LocalSearch
+) -> ShareTest:
+    """Return the univariate test of some features on sampled rows; for a numeric target, a test of ranks."""
     numbers, nominal = np.flatnonzero(~discrete), np.flatnonzero(discrete)
-    if probe.target.is_numeric:
-        scores = probe.scores.take(np.searchsorted(probe.features, features))
-        values, levels = scores.take(numbers).X, scores.take(nominal)
-    else:
-        ids = probe.sample.row
-        read = rows(ids, features)
-        values, of_levels = read[:, numbers], read[:, nominal]
-        fill_missing(of_levels, ids, features[nominal])
-        X, of = score_features(of_levels, discrete[nominal], search)
-        levels = Scores(X, of, len(nominal))
-    columns, of_level = levels.indicators()
+    read = rows(sample.row, features)
+    values, of_levels = read[:, numbers], read[:, nominal]
+    fill_missing(of_levels, sample.row, features[nominal])
+    X, of = score_features(of_levels, discrete[nominal], search)
+    columns, of_level = Scores(X, of, len(nominal)).indicators()
+    if is_numeric:
+        fill_missing(values, sample.row, features[numbers])
+        values, _ = score_features(values, np.zeros(len(numbers), bool), search)
     feature = np.concatenate([numbers, nominal[of_level]])
     order = np.argsort(feature, kind="stable")
     columns = np.concatenate([values, columns], axis=1, dtype=float)[:, order]
-    if probe.target.is_numeric:
-        return ShareTest.of_numbers(columns, feature[order], discrete, probe.target.values)
-    return ShareTest.of_classes(columns, feature[order], discrete, probe.sample.target)
+    if is_numeric:
+        return ShareTest.of_numbers(columns, feature[order], discrete, rank_on_grid(sample.target))
+    return ShareTest.of_classes(columns, feature[order], discrete, sample.target)
 
 
 # --- one search, and rounds of them ---
@@ -338,29 +346,9 @@ def upper_tail(null: Array, T: Array) -> Array:
     cut = null[int((1.0 - LEVEL) * n)]
     excess = null[null > cut + TIE] - cut
     if len(excess) >= MIN_EXCESSES:
-        shape, scale = fit_pareto(excess)
         far = cut + TIE < T
-        p[far] = LEVEL * pareto_tail(T[far] - cut, shape, scale)
+        p[far] = LEVEL * pareto_tails(excess[:, None], np.array([len(excess)]), T[far] - cut)
     return p
-
-
-def fit_pareto(excess: Array) -> tuple[float, float]:
-    """Return shape and scale of the generalised Pareto distribution of sorted excesses, by their weighted moments.
-
-    The shape is at least 0, that of an exponential tail.
-    """
-    n = len(excess)
-    first, second = excess.mean(), float((np.arange(n)[::-1] / max(n - 1, 1)) @ excess) / n
-    shape = 2.0 - first / (first - 2.0 * second) if first > 2.0 * second else 1.0
-    shape = min(max(shape, 0.0), 0.9)
-    return shape, float(first * (1.0 - shape))
-
-
-def pareto_tail(x: Array, shape: float, scale: float) -> Array:
-    """Return the probability of an excess larger than x."""
-    if shape < 1e-6:
-        return np.exp(-x / scale)
-    return (1.0 + shape * x / scale) ** (-1.0 / shape)
 
 
 def combine(p_neighbours: Array, p_univariate: Array) -> Array:

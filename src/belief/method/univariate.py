@@ -170,7 +170,7 @@ class ShareTest:
         return np.where(self.discrete, chi2, p)
 
     def shuffled_p_values(self, ids: Array, seed: int, run: Callable[..., Iterator[Array]]) -> Array:
-        """Return the p-values by shuffles of the target, beyond the largest ones by an exponential tail.
+        """Return the p-values by shuffles of the target, beyond the largest ones from a Pareto tail.
 
         Parameters
         ----------
@@ -203,7 +203,8 @@ class ShareTest:
 def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
     """Return the probability of an excess larger than x in each column, from the last n of its sorted excesses.
 
-    Shape and scale come from weighted moments, as in `belief.method.significance.fit_pareto`.
+    Their distribution is taken to be a generalised Pareto one, fitted by probability-weighted moments. The shape is at
+    least 0, that of an exponential tail.
     """
     rank = np.arange(len(excess))[::-1, None]
     first = excess.sum(axis=0) / n
