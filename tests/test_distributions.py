@@ -10,7 +10,6 @@ import belief
 from belief.method.distributions import SHARES, describe_distributions, mean_ranks
 from belief.method.sampling import Sample
 from belief.method.targets import Classes, Numeric
-from belief.plot import noise_line
 from belief.report import render
 from belief.report.content import collect_content
 from belief.report.distributions import describe_direction
@@ -181,7 +180,7 @@ def test_collect_content_has_names_to_copy():
 
 
 def test_collect_content_counts_significant_features(result):
-    assert collect_content(result)["sufficient"] == "All 3 selected features are significant."
+    assert collect_content(result)["sufficient"] == "2 of 3 selected features are significant."
     churn = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
     assert collect_content(churn)["sufficient"] == "4 of 6 selected features are significant."
     few = belief.select(*table(), 1, random_state=0)
@@ -225,14 +224,19 @@ def test_plot_distribution_of_a_feature_that_was_not_selected():
     assert "distribution of this feature is not in" in " ".join(ax.texts[0].get_text().split())
 
 
-def test_noise_line_separates_significant_features(result):
-    above = result.scores > noise_line(result)
-    sure = result.p_value[result.selected] < 0.05
-    assert above.tolist() == sure.tolist()
+def test_plot_scores_marks_features_that_are_not_significant(result):
     ax = belief.plot.scores(result, axes())
-    drawn = {line.get_label(): line.get_ydata() for line in ax.lines}
-    np.testing.assert_allclose(drawn["score"], result.scores)
-    np.testing.assert_allclose(drawn["noise"], noise_line(result))
+    drawn = {line.get_label(): line for line in ax.lines}
+    np.testing.assert_allclose(drawn["score"].get_ydata(), result.scores)
+    weak = np.flatnonzero(result.q_value[result.selected] >= 0.05)
+    assert weak.tolist() == [2]
+    assert drawn["not significant"].get_xdata().tolist() == [3]
+    np.testing.assert_allclose(drawn["not significant"].get_ydata(), result.scores[weak])
+
+
+def test_plot_scores_marks_nothing_without_tests():
+    ax = belief.plot.scores(belief.select(*table(), 3, random_state=0, significance=None), axes())
+    assert "not significant" not in {line.get_label() for line in ax.lines}
 
 
 # --- notebooks ---

@@ -368,7 +368,7 @@ def _draw_names(ax: Axes, distribution: FeatureDistribution, max_name_length: in
 def scores(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATURES) -> Axes:
     """Draw the score of each selected feature, with two standard errors either way, and its unique share.
 
-    Noise exceeds the dashed line in one case of twenty: features below it are not significant.
+    Rings mark the features that are not significant.
 
     Parameters
     ----------
