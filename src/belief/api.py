@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from belief._utils.names import DefaultNames
+from belief._utils.warnings import warn
 from belief.data.columns import ColumnSelection
 from belief.data.inputs import open_input, resolve_label
 from belief.data.labels import check_task, read_target
@@ -19,11 +20,12 @@ from belief.engines.checkpoint import Checkpoint
 from belief.engines.checks import check_resources, check_sizes, check_values
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
+from belief.engines.suspicious import describe_suspicious
 from belief.method.algorithm import belief
 from belief.method.protocols import Engine, Storage
 from belief.method.settings import Settings
 from belief.method.summary import Summary
-from belief.method.targets import Target
+from belief.method.targets import REGRESSION, Target
 from belief.progress import Callback, Reporter
 from belief.result.result import Result, build_result
 
@@ -207,7 +209,10 @@ def select(
     X, y, numbered = open_input(X, y, columns)
     engine, table = open_engine(X, y, discrete_features, resources, notes, task, numbered)
     with reporter, engine, closing(notes) if notes else nullcontext():
-        return run_engine(engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels)
+        result = run_engine(engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels, table)
+    if result.notes:
+        warn(" ".join(result.notes))
+    return result
 
 
 def open_engine(
@@ -236,8 +241,10 @@ def run_engine(
     reporter: Reporter,
     notes: Storage | None = None,
     levels: LevelNames = lambda j: None,
+    table: Table | TableStream | LibsvmStream | None = None,
 ) -> Result:
     """Run the method on an engine and return its result."""
+    described: list[Summary] = []
 
     def feature_names() -> Sequence[str]:
         return names() or DefaultNames(engine.n_features)  # known once the engine has described the data
@@ -245,10 +252,23 @@ def run_engine(
     def check(summary: Summary, target: Target) -> None:
         check_sizes(settings, summary, target, working_memory)
         check_values(summary, feature_names())
+        described.append(summary)
 
     outcome = belief(engine, settings, check, reporter.phase, notes)
     named = [each.with_level_names(levels(each.feature)) for each in outcome.distributions]
-    return build_result(replace(outcome, distributions=named), feature_names())
+    result = build_result(replace(outcome, distributions=named), feature_names())
+    if table is None:
+        return result
+    notes_on_columns = describe_suspicious(
+        engine.peek(),  # type: ignore[attr-defined]
+        described[0],
+        result.weights,
+        table.discrete,
+        table.declared,
+        feature_names(),
+        result.task == REGRESSION,
+    )
+    return replace(result, notes=notes_on_columns)
 
 
 def is_spark_dataframe(X: Any) -> bool:

@@ -93,10 +93,10 @@ class TableStream:
     def _use_columns(self) -> None:
         """Use all columns that hold numbers or categories."""
         used = {name: declared for name, declared in self._all.items() if name not in self._unusable}
-        self.names, self._declared = list(used), np.array([*used.values()], bool)
+        self.names, self.declared = list(used), np.array([*used.values()], bool)
         self._order = RowOrder(self.names) if isinstance(self.files, Relation) else None
         self._columns = TableEncoder([self.files.schema.field(name) for name in used], str(self.files.first))
-        self._columns.declare_discrete(self._declared)
+        self._columns.declare_discrete(self.declared)
         self.discrete = self._columns.discrete
 
     def _leave_out_columns(self, batch: Any) -> None:
@@ -135,7 +135,7 @@ class TableStream:
                 f"X and y must have the same number of rows; X has {n_rows}{more}, y has {labels.n_rows}. Pass one"
                 " target per row."
             )
-        self._columns.warn_of_suspicious_text(self._declared)
+        self._columns.warn_of_numbers_as_text(self.declared)
 
     def _batches(self, columns: Sequence[str], first_time: bool) -> Iterator[Any]:
         """Yield the batches that have rows."""
@@ -193,10 +193,10 @@ class LibsvmStream:
     names: list[str] | None = None
 
     def __init__(self, paths: Sequence[Path], discrete_features: Any) -> None:
-        self._paths, self._declared = list(paths), discrete_features
+        self._paths, self._given = list(paths), discrete_features
         self._changes = ChangeDetector(self._paths)
         self._shape: dict[str, Any] = {}
-        self.discrete = np.zeros(0, bool)
+        self.discrete = self.declared = np.zeros(0, bool)
 
     def first_pass(self, labels: Labels) -> Iterator[csr_array]:
         with importing():
@@ -206,7 +206,7 @@ class LibsvmStream:
             n_features, zero_based = find_shape(self._paths)
         check_memory_for_sums(n_features)
         self._shape = {"n_features": n_features, "zero_based": zero_based, "dtype": np.float64}
-        self.discrete = parse_discrete_features(self._declared, None, n_features)
+        self.discrete = self.declared = parse_discrete_features(self._given, None, n_features)
         for X, y in self._blocks():
             labels.add(y)
             yield X

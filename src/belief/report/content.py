@@ -35,6 +35,7 @@ def collect_content(result: Result, title: str | None = None) -> dict[str, Any]:
         "title": clean(title) if title else "Features selected with BELIEF",
         "version": belief.__version__,
         "run": describe_run(result),
+        "notes": [clean(note) for note in result.notes],
         "classes": _largest_classes(result),
         "settings": _list_settings(result.settings),
         "measure": asdict(result.rule.presentation),

@@ -72,6 +72,12 @@ def _read_names(names: Any, values: PlainValues) -> Sequence[str]:
     return names
 
 
+def _read_notes(notes: Any, values: PlainValues) -> list[str]:
+    if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):
+        raise ValueError("expected texts")
+    return [*notes]
+
+
 def _write_names(names: Sequence[str]) -> Sequence[str] | None:
     return None if isinstance(names, DefaultNames) else names
 
@@ -143,6 +149,8 @@ class Result:
         The feature names; x0, x1, ... if the data had none.
     timings : dict
         The seconds spent in each phase.
+    notes : list of str
+        Columns to look at: identifiers, codes for missing values, copies of the target.
 
     Examples
     --------
@@ -189,6 +197,7 @@ class Result:
     settings: dict[str, Any] = plain_field(read=_read_settings)
     feature_names: Sequence[str] = plain_field(read=_read_names, write=_write_names)
     timings: dict[str, float] = plain_field(read=read_seconds, default_factory=dict)
+    notes: list[str] = plain_field(read=_read_notes, default_factory=list)
 
     def __post_init__(self) -> None:
         for f in fields(self):

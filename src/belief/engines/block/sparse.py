@@ -157,6 +157,9 @@ class SparseEngine(JointEngine):
     def rows(self, ids: Array, columns: Array) -> Array:
         return self._gather(ids)[:, columns].toarray().astype(np.float64)
 
+    def peek(self) -> None:
+        """Return None: sparse columns are not looked at."""
+
     # --- 3. neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
