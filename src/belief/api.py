@@ -268,7 +268,7 @@ def run_engine(
         feature_names(),
         result.task == REGRESSION,
     )
-    return replace(result, notes=notes_on_columns)
+    return replace(result, notes=notes_on_columns, columns=table.labels)
 
 
 def is_spark_dataframe(X: Any) -> bool:

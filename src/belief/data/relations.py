@@ -38,13 +38,14 @@ class Relation:
     ----------
     schema : the Arrow schema
     read : returns batches of some columns, with about the given number of rows
+    labels : the column labels, if the table has labels that are not strings
     """
 
     first = "X"  # the name of the table in error messages
 
-    def __init__(self, schema: Any, read: ReadBatches) -> None:
+    def __init__(self, schema: Any, read: ReadBatches, labels: Sequence[Any] = ()) -> None:
         check_unique_names(schema.names)
-        self.schema, self._read = schema, read
+        self.schema, self._read, self.labels = schema, read, labels
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield some columns as Arrow batches, all but the last of the same size."""
@@ -238,7 +239,7 @@ def _open_dask(frame: Any) -> Relation:
             yield from convert(parts[i].compute()).to_batches()
 
     tables = (convert(frame.partitions[i].compute()) for i in range(frame.npartitions))
-    return Relation(next((table for table in tables if len(table)), convert(frame._meta)).schema, read)
+    return Relation(next((table for table in tables if len(table)), convert(frame._meta)).schema, read, frame.columns)
 
 
 # --- tables that can be read once ---

@@ -33,7 +33,7 @@ from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
 from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.readers import ColumnarFiles, CsvFiles, TableReader
 from belief.data.relations import Relation
-from belief.data.table import check_memory_for_sums
+from belief.data.table import check_memory_for_sums, find_labels
 from belief.method.arrays import Array
 
 if TYPE_CHECKING:
@@ -108,6 +108,11 @@ class TableStream:
                     self._unusable[name] = "free text"
         warn_of_left_out(self._unusable, len(self._all), str(self.files.first))
         self._use_columns()
+
+    @property
+    def labels(self) -> list[Any] | None:
+        """The labels of the features, if they are not all strings."""
+        return find_labels(self.files.labels, self.names) if isinstance(self.files, Relation) else None
 
     @property
     def target_name(self) -> str:
@@ -191,6 +196,7 @@ class LibsvmStream:
     """LIBSVM files, which the first pass reads twice: the number of columns must be known before the first block."""
 
     names: list[str] | None = None
+    labels: list[Any] | None = None
 
     def __init__(self, paths: Sequence[Path], discrete_features: Any) -> None:
         self._paths, self._given = list(paths), discrete_features

@@ -50,6 +50,7 @@ class Table:
     discrete: Array
     declared: Array  # those that the user declared discrete
     codes: Sequence[Mapping[Any, float]] = ()  # the code of each category of each feature; empty without categories
+    labels: list[Any] | None = None  # the column labels, if they are not all strings
 
     def levels(self, j: int) -> dict[float, str]:
         """Return the category that each code of a feature stands for."""
@@ -84,7 +85,16 @@ def open_table(
             name = f"column {names[j]!r}" if names is not None else f"column {j}"
             check_exact_codes(source.max_abs_integer(j), name)
     source = sources[0] if len(sources) == 1 else BlockSource(sources)
-    return Table(source, names, discrete, declared, [c.codes for c in columns])
+    labels = None if frames[0] is None else find_labels(frames[0].columns, names or [])
+    return Table(source, names, discrete, declared, [c.codes for c in columns], labels)
+
+
+def find_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any] | None:
+    """Return the labels of the columns with these names; None if all labels are strings."""
+    if all(isinstance(label, str) for label in labels):
+        return None
+    known = {str(label): label for label in labels}
+    return [known[name] for name in names]
 
 
 def as_blocks(X: Any) -> Sequence[Any]:

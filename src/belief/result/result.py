@@ -78,6 +78,24 @@ def _read_notes(notes: Any, values: PlainValues) -> list[str]:
     return [*notes]
 
 
+def _read_columns(columns: Any, values: PlainValues) -> list[Any] | None:
+    if columns is None:
+        return None
+    if not isinstance(columns, list) or len(columns) != len(values["weights"]):
+        raise ValueError("expected one label per feature")
+    return [tuple(label) if isinstance(label, list) else label for label in columns]
+
+
+def _write_columns(columns: list[Any] | None) -> list[Any] | None:
+    def plain(label: Any) -> Any:
+        if isinstance(label, tuple):
+            return [plain(part) for part in label]
+        label = label.item() if isinstance(label, np.generic) else label
+        return label if isinstance(label, str | int | float) else str(label)
+
+    return None if columns is None else [plain(label) for label in columns]
+
+
 def _write_names(names: Sequence[str]) -> Sequence[str] | None:
     return None if isinstance(names, DefaultNames) else names
 
@@ -151,6 +169,8 @@ class Result:
         The seconds spent in each phase.
     notes : list of str
         Columns to look at: identifiers, codes for missing values, copies of the target.
+    columns : list or None
+        The column labels of the DataFrame, if they are not all strings; `feature_names` has them as text.
 
     Examples
     --------
@@ -198,6 +218,7 @@ class Result:
     feature_names: Sequence[str] = plain_field(read=_read_names, write=_write_names)
     timings: dict[str, float] = plain_field(read=read_seconds, default_factory=dict)
     notes: list[str] = plain_field(read=_read_notes, default_factory=list)
+    columns: list[Any] | None = plain_field(read=_read_columns, write=_write_columns, default=None)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -206,9 +227,9 @@ class Result:
                 value.flags.writeable = False
 
     @property
-    def selected_names(self) -> list[str]:
-        """The names of the selected features, in order of selection."""
-        return [self.feature_names[j] for j in self.selected]
+    def selected_names(self) -> list[Any]:
+        """The names of the selected features, in order of selection, as the DataFrame has them."""
+        return [(self.columns or self.feature_names)[j] for j in self.selected]
 
     @property
     def ranking(self) -> Array:
@@ -243,6 +264,8 @@ class Result:
 
     def _find_index(self, feature: str | int) -> int:
         n = len(self.weights)
+        if self.columns is not None and feature in self.columns:
+            return self.columns.index(feature)
         if isinstance(feature, str):
             if feature not in self.feature_names:
                 raise ValueError(f"There is no feature {feature!r}{did_you_mean(feature, list(self.feature_names))}.")
@@ -302,7 +325,8 @@ class Result:
         return from_plain(cls, plain)
 
     def __repr__(self) -> str:
-        names = ", ".join(map(escape_controls, self.selected_names[:5])) + (", ..." if len(self.selected) > 5 else "")
+        names = ", ".join(escape_controls(self.feature_names[j]) for j in self.selected[:5])
+        names += ", ..." if len(self.selected) > 5 else ""
         return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {names}>"
 
     def _repr_html_(self) -> str | None:
