@@ -10,6 +10,7 @@ __all__ = ["MissingExtraError"]
 
 DISTRIBUTION = "belief-fs"
 PURPOSES = {
+    "anndata": "Files of AnnData need",
     "files": "Tables in files need",
     "gpu": "A GPU needs",
     "report": "Pictures and reports need",

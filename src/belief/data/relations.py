@@ -103,6 +103,8 @@ def _cast(batch: Any, schema: Any) -> Any:
 
 def open_relation(X: Any) -> Any:
     """Return a lazy, partitioned or foreign table as a Relation, or as a table in memory; other objects unchanged."""
+    if type(X).__module__.partition(".")[0] == "xarray" and isinstance(X, Mapping):
+        return _table_of_columns({name: variable.values for name, variable in X.items()})
     if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dictionary of keys
         return _table_of_columns(X)
     if getattr(getattr(X, "dtype", None), "names", None):  # a structured array, whose fields are columns

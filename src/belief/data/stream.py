@@ -5,10 +5,9 @@ from __future__ import annotations
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 from zipfile import BadZipFile
 
 import numpy as np
@@ -26,6 +25,7 @@ from belief.data.arrow import (
     target_values,
 )
 from belief.data.columns import PANDAS_INDEX, ColumnSelection, parse_discrete_features
+from belief.data.containers import ANNDATA_ENDINGS, ArrayStream, open_anndata_file
 from belief.data.diagnostics import suggest_csv_options
 from belief.data.files import ChangeDetector, find_files
 from belief.data.labels import Labels
@@ -34,6 +34,7 @@ from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.readers import ColumnarFiles, CsvFiles, TableReader
 from belief.data.relations import Relation
 from belief.data.table import check_memory_for_sums, find_labels
+from belief.data.threads import prefetch
 from belief.method.arrays import Array
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ NPZ_ERRORS = (
     *(ValueError, OSError, EOFError, TypeError, AttributeError, KeyError, RuntimeError, NotImplementedError),
     *(SyntaxError, TokenError, OverflowError, BadZipFile, zlib.error, lzma.LZMAError),
 )  # errors that reading a damaged file may raise
-T = TypeVar("T")
 
 
 class Stream(Protocol):
@@ -55,14 +55,29 @@ class Stream(Protocol):
         """The names of the features; None if they have none."""
 
     @property
+    def labels(self) -> list[Any] | None:
+        """The column labels of the features, if they are not all strings."""
+
+    @property
+    def target_name(self) -> str:
+        """The target as error messages call it."""
+
+    @property
     def discrete(self) -> Array:
         """A mask of the discrete features; complete once the first block is read."""
+
+    @property
+    def declared(self) -> Array:
+        """A mask of the features that the user declared discrete."""
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
         """Yield the blocks and add the target of their rows to `labels`."""
 
     def later_pass(self) -> Iterator[Any]:
         """Yield the blocks again, after a first pass."""
+
+    def levels(self, j: int) -> dict[float, str]:
+        """Return the category that each code of a feature stands for."""
 
 
 class TableStream:
@@ -197,6 +212,7 @@ class LibsvmStream:
 
     names: list[str] | None = None
     labels: list[Any] | None = None
+    target_name = "The first column"
 
     def __init__(self, paths: Sequence[Path], discrete_features: Any) -> None:
         self._paths, self._given = list(paths), discrete_features
@@ -242,19 +258,10 @@ def open_relation_stream(table: Relation, y: Any, columns: ColumnSelection) -> T
     return TableStream(table, columns.label, features, declared, y)  # type: ignore[arg-type]
 
 
-def prefetch(items: Iterator[T]) -> Iterator[T]:
-    """Yield the items, computing the next one in a thread while the current one is used."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
-            yield item
-
-
 def open_files(
-    paths: Sequence[Path], columns: ColumnSelection
-) -> TableStream | LibsvmStream | tuple[list[Array], Array]:
-    """Open files of one format: CSV, Parquet, Arrow, LIBSVM or NPZ.
+    paths: Sequence[Path], columns: ColumnSelection, layer: str | None = None
+) -> TableStream | LibsvmStream | ArrayStream | tuple[list[Array], Array]:
+    """Open files of one format: CSV, Parquet, Arrow, LIBSVM or NPZ, or one file of AnnData.
 
     Parameters
     ----------
@@ -262,6 +269,8 @@ def open_files(
         Files, or folders of files. Their rows are concatenated in the given order.
     columns : ColumnSelection
         The label, the features, and how CSV files are formatted.
+    layer : str, default=None
+        The layer of a file of AnnData to use instead of its matrix X.
 
     Returns
     -------
@@ -276,6 +285,12 @@ def open_files(
     >>> belief.select(stream, n_features_to_select=2, random_state=0).selected_names
     ['support_calls', 'contract']
     """
+    if any(path.suffix in ANNDATA_ENDINGS for path in paths):
+        if len(paths) > 1:
+            raise ValueError(f"{paths[0]} is a file of AnnData, which must be passed alone; got {len(paths)} files.")
+        return open_anndata_file(paths[0], columns, layer)
+    if layer is not None:
+        raise ValueError(f"layer={layer!r} has no effect because {paths[0]} is not a file of AnnData: remove it.")
     kind, files = find_files(paths)
     if kind in ("libsvm", "npz"):
         for option in ("drop", "keep"):

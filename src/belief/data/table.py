@@ -190,7 +190,7 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any, names: Sequence[
     if discrete.any():
         check_exact_codes(max(max_abs_integer(X.data) for X in blocks), "A column of X")
     return Table(
-        SparseSource([_as_canonical_csr(X) for X in blocks]), None if names is None else [*names], discrete, declared
+        SparseSource([as_canonical_csr(X) for X in blocks]), None if names is None else [*names], discrete, declared
     )
 
 
@@ -254,7 +254,7 @@ def _as_coordinates(X: Any) -> Any:
     return X
 
 
-def _as_canonical_csr(X: csr_array) -> csr_array:
+def as_canonical_csr(X: csr_array) -> csr_array:
     """Return X with sorted indices, no duplicates and float values; copied only if it must be changed."""
     if not X.has_canonical_format:
         X = X.copy()

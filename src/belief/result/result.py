@@ -20,6 +20,7 @@ from belief.method.redundancy.base import Rule
 from belief.method.relevance import z_of
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
+from belief.result.annotation import write_anndata
 from belief.result.explanation import Explanation, FeatureExplanation, explain_feature, explain_features
 from belief.result.serialization import (
     PlainValues,
@@ -311,6 +312,21 @@ class Result:
     def rule(self) -> Rule:
         """The rule that lowers the score of redundant features."""
         return make_rule(self.settings["redundancy"], self.settings["theta"])
+
+    def write_to(self, adata: Any, key: str = "belief") -> None:
+        """Write the result into an AnnData table.
+
+        `adata.var` gets the columns `{key}_rank`, `{key}_relevance`, `{key}_q_value` and `{key}_selected`, and
+        `adata.uns[key]` the settings and the seed. Genes that were not used have no rank and are not selected.
+
+        Parameters
+        ----------
+        adata : AnnData
+            A table whose `var_names` include the names of the features.
+        key : str, default="belief"
+            The prefix of the columns, and the entry of `uns`.
+        """
+        write_anndata(self, adata, key)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the result to plain JSON values."""
