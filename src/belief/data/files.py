@@ -16,6 +16,7 @@ FORMATS = {
     "arrow": ("arrow", "feather", "ipc"),
     "libsvm": ("libsvm", "svm", "svmlight"),
     "npz": ("npz",),
+    "npy": ("npy",),
     "anndata": ("h5ad", "zarr"),
 }
 COMPRESSIONS = {"csv": (".gz", ".bz2", ".zst"), "libsvm": (".gz", ".bz2", ".xz")}

@@ -22,6 +22,7 @@ from belief.data.containers import (
 )
 from belief.data.kinds import as_target, check_not_swapped, describe_kind
 from belief.data.relations import Relation, open_relation
+from belief.data.remote import RemoteFiles, delete_with, expand_wildcards, is_remote
 from belief.data.source import is_sparse
 from belief.data.stream import LibsvmStream, TableStream, open_files, open_relation_stream
 from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, check_arrow_frame, count_columns
@@ -63,6 +64,9 @@ def open_input(
         return X, None, None
     paths = [X] if isinstance(X, str | os.PathLike) else X
     if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
+        if any(map(is_remote, paths)):
+            return _open_remote(paths, y, columns, feature_names, layer)
+        paths = [file for path in paths for file in expand_wildcards(path)]
         if [Path(p).suffix for p in paths] == [".npy"]:
             X = _map_npy(Path(paths[0]))
         elif Path(paths[0]).suffix in ANNDATA_ENDINGS and y is not None:
@@ -101,6 +105,23 @@ def open_input(
     if {"label", "drop", "keep"}.intersection(columns.changed_options()):
         return _select_from_table(X, y, columns, names)
     return X, y, names
+
+
+def _open_remote(urls: Sequence[Any], y: Any, columns: ColumnSelection, feature_names: Any, layer: Any) -> OpenedInput:
+    """Open files on other machines; those that cannot be read in place are copied."""
+    if not all(map(is_remote, urls)):
+        raise ValueError("Some of the files are URLs and some are local. Read them separately.")
+    files = RemoteFiles(urls)
+    relation = files.open()
+    if relation is not None:
+        for option, given in (("feature_names", feature_names), ("layer", layer)):
+            if given is not None:
+                raise ValueError(f"{option} has no effect because X is a {files.kind.capitalize()} file: remove it.")
+        return open_relation_stream(relation, as_target(y), columns), None, None
+    copies, folder = files.copy()
+    opened = open_input(copies, y, columns, feature_names, layer)
+    delete_with(opened[0], folder)
+    return opened
 
 
 def _map_npy(path: Path) -> Any:

@@ -41,7 +41,7 @@ class Relation:
     labels : the column labels, if the table has labels that are not strings
     """
 
-    first = "X"  # the name of the table in error messages
+    first: str = "X"  # the name of the table in error messages
 
     def __init__(self, schema: Any, read: ReadBatches, labels: Sequence[Any] = ()) -> None:
         check_unique_names(schema.names)
@@ -142,11 +142,11 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
             "RecordBatchReader": _spool_stream,
             "Scanner": lambda scanner: _spool(scanner.to_reader()),
         }
-        return found.get(kind) or (_open_dataset if hasattr(X, "get_fragments") else None)
+        return found.get(kind) or (open_dataset if hasattr(X, "get_fragments") else None)
     if kind == "DuckDBPyConnection":  # the result of `execute`
         return _spool_duckdb_result
     if hasattr(X, "to_pyarrow_dataset"):  # a Delta table
-        return lambda table: _open_dataset(table.to_pyarrow_dataset())
+        return lambda table: open_dataset(table.to_pyarrow_dataset())
     if library == "ray" and hasattr(X, "iter_batches"):
         return _open_ray
     if as_frame(X) is not None:
@@ -173,7 +173,9 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
 # --- tables that can be read again ---
 
 
-def _open_dataset(data: Any) -> Relation:
+def open_dataset(data: Any) -> Relation:
+    """Open an Arrow dataset, whose scan reads one batch ahead."""
+
     def read(columns: list[str], n_rows: int) -> Iterable[Any]:
         # by default the scan reads many batches and whole row groups ahead
         return data.to_batches(columns=columns, batch_size=n_rows, batch_readahead=1, fragment_readahead=1)
@@ -199,7 +201,7 @@ def _open_polars(frame: Any) -> Any:
 def _sink_polars(frame: Any) -> Relation:
     folder = Path(tempfile.mkdtemp(prefix="belief-"))
     frame.sink_ipc(folder / "rows.arrow")
-    relation = _open_dataset(import_optional("pyarrow.dataset", "files").dataset(folder / "rows.arrow", format="ipc"))
+    relation = open_dataset(import_optional("pyarrow.dataset", "files").dataset(folder / "rows.arrow", format="ipc"))
     weakref.finalize(relation, shutil.rmtree, folder, ignore_errors=True)
     return relation
 

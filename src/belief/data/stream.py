@@ -292,6 +292,8 @@ def open_files(
     if layer is not None:
         raise ValueError(f"layer={layer!r} has no effect because {paths[0]} is not a file of AnnData: remove it.")
     kind, files = find_files(paths)
+    if kind == "npy":
+        raise ValueError(f"{paths[0]}: an NPY file has no target. Pass one file alone to belief.select, with y.")
     if kind in ("libsvm", "npz"):
         for option in ("drop", "keep"):
             if given := getattr(columns, option):
