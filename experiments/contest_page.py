@@ -43,7 +43,7 @@ def markdown(answers: Answers) -> str:
     if not asked(answers, KIND) or not aside(answers):
         return "\n\n".join([heading("Time limits and failures", not_ended(answers)), answers.origin])
     parts = [
-        heading("Means, ranks and time", by_selector(answers), told_apart(answers), by_source(answers)),
+        heading("Means, ranks and time", by_selector(answers), describe_significance(answers), by_source(answers)),
         heading("By judge and size", by_judge(answers)),
         heading("By data set", by_set(answers)),
         heading("Where the truth is known", by_kind(answers), by_made_set(answers)),
@@ -109,14 +109,14 @@ def less(answers: Answers, name: str, sets: Iterable[str]) -> str:
     return f"{gains.mean():+.3f} ± {gains.std(ddof=1) / np.sqrt(len(gains)):.3f}"
 
 
-def told_apart(answers: Answers) -> str:
+def describe_significance(answers: Answers) -> str:
     """Friedman's test and Nemenyi's critical difference, of all sets and of those kept aside."""
     both = {"all": taking_part(answers), "those kept aside": aside(answers)}
     return " ".join(apart(answers, sets, words) for words, sets in both.items())
 
 
 def apart(answers: Answers, sets: list[str], words: str) -> str:
-    """The same of some sets, and who cannot be told from BELIEF."""
+    """Friedman's test on some sets, and the selectors that differ significantly from BELIEF."""
     names = asked(answers)
     places = ranks(answers, names, sets)
     statistic, p = friedman(places)
@@ -125,8 +125,8 @@ def apart(answers: Answers, sets: list[str], words: str) -> str:
     worse, better = ([x for x, d in zip(names, mine, strict=True) if sign * d > far] for sign in (1, -1))
     return (
         f"On {words} ({len(sets)} sets, {len(names)} selectors): Friedman's χ² = {statistic:.1f}, p = {p:.2g}; mean"
-        f" ranks that differ by less than {far:.1f} (Nemenyi, 5 %) cannot be told apart. Surely worse than BELIEF:"
-        f" {', '.join(worse) or 'none'}; surely better: {', '.join(better) or 'none'}."
+        f" ranks that differ by less than {far:.1f} are not significantly different (Nemenyi, 5 %). Significantly worse"
+        f" than BELIEF: {'; '.join(worse) or 'none'}. Significantly better: {'; '.join(better) or 'none'}."
     )
 
 

@@ -1,5 +1,7 @@
 """ColumnSelection: the label and the features, by name or by position, of tables and files."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -126,3 +128,50 @@ def test_explain_rejects_invalid_feature(feature):
     result = belief.select(X, np.tile([0, 1], 20), 1, random_state=0)
     with pytest.raises(ValueError, match=r"^feature must be the name or the index of a feature"):
         result.explain(feature)
+
+
+LABELS = {
+    "integers": [10, 3, 0, 7],
+    "numbers and text": [0, "b", 2.5, "d"],
+    "two levels": [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y")],
+    "dates": list(pd.date_range("2020", periods=4)),
+}
+
+
+@pytest.mark.parametrize("how", ["frame", "label", "blocks", "dask", "selector"])
+@pytest.mark.parametrize("kind", LABELS)
+def test_selected_names_are_those_of_the_frame(kind, how):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    frame = pd.DataFrame(rng.normal(size=(60, 4)), columns=pd.Index(LABELS[kind]))
+    frame[LABELS[kind][2]] += 2 * y
+    if how == "selector":
+        if kind == "numbers and text":
+            pytest.skip("scikit-learn has no columns of mixed labels")
+        result = belief.BeliefSelector(2, random_state=0).fit(frame, y).result_
+    elif how == "label":
+        label = ("y", "") if kind == "two levels" else "y"
+        labelled = frame.copy()
+        labelled[label] = y
+        result = belief.select(labelled, label=label, n_features_to_select=2, random_state=0)
+    elif how == "dask":
+        if kind == "two levels":
+            pytest.skip("dask has no columns of two levels")
+        X = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+        result = belief.select(X, y, 2, random_state=0)
+    else:
+        result = belief.select([frame[:30], frame[30:]] if how == "blocks" else frame, y, 2, random_state=0)
+    assert list(frame[result.selected_names].columns) == result.selected_names
+    assert result.selected_names[0] == LABELS[kind][2]
+    assert result.explain(result.selected_names[0]).rank == 1
+    assert result.feature_names == [str(label) for label in LABELS[kind]]
+    read = belief.Result.from_dict(json.loads(json.dumps(result.to_dict())))
+    if kind != "dates":  # JSON has no dates
+        assert read.selected_names == result.selected_names
+    assert repr(read) == repr(result)
+    belief.report.render(read)
+
+
+def test_names_of_strings_need_no_labels():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    assert belief.select(frame, np.arange(60) % 2, 1, random_state=0).columns is None

@@ -68,8 +68,8 @@ def test_warns_once_of_ids_and_decimal_commas(tmp_path, form):
     table.to_parquet(tmp_path / "a.parquet")
     table.to_csv(tmp_path / "a.csv", index=False)
     X_or_file = table if form == "frame" else tmp_path / f"a.{form}"
-    ids, price = warnings_of(X_or_file)
-    assert ids.startswith("Column 'id' has a different text in almost every row (160 in 160), like an ID. Drop it")
+    price, ids = warnings_of(X_or_file)
+    assert ids.startswith("Column 'id' looks like an identifier, with a different value in nearly every row.")
     assert price.startswith("Column 'price' contains numbers stored as text, such as '0,0', and is treated as")
     assert warnings_of(X_or_file, discrete_features=["id", "price"]) == []
 

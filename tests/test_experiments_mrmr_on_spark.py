@@ -97,6 +97,7 @@ def test_mrmr_frame_with_cuts_from_a_sample(spark, monkeypatch):
     assert found.weights != pytest.approx(MRMR(4, bins=4).fit(X, y).scores_, abs=1e-6)
 
 
+@pytest.mark.smoke
 def test_compute_cuts():
     x = np.array([0.0, 1, 2, 3, 4, 5, np.nan])
     assert compute_cuts(x, 3).tolist() == [1, 3]

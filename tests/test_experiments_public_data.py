@@ -94,6 +94,7 @@ ARFF = """% made up
 """
 
 
+@pytest.mark.smoke
 def test_load_arff_with_tabs_comments_and_missing_values(tmp_path):
     text = ARFF.replace("@attribute ", "@attribute\t").replace("7.5,X,1,1", "% one more\n?,X,1,1\n2,?,1,0")
     (tmp_path / "ECBDL14.arff").write_text(text)

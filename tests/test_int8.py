@@ -9,14 +9,17 @@ from conftest import in_blocks, in_columns, in_memory, streamed
 from effort import examples
 from llvmlite import ir
 from random_tables import table
+from scipy.sparse import csr_array
 
-from belief.engines.block import local_engine, rounded
+from belief.engines.block import block_engine, local_engine, rounded
+from belief.engines.block.rounded_sparse import SparseRoundedSearch
 from belief.engines.resources import Resources
 from belief.kernels import instructions
 from belief.kernels.instructions import ArmDot, Avx2, Avx512Vnni, AvxVnni, available_instructions
 from belief.kernels.rounded import ERROR, RoundedQueries, RoundedRows, collect, compare, round_queries, round_rows
 from belief.method.difference import Difference
-from belief.method.protocols import Search
+from belief.method.partials import Neighbours
+from belief.method.protocols import Search, Visit
 
 NAMES = [type(x).__name__ for x in available_instructions()]
 if not NAMES:
@@ -161,6 +164,77 @@ def test_more_queries_than_fit_into_memory(monkeypatch):
     found = neighbours(X, np.zeros(300, bool), labels, NAMES[0], working_memory=2**16)
     assert spans == [(0, 256), (256, 512), (512, 768), (768, 900)]
     same(found, neighbours(X, np.zeros(300, bool), labels, "float32"))
+
+
+# --- sparse rows ---
+
+
+def sparse_table(seed):
+    """A random sparse table and labels."""
+    rng = np.random.default_rng(seed)
+    m, F, density = int(rng.integers(20, 500)), int(rng.integers(1, 60)), rng.choice([0.02, 0.1, 0.4])
+    X = np.where(rng.random((m, F)) < density, rng.standard_normal((m, F)) * 10.0 ** rng.integers(-3, 4, F), 0.0)
+    if seed % 3 == 0:
+        X = np.round(X)  # ties
+    if seed % 4 == 0:
+        X = X[rng.integers(0, len(X), len(X))]  # copies
+    X[rng.random(m) < 0.1] = 0.0
+    labels = rng.choice(3, m, p=[0.6, 0.37, 0.03]).astype(np.int32)
+    labels[:3] = [0, 1, 2]
+    return X, labels
+
+
+def sparse_neighbours(X, labels, how, sample_size, size, n_blocks=1, scale="standard", **options):
+    blocks = [csr_array(x) for x in np.array_split(X, n_blocks)]
+    discrete = np.zeros(X.shape[1], bool)
+    with local_engine(blocks, np.arange(3), labels, discrete, Resources(instructions=how, **options)) as engine:
+        difference = Difference.from_summary(engine.describe(), discrete, scale)
+        sample = engine.sample(np.array([sample_size]), 1)
+        return engine.nearest(sample, difference, Search(size, 3, 1))
+
+
+@pytest.mark.parametrize("seed", range(examples(60)))
+def test_same_neighbours_of_sparse_rows(seed):
+    X, labels = sparse_table(seed)
+    rng = np.random.default_rng(seed)
+    n_blocks, size, part = int(rng.integers(1, 4)), int(rng.integers(1, 30)), int(rng.integers(1, len(X) + 1))
+    memory, scale = int(rng.choice([2**12, 2**30])), str(rng.choice(["standard", "none", "range"]))
+    arguments = part, size, n_blocks, scale
+    found = sparse_neighbours(X, labels, NAMES[seed % len(NAMES)], *arguments, working_memory=memory)
+    same(found, sparse_neighbours(X, labels, "float32", *arguments))
+
+
+def test_blocks_of_sparse_rows_that_bring_neighbours():
+    X, labels = sparse_table(5)
+    discrete, settings = np.zeros(X.shape[1], bool), Search(4, 3, 1)
+    with local_engine(csr_array(X), np.arange(3), labels, discrete, Resources(instructions="float32")) as whole:
+        difference = Difference.from_summary(whole.describe(), discrete, "standard")
+        sample = whole.sample(np.array([30]), 1)
+        reference = whole.nearest(sample, difference, settings)
+    found, half = Neighbours.zero(30, 3, 4), len(X) // 2
+    for part in (slice(0, half), slice(half, len(X))):
+        resources = Resources(instructions=NAMES[0])
+        with block_engine(csr_array(X[part]), labels[part], discrete, resources, None) as block:
+            visit = Visit(csr_array(X[sample.row]), part.start, found)
+            found = block.nearest(sample, difference, settings, visit)
+    same(found, reference)
+    np.testing.assert_array_equal(found.target, reference.target)
+
+
+@pytest.mark.parametrize("most", [0.0, 1e-3, 1.0])
+def test_the_faster_search_of_sparse_rows_is_used(monkeypatch, most):
+    """With many hits, the rest of the rows is compared through the index; the neighbours are the same."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((3000, 200)) < 0.3, rng.standard_normal((3000, 200)), 0.0)
+    labels, done = rng.integers(0, 3, 3000).astype(np.int32), []
+    run = SparseRoundedSearch.run
+    monkeypatch.setattr("belief.engines.block.rounded_sparse.MIN_SECONDS", 0.0)
+    monkeypatch.setattr(SparseRoundedSearch, "_most_hits", lambda self: most)
+    monkeypatch.setattr(SparseRoundedSearch, "_expect_share", lambda self, *about: 0.0)
+    monkeypatch.setattr(SparseRoundedSearch, "run", lambda self, *about: done.append(run(self, *about)) or done[-1])
+    found = sparse_neighbours(X, labels, "auto", 500, 5)
+    assert (done[0] == 3000) == (most == 1.0)
+    same(found, sparse_neighbours(X, labels, "float32", 500, 5))
 
 
 # --- the kernels ---

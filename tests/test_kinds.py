@@ -48,6 +48,12 @@ def memory_map(path):
     return np.load(path, mmap_mode="r")
 
 
+def as_anndata():
+    anndata = pytest.importorskip("anndata", reason="the extra anndata is not installed")
+    obs = pd.DataFrame({"y": Y}, index=[f"cell{i}" for i in range(M)])
+    return anndata.AnnData(X, obs=obs, var=pd.DataFrame(index=FRAME.columns))
+
+
 WITH_Y = {
     "NumPy array": lambda folder: X,
     "memory map": from_file("X.npy", memory_map),
@@ -57,6 +63,11 @@ WITH_Y = {
     "SciPy sparse matrix": lambda folder: sparse.csc_matrix(X),
     "torch tensor": lambda folder: pytest.importorskip("torch").tensor(X),
     "list of blocks": lambda folder: [X[:20], X[20:]],
+    "xarray DataArray": lambda folder: pytest.importorskip("xarray").DataArray(X, dims=("row", "column")),
+    "HDF5 dataset": lambda folder: pytest.importorskip("h5py").File(folder / "X.h5", "w").create_dataset("X", data=X),
+    "Zarr array": lambda folder: pytest.importorskip("zarr").array(X),
+    "dask array": lambda folder: pytest.importorskip("dask.array").from_array(X, chunks=(20, 4)),
+    "path of an NPY file": from_file("X.npy", Path),
     "generator of arrays": lambda folder: (X[a : a + 20] for a in (0, 20, 40)),
     "generator of sparse matrices": lambda folder: (sparse.csr_array(X[a : a + 20]) for a in (0, 20, 40)),
 }
@@ -75,6 +86,8 @@ WITH_LABEL = {
     "Parquet file": from_file("table.parquet", parquet.ParquetFile),
     "record batch reader": lambda folder: pa.Table.from_pandas(LABELLED).to_reader(),
     "dask DataFrame": lambda folder: pytest.importorskip("dask.dataframe").from_pandas(LABELLED, npartitions=3),
+    "AnnData table": lambda folder: as_anndata(),
+    "path of an H5AD file": lambda folder: (as_anndata().write_h5ad(folder / "X.h5ad"), folder / "X.h5ad")[1],
     "generator of DataFrames": lambda folder: (LABELLED[a : a + 20] for a in (0, 20, 40)),
     "path of a CSV file": from_file("table.csv", str),
     "path of a Parquet file": from_file("table.parquet", Path),

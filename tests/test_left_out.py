@@ -175,5 +175,7 @@ def test_few_or_repeated_texts_are_categories():
     few = ["one two three four five", "six seven eight nine ten"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        frame = pd.DataFrame({"text": np.array(few)[Y], "noise": rng.standard_normal(M)})
+        frame = pd.DataFrame(
+            {"text": np.array(few)[np.where(np.arange(M) < 9, 1 - Y, Y)], "noise": rng.standard_normal(M)}
+        )
         assert belief.select(frame, Y, 1, random_state=0).selected_names == ["text"]

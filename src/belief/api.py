@@ -9,21 +9,24 @@ from dataclasses import replace
 from typing import Any
 
 from belief._utils.names import DefaultNames
+from belief._utils.warnings import warn
 from belief.data.columns import ColumnSelection
+from belief.data.containers import ArrayStream
 from belief.data.inputs import open_input, resolve_label
 from belief.data.labels import check_task, read_target
-from belief.data.stream import LibsvmStream, TableStream
+from belief.data.stream import LibsvmStream, Stream, TableStream
 from belief.data.table import Table, open_table
 from belief.engines.block import table_engine
 from belief.engines.checkpoint import Checkpoint
 from belief.engines.checks import check_resources, check_sizes, check_values
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
+from belief.engines.suspicious import describe_suspicious
 from belief.method.algorithm import belief
 from belief.method.protocols import Engine, Storage
 from belief.method.settings import Settings
 from belief.method.summary import Summary
-from belief.method.targets import Target
+from belief.method.targets import REGRESSION, Target
 from belief.progress import Callback, Reporter
 from belief.result.result import Result, build_result
 
@@ -41,6 +44,8 @@ def select(
     drop: Any = (),
     keep: Any = (),
     discrete_features: Any = "auto",
+    feature_names: Sequence[str] | None = None,
+    layer: str | None = None,
     n_neighbors: int | str = "auto",
     sample_size: int | float | str = "auto",
     sampling: str = "balanced",
@@ -94,6 +99,10 @@ def select(
         Columns of X to ignore; columns of X to use exclusively. Unnamed columns keep their numbers: x0, x2, ...
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, whose values are only compared for equality. "auto": string, category and boolean columns.
+    feature_names : list of str, default=None
+        The names of the columns of X, if X is an array or a sparse matrix.
+    layer : str, default=None
+        The layer of an AnnData table or file to use instead of its matrix X.
     n_neighbors : int or "auto", default="auto"
         The number of neighbours k per class; with a numeric target, 2·k in all. "auto": 20, or a third of the smallest
         class, but at least 10; more for small tables with a numeric target.
@@ -218,10 +227,13 @@ def select(
     notes = None if checkpoint is None else Checkpoint(checkpoint, restart)
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, settings.resolve_sample_size)
-    X, y, numbered = open_input(X, y, columns)
+    X, y, numbered = open_input(X, y, columns, feature_names, layer)
     engine, table = open_engine(X, y, discrete_features, resources, notes, task, numbered)
     with reporter, engine, closing(notes) if notes else nullcontext():
-        return run_engine(engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels)
+        result = run_engine(engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels, table)
+    if result.notes:
+        warn(" ".join(result.notes))
+    return result
 
 
 def open_engine(
@@ -232,11 +244,10 @@ def open_engine(
     notes: Storage | None,
     task: str = "auto",
     names: Sequence[str] | None = None,
-) -> tuple[Engine, Table | TableStream | LibsvmStream]:
+) -> tuple[Engine, Table | Stream]:
     """Create the engine for a table or a stream; return it with the table, which knows the names of its features."""
-    if isinstance(X, TableStream | LibsvmStream):
-        name = X.target_name if isinstance(X, TableStream) else "The first column"
-        return StreamEngine(X, name, resources, notes, task), X
+    if isinstance(X, TableStream | LibsvmStream | ArrayStream):
+        return StreamEngine(X, X.target_name, resources, notes, task), X
     table = open_table(X, discrete_features, names, leave_out=True)
     target, targets = read_target(y, table.source.n_rows, task)
     return table_engine(table.source, target, targets, table.discrete, resources), table
@@ -250,8 +261,10 @@ def run_engine(
     reporter: Reporter,
     notes: Storage | None = None,
     levels: LevelNames = lambda j: None,
+    table: Table | Stream | None = None,
 ) -> Result:
     """Run the method on an engine and return its result."""
+    described: list[Summary] = []
 
     def feature_names() -> Sequence[str]:
         return names() or DefaultNames(engine.n_features)  # known once the engine has described the data
@@ -259,10 +272,23 @@ def run_engine(
     def check(summary: Summary, target: Target) -> None:
         check_sizes(settings, summary, target, working_memory)
         check_values(summary, feature_names())
+        described.append(summary)
 
     outcome = belief(engine, settings, check, reporter.phase, notes)
     named = [each.with_level_names(levels(each.feature)) for each in outcome.distributions]
-    return build_result(replace(outcome, distributions=named), feature_names())
+    result = build_result(replace(outcome, distributions=named), feature_names())
+    if table is None:
+        return result
+    notes_on_columns = describe_suspicious(
+        engine.peek(),  # type: ignore[attr-defined]
+        described[0],
+        result.weights,
+        table.discrete,
+        table.declared,
+        feature_names(),
+        result.task == REGRESSION,
+    )
+    return replace(result, notes=notes_on_columns, columns=table.labels)
 
 
 def is_spark_dataframe(X: Any) -> bool:

@@ -210,7 +210,7 @@ def redundancy(
         draw_heat_map(ax, values)
         if measure.has_absolute_scale:
             draw_frames(ax, [len(group) for group in groups])
-        ax.set_yticks(range(n), _ranked([(i + 1, result.selected_names[i]) for i in order], max_name_length))
+        ax.set_yticks(range(n), _ranked([(i + 1, _names(result)[i]) for i in order], max_name_length))
         ax.set_xticks(
             range(n), [str(i + 1) for i in order], rotation=90 if n > 10 else 0, size="small" if n > 10 else None
         )
@@ -260,7 +260,7 @@ def convergence(result: Result, ax: Axes | None = None, *, top: int = TOP, max_n
             ax.plot(batch[on], place[on, i], "o", color=color, markersize=small)
             ax.plot(batch[~on], place[~on, i], "o", color=color, markersize=small, markerfacecolor=behind)
         ax.yaxis.tick_right()
-        ax.set_yticks(place[-1], shorten_distinct(result.selected_names[:n], max_name_length))
+        ax.set_yticks(place[-1], shorten_distinct(_names(result)[:n], max_name_length))
         ax.set_ylim(n + 0.6, 0.4)
         ax.set_xlabel("after batch")
         ax.locator_params(axis="x", integer=True)
@@ -500,6 +500,11 @@ def _ranked(features: Sequence[tuple[int, str]], max_name_length: int) -> list[s
     """Combine shortened names with their ranks."""
     names = shorten_distinct([name for _, name in features], max_name_length)
     return [f"{name}\u2002{rank}" for name, (rank, _) in zip(names, features, strict=True)]
+
+
+def _names(result: Result) -> list[str]:
+    """Return the names of the selected features as text."""
+    return [result.feature_names[j] for j in result.selected]
 
 
 def _column(lines: Sequence[FeatureExplanation], key: str) -> Array:

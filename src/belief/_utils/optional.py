@@ -10,8 +10,10 @@ __all__ = ["MissingExtraError"]
 
 DISTRIBUTION = "belief-fs"
 PURPOSES = {
+    "anndata": "Files of AnnData need",
     "files": "Tables in files need",
     "gpu": "A GPU needs",
+    "remote": "Files of other machines need",
     "report": "Pictures and reports need",
     "spark": "Spark needs",
 }

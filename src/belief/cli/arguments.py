@@ -7,8 +7,9 @@ import contextlib
 import os
 import re
 import shlex
+import shutil
 from ast import literal_eval
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -80,9 +81,31 @@ def parse_value(text: str) -> Any:
     return None if text == "None" else text
 
 
+def _parse_file(text: str) -> Any:
+    return text if "://" in text else Path(text)  # a Path would lose a slash of a URL
+
+
+@contextlib.contextmanager
+def local_files(options: argparse.Namespace) -> Iterator[None]:
+    """Copy the files that are URLs to a temporary folder, for the time of a command."""
+    if not any(isinstance(file, str) for file in options.files):
+        yield
+        return
+    from belief.data.remote import RemoteFiles
+
+    if not all(isinstance(file, str) for file in options.files):
+        raise UsageError("Some of the files are URLs and some are local. Read them separately.")
+    options.files, folder = RemoteFiles(options.files).copy()
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def add_input_options(group: Any) -> None:
     """Add the options that describe the input."""
-    group.add_argument("files", nargs="+", type=Path, metavar="FILE", help="CSV, TSV, Parquet, Arrow, LIBSVM or NPZ")
+    kinds = "CSV, TSV, Parquet, Arrow, LIBSVM, NPZ or H5AD; local, or a URL such as s3://bucket/name"
+    group.add_argument("files", nargs="+", type=_parse_file, metavar="FILE", help=kinds)
     group.add_argument("--label", metavar="COL", help="the target column")
     task = "whether the target holds classes or numbers (auto: numbers if it has fractions or many different values)"
     group.add_argument("--task", choices=TASKS, default="auto", help=task)

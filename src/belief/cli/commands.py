@@ -13,6 +13,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from belief.cli.arguments import (
     add_run_options,
     check_run_options,
     given_options,
+    local_files,
     open_input,
     option_name,
     parse_value,
@@ -52,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings(), raising_on_signals():
         warnings.showwarning = lambda message, *more: print_message(translate_message(str(message)))
         try:
-            options.run(options)
+            with local_files(options) if hasattr(options, "files") else nullcontext():
+                options.run(options)
             sys.stdout.flush()
             return 0
         except KeyboardInterrupt:

@@ -14,6 +14,7 @@ import numpy as np
 from belief._utils.names import DefaultNames
 from belief.baselines.base import make_data_check, read_values
 from belief.data.arrow import Batch
+from belief.data.containers import ArrayStream
 from belief.data.inputs import OpenedInput
 from belief.data.labels import Labels, read_numbers, read_target
 from belief.data.source import ArraySource, SparseSource, is_sparse
@@ -47,7 +48,7 @@ class Rows:
 def sample_rows(opened: OpenedInput, discrete_features: Any, task: str, seed: int) -> Rows:
     """Sample rows of a table or of opened files; take all if there are few."""
     X, y, numbered = opened
-    if isinstance(X, TableStream | LibsvmStream):
+    if isinstance(X, TableStream | LibsvmStream | ArrayStream):
         values, y, discrete, target, n_rows = _read_stream(X, task, seed)
         names = X.names
     else:
@@ -92,7 +93,7 @@ def _values(source: Any, ids: Array) -> Array:
 
 def _read_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array, Target, int]:
     """Sample rows of files, which are read once, block by block."""
-    labels = Labels(stream.target_name if isinstance(stream, TableStream) else "The first column", task)
+    labels = Labels(stream.target_name, task)
     kept, ids = _sample_stream_rows(stream, labels, seed)
     if not labels.n_rows:
         raise ValueError("The files have no rows.")

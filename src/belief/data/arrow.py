@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from belief._utils.optional import import_optional
-from belief.data.diagnostics import warn_of_suspicious_text
+from belief.data.diagnostics import warn_of_numbers_as_text
 from belief.data.labels import RowError, check_no_missing
 from belief.data.source import as_float, as_read_only, check_exact_codes
 from belief.method.arrays import Array
@@ -94,11 +94,11 @@ class TableEncoder:
         for encoder, declared in zip(self._encoders, discrete, strict=True):
             encoder.is_declared_discrete = bool(declared)
 
-    def warn_of_suspicious_text(self, declared: Array) -> None:
-        """Warn of text columns that look like numbers or IDs, unless they are declared discrete."""
+    def warn_of_numbers_as_text(self, declared: Array) -> None:
+        """Warn of text columns that look like numbers, unless they are declared discrete."""
         for encoder, is_declared in zip(self._encoders, declared, strict=True):
             if isinstance(encoder, CategoryEncoder) and not is_declared:
-                warn_of_suspicious_text(f"Column {encoder.name!r}", encoder.texts, encoder.n_filled)
+                warn_of_numbers_as_text(f"Column {encoder.name!r}", encoder.texts)
 
     def levels(self, j: int) -> dict[float, str]:
         """Return the category that each code of a feature stands for, if it has been seen."""
@@ -211,7 +211,6 @@ class CategoryEncoder(Encoder):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._codes: dict[Any, float] = {}
-        self.n_filled = 0  # rows in which the column is not missing
 
     @property
     def texts(self) -> Collection[Any]:
@@ -220,7 +219,6 @@ class CategoryEncoder(Encoder):
 
     def __call__(self, column: Any) -> Array:
         values, rows = dictionary_encode(column)
-        self.n_filled += len(column) - column.null_count
         codes = [np.nan if v is None else self._code(v) for v in values]
         if len(self._codes) > MAX_CATEGORIES:
             raise ValueError(

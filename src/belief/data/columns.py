@@ -103,6 +103,12 @@ class ColumnSelection:
         label = None if self.label is None else names_of([self.label], "label")[0]
         return replace(self, label=label, drop=names_of(self.drop, "drop"), keep=names_of(self.keep, "keep"))
 
+    def with_positions(self, names: Sequence[str]) -> ColumnSelection:
+        """Return a copy in which names are replaced by the positions of the columns."""
+        label = None if self.label is None else find_columns([self.label], names, "label")[0]
+        drop, keep = (tuple(find_columns(getattr(self, option), names, option)) for option in ("drop", "keep"))
+        return replace(self, label=label, drop=drop, keep=keep)
+
     def feature_positions(self, names: Sequence[Any], source: str = "X") -> list[int]:
         """Return the positions of the features: all columns but the label, restricted by `drop` and `keep`."""
         label = find_columns([] if self.label is None else [self.label], names, "label", source)

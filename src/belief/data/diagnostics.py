@@ -1,4 +1,4 @@
-"""Diagnose common problems of text input: wrong CSV options, Arrow's parse errors, numbers stored as text, IDs."""
+"""Diagnose common problems of text input: wrong CSV options, Arrow's parse errors, numbers stored as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 from belief._utils.warnings import warn
 
 SEPARATORS = (";", "\t", "|", ",")
-MAX_ROWS_OF_DISTINCT_TEXTS = 50  # in so few rows, a text column in which every value differs is not suspicious
 ALMOST_ALL = 0.9  # the share of the values
 MAX_CHECKED_TEXTS = 1000
 MAX_SHOWN = 80  # characters of a value in a message
@@ -84,14 +83,13 @@ def are_numbers(texts: Collection[Any]) -> bool:
     return bool(some) and numbers >= ALMOST_ALL * len(some)
 
 
-def warn_of_suspicious_text(column: str, texts: Collection[Any], n_rows: int) -> None:
-    """Warn if a text column looks like numbers or like IDs.
+def warn_of_numbers_as_text(column: str, texts: Collection[Any]) -> None:
+    """Warn if a text column looks like numbers.
 
     Parameters
     ----------
     column : the column as it is called in the warning
     texts : its distinct values
-    n_rows : the number of rows in which the column is not missing
     """
     some = islice(texts, MAX_CHECKED_TEXTS)
     fractions = [text for text in some if isinstance(text, str) and re.search(r"[.,]\d", text)]
@@ -99,11 +97,6 @@ def warn_of_suspicious_text(column: str, texts: Collection[Any], n_rows: int) ->
         warn(
             f"{column} contains numbers stored as text, such as {fractions[0]!r}, and is treated as categories. Convert"
             " it to numbers with a decimal point, or add it to discrete_features if the values are categories."
-        )
-    elif n_rows > MAX_ROWS_OF_DISTINCT_TEXTS and len(texts) > ALMOST_ALL * n_rows:
-        warn(
-            f"{column} has a different text in almost every row ({len(texts):,} in {n_rows:,}), like an ID. Drop it, or"
-            " add it to discrete_features to use it as categories."
         )
 
 

@@ -16,6 +16,8 @@ FORMATS = {
     "arrow": ("arrow", "feather", "ipc"),
     "libsvm": ("libsvm", "svm", "svmlight"),
     "npz": ("npz",),
+    "npy": ("npy",),
+    "anndata": ("h5ad", "zarr"),
 }
 COMPRESSIONS = {"csv": (".gz", ".bz2", ".zst"), "libsvm": (".gz", ".bz2", ".xz")}
 IGNORED_PREFIXES = ("_", ".")  # Spark and others add files such as _SUCCESS and .part.crc to a folder
@@ -65,6 +67,8 @@ def list_files(path: Path) -> list[Path]:
     """Return the files in a folder and its subfolders, sorted by name; or the file itself."""
     if not os.path.exists(path):  # unlike Path.exists, accepts names that are too long
         raise FileNotFoundError(f"{path}: there is no such file or folder.")
+    if path.is_dir() and path.suffix == ".zarr":
+        return [path]
     if path.is_dir():
         found = sorted(_walk(path, {_identity(path)}))
         if not found:

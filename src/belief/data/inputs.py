@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from belief.data.columns import CSV_OPTIONS, ColumnSelection, find_columns, is_column
-from belief.data.kinds import as_target, check_not_swapped
+from belief.data.containers import (
+    ANNDATA_ENDINGS,
+    ArrayStream,
+    as_dense_columns,
+    is_on_disk,
+    open_anndata_file,
+    stream_rows,
+    unwrap,
+)
+from belief.data.kinds import as_target, check_not_swapped, describe_kind
 from belief.data.relations import Relation, open_relation
+from belief.data.remote import RemoteFiles, delete_with, expand_wildcards, is_remote
 from belief.data.source import is_sparse
 from belief.data.stream import LibsvmStream, TableStream, open_files, open_relation_stream
-from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, check_arrow_frame
+from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, check_arrow_frame, count_columns
 
 OpenedInput = tuple[Any, Any, list[str] | None]  # X, y, and names for the features if X has none
 
@@ -31,31 +43,123 @@ def resolve_label(y: Any, label: Any) -> tuple[Any, Any]:
     return (None, y) if is_column(y) else (y, label)
 
 
-def open_input(X: Any, y: Any, columns: ColumnSelection) -> OpenedInput:
-    """Open files, or extract the label and the features from a table."""
+def open_input(
+    X: Any,
+    y: Any,
+    columns: ColumnSelection,
+    feature_names: Sequence[str] | None = None,
+    layer: str | None = None,
+) -> OpenedInput:
+    """Open files, or extract the label and the features from a table.
+
+    Parameters
+    ----------
+    feature_names : the names of the columns of an array or a sparse matrix
+    layer : the layer of AnnData to use
+    """
     changed = columns.changed_options()
-    if isinstance(X, TableStream | LibsvmStream):
+    if isinstance(X, TableStream | LibsvmStream | ArrayStream):
         for name in [*["y"] * (y is not None), *changed]:
             raise ValueError(f"{name} cannot be changed for an open stream. Omit it, or pass it to open_files.")
         return X, None, None
     paths = [X] if isinstance(X, str | os.PathLike) else X
     if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
-        if y is not None and all(Path(p).exists() for p in paths):
-            raise ValueError("y must be the name of a column if X is a file. Name the target column with label='name'.")
-        opened = open_files([Path(p) for p in paths], columns)
-        return (*opened, None) if isinstance(opened, tuple) else (opened, None, None)
+        if any(map(is_remote, paths)):
+            return _open_remote(paths, y, columns, feature_names, layer)
+        paths = [file for path in paths for file in expand_wildcards(path)]
+        if [Path(p).suffix for p in paths] == [".npy"]:
+            X = _map_npy(Path(paths[0]))
+        elif Path(paths[0]).suffix in ANNDATA_ENDINGS and y is not None:
+            return open_anndata_file(Path(paths[0]), columns, layer, as_target(y)), None, None
+        else:
+            if y is not None and all(Path(p).exists() for p in paths):
+                raise ValueError(
+                    "y must be the name of a column if X is a file. Name the target column with label='name'."
+                )
+            _check_no_names(feature_names, "a file, whose columns have names")
+            opened = open_files([Path(p) for p in paths], columns, layer)
+            return (*opened, None) if isinstance(opened, tuple) else (opened, None, None)
     for name in CSV_OPTIONS:
         if name in changed:
             raise ValueError(f"{name} applies only to CSV files, but X is a {type(X).__name__}. Omit it.")
     check_not_swapped(X, y)
     y = as_target(y)
-    X = open_relation(X)
+    unwrapped = unwrap(X, columns.label, layer)
+    if unwrapped is not None:
+        if unwrapped.names is not None:
+            _check_no_names(feature_names, f"{describe_kind(X)} with names")
+        if is_on_disk(unwrapped.X):
+            names = unwrapped.names or _checked_names(feature_names, unwrapped.X)
+            target = y if unwrapped.y is None else unwrapped.y
+            return stream_rows(replace(unwrapped, names=names), target, columns), None, None
+        if unwrapped.y is not None:
+            y, columns = unwrapped.y, replace(columns, label=None)
+        X = unwrapped.X
+        feature_names = unwrapped.names or feature_names
+    else:
+        X = open_relation(as_dense_columns(X))
     if isinstance(X, Relation):
+        _check_no_names(feature_names, "a table with column names")
         return open_relation_stream(X, y, columns), None, None
-    return _select_from_table(X, y, columns) if {"label", "drop", "keep"}.intersection(changed) else (X, y, None)
+    names = _checked_names(feature_names, X)
+    if {"label", "drop", "keep"}.intersection(columns.changed_options()):
+        return _select_from_table(X, y, columns, names)
+    return X, y, names
 
 
-def _select_from_table(X: Any, y: Any, columns: ColumnSelection) -> OpenedInput:
+def _open_remote(urls: Sequence[Any], y: Any, columns: ColumnSelection, feature_names: Any, layer: Any) -> OpenedInput:
+    """Open files on other machines; those that cannot be read in place are copied."""
+    if not all(map(is_remote, urls)):
+        raise ValueError("Some of the files are URLs and some are local. Read them separately.")
+    files = RemoteFiles(urls)
+    relation = files.open()
+    if relation is not None:
+        for option, given in (("feature_names", feature_names), ("layer", layer)):
+            if given is not None:
+                raise ValueError(f"{option} has no effect because X is a {files.kind.capitalize()} file: remove it.")
+        return open_relation_stream(relation, as_target(y), columns), None, None
+    copies, folder = files.copy()
+    opened = open_input(copies, y, columns, feature_names, layer)
+    delete_with(opened[0], folder)
+    return opened
+
+
+def _map_npy(path: Path) -> Any:
+    """Return the array in an .npy file as a memory map."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder.")
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(
+            f"{path}: the file is not a valid NPY file of numbers ({error}). Write it with np.save."
+        ) from None
+
+
+def _check_no_names(feature_names: Any, kind: str) -> None:
+    if feature_names is not None:
+        raise ValueError(f"feature_names has no effect because X is {kind}: remove it.")
+
+
+def _checked_names(names: Any, X: Any) -> list[str] | None:
+    """Return the names of the columns of X; raise a ValueError if they do not fit."""
+    if names is None:
+        return None
+    first = as_blocks(X)[0]
+    if as_frame(first) is not None:
+        _check_no_names(names, "a table with column names")
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise ValueError(f"feature_names must be a list of names; got {names!r:.60}.")
+    names = [str(name) for name in names]
+    if len(names) != (n_columns := count_columns(X)):
+        raise ValueError(f"feature_names has {len(names)} names, but X has {n_columns} columns. Pass one per column.")
+    return names
+
+
+def _select_from_table(X: Any, y: Any, columns: ColumnSelection, given: list[str] | None) -> OpenedInput:
+    """Extract the label and the features; `given` are names for the columns of an array."""
+    if given is not None:
+        columns = columns.with_positions(given)
     blocks = [_Block(block, f"block {i}") for i, block in enumerate(as_blocks(X))]
     names = blocks[0].names
     features = columns.feature_positions(names)
@@ -64,7 +168,9 @@ def _select_from_table(X: Any, y: Any, columns: ColumnSelection) -> OpenedInput:
         found = [block.column(label) for block in blocks]
         y = found[0] if len(found) == 1 else np.concatenate([np.asarray(x) for x in found])
     rest = [block.columns([names[j] for j in features]) for block in blocks]
-    generated = [f"x{j}" for j in features] if isinstance(names, range) else None
+    generated = None
+    if isinstance(names, range):
+        generated = [f"x{j}" if given is None else given[j] for j in features]
     return rest[0] if len(rest) == 1 else rest, y, generated
 
 

@@ -38,13 +38,14 @@ class Relation:
     ----------
     schema : the Arrow schema
     read : returns batches of some columns, with about the given number of rows
+    labels : the column labels, if the table has labels that are not strings
     """
 
-    first = "X"  # the name of the table in error messages
+    first: str = "X"  # the name of the table in error messages
 
-    def __init__(self, schema: Any, read: ReadBatches) -> None:
+    def __init__(self, schema: Any, read: ReadBatches, labels: Sequence[Any] = ()) -> None:
         check_unique_names(schema.names)
-        self.schema, self._read = schema, read
+        self.schema, self._read, self.labels = schema, read, labels
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield some columns as Arrow batches, all but the last of the same size."""
@@ -102,6 +103,8 @@ def _cast(batch: Any, schema: Any) -> Any:
 
 def open_relation(X: Any) -> Any:
     """Return a lazy, partitioned or foreign table as a Relation, or as a table in memory; other objects unchanged."""
+    if type(X).__module__.partition(".")[0] == "xarray" and isinstance(X, Mapping):
+        return _table_of_columns({name: variable.values for name, variable in X.items()})
     if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dictionary of keys
         return _table_of_columns(X)
     if getattr(getattr(X, "dtype", None), "names", None):  # a structured array, whose fields are columns
@@ -139,11 +142,11 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
             "RecordBatchReader": _spool_stream,
             "Scanner": lambda scanner: _spool(scanner.to_reader()),
         }
-        return found.get(kind) or (_open_dataset if hasattr(X, "get_fragments") else None)
+        return found.get(kind) or (open_dataset if hasattr(X, "get_fragments") else None)
     if kind == "DuckDBPyConnection":  # the result of `execute`
         return _spool_duckdb_result
     if hasattr(X, "to_pyarrow_dataset"):  # a Delta table
-        return lambda table: _open_dataset(table.to_pyarrow_dataset())
+        return lambda table: open_dataset(table.to_pyarrow_dataset())
     if library == "ray" and hasattr(X, "iter_batches"):
         return _open_ray
     if as_frame(X) is not None:
@@ -170,7 +173,9 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
 # --- tables that can be read again ---
 
 
-def _open_dataset(data: Any) -> Relation:
+def open_dataset(data: Any) -> Relation:
+    """Open an Arrow dataset, whose scan reads one batch ahead."""
+
     def read(columns: list[str], n_rows: int) -> Iterable[Any]:
         # by default the scan reads many batches and whole row groups ahead
         return data.to_batches(columns=columns, batch_size=n_rows, batch_readahead=1, fragment_readahead=1)
@@ -196,7 +201,7 @@ def _open_polars(frame: Any) -> Any:
 def _sink_polars(frame: Any) -> Relation:
     folder = Path(tempfile.mkdtemp(prefix="belief-"))
     frame.sink_ipc(folder / "rows.arrow")
-    relation = _open_dataset(import_optional("pyarrow.dataset", "files").dataset(folder / "rows.arrow", format="ipc"))
+    relation = open_dataset(import_optional("pyarrow.dataset", "files").dataset(folder / "rows.arrow", format="ipc"))
     weakref.finalize(relation, shutil.rmtree, folder, ignore_errors=True)
     return relation
 
@@ -238,7 +243,7 @@ def _open_dask(frame: Any) -> Relation:
             yield from convert(parts[i].compute()).to_batches()
 
     tables = (convert(frame.partitions[i].compute()) for i in range(frame.npartitions))
-    return Relation(next((table for table in tables if len(table)), convert(frame._meta)).schema, read)
+    return Relation(next((table for table in tables if len(table)), convert(frame._meta)).schema, read, frame.columns)
 
 
 # --- tables that can be read once ---

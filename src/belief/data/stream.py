@@ -5,10 +5,9 @@ from __future__ import annotations
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 from zipfile import BadZipFile
 
 import numpy as np
@@ -26,6 +25,7 @@ from belief.data.arrow import (
     target_values,
 )
 from belief.data.columns import PANDAS_INDEX, ColumnSelection, parse_discrete_features
+from belief.data.containers import ANNDATA_ENDINGS, ArrayStream, open_anndata_file
 from belief.data.diagnostics import suggest_csv_options
 from belief.data.files import ChangeDetector, find_files
 from belief.data.labels import Labels
@@ -33,7 +33,8 @@ from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
 from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.readers import ColumnarFiles, CsvFiles, TableReader
 from belief.data.relations import Relation
-from belief.data.table import check_memory_for_sums
+from belief.data.table import check_memory_for_sums, find_labels
+from belief.data.threads import prefetch
 from belief.method.arrays import Array
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ NPZ_ERRORS = (
     *(ValueError, OSError, EOFError, TypeError, AttributeError, KeyError, RuntimeError, NotImplementedError),
     *(SyntaxError, TokenError, OverflowError, BadZipFile, zlib.error, lzma.LZMAError),
 )  # errors that reading a damaged file may raise
-T = TypeVar("T")
 
 
 class Stream(Protocol):
@@ -55,14 +55,29 @@ class Stream(Protocol):
         """The names of the features; None if they have none."""
 
     @property
+    def labels(self) -> list[Any] | None:
+        """The column labels of the features, if they are not all strings."""
+
+    @property
+    def target_name(self) -> str:
+        """The target as error messages call it."""
+
+    @property
     def discrete(self) -> Array:
         """A mask of the discrete features; complete once the first block is read."""
+
+    @property
+    def declared(self) -> Array:
+        """A mask of the features that the user declared discrete."""
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
         """Yield the blocks and add the target of their rows to `labels`."""
 
     def later_pass(self) -> Iterator[Any]:
         """Yield the blocks again, after a first pass."""
+
+    def levels(self, j: int) -> dict[float, str]:
+        """Return the category that each code of a feature stands for."""
 
 
 class TableStream:
@@ -93,10 +108,10 @@ class TableStream:
     def _use_columns(self) -> None:
         """Use all columns that hold numbers or categories."""
         used = {name: declared for name, declared in self._all.items() if name not in self._unusable}
-        self.names, self._declared = list(used), np.array([*used.values()], bool)
+        self.names, self.declared = list(used), np.array([*used.values()], bool)
         self._order = RowOrder(self.names) if isinstance(self.files, Relation) else None
         self._columns = TableEncoder([self.files.schema.field(name) for name in used], str(self.files.first))
-        self._columns.declare_discrete(self._declared)
+        self._columns.declare_discrete(self.declared)
         self.discrete = self._columns.discrete
 
     def _leave_out_columns(self, batch: Any) -> None:
@@ -108,6 +123,11 @@ class TableStream:
                     self._unusable[name] = "free text"
         warn_of_left_out(self._unusable, len(self._all), str(self.files.first))
         self._use_columns()
+
+    @property
+    def labels(self) -> list[Any] | None:
+        """The labels of the features, if they are not all strings."""
+        return find_labels(self.files.labels, self.names) if isinstance(self.files, Relation) else None
 
     @property
     def target_name(self) -> str:
@@ -135,7 +155,7 @@ class TableStream:
                 f"X and y must have the same number of rows; X has {n_rows}{more}, y has {labels.n_rows}. Pass one"
                 " target per row."
             )
-        self._columns.warn_of_suspicious_text(self._declared)
+        self._columns.warn_of_numbers_as_text(self.declared)
 
     def _batches(self, columns: Sequence[str], first_time: bool) -> Iterator[Any]:
         """Yield the batches that have rows."""
@@ -191,12 +211,14 @@ class LibsvmStream:
     """LIBSVM files, which the first pass reads twice: the number of columns must be known before the first block."""
 
     names: list[str] | None = None
+    labels: list[Any] | None = None
+    target_name = "The first column"
 
     def __init__(self, paths: Sequence[Path], discrete_features: Any) -> None:
-        self._paths, self._declared = list(paths), discrete_features
+        self._paths, self._given = list(paths), discrete_features
         self._changes = ChangeDetector(self._paths)
         self._shape: dict[str, Any] = {}
-        self.discrete = np.zeros(0, bool)
+        self.discrete = self.declared = np.zeros(0, bool)
 
     def first_pass(self, labels: Labels) -> Iterator[csr_array]:
         with importing():
@@ -206,7 +228,7 @@ class LibsvmStream:
             n_features, zero_based = find_shape(self._paths)
         check_memory_for_sums(n_features)
         self._shape = {"n_features": n_features, "zero_based": zero_based, "dtype": np.float64}
-        self.discrete = parse_discrete_features(self._declared, None, n_features)
+        self.discrete = self.declared = parse_discrete_features(self._given, None, n_features)
         for X, y in self._blocks():
             labels.add(y)
             yield X
@@ -236,19 +258,10 @@ def open_relation_stream(table: Relation, y: Any, columns: ColumnSelection) -> T
     return TableStream(table, columns.label, features, declared, y)  # type: ignore[arg-type]
 
 
-def prefetch(items: Iterator[T]) -> Iterator[T]:
-    """Yield the items, computing the next one in a thread while the current one is used."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
-            yield item
-
-
 def open_files(
-    paths: Sequence[Path], columns: ColumnSelection
-) -> TableStream | LibsvmStream | tuple[list[Array], Array]:
-    """Open files of one format: CSV, Parquet, Arrow, LIBSVM or NPZ.
+    paths: Sequence[Path], columns: ColumnSelection, layer: str | None = None
+) -> TableStream | LibsvmStream | ArrayStream | tuple[list[Array], Array]:
+    """Open files of one format: CSV, Parquet, Arrow, LIBSVM or NPZ, or one file of AnnData.
 
     Parameters
     ----------
@@ -256,6 +269,8 @@ def open_files(
         Files, or folders of files. Their rows are concatenated in the given order.
     columns : ColumnSelection
         The label, the features, and how CSV files are formatted.
+    layer : str, default=None
+        The layer of a file of AnnData to use instead of its matrix X.
 
     Returns
     -------
@@ -270,7 +285,15 @@ def open_files(
     >>> belief.select(stream, n_features_to_select=2, random_state=0).selected_names
     ['support_calls', 'contract']
     """
+    if any(path.suffix in ANNDATA_ENDINGS for path in paths):
+        if len(paths) > 1:
+            raise ValueError(f"{paths[0]} is a file of AnnData, which must be passed alone; got {len(paths)} files.")
+        return open_anndata_file(paths[0], columns, layer)
+    if layer is not None:
+        raise ValueError(f"layer={layer!r} has no effect because {paths[0]} is not a file of AnnData: remove it.")
     kind, files = find_files(paths)
+    if kind == "npy":
+        raise ValueError(f"{paths[0]}: an NPY file has no target. Pass one file alone to belief.select, with y.")
     if kind in ("libsvm", "npz"):
         for option in ("drop", "keep"):
             if given := getattr(columns, option):

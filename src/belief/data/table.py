@@ -20,7 +20,7 @@ import numpy as np
 from belief._utils.system import total_memory
 from belief.data.arrow import MICROSECONDS, SECONDS_PER_DAY
 from belief.data.columns import parse_discrete_features
-from belief.data.diagnostics import warn_of_suspicious_text
+from belief.data.diagnostics import warn_of_numbers_as_text
 from belief.data.kinds import ACCEPTED, check_is_table
 from belief.data.labels import is_missing
 from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
@@ -43,12 +43,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, the names of the features (None if the table has none), and a mask of the discrete features."""
+    """Rows, the names of the features (None if the table has none), and masks of the discrete features."""
 
     source: Source | SparseSource
     names: list[str] | None
     discrete: Array
+    declared: Array  # those that the user declared discrete
     codes: Sequence[Mapping[Any, float]] = ()  # the code of each category of each feature; empty without categories
+    labels: list[Any] | None = None  # the column labels, if they are not all strings
 
     def levels(self, j: int) -> dict[float, str]:
         """Return the category that each code of a feature stands for."""
@@ -77,13 +79,22 @@ def open_table(
     discrete = found | declared
     for column, is_declared in zip(columns, declared, strict=False):
         if column.discrete and not is_declared:
-            n_filled = sum(int((x == x).sum()) for x in column.blocks)
-            warn_of_suspicious_text(column.name.capitalize(), column.codes, n_filled)
+            warn_of_numbers_as_text(column.name.capitalize(), column.codes)
     for source in sources:
         for j in np.flatnonzero(discrete).tolist():
             name = f"column {names[j]!r}" if names is not None else f"column {j}"
             check_exact_codes(source.max_abs_integer(j), name)
-    return Table(sources[0] if len(sources) == 1 else BlockSource(sources), names, discrete, [c.codes for c in columns])
+    source = sources[0] if len(sources) == 1 else BlockSource(sources)
+    labels = None if frames[0] is None else find_labels(frames[0].columns, names or [])
+    return Table(source, names, discrete, declared, [c.codes for c in columns], labels)
+
+
+def find_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any] | None:
+    """Return the labels of the columns with these names; None if all labels are strings."""
+    if all(isinstance(label, str) for label in labels):
+        return None
+    known = {str(label): label for label in labels}
+    return [known[name] for name in names]
 
 
 def as_blocks(X: Any) -> Sequence[Any]:
@@ -173,12 +184,14 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any, names: Sequence[
     F = blocks[0].shape[1]
     check_memory_for_sums(F)
     check_shape((sum(X.shape[0] for X in blocks), F))
-    discrete = np.full(F, all(X.dtype.kind == "b" for X in blocks))
-    discrete |= parse_discrete_features(discrete_features, None, F)
+    declared = parse_discrete_features(discrete_features, names, F)
+    discrete = np.full(F, all(X.dtype.kind == "b" for X in blocks)) | declared
     blocks = [as_valid_csr(X) for X in blocks]
     if discrete.any():
         check_exact_codes(max(max_abs_integer(X.data) for X in blocks), "A column of X")
-    return Table(SparseSource([_as_canonical_csr(X) for X in blocks]), None if names is None else [*names], discrete)
+    return Table(
+        SparseSource([as_canonical_csr(X) for X in blocks]), None if names is None else [*names], discrete, declared
+    )
 
 
 def check_memory_for_sums(F: int) -> None:
@@ -241,7 +254,7 @@ def _as_coordinates(X: Any) -> Any:
     return X
 
 
-def _as_canonical_csr(X: csr_array) -> csr_array:
+def as_canonical_csr(X: csr_array) -> csr_array:
     """Return X with sorted indices, no duplicates and float values; copied only if it must be changed."""
     if not X.has_canonical_format:
         X = X.copy()

@@ -28,6 +28,7 @@ from belief.engines.block.dense import DenseEngine
 from belief.engines.block.describing import Describer
 from belief.engines.block.threads import ThreadedEngine, checksum, draw_sample
 from belief.engines.resources import Resources, ignore_progress
+from belief.engines.suspicious import RowSample
 from belief.method.arrays import Array
 from belief.method.copies import select_representatives
 from belief.method.difference import Difference
@@ -61,6 +62,7 @@ class StreamEngine(ThreadedEngine):
         self.stream, self._label, self._task, self.notes = stream, label, task, notes or Storage()
         self._needs_checksum = notes is not None
         self._crc = 0
+        self._seen = RowSample()
         self._counted: Array | None = None  # the rows left after merging copies
         self._whole: DenseEngine | SparseEngine | None = None  # over all rows, if they fit into memory
         self._fetched: _Fetched | None = None  # over some rows, if not
@@ -84,11 +86,12 @@ class StreamEngine(ThreadedEngine):
             waiting.append(X)
             is_small &= sum(map(_count_bytes, waiting)) <= self.working_memory // 4
             while waiting and not is_small:
-                part = waiting.pop(0)
-                describer.add(
-                    part, self.discrete, groups=labels.provisional_codes(described, described + part.shape[0])
-                )
-                described += part.shape[0]
+                X = waiting.pop(0)
+                groups = labels.provisional_codes(described, described + X.shape[0])
+                describer.add(X, self.discrete, groups=groups)
+                if not is_sparse(X):
+                    self._seen.add(X, described)
+                described += X.shape[0]
         if not first:
             raise ValueError("The files have no rows.")
         self.target, self.targets = labels.target()
@@ -153,6 +156,14 @@ class StreamEngine(ThreadedEngine):
                 out = _allocate((len(ids), X.shape[1]), rows.dtype, self.working_memory // 4)
             out[a:b] = rows
         return _concatenate(parts) if out is None else out
+
+    def peek(self) -> tuple[Array, Array] | None:
+        """Return some rows, spread over the table, and their targets; None for sparse data."""
+        if self._whole is not None:
+            return self._whole.peek()
+        if not self._seen.n_rows:
+            return None
+        return np.concatenate(self._seen.parts), self.targets[np.concatenate(self._seen.ids)]
 
     # --- 2. the sample ---
 

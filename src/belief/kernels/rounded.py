@@ -18,6 +18,7 @@ from belief.kernels.compiling import kernel
 from belief.kernels.dense.distance import FAST
 from belief.kernels.instructions import WORD, Instructions, block_hits, lowest_bit
 from belief.kernels.shapes import UNIT_ROUNDOFF
+from belief.kernels.sparse import Csr, longest
 from belief.method.arrays import Array
 
 # Bound of all float32 rounding errors of the lower bound, relative to |q|² + |r|²: its terms add up to less than 9
@@ -91,6 +92,82 @@ def round_rows(points: Array, norm: Array, slots: Array, levels: int, offset: in
         panel, lane = slots[i] // lanes, slots[i] % lanes
         for s in range(n):
             packed[panel, s, lane] = words[s]
+        at = slots[i]
+        terms[0, at], terms[1, at] = scale, norm[i] * (1.0 - ERROR)
+        terms[2, at], terms[3, at] = error, length + error
+
+
+@kernel()
+def round_sparse_row(
+    rows: Csr, i: int, place: Array, factor: Array, levels: int, ints: Array
+) -> tuple[float, float, float, float]:
+    """Round row i, times a factor for each feature, to integers; feature j is column place[j] of `ints`, or none (-1).
+
+    `ints`, which is 0, has one integer for each entry of the row. Return the scale, the squared norm with the features
+    that have no column, the length without these, and a bound of the length of what is lost.
+    """
+    largest, square, norm = 0.0, 0.0, 0.0
+    for p in range(rows.start[i], rows.start[i + 1]):
+        v = np.float64(rows.value[p]) * factor[rows.column[p]]
+        norm += v * v
+        if place[rows.column[p]] >= 0:
+            square += v * v
+            largest = max(largest, abs(v))
+    slack = 1.0 + 8 * UNIT_ROUNDOFF  # of results in float32
+    length = np.sqrt(square) * slack
+    scale = np.float64(np.float32(max(largest / levels, length / MAX_LENGTH, 1e-30) * slack))
+    lost = 0.0
+    for p in range(rows.start[i], rows.start[i + 1]):
+        if place[rows.column[p]] >= 0:
+            v = np.float64(rows.value[p]) * factor[rows.column[p]]
+            a = np.floor(v / scale + 0.5)
+            ints[p - rows.start[i]] = np.int8(a)
+            lost += (v - a * scale) ** 2
+    return scale, norm, length, np.sqrt(lost) * slack + 1e-12 * length
+
+
+@kernel()
+def round_sparse_queries(
+    rows: Csr,
+    first: int,
+    place: Array,
+    factor: Array,
+    offset: int,
+    ints: Array,
+    terms: Array,
+    shift: Array,
+    norm: Array,
+) -> None:
+    """Round sparse queries from the row `first` on to dense integers; write their squared norms."""
+    some = np.zeros(longest(rows), np.int8)
+    for i in range(len(norm)):
+        scale, norm[i], length, error = round_sparse_row(rows, first + i, place, factor, 127, some)
+        terms[i, 0], terms[i, 1], terms[i, 2] = 2.0 * scale, 2.0 * length, 2.0 * error
+        total, start = 0, rows.start[first + i]
+        for p in range(start, rows.start[first + i + 1]):
+            if place[rows.column[p]] >= 0:
+                ints[i, place[rows.column[p]]] = some[p - start]
+                total += np.int64(some[p - start])
+        shift[i] = np.int32(offset * total)
+
+
+@kernel()
+def round_sparse_rows(
+    rows: Csr, ids: Array, place: Array, factor: Array, slots: Array, levels: int, offset: int, packed: Array,
+    terms: Array, norm: Array,
+) -> None:  # fmt: skip
+    """Round sparse rows, and write row ids[i] to slot slots[i] of the panels, (panels, steps, 4 * lanes) bytes."""
+    lanes = packed.shape[2] // WORD
+    some = np.zeros(longest(rows), np.int8)
+    for i in range(len(ids)):
+        scale, norm[i], length, error = round_sparse_row(rows, ids[i], place, factor, levels, some)
+        panel, lane, start = slots[i] // lanes, slots[i] % lanes, rows.start[ids[i]]
+        for p in range(start, rows.start[ids[i] + 1]):
+            j = place[rows.column[p]]
+            if j >= 0:
+                packed[panel, j // WORD, WORD * lane + j % WORD] = np.uint8(
+                    np.int16(some[p - start]) + np.int16(offset)
+                )
         at = slots[i]
         terms[0, at], terms[1, at] = scale, norm[i] * (1.0 - ERROR)
         terms[2, at], terms[3, at] = error, length + error

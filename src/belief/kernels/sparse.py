@@ -187,7 +187,7 @@ def _differences(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array,
 
 
 @kernel()
-def _longest(rows: Csr) -> int:
+def longest(rows: Csr) -> int:
     """Return the largest number of entries of a row."""
     longest = 0
     for i in range(len(rows.start) - 1):
@@ -226,7 +226,7 @@ def nearest(
     d2, keys, found = best
     n, n_groups, size = d2.shape
     product = np.empty(n)
-    room = _longest(queries) + _longest(Csr(rows.start[span[0] : span[1] + 1], rows.column, rows.value))
+    room = longest(queries) + longest(Csr(rows.start[span[0] : span[1] + 1], rows.column, rows.value))
     column, gap = np.empty(room, np.int64), np.empty(room)
     limit = np.empty((n_groups, n))  # on |r|² - 2·product
     for q in range(n):
@@ -255,6 +255,43 @@ def nearest(
             limit[g, q] = d2[q, g, size - 1] * (1.0 + TIE_MARGIN) - norm[q] * (1.0 - _ERROR)
 
 
+@kernel()
+def verify(
+    rows: Csr, ids: Array, first_id: int, group: Array, key: Array, row_norm: Array, queries: Csr, norm: Array,
+    s: Scale, where: Array, row: Array, best: tuple[Array, Array, Array],
+) -> None:  # fmt: skip
+    """Insert candidates, the pairs (where[p], row[p]) in the order of the queries, into the sorted lists `best`.
+
+    Parameters
+    ----------
+    ids : the positions of the candidates in `rows`; `group`, `key` and `row_norm` belong to them
+    norm : the d² of each query to an empty row
+    """
+    d2, keys, found = best
+    size = d2.shape[2]
+    room = longest(queries) + longest(rows)
+    column, gap, dense = np.empty(room, np.int64), np.empty(room), np.zeros(len(s.per_unit))
+    last = -1
+    for p in range(len(where)):
+        q, r = where[p], row[p]
+        if q != last:
+            for old in range(queries.start[last] if last >= 0 else 0, queries.start[last + 1] if last >= 0 else 0):
+                dense[queries.column[old]] = 0.0
+            for new in range(queries.start[q], queries.start[q + 1]):
+                dense[queries.column[new]] = queries.value[new] * s.per_unit[queries.column[new]] ** 2
+            last = q
+        product, i, g = 0.0, ids[r], group[r]
+        for e in range(rows.start[i], rows.start[i + 1]):
+            product += rows.value[e] * dense[rows.column[e]]
+        worst = d2[q, g, size - 1]
+        if (norm[q] + row_norm[r]) * (1.0 - _ERROR) - 2.0 * product > worst * (1.0 + TIE_MARGIN):
+            continue
+        d = 0.0
+        for t in range(_differences(queries, q, rows, i, s.discrete, column, gap)):
+            d += (gap[t] * s.per_unit[column[t]]) ** 2
+        insert(d2[q, g], keys[q, g], found[q, g], round9(d), key[r], first_id + i)
+
+
 # --- 4. and 5. the tally ---------------------------------------------------------------------------------------------
 
 
@@ -280,7 +317,7 @@ def tally(
     e : (features), Σ(1 - cr)
     spread : (2 or 7, couples, features), Σδ and Σδ² over queries, or the products of their weighted sums
     """
-    room = _longest(Q) + _longest(R)
+    room = longest(Q) + longest(R)
     column, gap = np.empty(room, np.int64), np.empty(room)
     coupled = len(spread) > 0
     n_features = total.shape[1] if coupled else 0
@@ -352,7 +389,7 @@ def collisions(
     lines, columns : (2, n), Σe and Σz of each line and each column
     cross : (lines, columns), Σ(e_i·z_j + z_i·e_j)/2
     """
-    room = _longest(Q) + _longest(R)
+    room = longest(Q) + longest(R)
     column, gap = np.empty(room, np.int64), np.empty(room)
     es, zs = np.empty(room), np.empty(room)
     for p in range(len(queries)):

@@ -35,6 +35,7 @@ def collect_content(result: Result, title: str | None = None) -> dict[str, Any]:
         "title": clean(title) if title else "Features selected with BELIEF",
         "version": belief.__version__,
         "run": describe_run(result),
+        "notes": [clean(note) for note in result.notes],
         "classes": _largest_classes(result),
         "settings": _list_settings(result.settings),
         "measure": asdict(result.rule.presentation),
@@ -54,7 +55,7 @@ def collect_content(result: Result, title: str | None = None) -> dict[str, Any]:
         "distributions": [describe_distribution(result, each) for each in result.distributions],
         "all_features": _list_all_features(result),
         "sufficient": _describe_sufficient(result, selected),
-        "names_python": repr([str(name) for name in result.selected_names]),
+        "names_python": repr(result.selected_names),
         "names_text": "\n".join(_clean_names(result, result.selected)),
         "target": _describe_target(result),
     }

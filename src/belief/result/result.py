@@ -19,6 +19,7 @@ from belief.method.redundancy.base import Rule
 from belief.method.relevance import largest_excess, z_of
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
+from belief.result.annotation import write_anndata
 from belief.result.explanation import Explanation, FeatureExplanation, explain_feature, explain_features
 from belief.result.serialization import (
     PlainValues,
@@ -69,6 +70,30 @@ def _read_names(names: Any, values: PlainValues) -> Sequence[str]:
     if not isinstance(names, list | tuple) or len(names) != n_features or not all(isinstance(n, str) for n in names):
         raise ValueError(f"expected {n_features} names")
     return names
+
+
+def _read_notes(notes: Any, values: PlainValues) -> list[str]:
+    if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):
+        raise ValueError("expected texts")
+    return [*notes]
+
+
+def _read_columns(columns: Any, values: PlainValues) -> list[Any] | None:
+    if columns is None:
+        return None
+    if not isinstance(columns, list) or len(columns) != len(values["weights"]):
+        raise ValueError("expected one label per feature")
+    return [tuple(label) if isinstance(label, list) else label for label in columns]
+
+
+def _write_columns(columns: list[Any] | None) -> list[Any] | None:
+    def plain(label: Any) -> Any:
+        if isinstance(label, tuple):
+            return [plain(part) for part in label]
+        label = label.item() if isinstance(label, np.generic) else label
+        return label if isinstance(label, str | int | float) else str(label)
+
+    return None if columns is None else [plain(label) for label in columns]
 
 
 def _write_names(names: Sequence[str]) -> Sequence[str] | None:
@@ -152,6 +177,10 @@ class Result:
         The feature names; x0, x1, ... if the data had none.
     timings : dict
         The seconds spent in each phase.
+    notes : list of str
+        Columns to look at: identifiers, codes for missing values, copies of the target.
+    columns : list or None
+        The column labels of the DataFrame, if they are not all strings; `feature_names` has them as text.
 
     Examples
     --------
@@ -200,6 +229,8 @@ class Result:
     settings: dict[str, Any] = plain_field(read=_read_settings)
     feature_names: Sequence[str] = plain_field(read=_read_names, write=_write_names)
     timings: dict[str, float] = plain_field(read=read_seconds, default_factory=dict)
+    notes: list[str] = plain_field(read=_read_notes, default_factory=list)
+    columns: list[Any] | None = plain_field(read=_read_columns, write=_write_columns, default=None)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -208,9 +239,9 @@ class Result:
                 value.flags.writeable = False
 
     @property
-    def selected_names(self) -> list[str]:
-        """The names of the selected features, in order of selection."""
-        return [self.feature_names[j] for j in self.selected]
+    def selected_names(self) -> list[Any]:
+        """The names of the selected features, in order of selection, as the DataFrame has them."""
+        return [(self.columns or self.feature_names)[j] for j in self.selected]
 
     @property
     def ranking(self) -> Array:
@@ -247,6 +278,8 @@ class Result:
 
     def _find_index(self, feature: str | int) -> int:
         n = len(self.weights)
+        if self.columns is not None and feature in self.columns:
+            return self.columns.index(feature)
         if isinstance(feature, str):
             if feature not in self.feature_names:
                 raise ValueError(f"There is no feature {feature!r}{did_you_mean(feature, list(self.feature_names))}.")
@@ -285,6 +318,21 @@ class Result:
         """The rule that lowers the score of redundant features."""
         return make_rule(self.settings["redundancy"], self.settings["theta"])
 
+    def write_to(self, adata: Any, key: str = "belief") -> None:
+        """Write the result into an AnnData table.
+
+        `adata.var` gets the columns `{key}_rank`, `{key}_relevance`, `{key}_q_value` and `{key}_selected`, and
+        `adata.uns[key]` the settings and the seed. Genes that were not used have no rank and are not selected.
+
+        Parameters
+        ----------
+        adata : AnnData
+            A table whose `var_names` include the names of the features.
+        key : str, default="belief"
+            The prefix of the columns, and the entry of `uns`.
+        """
+        write_anndata(self, adata, key)
+
     def to_dict(self) -> dict[str, Any]:
         """Convert the result to plain JSON values."""
         return to_plain(self)
@@ -298,7 +346,8 @@ class Result:
         return from_plain(cls, plain)
 
     def __repr__(self) -> str:
-        names = ", ".join(map(escape_controls, self.selected_names[:5])) + (", ..." if len(self.selected) > 5 else "")
+        names = ", ".join(escape_controls(self.feature_names[j]) for j in self.selected[:5])
+        names += ", ..." if len(self.selected) > 5 else ""
         return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {names}>"
 
     def _repr_html_(self) -> str | None:

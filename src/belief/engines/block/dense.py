@@ -20,6 +20,7 @@ from belief.data.source import Located, Source
 from belief.engines.block.joint import JointEngine
 from belief.engines.block.threads import TILE, Threads, spans
 from belief.engines.resources import Resources
+from belief.engines.suspicious import spread_rows
 from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, cut_between_queries, reaches
 from belief.method.arrays import Array
 from belief.method.copies import column_keys
@@ -140,6 +141,11 @@ class DenseEngine(JointEngine):
     def rows(self, ids: Array, columns: Array) -> Array:
         X, at, first = self.source.columns(ids, columns)
         return X[at, first : first + len(columns)].astype(np.float64)
+
+    def peek(self) -> tuple[Array, Array]:
+        """Return some rows, spread over the table, and their targets."""
+        ids = spread_rows(self.m, self.n_features)
+        return self.rows(ids, np.arange(self.n_features)), self.targets[ids]
 
     # --- 3. neighbours ---
 

@@ -88,6 +88,49 @@ def choose_instructions(search: NeighbourSearch) -> Instructions | None:
     return found[0] if work >= MIN_MULTIPLICATIONS else None
 
 
+def part_height(n_queries: int, n_jobs: int) -> int:
+    """Return the number of queries of a part."""
+    return int(np.clip(-(-n_queries // (4 * n_jobs)), MIN_PART, MAX_PART))
+
+
+def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
+    """Assign rows, sorted by group, to panels. The panels of each group are full, except the last one.
+
+    Parameters
+    ----------
+    n : the number of rows of each group
+
+    Returns
+    -------
+    the slot of each row; the row of each slot, or -1; the position of the group of each panel, in bytes
+    """
+    panels = -(-n // kind.lanes)
+    ends = np.cumsum(panels)
+    total = -(-int(ends[-1]) // kind.panels) * kind.panels
+    slots = np.arange(n.sum()) + np.repeat(kind.lanes * (ends - panels) - (np.cumsum(n) - n), n)
+    row, groups = np.full(total * kind.lanes, -1), np.zeros(total, np.int64)
+    row[slots], groups[: ends[-1]] = np.arange(len(slots)), 4 * np.repeat(np.arange(len(n)), panels)
+    return slots, row, groups
+
+
+def find_hits(kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int) -> Array:
+    """Return the bits of the rows that may be neighbours, (queries, panels)."""
+    hits = np.empty((len(queries.ints), len(rows.packed)), np.uint16)
+    compare(kind, rows, queries, limits, columns, hits)
+    return hits
+
+
+def expect_share(n_best: int, share: float, n_rows: int, m: int) -> float:
+    """Return the expected share of hits in m rows, from their share in the first ones.
+
+    The errors shift the lower bounds by some standard deviations of the distances, if these are normal. The shift
+    grows with the square root of the number of columns, and matters less the more rows there are.
+    """
+    first, shifted = ndtri(np.clip([n_best / n_rows, share], 1e-9, 1 - 1e-9))
+    n = np.linspace(n_rows, m, 32)
+    return float(ndtr(ndtri(np.minimum(n_best / n, 1 - 1e-9)) + max(shifted - first, 0.0)).mean())
+
+
 class RoundedSearch:
     """Part of a NeighbourSearch, whose lists of neighbours and bounds it updates."""
 
@@ -111,7 +154,7 @@ class RoundedSearch:
     def _compare_all(self, first: int, last: int) -> int:
         """Compare some queries with all rows, or return the number of rows compared when float32 is faster."""
         m, n_jobs, engine = self.engine.m, self.engine.n_jobs, self.engine
-        size = int(np.clip(-(-(last - first) // (4 * n_jobs)), MIN_PART, MAX_PART))
+        size = part_height(last - first, n_jobs)
         cut = [(first + a, first + b) for a, b in spans(last - first, size)]
         parts, height = [self._round_part(cut[0])], self._height()
         done, seconds = 0, np.inf
@@ -148,20 +191,12 @@ class RoundedSearch:
             self.search.visit.ready[IN_FLOAT32] = True
 
     def _expect_share(self, tile: Tile, part: _Part) -> float:
-        """Return the expected share of hits in all rows, from those of some queries among the first rows.
-
-        The errors shift the lower bounds by some standard deviations of the distances, if these are normal. The shift
-        grows with the square root of the number of columns, and matters less the more rows there are.
-        """
+        """Return the expected share of hits in all rows, from those of some queries among the first rows."""
         if not len(tile.rows):
             return 0.0
-        x = self._round_rows(tile)
-        hits = self._find_hits(x, part)
-        n_best = self.search.search.size * self.search.n_groups
-        share = np.array([n_best, np.bitwise_count(hits).sum() / len(hits)]) / len(x.tile.rows)
-        first, shifted = ndtri(np.clip(share, 1e-9, 1 - 1e-9))
-        n = np.linspace(len(tile.rows), self.engine.m, 32)
-        return float(ndtr(ndtri(np.minimum(n_best / n, 1 - 1e-9)) + max(shifted - first, 0.0)).mean())
+        hits, n = self._find_hits(self._round_rows(tile), part), len(tile.rows)
+        share = np.bitwise_count(hits).sum() / len(hits) / n
+        return expect_share(self.search.search.size * self.search.n_groups, share, n, self.engine.m)
 
     def _height(self) -> int:
         """Return the most rows of a tile, so that those of all threads fit into a quarter of the working memory."""
@@ -203,16 +238,9 @@ class RoundedSearch:
 
     def _round_rows(self, tile: Tile) -> _RoundedTile:
         """Round the rows of a tile. The panels of each group are full, except the last one."""
-        lanes = self.kind.lanes
-        n = np.diff(tile.groups)
-        panels = -(-n // lanes)
-        ends = np.cumsum(panels)
-        total = -(-int(ends[-1]) // self.kind.panels) * self.kind.panels
-        slots = np.arange(len(tile.rows)) - np.repeat(tile.groups[:-1] - lanes * (ends - panels), n)
-        row, groups = np.full(total * lanes, -1), np.zeros(total, np.int64)
-        row[slots], groups[: ends[-1]] = np.arange(len(slots)), 4 * np.repeat(np.arange(len(n)), panels)
-        packed = np.zeros((total, self.steps, lanes), np.uint32)
-        rounded = RoundedRows(packed, np.zeros((4, total * lanes), np.float32), groups, row)
+        slots, row, groups = make_slots(np.diff(tile.groups), self.kind)
+        packed = np.zeros((len(groups), self.steps, self.kind.lanes), np.uint32)
+        rounded = RoundedRows(packed, np.zeros((4, len(row)), np.float32), groups, row)
         found = self.search.source.rows(tile.rows, 0, self.engine.n_features)
         norm = np.zeros(len(slots))
         for a, b in self._cut(len(slots)):
@@ -244,12 +272,8 @@ class RoundedSearch:
             self._verify(x, part, self._find_hits(x, part))
 
     def _find_hits(self, x: _RoundedTile, part: _Part) -> Array:
-        """Return the bits of the rows that may be neighbours, (queries, panels)."""
-        n_padded, n_panels = len(part.rounded.ints), len(x.rounded.packed)
-        hits = self._buffer("hits", n_padded * n_panels, np.uint16).reshape(n_padded, n_panels)
         columns = CACHE_BYTES // (WORD * self.steps * self.kind.lanes)
-        compare(self.kind, x.rounded, part.rounded, self._limits(part), columns, hits)
-        return hits[: len(part.queries)]
+        return find_hits(self.kind, x.rounded, part.rounded, self._limits(part), columns)[: len(part.queries)]
 
     def _limits(self, part: _Part) -> Array:
         """Return the largest lower bound, less the norm of the query, that a neighbour of each group may have."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from types import ModuleType
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.sparse import csr_array, vstack
 from belief.data.source import Located, SparseSource, as_read_only
 from belief.engines.block.joint import JointEngine
 from belief.engines.block.rates import MAX_PARTS, MIN_PART_PAIRS, cut_pairs
+from belief.engines.block.rounded_sparse import SparseRoundedSearch
 from belief.engines.block.threads import Threads, spans
 from belief.engines.resources import Resources
 from belief.kernels import dense, sparse
@@ -156,6 +157,9 @@ class SparseEngine(JointEngine):
     def rows(self, ids: Array, columns: Array) -> Array:
         return self._gather(ids)[:, columns].toarray().astype(np.float64)
 
+    def peek(self) -> None:
+        """Return None: sparse columns are not looked at."""
+
     # --- 3. neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
@@ -164,31 +168,48 @@ class SparseEngine(JointEngine):
         first = 0 if visit is None else visit.first
         queries, by, norm = as_csr(X), postings(X, scale), np.zeros(X.shape[0])
         sparse.norms(queries, scale, norm)
-        own = threading.local()
-        results = [] if visit is None else [visit.found]
+        found = Neighbours.zero(X.shape[0], search.n_groups, search.size) if visit is None else visit.found.copy()
+        rounded = SparseRoundedSearch(self, X, queries, sample.row, difference, search, first, found)
 
-        def task(span: tuple[int, int, int]) -> None:
-            if not hasattr(own, "found"):
-                own.found = Neighbours.zero(X.shape[0], search.n_groups, search.size)
-                results.append(own.found)
-            block, a, b = span
-            start = int(self.starts[block])
-            group = self.targets[start + a : start + b] if search.n_groups > 1 else np.zeros(b - a, np.int32)
-            if self.counted is not None:
-                group = np.where(self.counted[start + a : start + b], group, -1)
-            best = (own.found.d2, own.found.key, own.found.row)
-            sparse.nearest(
-                self.csr[block], (a, b), first + start, group,
-                row_keys(search.seed, TIES, np.arange(a, b) + first + start), queries, norm, sample.row, by, scale,
-                best,
-            )  # fmt: skip
+        def search_index(first_row: int, stop: int) -> None:
+            own, results = threading.local(), [found]
 
-        work = [(i, a, b) for i, Y in enumerate(self.blocks) for a, b in spans(Y.shape[0], ROWS_PER_TASK)]
-        done = 0
-        for (_, a, b), _ in zip(work, self.map(task, work), strict=True):
-            done += b - a
-            self.report(done, self.m)
-        return reduce(Neighbours.merge, results).with_targets(first, self.targets, visit.found if visit else None)
+            def task(span: tuple[int, int, int]) -> None:
+                if not hasattr(own, "found"):
+                    own.found = Neighbours.zero(X.shape[0], search.n_groups, search.size)
+                    results.append(own.found)
+                block, a, b = span
+                start = int(self.starts[block])
+                group = self.targets[start + a : start + b] if search.n_groups > 1 else np.zeros(b - a, np.int32)
+                if self.counted is not None:
+                    group = np.where(self.counted[start + a : start + b], group, -1)
+                best = (own.found.d2, own.found.key, own.found.row)
+                sparse.nearest(
+                    self.csr[block], (a, b), first + start, group,
+                    row_keys(search.seed, TIES, np.arange(a, b) + first + start), queries, norm, sample.row, by, scale,
+                    best,
+                )  # fmt: skip
+
+            work = self.cut_rows(first_row, stop, ROWS_PER_TASK)
+            done = first_row
+            for (_, a, b), _ in zip(work, self.map(task, work), strict=True):
+                done += b - a
+                self.report(done, self.m)
+            merged = reduce(Neighbours.merge, results)
+            found.d2[:], found.key[:], found.row[:] = merged.d2, merged.key, merged.row
+
+        kind = rounded.choose_instructions()
+        done = 0 if kind is None else rounded.run(kind, partial(search_index, 0))
+        search_index(done, self.m)
+        return found.with_targets(first, self.targets, visit.found if visit else None)
+
+    def cut_rows(self, first: int, stop: int, most: int) -> list[tuple[int, int, int]]:
+        """Cut some rows into tasks, each of one block: its number, and the rows in it."""
+        out = []
+        for block, (a, b) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
+            lo, hi = max(first, a), min(stop, b)
+            out += [(block, lo - a + i, lo - a + j) for i, j in spans(max(hi - lo, 0), most)]
+        return out
 
     def _gather(self, ids: Array) -> csr_array:
         """Return the rows with these ids, in this order."""

@@ -1,0 +1,259 @@
+"""Tables with named axes: AnnData, xarray, and pandas DataFrames of sparse columns; and two-dimensional arrays on disk.
+
+AnnData stores the features in `X` or in a layer, their names in `var_names`, and the target in `obs`. Files of AnnData
+and arrays of HDF5 and Zarr are read in blocks of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from belief._utils.optional import import_optional
+from belief._utils.validation import did_you_mean
+from belief._utils.warnings import warn
+from belief.data.columns import ColumnSelection, find_columns, parse_discrete_features
+from belief.data.files import ChangeDetector
+from belief.data.labels import Labels
+from belief.data.source import as_float, as_read_only, as_slice, is_sparse
+from belief.data.table import as_canonical_csr, as_valid_csr, check_memory_for_sums, check_shape
+from belief.data.threads import prefetch
+from belief.method.arrays import Array
+
+ANNDATA_ENDINGS = (".h5ad", ".zarr")
+BLOCK_BYTES = 2**24  # of the rows of a dense array that are read at once
+BLOCK_ROWS = 2**13  # of a sparse one
+
+
+@dataclass(frozen=True)
+class Unwrapped:
+    """A table without its container: an array in memory or on disk, or a sparse matrix, with names and a target."""
+
+    X: Any
+    names: list[str] | None
+    y: Any = None
+    file: Path | None = None
+
+    def select(self, columns: ColumnSelection) -> tuple[Any, list[str] | None]:
+        """Return the features, and their names."""
+        if not columns.drop and not columns.keep and columns.label is None:
+            return self.X, self.names
+        names: Sequence[Any] = range(self.X.shape[1]) if self.names is None else self.names
+        positions = np.array(columns.feature_positions(names))
+        kept = [f"x{j}" if self.names is None else self.names[j] for j in positions]
+        return _take_columns(self.X, positions), kept
+
+
+def _take_columns(X: Any, positions: Array) -> Any:
+    if is_on_disk(X):
+        return ColumnsOnDisk(X, positions)
+    return (as_valid_csr(X) if is_sparse(X) else np.asarray(X))[:, positions]
+
+
+class ColumnsOnDisk:
+    """Some columns of an array on disk."""
+
+    def __init__(self, X: Any, positions: Array) -> None:
+        self._X, self._positions = X, as_slice(positions)
+        self.shape, self.dtype = (X.shape[0], len(positions)), X.dtype
+        self.width = X.shape[1]  # whole rows are read
+        self.is_sparse, self.chunks = hasattr(X, "format"), getattr(X, "chunks", None)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self._X[rows][:, self._positions]
+
+
+def is_anndata(X: Any) -> bool:
+    """Return True for an AnnData table; does not import anndata."""
+    return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "var_names")
+
+
+def is_on_disk(X: Any) -> bool:
+    """Return True for a two-dimensional array of h5py, Zarr, dask or a file of AnnData."""
+    library = type(X).__module__.partition(".")[0]
+    if isinstance(X, np.ndarray) or is_sparse(X):  # also as a view of AnnData
+        return False
+    is_array = library in ("h5py", "zarr", "anndata", "dask") and hasattr(X, "shape") and hasattr(X, "dtype")
+    return isinstance(X, ColumnsOnDisk) or (is_array and len(X.shape) == 2 and not hasattr(X, "columns"))
+
+
+def unwrap(X: Any, label: Any, layer: str | None) -> Unwrapped | None:
+    """Return the table in a container; None if X is no container."""
+    if is_anndata(X):
+        return _unwrap_anndata(X, label, layer)
+    if layer is not None:
+        raise ValueError(f"layer={layer!r} has no effect because X is not an AnnData table or file: remove it.")
+    library, kind = type(X).__module__.partition(".")[0], type(X).__name__
+    if library == "xarray" and kind == "DataArray":
+        check_shape(X.shape)
+        names = X.coords[X.dims[1]].values.tolist() if X.dims[1] in X.coords else None
+        return Unwrapped(X.values, None if names is None else [str(name) for name in names])
+    if library == "pandas" and _has_sparse_columns(X, label):
+        names = [str(name) for name in X.columns]
+        y = None
+        if label is not None:
+            (j,) = find_columns([label], list(X.columns), "label")
+            y = X.iloc[:, j]
+            y = y.sparse.to_dense() if hasattr(y, "sparse") else y
+            X, names = X.iloc[:, [i for i in range(X.shape[1]) if i != j]], [*names[:j], *names[j + 1 :]]
+        return Unwrapped(X.sparse.to_coo().tocsr(), names, y)
+    return Unwrapped(X, None) if is_on_disk(X) else None
+
+
+def _is_sparse_series(dtypes: Any) -> list[bool]:
+    return [type(dtype).__name__ == "SparseDtype" for dtype in dtypes]
+
+
+def _has_sparse_columns(X: Any, label: Any) -> bool:
+    """Return True for a DataFrame whose features are all sparse, and 0 where they have no entry."""
+    if getattr(X, "ndim", 0) != 2 or not any(_is_sparse_series(X.dtypes)):
+        return False
+    names, dtypes = list(X.columns), list(X.dtypes)
+    target = find_columns([] if label is None else [label], names, "label")
+    features = [dtype for j, dtype in enumerate(dtypes) if j not in target]
+    return all(_is_sparse_series(features)) and all(dtype.fill_value == 0 for dtype in features)
+
+
+def as_dense_columns(X: Any) -> Any:
+    """Return a pandas DataFrame with its sparse columns as dense ones; other objects unchanged."""
+    if type(X).__module__.partition(".")[0] != "pandas" or getattr(X, "ndim", 0) != 2:
+        return X
+    sparse = [j for j, is_sparse in enumerate(_is_sparse_series(X.dtypes)) if is_sparse]
+    return X.astype({X.columns[j]: X.dtypes.iloc[j].subtype for j in sparse}) if sparse else X
+
+
+# --- AnnData ---
+
+
+def _unwrap_anndata(adata: Any, label: Any, layer: str | None) -> Unwrapped:
+    names = [str(name) for name in adata.var_names]
+    X = adata.X if layer is None else _choose(adata.layers, layer, "layer", "the layers of X")
+    if X is None:
+        raise ValueError("X is an AnnData table without a matrix X. Name one of its layers with layer='name'.")
+    file = Path(adata.filename) if getattr(adata, "isbacked", False) else None
+    return Unwrapped(_as_rows(X), names, None if label is None else _choose(adata.obs, label, "label", "X.obs"), file)
+
+
+def _choose(mapping: Any, name: Any, option: str, source: str) -> Any:
+    known = [str(key) for key in mapping.keys()]  # noqa: SIM118 - a group of HDF5, or a DataFrame
+    if name not in known:
+        some = f", which has {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}" if known else ", which is empty"
+        raise ValueError(f"{option}: there is no {name!r} in {source}{did_you_mean(name, known) or some}.")
+    return mapping[name]
+
+
+def _as_rows(X: Any) -> Any:
+    """Return the matrix; one on disk that is stored by columns is read as a whole, since its rows are scattered."""
+    if getattr(X, "format", None) == "csc" and hasattr(X, "to_memory"):
+        warn(
+            "The matrix is stored by columns (CSC), so it is read into memory as a whole. Store it by rows (CSR) to"
+            " read it in blocks."
+        )
+        return X.to_memory().tocsr()
+    return X
+
+
+def open_anndata_file(path: Path, columns: ColumnSelection, layer: str | None, y: Any = None) -> ArrayStream:
+    """Open an .h5ad file or a Zarr store of AnnData; the matrix stays on disk."""
+    io = import_optional("anndata.io", "anndata")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder.")
+    try:
+        if path.suffix == ".zarr":
+            root = import_optional("zarr", "anndata").open_group(str(path), mode="r")
+        else:
+            root = import_optional("h5py", "anndata").File(path, "r")
+        obs, var = io.read_elem(root["obs"]), io.read_elem(root["var"])
+    except (OSError, KeyError, ValueError) as error:
+        problem = " ".join(str(error).split())
+        raise ValueError(f"{path}: the file is not a valid file of AnnData ({problem}). Write it again.") from None
+    group = root["X"] if layer is None else _choose(root["layers"], layer, "layer", f"the layers of {path}")
+    X = _as_rows(io.sparse_dataset(group) if hasattr(group, "keys") else group)
+    if columns.label is None and y is None:
+        raise ValueError("The file needs a target. Name a column of obs with label='name', or pass y.")
+    target = y if columns.label is None else _choose(obs, columns.label, "label", f"the obs of {path}")
+    unwrapped = Unwrapped(X, [str(name) for name in var.index], target, path)
+    return stream_rows(unwrapped, target, columns)
+
+
+# --- arrays on disk ---
+
+
+def stream_rows(table: Unwrapped, y: Any, columns: ColumnSelection) -> ArrayStream:
+    """Create the stream of an array on disk, or of a sparse matrix that was read from a file.
+
+    Parameters
+    ----------
+    y : the target; None if the label is a column of the array
+    """
+    label = columns.label if table.y is None else None
+    if label is not None:
+        (j,) = find_columns([label], range(table.X.shape[1]) if table.names is None else table.names, "label")
+        blocks = ArrayStream(_take_columns(table.X, np.array([j])), None, None, "auto").later_pass()
+        y = np.concatenate([(block.toarray() if is_sparse(block) else block)[:, 0] for block in blocks])
+    return ArrayStream(*table.select(replace(columns, label=label)), y, columns.discrete_features, table.file)
+
+
+class ArrayStream:
+    """Blocks of rows of a two-dimensional array on disk, dense or sparse.
+
+    Parameters
+    ----------
+    X : an object with a shape whose slices of rows are arrays or CSR matrices
+    names : the names of the features, if they have any
+    y : the target of each row
+    discrete_features : the features to treat as discrete
+    file : the file, to notice changes
+    """
+
+    target_name = "y"
+    labels: list[Any] | None = None
+
+    def __init__(
+        self, X: Any, names: list[str] | None, y: Any, discrete_features: Any, file: Path | None = None
+    ) -> None:
+        check_shape(tuple(X.shape))
+        check_memory_for_sums(int(X.shape[1]))
+        self._X, self.names, self._y = X, names, y
+        dtype = np.dtype(X.dtype)
+        if dtype.kind not in "biuf":
+            raise ValueError(f"X is an array on disk of the type {dtype}, which is not numeric. Convert it to numbers.")
+        self.declared = parse_discrete_features(discrete_features, names, int(X.shape[1]))
+        self.discrete = self.declared | (dtype.kind == "b")
+        self._changes = ChangeDetector([file] if file is not None and file.is_file() else [])
+        self._file = [file] if file is not None and file.is_file() else []
+        chunks = getattr(X, "chunks", None)
+        height = np.ravel(chunks[0])[0] if chunks else 1  # a chunk is read as a whole
+        n_rows = max(1, BLOCK_BYTES // (dtype.itemsize * getattr(X, "width", X.shape[1])))
+        if getattr(X, "is_sparse", hasattr(X, "format")):
+            n_rows = BLOCK_ROWS
+        self._n_rows = int(max(height, n_rows // height * height))
+
+    def first_pass(self, labels: Labels) -> Iterator[Any]:
+        labels.add(self._y)
+        if labels.n_rows != self._X.shape[0]:
+            raise ValueError(
+                f"X and y must have the same number of rows; X has {self._X.shape[0]}, y has {labels.n_rows}. Pass one"
+                " target per row."
+            )
+        yield from self.later_pass()
+
+    def later_pass(self) -> Iterator[Any]:
+        with self._changes.reading(*self._file):
+            yield from prefetch(self._blocks())
+
+    def _blocks(self) -> Iterator[Any]:
+        for a in range(0, self._X.shape[0], self._n_rows):
+            block = self._X[a : a + self._n_rows]
+            block = block.compute() if hasattr(block, "compute") else block  # dask
+            yield (
+                as_canonical_csr(as_valid_csr(block)) if is_sparse(block) else as_read_only(as_float(np.asarray(block)))
+            )
+
+    def levels(self, j: int) -> dict[float, str]:
+        """Return no categories: an array holds only numbers."""
+        return {}

@@ -1,0 +1,176 @@
+"""Files on other machines: s3://, gs:// and abfs:// with pyarrow's filesystems, https://, and others with fsspec.
+
+Parquet and Arrow files are read in place, in batches. Files of other formats are copied to a temporary folder first.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from glob import glob
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from belief._utils.optional import import_optional
+from belief.data.arrow import pyarrow
+from belief.data.files import IGNORED_PREFIXES, detect_format
+from belief.data.relations import Relation, open_dataset
+
+OF_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss")
+WEB = ("http", "https")
+WILDCARDS = "*?["
+
+
+def is_remote(path: Any) -> bool:
+    """Return True for a URL; a `Path` cannot hold one."""
+    return isinstance(path, str) and "://" in path
+
+
+def expand_wildcards(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the local files that match a pattern; the path itself if it has no wildcards or exists."""
+    text = os.fspath(path)
+    if not any(c in text for c in WILDCARDS) or os.path.exists(text):
+        return [Path(text)]
+    found = [Path(each) for each in sorted(glob(text, recursive=True))]
+    if not found:
+        raise FileNotFoundError(f"{text}: no file matches this pattern.")
+    return found
+
+
+class RemoteFiles:
+    """The files behind some URLs, which may name folders or have wildcards; all on one filesystem.
+
+    Attributes
+    ----------
+    kind : the format, such as "parquet"
+    paths : the files, without the scheme
+    """
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self._urls = list(urls)
+        self.filesystem: Any = None  # None: the web
+        self.paths: list[str] = []
+        self._root: str | None = None  # a folder, which may be partitioned
+        for url in urls:
+            try:
+                self._find(url)
+            except (OSError, pyarrow().ArrowException) as error:
+                if isinstance(error, FileNotFoundError):
+                    raise
+                raise ValueError(f"{hide_secrets(url)}: could not be read: {_one_line(error)}") from None
+        kinds = {detect_format(Path(urlsplit(path).path if "://" in path else path)) for path in self.paths}
+        if len(kinds) > 1:
+            found = ", ".join(sorted(kinds))
+            raise ValueError(f"All files must have the same format; got {found}. Read them separately.")
+        self.kind = kinds.pop()
+
+    def _find(self, url: str) -> None:
+        scheme = url.partition("://")[0].lower()
+        if scheme in WEB:
+            self.paths.append(url)
+            return
+        fs = pyarrow_fs()
+        self.filesystem, path = _open_filesystem(url, scheme)
+        if any(c in path for c in WILDCARDS):
+            parts = path.split("/")
+            base = "/".join(parts[: next(i for i, part in enumerate(parts) if any(c in part for c in WILDCARDS))])
+            found = [each for each in self._list(base) if fnmatch(each, path)]
+            if not found:
+                raise FileNotFoundError(f"{hide_secrets(url)}: no file matches this pattern.")
+        else:
+            info = self.filesystem.get_file_info(path)
+            if info.type == fs.FileType.NotFound:
+                raise FileNotFoundError(f"{hide_secrets(url)}: there is no such file or folder.")
+            found = [path]
+            if info.type == fs.FileType.Directory:
+                found, self._root = self._list(path), path
+                if not found:
+                    raise ValueError(f"{hide_secrets(url)}: the folder has no data files.")
+        self.paths += found
+
+    def _list(self, folder: str) -> list[str]:
+        """Return the files below a folder, sorted."""
+        fs = pyarrow_fs()
+        selector = fs.FileSelector(folder, recursive=True)
+        files = (info.path for info in self.filesystem.get_file_info(selector) if info.type == fs.FileType.File)
+        return sorted(p for p in files if not PurePosixPath(p).name.startswith(IGNORED_PREFIXES))
+
+    def open(self) -> Relation | None:
+        """Return Parquet or Arrow files as a relation that reads them in place; None for other files."""
+        if self.kind not in ("parquet", "arrow") or self.filesystem is None:
+            return None
+        dataset = import_optional("pyarrow.dataset", "files")
+        data = dataset.dataset(
+            self.paths,
+            filesystem=self.filesystem,
+            format={"arrow": "ipc"}.get(self.kind, self.kind),
+            partitioning="hive" if self._root else None,
+            partition_base_dir=self._root,
+        )
+        relation = open_dataset(data)
+        relation.first = hide_secrets(self._urls[0])
+        return relation
+
+    def copy(self) -> tuple[list[Path], Path]:
+        """Copy the files to a temporary folder; return them and the folder."""
+        folder, files = Path(tempfile.mkdtemp(prefix="belief-")), []
+        try:
+            for i, path in enumerate(self.paths):
+                name = PurePosixPath(urlsplit(path).path if "://" in path else path).name
+                files.append(folder / str(i) / name)
+                files[-1].parent.mkdir()
+                source = urlopen(path) if "://" in path else self.filesystem.open_input_stream(path)
+                with source, files[-1].open("wb") as target:
+                    shutil.copyfileobj(source, target, 2**20)
+        except (OSError, URLError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise ValueError(f"{hide_secrets(self._urls[0])}: could not be copied: {_one_line(error)}") from None
+        return files, folder
+
+
+def delete_with(owner: Any, folder: Path) -> None:
+    """Delete a temporary folder when its owner is deleted; now if the owner cannot be watched."""
+    try:
+        weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    except TypeError:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def pyarrow_fs() -> Any:
+    """Return the module of pyarrow's filesystems."""
+    return import_optional("pyarrow.fs", "files")
+
+
+def _open_filesystem(url: str, scheme: str) -> tuple[Any, str]:
+    """Return the filesystem of a URL and the path on it."""
+    fs = pyarrow_fs()
+    if scheme in OF_PYARROW:
+        try:
+            return fs.FileSystem.from_uri(url)
+        except pyarrow().ArrowNotImplementedError:  # built without this filesystem
+            pass
+    fsspec = import_optional("fsspec", "remote")
+    try:
+        filesystem, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise ValueError(f"{scheme}:// needs a package that is not installed: {_one_line(error)}") from None
+    except ValueError as error:
+        raise ValueError(f"{hide_secrets(url)} cannot be read: {_one_line(error)}") from None
+    return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), path
+
+
+def hide_secrets(url: str) -> str:
+    """Return a URL without user, password and options."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300].rstrip(".") + "."

@@ -1,0 +1,204 @@
+"""The neighbour search over sparse rows that are rounded to int8 and multiplied as dense rows.
+
+From a few percent of non-zeros on, a dense product of int8 is faster than an index of the non-zeros. The columns are
+those that are non-zero in some query; the others add to the norms only. As in `rounded`, the rows within the bound get
+exact distances, and the first rows are compared through the index.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from belief.engines.block.rounded import CACHE_BYTES, expect_share, find_hits, make_slots, part_height
+from belief.engines.block.threads import spans
+from belief.kernels import sparse
+from belief.kernels.instructions import WORD, Instructions, available_instructions
+from belief.kernels.rounded import ERROR, RoundedQueries, RoundedRows, collect, round_sparse_queries, round_sparse_rows
+from belief.kernels.shapes import TIE_MARGIN, UNIT_ROUNDOFF
+from belief.method.arrays import Array
+from belief.method.difference import Difference
+from belief.method.partials import Neighbours
+from belief.method.protocols import Search
+from belief.method.sampling import TIES, row_keys
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from belief.engines.block.sparse import SparseEngine
+
+FIRST_ROWS = 512  # compared through the index first
+HEIGHT = 4096  # most rows of a tile
+# seconds on one core, as measured: for a product of int8 and for one through the index, and for each entry of a hit
+INT8_PRODUCT, INDEX_PRODUCT, HIT_ENTRY = 2.5e-12, 4e-9, 2e-9
+MIN_SECONDS = 0.05  # shorter searches use the index
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Rounded rows of one block of the matrix."""
+
+    block: int
+    ids: Array  # positions in the block, sorted by group
+    group: Array
+    keys: Array
+    norm: Array  # d² to an empty row
+    rounded: RoundedRows
+
+
+class SparseRoundedSearch:
+    """A search that updates `found`, the neighbours of the queries.
+
+    Parameters
+    ----------
+    X : the queries
+    own : the id of each query
+    first : the id of the first row of the engine
+    """
+
+    def __init__(
+        self, engine: SparseEngine, X: csr_array, queries: sparse.Csr, own: Array, difference: Difference,
+        search: Search, first: int, found: Neighbours,
+    ) -> None:  # fmt: skip
+        self.engine, self.queries, self.own, self.search, self.first = engine, queries, own, search, first
+        self.difference, self.found, self.unit = difference, found, difference.typical
+        self.scale = sparse.Scale(difference.per_unit, difference.discrete)
+        count = np.bincount(queries.column[queries.value != 0], minlength=engine.n_features)
+        columns = np.flatnonzero((count > 0) & (difference.per_unit > 0))
+        self.steps = -(-len(columns) // WORD)
+        self.place = np.full(engine.n_features, -1, np.int32)
+        self.place[columns] = np.arange(len(columns))
+        n = max(X.shape[0], 1)
+        self.entries = X.nnz / n
+        self.index_seconds = float(((count / n) ** 2).sum()) * INDEX_PRODUCT  # for each pair
+        self.buffers = threading.local()
+
+    def choose_instructions(self) -> Instructions | None:
+        """Return the instructions for this search; None: the index is faster, or they cannot represent the rows."""
+        name = self.engine.resources.instructions
+        found = [] if name == "float32" else available_instructions()
+        if not found or self.difference.discrete.any() or not self.steps:
+            return None
+        if name != "auto":
+            return next(x for x in found if name in ("int8", type(x).__name__))
+        pairs, int8 = float(len(self.own)) * self.engine.m, WORD * self.steps * INT8_PRODUCT
+        is_faster = 2 * int8 < self.index_seconds and pairs * self.index_seconds > MIN_SECONDS
+        return found[0] if is_faster else None
+
+    def run(self, kind: Instructions, search_index: Callable[[int], None]) -> int:
+        """Compare all rows, or return the number of rows compared when the index turned out to be faster.
+
+        `search_index` compares the first rows, whose number is given, through the index.
+        """
+        self.kind, engine, is_forced = kind, self.engine, self.engine.resources.instructions != "auto"
+        size = part_height(len(self.own), engine.n_jobs)
+        parts = list(engine.map(self._round_part, spans(len(self.own), size)))
+        done, m = 0, engine.m
+        if not np.isfinite(self.found.d2[..., -1]).all() and not is_forced:
+            done = min(FIRST_ROWS, m)
+            search_index(done)
+            tiles = self._make_tiles(0, done)
+            if tiles and self._expect_share(tiles[0], parts[0]) > self._most_hits():
+                return done
+        height, size = self._height(), FIRST_ROWS
+        while done < m:
+            stop = min(done + size, m)
+            tiles = self._make_tiles(done, stop)
+            hits = sum(engine.map(partial(self._compare, tiles), parts))
+            share = hits / max(len(self.own) * sum(len(x.ids) for x in tiles), 1)
+            done, size = stop, min(2 * size, engine.n_jobs * height)
+            engine.report(done, m)
+            if share > 2 * self._most_hits() and not is_forced:
+                break
+        return done
+
+    def _most_hits(self) -> float:
+        """Return the share of hits from which on the index is faster."""
+        return max(self.index_seconds - WORD * self.steps * INT8_PRODUCT, 0.0) / (self.entries * HIT_ENTRY)
+
+    def _height(self) -> int:
+        memory = self.engine.working_memory // 4
+        return int(np.clip(memory // (self.engine.n_jobs * WORD * self.steps), 16, HEIGHT))
+
+    def _round_part(self, span: tuple[int, int]) -> tuple[tuple[int, int], RoundedQueries]:
+        """Round some of the queries."""
+        n = span[1] - span[0]
+        n_padded = -(-n // self.kind.queries) * self.kind.queries
+        ints, terms = np.zeros((n_padded, WORD * self.steps), np.int8), np.zeros((n_padded, 3), np.float32)
+        out = RoundedQueries(ints, terms, np.zeros(n_padded, np.int32), np.zeros(n_padded))
+        factor = self.difference.per_unit / self.unit
+        round_sparse_queries(
+            self.queries, span[0], self.place, factor, self.kind.offset, ints, terms, out.shift, out.norm[:n]
+        )
+        return span, out
+
+    def _make_tiles(self, first: int, stop: int) -> list[_Tile]:
+        """Round some rows; each tile is part of one block of the matrix."""
+        most = min(self._height(), -(-(stop - first) // self.engine.n_jobs))
+        cut = self.engine.cut_rows(first, stop, most)
+        return [x for x in self.engine.map(self._round_tile, cut) if len(x.ids)]
+
+    def _round_tile(self, span: tuple[int, int, int]) -> _Tile:
+        block, a, b = span
+        ids, start = np.arange(a, b), int(self.engine.starts[block])
+        if self.engine.counted is not None:
+            ids = ids[self.engine.counted[ids + start]]
+        n_groups = self.search.n_groups
+        group = self.engine.targets[ids + start] if n_groups > 1 else np.zeros(len(ids), np.int32)
+        order = np.argsort(group, kind="stable")
+        ids, group = ids[order], group[order]
+        slots, row, groups = make_slots(np.bincount(group, minlength=n_groups), self.kind)
+        packed = np.full((len(groups), self.steps, self.kind.lanes), 0x01010101 * self.kind.offset, np.uint32)
+        terms, norm = np.zeros((4, len(row)), np.float32), np.zeros(len(ids))
+        round_sparse_rows(
+            self.engine.csr[block], ids, self.place, self.difference.per_unit / self.unit, slots, self.kind.levels,
+            self.kind.offset, packed.view(np.uint8), terms, norm,
+        )  # fmt: skip
+        keys = row_keys(self.search.seed, TIES, ids + start + self.first)
+        return _Tile(block, ids, group, keys, norm * self.unit**2, RoundedRows(packed, terms, groups, row))
+
+    def _limits(self, span: tuple[int, int], queries: RoundedQueries) -> Array:
+        """Return the largest lower bound, less the norm of the query, that a neighbour of each group may have."""
+        n = span[1] - span[0]
+        bound = self.found.d2[slice(*span), :, -1] / self.unit**2 * (1 + TIE_MARGIN)
+        limits = bound - queries.norm[:n, None] * (1 - ERROR)
+        out = np.full((len(queries.ints), self.search.n_groups), -np.inf, np.float32)
+        out[:n] = limits + np.abs(limits) * (2 * UNIT_ROUNDOFF)  # rounded up
+        return out
+
+    def _find_hits(self, x: _Tile, span: tuple[int, int], queries: RoundedQueries) -> Array:
+        columns = CACHE_BYTES // (WORD * self.steps * self.kind.lanes)
+        hits = find_hits(self.kind, x.rounded, queries, self._limits(span, queries), columns)
+        return hits[: span[1] - span[0]]
+
+    def _expect_share(self, x: _Tile, part: tuple[tuple[int, int], RoundedQueries]) -> float:
+        hits = self._find_hits(x, *part)
+        share = np.bitwise_count(hits).sum() / len(hits) / len(x.ids)
+        return expect_share(self.search.size * self.search.n_groups, share, len(x.ids), self.engine.m)
+
+    def _compare(self, tiles: list[_Tile], part: tuple[tuple[int, int], RoundedQueries]) -> int:
+        """Compare some queries with some tiles; return the number of hits."""
+        (first, last), queries = part
+        n, total = last - first, 0
+        start = self.queries.start[first : last + 1]
+        mine = sparse.Csr(start, self.queries.column, self.queries.value)
+        best = (self.found.d2[first:last], self.found.key[first:last], self.found.row[first:last])
+        for x in tiles:
+            hits = self._find_hits(x, (first, last), queries)
+            ids = x.ids + self.engine.starts[x.block] + self.first
+            most, at, crowded = len(x.ids), 0, np.zeros(n, bool)
+            q, r = np.empty((2, max(2**16, 2 * most + 1)), np.int64)
+            while at < n:
+                own = self.own[first:last]
+                count, at = collect(hits, self.kind.lanes, x.rounded.row, ids, own, most, at, q, r, crowded)
+                sparse.verify(
+                    self.engine.csr[x.block], x.ids, int(self.engine.starts[x.block]) + self.first, x.group, x.keys,
+                    x.norm, mine, queries.norm * self.unit**2, self.scale, q[:count], r[:count], best,
+                )  # fmt: skip
+                total += count
+        return total

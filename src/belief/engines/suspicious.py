@@ -1,0 +1,181 @@
+"""Find columns that a user should look at: identifiers, codes for missing values, and copies of the target.
+
+They are looked for in up to 5,000 rows, spread over the table. Nothing depends on the outcome but one warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from belief._utils.names import DefaultNames
+from belief._utils.text import escape_controls
+from belief.method.arrays import Array
+from belief.method.summary import Summary
+
+MAX_ROWS, MAX_CELLS = 5_000, 2**22
+MIN_ROWS = 50  # fewer rows show nothing
+CODES = (-9, -99, -999, -9999, -99999)  # common codes for missing values, if all other values are at least 0
+NEARLY_ALL = 0.9  # of the values of an identifier are distinct
+MIN_REPEATS = 10  # as many repeated values are expected in numbers of the range of an identifier
+IDENTIFIER_NAME = re.compile(r"(^|[\W_])(id|uuid|guid|key)$", re.I)
+N_COPY_CANDIDATES = 30  # the features with the largest weights
+MIN_CONTINUOUS_ROWS = 200  # among fewer rows a real feature may separate the classes
+MAX_LEVELS_PER_ROW = 0.1  # more levels determine any target
+COPY_CORRELATION = 0.999
+MAX_NAMED = 20
+
+
+@dataclass
+class RowSample:
+    """Rows spread over a table, collected while its blocks are read."""
+
+    parts: list[Array] = field(default_factory=list)
+    ids: list[Array] = field(default_factory=list)
+    n_rows: int = 0
+    step: int = 1
+
+    def add(self, X: Array, first: int) -> None:
+        """Add every `step`-th row of a block whose first row has the number `first`."""
+        rows = np.arange(-first % self.step, len(X), self.step)
+        self.parts.append(X[rows])
+        self.ids.append(rows + first)
+        self.n_rows += len(rows)
+        while self.n_rows > limit_rows(X.shape[1]):
+            self.step *= 2
+            keep = [ids % self.step == 0 for ids in self.ids]
+            self.parts = [part[kept] for part, kept in zip(self.parts, keep, strict=True)]
+            self.ids = [ids[kept] for ids, kept in zip(self.ids, keep, strict=True)]
+            self.n_rows = sum(map(len, self.ids))
+
+
+def limit_rows(n_features: int) -> int:
+    """Return how many rows to look at."""
+    return max(MIN_ROWS + 1, min(MAX_ROWS, MAX_CELLS // n_features))
+
+
+def spread_rows(n_rows: int, n_features: int) -> Array:
+    """Return the numbers of the rows to look at, evenly spread."""
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, limit_rows(n_features))).astype(np.int64))
+
+
+def describe_suspicious(
+    sample: tuple[Array, Array] | None,
+    summary: Summary,
+    weights: Array,
+    discrete: Array,
+    declared: Array,
+    names: Sequence[str],
+    is_regression: bool,
+) -> list[str]:
+    """Describe the columns to look at, in one sentence for each kind, and advise what to do in a last one.
+
+    Parameters
+    ----------
+    sample : some rows and their targets: class numbers, or ranks
+    weights : the weight of each feature
+    discrete, declared : masks of the discrete features, and of those that the user declared so
+    names : the names of the features
+    is_regression : whether the targets are ranks
+    """
+    if sample is None or len(sample[0]) <= MIN_ROWS:
+        return []
+    X, targets = sample
+    identifiers = _find_identifiers(X, summary, discrete, declared, names)
+    coded = _find_codes(X, summary, discrete)
+    best = np.argsort(-weights, kind="stable")[:N_COPY_CANDIDATES]
+    compare = _is_monotone if is_regression else _determines_class
+    copies = [j for j in sorted(best.tolist()) if j not in identifiers and compare(X[:, j], targets)]
+    found = []
+    if identifiers:
+        found.append(f"{_list(identifiers, names)} {_verb(identifiers, 'look')} like an identifier, with a different"
+                     " value in nearly every row.")  # fmt: skip
+    for code, columns in coded.items():
+        found.append(f"{_list(columns, names)} {_verb(columns, 'contain')} {code} and no other negative value, like a"
+                     " code for missing values.")  # fmt: skip
+    if copies:
+        found.append(f"{_list(copies, names)} {_verb(copies, 'determine')} the target, like a copy of it.")
+    drop: list[Any] = [*identifiers, *copies]
+    shown = [j if isinstance(names, DefaultNames) else names[j] for j in drop[:MAX_NAMED]]
+    advice = [f"Take columns out with drop={shown}"] * bool(drop) + ["Replace such codes by NaN"] * bool(coded)
+    return [*found, f"{', and '.join([advice[0], *(a[0].lower() + a[1:] for a in advice[1:])])}."] if found else []
+
+
+def _list(columns: Sequence[int], names: Sequence[str]) -> str:
+    shown = ", ".join(repr(escape_controls(names[j])) for j in columns[:MAX_NAMED])
+    more = f" and {len(columns) - MAX_NAMED} more" if len(columns) > MAX_NAMED else ""
+    return f"{'Columns' if len(columns) > 1 else 'Column'} {shown}{more}"
+
+
+def _verb(columns: Sequence[int], verb: str) -> str:
+    return verb if len(columns) > 1 else f"{verb}s"
+
+
+def _find_identifiers(X: Array, summary: Summary, discrete: Array, declared: Array, names: Sequence[str]) -> list[int]:
+    """Return the text columns in which nearly all values differ, and the columns of whole numbers that number rows."""
+    n_levels = np.bincount(summary.levels.feature, minlength=len(discrete))
+    found = discrete & ~declared & (summary.count > MIN_ROWS) & (n_levels > NEARLY_ALL * summary.count)
+    with np.errstate(invalid="ignore"):
+        head = X[: MIN_ROWS + 1]
+        whole = ~discrete & (head == np.floor(head)).all(axis=0)
+    for j in np.flatnonzero(whole).tolist():
+        x = X[:, j]
+        if np.isfinite(x).all() and (x == np.floor(x)).all():
+            found[j] = _numbers_rows(x, summary.maximum[j] - summary.minimum[j] + 1, summary.m, names[j])
+    return np.flatnonzero(found).tolist()
+
+
+def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
+    """Return True if whole numbers with values in a range of this width are distinct for a reason other than chance."""
+    n, n_distinct = len(x), len(np.unique(x))
+    if n_distinct < NEARLY_ALL * n:
+        return False
+    if IDENTIFIER_NAME.search(name):
+        return True
+    steps = np.diff(x)
+    if n_distinct == n and (np.all(steps > 0) or np.all(steps < 0)):
+        return True
+    expected_repeats = n * n / (2 * width)
+    return bool(width <= 2 * n_rows and expected_repeats >= MIN_REPEATS and n - n_distinct < 0.1 * expected_repeats)
+
+
+def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[int]]:
+    """Return the columns whose only negative value is a code, which occurs more than once, by the code."""
+    found: dict[int, list[int]] = {}
+    for code in CODES:
+        for j in np.flatnonzero(~discrete & (summary.minimum == code) & (summary.maximum > 0)).tolist():
+            x = X[:, j]
+            if np.sum(x == code) > 1 and not np.any((x < 0) & (x != code)):
+                found.setdefault(code, []).append(j)
+    return found
+
+
+def _determines_class(x: Array, classes: Array) -> bool:
+    """Return True if each value, or each of as many intervals as there are classes, occurs in one class only."""
+    present = ~np.isnan(x)
+    x, classes = x[present], classes[present]
+    if len(x) <= MIN_ROWS or len(present) != len(x) or (np.bincount(classes) > 1).sum() < 2:
+        return False
+    values, codes = np.unique(x, return_inverse=True)
+    n_pairs = len(np.unique(codes * (int(classes.max()) + 1) + classes))
+    if n_pairs > len(values):
+        return False  # a value occurs in two classes
+    if len(values) <= MAX_LEVELS_PER_ROW * len(x):
+        return True
+    changes = np.count_nonzero(np.diff(classes[np.argsort(x, kind="stable")]))
+    return bool(len(x) >= MIN_CONTINUOUS_ROWS and changes == len(np.unique(classes)) - 1)
+
+
+def _is_monotone(x: Array, ranks: Array) -> bool:
+    """Return True if a feature has nearly the same order as the target."""
+    if np.isnan(x).any() or x.min() == x.max() or ranks.min() == ranks.max():
+        return False
+    values, order = np.unique(x, return_inverse=True)
+    if len(values) < MIN_ROWS // 2:
+        return False
+    centres = np.cumsum(np.bincount(order)) - np.bincount(order) / 2
+    return bool(abs(np.corrcoef(centres[order], ranks)[0, 1]) > COPY_CORRELATION)

@@ -1,0 +1,113 @@
+"""Identifiers, codes for missing values and copies of the target: one warning, in the result and its report too."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import belief
+from belief.engines import suspicious
+
+M = 400
+rng = np.random.default_rng(7)
+Y = rng.integers(0, 2, M)
+PLAIN = pd.DataFrame(
+    {
+        "signal": rng.standard_normal(M) + Y,
+        "age": rng.integers(18, 90, M),
+        "income": rng.integers(10_000, 90_000, M),
+        "group": rng.choice(["a", "b", "c"], M),
+        "visits": rng.poisson(2, M),
+        "change": rng.integers(-20, 20, M),
+        "y": Y,
+    }
+)
+ODD = PLAIN.assign(
+    row=np.arange(M) + 1000,
+    shuffled=rng.permutation(M),
+    user_id=rng.choice(10**9, M, replace=False),
+    code=[f"k{i}" for i in range(M)],
+    dose=np.where(rng.random(M) < 0.1, -9, rng.integers(0, 5, M)),
+    weight=np.where(rng.random(M) < 0.1, -999, rng.normal(70, 9, M)),
+    outcome=np.where(Y, "ill", "well"),
+    score=Y + rng.uniform(0, 0.9, M),
+)
+SETTINGS = {"label": "y", "n_features_to_select": 3, "random_state": 0}
+
+
+def as_file(frame, folder, ending):
+    path = folder / f"table.{ending}"
+    frame.to_parquet(path, index=False) if ending == "parquet" else frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("form", ["frame", "parquet", "csv", "parquet in blocks"])
+def test_one_warning_names_all(form, tmp_path, monkeypatch):
+    X = ODD if form == "frame" else as_file(ODD, tmp_path, form.partition(" ")[0])
+    if form.endswith("blocks"):
+        monkeypatch.setattr("belief.engines.stream._count_bytes", lambda block: 2**40)
+        monkeypatch.setattr("belief.data.readers.MAX_BATCH_ROWS", 90)
+    with pytest.warns(UserWarning, match="identifier") as told:
+        result = belief.select(X, **SETTINGS)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert result.notes == [
+        "Columns 'row', 'shuffled', 'user_id', 'code' look like an identifier, with a different value in nearly every"
+        " row.",
+        "Column 'dose' contains -9 and no other negative value, like a code for missing values.",
+        "Column 'weight' contains -999 and no other negative value, like a code for missing values.",
+        "Columns 'outcome', 'score' determine the target, like a copy of it.",
+        "Take columns out with drop=['row', 'shuffled', 'user_id', 'code', 'outcome', 'score'], and replace such codes"
+        " by NaN.",
+    ]  # fmt: skip
+    assert str(told[0].message) == " ".join(result.notes)
+    assert belief.Result.from_dict(result.to_dict()).notes == result.notes
+    assert "like a code for missing values" in belief.report.render(result)
+
+
+def test_ordinary_columns_are_not_named():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert belief.select(PLAIN, **SETTINGS).notes == []
+        plain = PLAIN.assign(number=PLAIN["age"] * 1.0)
+        assert belief.select(plain, **{**SETTINGS, "label": "income"}, task="regression").notes == []
+
+
+def test_columns_can_be_dropped_or_declared():
+    drop = ["row", "shuffled", "user_id", "outcome", "score", "dose", "weight"]
+    assert belief.select(ODD, **SETTINGS, drop=drop, discrete_features=["code"]).notes == []
+
+
+def test_array_gets_positions():
+    X = np.column_stack([rng.standard_normal((M, 2)), Y])
+    with pytest.warns(UserWarning, match=r"Column 'x2' determines the target.* with drop=\[2\]\."):
+        belief.select(X, Y, 1, random_state=0)
+
+
+@pytest.mark.parametrize("copy", ["the same", "logarithm", "reversed"])
+def test_copy_of_a_numeric_target(copy):
+    y = rng.lognormal(size=M)
+    x = {"the same": y, "logarithm": np.log(y), "reversed": -y}[copy]
+    X = pd.DataFrame({"noise": rng.standard_normal(M), "copy": x, "near": y + rng.normal(0, 0.3, M)})
+    with pytest.warns(UserWarning, match="Column 'copy' determines the target"):
+        belief.select(X, y, 1, random_state=0)
+
+
+def test_small_and_sparse_tables_are_not_looked_at():
+    small = ODD[:50]
+    assert belief.select(small, **SETTINGS, n_neighbors=5).notes == []
+    X = sparse.csr_array(np.column_stack([np.arange(M), Y]))
+    assert belief.select(X, Y, 1, random_state=0).notes == []
+
+
+def test_rows_are_spread_over_the_table():
+    sample, X = suspicious.RowSample(), np.arange(30_000.0)[:, None]
+    for a in range(0, len(X), 700):
+        sample.add(X[a : a + 700], a)
+    rows = np.concatenate(sample.ids)
+    assert 2000 < len(rows) <= suspicious.MAX_ROWS
+    assert np.all(np.diff(rows) == sample.step)
+    assert np.array_equal(np.concatenate(sample.parts)[:, 0], rows)
+    assert suspicious.spread_rows(30_000, 1)[[0, -1]].tolist() == [0, 29_999]
