@@ -486,8 +486,7 @@ def by_shuffles(orders, columns, discrete, target):
     excess = null[null > cut * (1 + 2e-6)] - cut
     if cut < T and len(excess) and beyond < 10:
         shape, scale = pareto(excess) if len(excess) >= 10 else (0.0, excess.mean())
-        x = (T - cut) / scale
-        return max(len(excess) / n * (math.exp(-x) if shape < 1e-6 else (1 + shape * x) ** (-1 / shape)), 1e-300)
+        return max(len(excess) / n * pareto_tail((T - cut) / scale, shape), 1e-300)
     return (1 + beyond) / (n + 1)
 
 
@@ -630,7 +629,7 @@ def against(T, null):
         shape, scale = pareto(excess)
         for j in np.flatnonzero(above > cut + EQUAL):
             x = (above[j] - cut) / scale
-            p[j] = 0.05 * (math.exp(-x) if shape < 1e-6 else (1 + shape * x) ** (-1 / shape))
+            p[j] = 0.05 * pareto_tail(x, shape)
     return p, above
 
 
@@ -642,6 +641,10 @@ def pareto(excess):
     shape = 2 - first / (first - 2 * second) if first > 2 * second else 0.0
     shape = min(max(shape, 0.0), 0.9)
     return shape, first * (1 - shape)
+
+
+def pareto_tail(x, shape):
+    return math.exp(-x) if shape < 1e-6 else (1 + shape * x) ** (-1 / shape)
 
 
 def combined(p_neighbours, p_univariate):

@@ -121,12 +121,12 @@ def test_collect_content_names_groups_and_redundant_features():
 
 
 def test_render_counts_features_that_are_not_significant(result):
-    doubtful = sum(result.p_value[result.selected] > 0.05)
+    doubtful = sum(result.q_value[result.selected] >= 0.05)
     assert 1 < doubtful < 6
-    assert f"{doubtful} selected features are not significant (p > 0.05)." in Reader(render(result)).text
+    assert f"{doubtful} selected features are not significant (q ≥ 0.05)." in Reader(render(result)).text
     rng = np.random.default_rng(0)
     noise = belief.select(rng.standard_normal((100, 3)), rng.integers(0, 2, 100), 3, random_state=0)
-    assert min(noise.p_value) > 0.05
+    assert min(noise.q_value) >= 0.05
     seen = Reader(render(noise)).text
     assert "No selected feature is significant." in seen
     assert "is the most relevant feature" not in seen
@@ -190,7 +190,8 @@ def headings(page):
 def test_table_columns_depend_on_the_measure(result):
     assert headings(render(result)) == ["rank", "feature", "relevance", "q-value", "unique share", "score"]
     by_mcr = render(select(**belief.PAPER))
-    assert headings(by_mcr) == ["rank", "feature", "relevance", "q-value", "score"]
+    assert headings(by_mcr) == ["rank", "feature", "relevance", "score"]  # the paper has no tests
+    assert headings(render(select(redundancy="mcr"))) == ["rank", "feature", "relevance", "q-value", "score"]
     assert "<th>q-value</th><th>unique share</th><th>score</th>" in result._repr_html_()
 
 
@@ -220,7 +221,7 @@ def test_render_constant_and_equally_relevant_features():
     table, y = pd.DataFrame({"a": np.tile([0.0, 1], 20), "k": 1.0}), np.tile([0, 1], 20)
     assert "constant" in Reader(render(belief.select(table, y, 2, random_state=0))).text
     table.loc[:1, "a"] = 1 - table["a"][:2]
-    alike = belief.select(table.assign(k=table["a"]), y, 2, random_state=0, redundancy="mcr")
+    alike = belief.select(table.assign(k=table["a"]), y, 2, random_state=0, redundancy="mcr", significance=None)
     assert "All non-constant features are equally relevant." in Reader(render(alike)).text
 
 

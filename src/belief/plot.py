@@ -392,7 +392,9 @@ def scores(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATU
     n = min(top, len(result.selected))
     number, features, score = np.arange(1, n + 1), result.selected[:n], result.scores[:n]
     share = unique_shares(result)[:n]
-    error = result.error_of_relevance[features] * np.nan_to_num(share, nan=1.0)
+    error = result.error_of_relevance[features]
+    if result.rule.presentation.has_unique_share:
+        error = error * np.abs(np.nan_to_num(share, nan=1.0))
     with drawing(ax, 3.6) as ax:
         drawn: list[Any] = []
         if result.rule.presentation.has_unique_share:
