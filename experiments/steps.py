@@ -1,4 +1,4 @@
-"""What each step from the paper's settings to the defaults is worth, the steps one after the other.
+"""What each step from the paper's settings to agreement is worth, the steps one after the other.
 
     BELIEF_DATA=folder python experiments/steps.py
 
@@ -12,11 +12,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import public_data
@@ -26,30 +24,19 @@ from common import HOME, Answers, data_home, paper
 from made import IMBALANCED, RARE, Array, imbalanced
 
 import belief
-from belief.method import confidence
-from belief.method.redundancy.agreement import UniqueShareRule
 
 ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "reproduction.md"
 SEED, SIZES, LEARN, MADE_SEEDS = 0, (10, 50), 2000, (0,)
-RAW = "agreement"  # the step that does not yet take away what noise has,
-ABOVE = "relevance in excess of the null"  # and the one that does, but from all alike
 STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
     "the paper's settings": {},
     "20 neighbours where classes are large enough": {"n_neighbors": "auto"},
     "two-valued columns in units of their range": {"scale": "auto"},
     "equal class weights": {"class_weight": "balanced"},
     "balanced sampling": {"sampling": "balanced"},
-    RAW: {"redundancy": "agreement", "theta": "auto"},
-    ABOVE: {},
-    "univariate p-values count, too": {},
-    "a growing sample: the defaults": {"sample_size": "auto"},
+    "agreement": {"redundancy": "agreement", "theta": "auto"},
 }
 LAST = list(STEPS)[-1]
-NO_DOUBT = partial(patch.object, confidence, "luck", lambda p_univariate: np.ones(len(p_univariate)))
-WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {  # what no setting takes away
-    RAW: partial(patch.object, UniqueShareRule, "above_null", False), ABOVE: NO_DOUBT,
-}  # fmt: skip
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -88,8 +75,7 @@ DATA: dict[str, tuple[Callable[[], Data], int]] = {  # and the folds
 def selected(data: Data, n: int, step: str, seed: int) -> Array:
     """What is selected after a step."""
     settings = settings_of(data, step)
-    with WITHOUT.get(step, nullcontext)():
-        return belief.select(data.X, data.y, n, discrete_features=data.discrete, random_state=seed, **settings).selected
+    return belief.select(data.X, data.y, n, discrete_features=data.discrete, random_state=seed, **settings).selected
 
 
 def settings_of(data: Data, step: str) -> dict[str, Any]:

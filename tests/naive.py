@@ -580,13 +580,14 @@ def shuffled_rows(p, stream):
 
 
 def strata(p, S):
-    """Rows of equal prospects: the mean target of the nearest ten in S."""
+    """Rows of equal prospects: the mean target of the nearest in S."""
     m = len(p.ids)
     D = squared_distances(S, np.arange(m))
     np.fill_diagonal(D, np.inf)
     prospects = []
+    n_near = min(max(10, min(40, m // 25)), m - 1)
     for d in D:
-        near = d <= np.sort(d)[9]
+        near = d <= np.sort(d)[n_near - 1]
         if p.aim.numeric:
             prospects.append(np.mean(p.aim.t[near]))
             continue

@@ -445,7 +445,7 @@ def test_full_and_closed_stdout(churn):
 def test_ctrl_c_stops_without_traceback(tmp_path):
     rng = np.random.default_rng(0)
     file = tmp_path / "a.npz"
-    np.savez(file, X=rng.standard_normal((60_000, 60), dtype=np.float32), y=rng.integers(0, 2, 60_000))
+    np.savez(file, X=rng.standard_normal((60_000, 200), dtype=np.float32), y=rng.integers(0, 2, 60_000))
     arguments = ["select", file, "--sample-size", "50000", "--out", tmp_path / "r.json"]
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -182,7 +182,7 @@ def test_collect_content_has_names_to_copy():
 def test_collect_content_counts_significant_features(result):
     assert collect_content(result)["sufficient"] == "2 of 3 selected features are significant."
     churn = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
-    assert collect_content(churn)["sufficient"] == "4 of 6 selected features are significant."
+    assert collect_content(churn)["sufficient"] == "5 of 6 selected features are significant."
     few = belief.select(*table(), 1, random_state=0)
     assert collect_content(few)["sufficient"].endswith("significant; select more to find others.")
 

@@ -10,7 +10,7 @@ import pytest
 
 HOME = Path(__file__).parents[1] / "experiments"
 MODULES = ("choices", "common", "contest", "contest_marks", "contest_page", "contest_selectors", "contest_tasks",
-           "contest_worker", "registry", "steps", "tried")  # fmt: skip
+           "contest_worker", "registry", "steps")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -281,32 +281,3 @@ def test_what_the_page_says_of_choosing_is_what_was_found(it, kept):
     every = it["contest_tasks"].KIND
     others = [x for x in it["contest_marks"].asked(kept, every) if not x.startswith("BELIEF")]
     assert max(others, key=lambda x: it["contest_marks"].mean_truth(kept, x, every)) == TURF
-
-
-# --- what was tried because of it ---
-
-
-def test_the_table_of_what_was_tried_is_that_of_the_answers(it):
-    tried, common = it["tried"], it["common"]
-    answers = common.Answers(tried.ANSWERS, tried.configuration())
-    assert answers.answers, "tried.jsonl is of another configuration: run experiments/tried.py again"
-    for mark, table in zip(("tried", "chosen"), tried.tables(answers.answers), strict=True):
-        assert table in tried.PAGE.read_text().split(f"<!-- {mark} -->")[1].split(f"<!-- /{mark} -->")[0]
-
-
-def test_nothing_that_is_kept_aside_was_tried(it):
-    tried, tasks = it["tried"], it["contest_tasks"]
-    keys = it["common"].Answers(tried.ANSWERS, tried.configuration()).answers
-    aside = {name for source in (*tasks.SOURCES.values(), tasks.KIND) for name in tasks.kept_aside(source)}
-    names = {key.split(" | ")[0] for key in keys if not key.startswith(tried.ASIDE)}
-    assert names == {*tasks.PUBLIC, *tasks.KIND} - aside
-    assert {key.split(" | ")[1] for key in keys if key.startswith(tried.ASIDE)} == aside
-
-
-def test_what_is_changed_in_the_method_is_changed_for_one_variant_alone(it):
-    tried = it["tried"]
-    data = it["contest_tasks"].planted_truth("each 5 times", 7)
-    plain, before = (tried.selected(tried.VARIANTS[way], data, 20) for way in
-                      ("the defaults", "both, as it was"))  # fmt: skip
-    assert plain != before
-    assert plain == tried.selected(tried.VARIANTS["the defaults"], data, 20)

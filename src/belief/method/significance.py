@@ -47,7 +47,8 @@ MIN_EXCESSES = 10  # null values in a tail that is fitted
 TIE = 1e-9  # z that differ by less are equal: the order of a summation does not decide
 MAX_PASSES = 5
 CHECKED = 0.05  # univariate p-values below this are checked by shuffles
-PROSPECT_ROWS, ROWS_PER_STRATUM, MAX_STRATA = 10, 10, 60
+PROSPECT_ROWS, PROSPECT_SHARE = (10, 40), 25  # nearest rows that tell the prospects: a 25th of all, within these limits
+ROWS_PER_STRATUM, MAX_STRATA = 10, 60
 STRATA, FIRST_NULL, SECOND_NULL = 4, 16, 2**20  # streams of keys: ties of strata, and the first of the shuffles
 
 
@@ -373,7 +374,8 @@ def equal_prospects(known: Scores, target: ProbeTarget, keys: Array) -> Array:
     m = len(keys)
     D = known.squared_distances(np.arange(m))
     np.fill_diagonal(D, np.inf)
-    near = np.partition(D, PROSPECT_ROWS - 1, axis=1)[:, PROSPECT_ROWS - 1 : PROSPECT_ROWS] >= D
+    n = min(int(np.clip(m // PROSPECT_SHARE, *PROSPECT_ROWS)), m - 1)
+    near = np.partition(D, n - 1, axis=1)[:, n - 1 : n] >= D
     if target.is_numeric:
         score = near @ target.values / near.sum(axis=1)
     else:

@@ -1,0 +1,83 @@
+"""What the steps from the paper are worth: tables are as said, pages show the stored answers."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import belief
+
+HOME = Path(__file__).parents[1] / "experiments"
+MODULES = (
+    "made",
+    "common",
+    "steps",
+    "steps_page",
+    "choices",
+    "redundancy",
+)
+
+
+@pytest.fixture(scope="module")
+def it():
+    """The modules of the experiments, by name."""
+    return {name: importlib.import_module(name) for name in MODULES}
+
+
+def kept(module, common):
+    found = common.Answers(module.ANSWERS, module.configuration())
+    assert found.answers, f"{module.ANSWERS.name} is of another configuration: run the experiment again"
+    return found
+
+
+# --- the steps ---
+
+
+def test_the_steps_begin_with_the_paper(it):
+    steps = it["steps"]
+    rng = np.random.default_rng(0)
+    data = it["choices"].Data(rng.standard_normal((60, 5)), np.arange(60) % 2, np.zeros(5, bool))
+    assert steps.settings_of(data, next(iter(steps.STEPS))) == dict(belief.PAPER)
+
+
+def test_features_are_judged_by_rows_that_did_not_select_them(it):
+    steps = it["steps"]
+    rng = np.random.default_rng(0)
+    data = it["choices"].Data(rng.standard_normal((60, 2000)), rng.permutation(np.arange(60) % 2), np.zeros(2000, bool))
+    marks = steps.Judge(data, 3).marks(lambda part: steps.selected(part, 20, steps.LAST, 0))
+    assert np.mean(marks) < 0.6
+
+
+# --- what is published ---
+
+
+@pytest.mark.smoke
+def test_the_published_page_is_that_of_the_answers(it):
+    assert it["steps_page"].markdown(kept(it["steps"], it["common"])) in it["steps"].PAGE.read_text()
+
+
+def test_what_the_page_says_of_the_steps(it):
+    answers, page = kept(it["steps"], it["common"]), it["steps_page"]
+    words = " ".join(it["steps"].PAGE.read_text().split())
+    first, *_, last = it["steps"].STEPS
+    rises = [[page.found(answers, rare, step) for rare in (0.1, 0.03)] for step in (first, last)]
+    assert "from {:.2f} and {:.2f} to {:.2f} and {:.2f},".format(*rises[0], *rises[1]) in words
+
+    def gain(size=None, name=None, a=first, b=last):
+        cells = [c for c in page.cells(answers) if size in (None, c[1]) and name in (None, c[0])]
+        return np.mean([page.f1(answers, *c, b) - page.f1(answers, *c, a) for c in cells])
+
+    assert f"change it by {gain():+.3f} ±" in words
+    assert f"by {gain(10):+.3f} with 10 features and by {gain(50):+.3f} with 50." in words
+
+
+def test_the_pages_of_large_problems_show_the_defaults(it, data_home, monkeypatch):
+    monkeypatch.setenv("BELIEF_DATA", str(data_home))
+    monkeypatch.syspath_prepend(HOME)
+    module = importlib.import_module("large_defaults")
+    answers = kept(module, it["common"])
+    large, sampling = ((module.FOLDER / f"{page}.md").read_text() for page in ("large", "sampling"))
+    assert module.on_slices(answers) in large
+    assert module.on_look_alikes(answers) in large
+    assert module.by_sample(answers) in sampling
