@@ -44,6 +44,7 @@ def _install_command(command):
 
 
 def setup(app):
+    """Connect to the events of Sphinx."""
     app.connect("source-read", _set_install_name)
 
 

@@ -28,8 +28,8 @@ def import_pyspark(name: str) -> Any:
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_SPARK:
         oldest = ".".join(map(str, OLDEST_SPARK))
         raise ImportError(
-            f"belief needs Spark {oldest} or newer, but PySpark {version} is installed. Use a cluster with a newer Spark,"
-            " or write the table to Parquet files and select from the files."
+            f"belief needs Spark {oldest} or newer, but PySpark {version} is installed. Use a newer Spark, or write the"
+            " table to Parquet files and select from these."
         )
     return module
 
