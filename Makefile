@@ -1,5 +1,5 @@
-# Targets: demo, test, quick, test-gpu, test-all, lint, format, docs, bench, release-check, clean. The environment is
-# created in .venv with the versions of constraints.txt; each target installs only what it needs.
+# Targets: demo, test, quick, test-gpu, test-all, test-oldest, lint, format, docs, bench, lock, release-check, clean. The
+# environment is created in .venv with the versions of constraints.txt; each target installs only what it needs.
 PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -11,7 +11,7 @@ DOCS_READY := $(VENV)/.docs
 RELEASE_READY := $(VENV)/.release
 SITE := build/site
 
-.PHONY: demo test quick test-gpu test-all lint format docs bench release-check clean
+.PHONY: demo test quick test-gpu test-all test-oldest lint format docs bench lock release-check clean
 
 demo: $(DEMO_READY)
 	$(VENV)/bin/python examples/demo.py
@@ -46,14 +46,26 @@ docs: $(DOCS_READY)
 	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs $(SITE)
 	$(VENV)/bin/python docs/_ext/check_links.py $(SITE)
 
-# check everything about a release that needs no network; TAG=v0.2.0 also checks the tag
+# check everything about a release; TAG=v0.2.0 also checks the tag
 release-check: lint docs $(RELEASE_READY)
 	rm -rf dist build/sdist && mkdir -p build/sdist
 	$(VENV)/bin/python -m build --no-isolation --outdir dist
 	$(VENV)/bin/python -m pytest tests/test_looks.py
 	$(VENV)/bin/python release/check.py dist $${TAG:+--tag "$$TAG"}
+	$(VENV)/bin/uvx --isolated --find-links dist --from 'belief-fs[files]' belief demo  # as users run it without installing
 	tar -xzf dist/*.tar.gz -C build/sdist --strip-components 1
-	cd build/sdist && PYTHONPATH=src $(CURDIR)/$(VENV)/bin/python -m pytest -m "not experiments"
+	cd build/sdist && PYTHONPATH=src $(CURDIR)/$(VENV)/bin/python -m pytest -m "not (experiments or gpu)"
+
+# the versions of constraints.txt with the hashes of their files, for the command line and the container
+lock: $(RELEASE_READY)
+	$(VENV)/bin/uv pip compile pyproject.toml --extra files --extra report --constraints constraints.txt --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --output-file release/requirements.txt
+
+# the tests with the oldest versions that pyproject.toml allows, in an environment of their own
+test-oldest:
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[test]'
+	$(VENV)-oldest/bin/python -m pytest -m "not (spark or browser or experiments or gpu)"
 
 bench: $(BENCH_READY)
 	$(VENV)/bin/python -W ignore benchmarks/local.py
@@ -92,4 +104,4 @@ $(RELEASE_READY): $(READY)
 
 clean:
 	rm -rf build dist docs/gallery docs/api/generated docs/sg_execution_times.rst
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,5 +1,6 @@
 """How the site is built: `make docs`, offline, with warnings as errors."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -28,6 +29,24 @@ exclude_patterns = ["_templates"]
 rst_epilog = ".. |C| replace:: \\|C\\|\n.. |Δy| replace:: \\|Δy\\|\n"  # in docstrings these are sizes
 nitpicky = False
 suppress_warnings = ["config.cache"]  # sphinx-gallery's settings hold functions
+
+# the pages install from a clone; once there is a release, set this to "belief-fs"
+INSTALLED_FROM = "."
+
+
+def _set_install_name(app, docname, source):
+    """Replace the clone in the install commands of a page by what users install from."""
+    source[0] = re.sub(r"pip install '?\.(\[[\w,]+\])?'?(?=[\s`]|$)", _install_command, source[0])
+
+
+def _install_command(command):
+    return f"pip install '{INSTALLED_FROM}{command[1]}'" if command[1] else f"pip install {INSTALLED_FROM}"
+
+
+def setup(app):
+    """Connect to the events of Sphinx."""
+    app.connect("source-read", _set_install_name)
+
 
 # --- the pages that can be read on a git host too ---
 myst_enable_extensions = ["dollarmath"]

@@ -17,6 +17,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 HOME = Path(__file__).parents[1]
+MAX_WHEEL_BYTES = 1_000_000
 NOT_SHIPPED = (".ci/", ".github/")  # for the machines that test, and of no use to users
 
 
@@ -59,9 +60,11 @@ def wrong_in_wheel(path: Path) -> list[str]:
         held = {name for name in wheel.namelist() if ".dist-info/" not in name}
         about = {PurePosixPath(name).name for name in wheel.namelist() if ".dist-info/" in name}
     ours = {name.removeprefix("src/") for name in tracked() if name.startswith("src/")}
+    size = path.stat().st_size
+    large = [f"the wheel has {size:,} bytes, more than {MAX_WHEEL_BYTES:,}"] if size > MAX_WHEEL_BYTES else []
     lacking = [f"the wheel lacks {name}" for name in sorted(ours - held)]
     lacking += [f"the wheel lacks its {name}" for name in sorted({"METADATA", "LICENSE", "entry_points.txt"} - about)]
-    return lacking + [f"the wheel should not have {name}" for name in sorted(held - ours)]
+    return large + lacking + [f"the wheel should not have {name}" for name in sorted(held - ours)]
 
 
 def wrong_in_sdist(path: Path) -> list[str]:

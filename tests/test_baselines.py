@@ -22,8 +22,9 @@ from belief import BeliefSelector
 from belief.baselines import MRMR, Relief, ReliefF, RReliefF, mrmr
 from belief.baselines.mrmr import encode_levels
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
 @parametrize_with_checks([ReliefF()])

@@ -17,6 +17,8 @@ from belief.report.distributions import describe_direction
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 def table(m=300, seed=3):
     rng = np.random.default_rng(seed)

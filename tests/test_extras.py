@@ -64,6 +64,16 @@ def test_install_command_of_a_source_tree(monkeypatch):
     assert install_command("files", "pyarrow") == "pip install pyarrow"
 
 
+def test_an_old_pyspark_is_named(monkeypatch):
+    from belief.engines.spark.session import import_pyspark
+
+    monkeypatch.setattr("pyspark.__version__", "3.4.1")
+    with pytest.raises(ImportError, match=r"^belief needs Spark 3\.5 or newer, but PySpark 3\.4\.1 is installed\. Use"):
+        import_pyspark("pyspark.sql")
+    monkeypatch.setattr("pyspark.__version__", "3.5.0.dev1")
+    assert import_pyspark("pyspark.sql").SparkSession
+
+
 def test_import_optional_does_not_hide_other_import_errors(monkeypatch, tmp_path):
     (tmp_path / "lacking.py").write_text("import nothing_of_that_name")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -185,3 +185,34 @@ def test_bad_relations_raise(name):
     with pytest.raises(ValueError, match=message) as error:
         belief.select(X(), **options)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_categories_in_partitions(known):
+    dd = pytest.importorskip("dask.dataframe")
+    frame = FRAME.assign(
+        kind=pd.Categorical(FRAME["text"]),
+        size=pd.Categorical(rng.choice([1, 5, 20], M)),
+        flag=pd.array(rng.random(M) < 0.5, "boolean"),
+        gaps=FRAME["f1"].where(rng.random(M) < 0.9),
+        **{"class": pd.Categorical(FRAME["class"])},
+    ).sort_values("kind")  # so that partitions have different categories
+    X = dd.from_pandas(frame, npartitions=5, sort=False)
+    if not known:
+        X = X.assign(kind=X["kind"].cat.as_unknown(), size=X["size"].cat.as_unknown())
+    expected, result = belief.select(frame, **SETTINGS), belief.select(X, **SETTINGS)
+    np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-12)
+    assert result.selected_names == expected.selected_names
+    named, known_names = ({d.feature: sorted(d.levels) for d in r.distributions} for r in (result, expected))
+    assert named == known_names
+
+
+def test_empty_partitions():
+    dd = pytest.importorskip("dask.dataframe")
+    X = dd.from_pandas(FRAME, npartitions=4)
+    kept = X[X["f0"] > X["f0"].min().compute()]
+    emptied = dd.concat([X[X["f0"] > 99], kept])
+    expected = FRAME[FRAME["f0"] > FRAME["f0"].min()]
+    np.testing.assert_array_equal(
+        belief.select(emptied, **SETTINGS).weights, belief.select(expected, **SETTINGS).weights
+    )

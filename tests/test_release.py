@@ -75,6 +75,20 @@ def test_all_that_the_extras_bring_is_pinned():
         assert name == "belief-fs" or name.lower().replace("_", "-") in pinned, name
 
 
+def test_the_lock_has_hashes_and_the_pinned_versions():
+    """Everything for the command line, without the address of an index."""
+    lock = (HOME / "release" / "requirements.txt").read_text()
+    versions = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", lock, re.M))
+    pinned = dict(re.findall(r"^([\w.-]+)==(\S+)", (HOME / "constraints.txt").read_text().lower(), re.M))
+    assert {name: version for name, version in versions.items() if pinned[name] != version} == {}
+    for requirement in [*PROJECT["dependencies"], *EXTRAS["files"], *EXTRAS["report"]]:
+        assert re.match(r"[\w.-]+", requirement)[0] in versions
+    blocks = re.split(r"\n(?=\S)", lock.strip())
+    assert len(blocks) == len(versions)
+    assert all("--hash=sha256:" in block for block in blocks)
+    assert "://" not in lock
+
+
 # --- the recipe ---
 
 
@@ -170,7 +184,7 @@ def test_wheel_and_sdist_hold_what_they_must(built):
 
 def test_what_is_missing_is_named(built, tmp_path):
     wheel, _ = built
-    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(tmp_path / "part.whl", "w") as part:
+    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(tmp_path / "part.whl", "w", 8) as part:
         for name in whole.namelist():
             if not name.endswith("page.css"):
                 part.writestr(name, whole.read(name))

@@ -2,13 +2,14 @@
 
 import io
 import json
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import belief
-from belief.progress import Bar, Progress
+from belief.progress import Bar, Progress, Reporter
 
 rng = np.random.default_rng(2)
 Y = rng.integers(0, 2, 200)
@@ -208,6 +209,32 @@ def test_bar_uses_one_line_on_a_terminal():
     bar(Progress("finished", "", 0, 0, 0.0))
     assert "[########################] 500 of 500 rows, 0 s left" in stream.getvalue()
     assert "\n" not in stream.getvalue()
+
+
+def test_time_left_is_estimated_from_the_recent_rows():
+    stream = io.StringIO()
+    bar = Bar(stream)
+    bar._due = lambda p: True
+    for seconds, done in [(60.0, 10), (70.0, 1000), (120.0, 6000), (130.0, 7000)]:
+        bar(Progress("neighbours", "", done, 8000, seconds))
+    assert "10 s left" in stream.getvalue().splitlines()[-1]  # on average it would be 19 s
+
+
+def test_timings_add_up_to_the_whole_run(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("belief.progress.time.perf_counter", lambda: now[0])
+    reporter = Reporter()
+    for seconds, phase in [(2.0, "describe"), (3.0, "tally"), (5.0, "redundancy"), (7.0, "tally"), (11.0, "explain")]:
+        now[0] += seconds
+        reporter.phase(phase)
+    now[0] += 13.0
+    assert reporter.timings() == {"describe": 5.0, "tally": 5.0 + 11.0, "redundancy": 7.0, "explain": 13.0}
+
+
+def test_timings_of_a_fit_add_up_to_its_time():
+    start = time.perf_counter()
+    timings = belief.select(X, Y, 2, random_state=0).timings
+    assert 0.9 * (time.perf_counter() - start) < sum(timings.values()) < time.perf_counter() - start
 
 
 def test_error_in_a_callback_stops_the_run_and_its_threads():

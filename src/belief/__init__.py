@@ -41,7 +41,7 @@ __all__ = [
     "spark",
 ]
 
-__version__ = "0.1.0"  # read by pyproject.toml
+__version__ = "0.2.0"  # read by pyproject.toml
 
 _MODULES = ("baselines", "data", "datasets", "plot", "progress", "report", "spark")
 _MODULE_OF = {

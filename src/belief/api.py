@@ -278,7 +278,7 @@ def run_engine(
     named = [each.with_level_names(levels(each.feature)) for each in outcome.distributions]
     result = build_result(replace(outcome, distributions=named), feature_names())
     if table is None:
-        return result
+        return replace(result, timings=reporter.timings())
     notes_on_columns = describe_suspicious(
         engine.peek(),  # type: ignore[attr-defined]
         described[0],
@@ -288,7 +288,7 @@ def run_engine(
         feature_names(),
         result.task == REGRESSION,
     )
-    return replace(result, notes=notes_on_columns, columns=table.labels)
+    return replace(result, notes=notes_on_columns, columns=table.labels, timings=reporter.timings())
 
 
 def is_spark_dataframe(X: Any) -> bool:

@@ -60,17 +60,34 @@ Callback = Callable[[Progress], None]
 
 
 class Reporter:
-    """Pass the progress of the method and the engine on to callbacks."""
+    """Pass the progress of the method and the engine on to callbacks, and time the phases.
+
+    The time from one phase to the next belongs to the earlier one, and that before the first phase, such as for opening
+    files, to the first. So the times add up to the whole run.
+    """
 
     def __init__(self, callback: Callback | None = None, bar: bool = False, stream: TextIO | None = None) -> None:
         self._callbacks = [c for c in (callback, _bar(stream or sys.stderr) if bar else None) if c]
         self._phase, self._detail = "", ""
-        self._began = self._reported = time.perf_counter()
+        self._began = self._reported = self._timed = time.perf_counter()
+        self._timings: dict[str, float] = {}
 
     def phase(self, name: str, detail: str = "") -> None:
-        self._phase, self._detail = name, detail
         self._began = time.perf_counter()
+        if self._phase:
+            self._credit()
+        self._phase, self._detail = name, detail
         self.rows(0, 0)
+
+    def timings(self) -> dict[str, float]:
+        """Return the seconds spent in each phase so far."""
+        self._credit()
+        return dict(self._timings)
+
+    def _credit(self) -> None:
+        now = time.perf_counter()
+        self._timings[self._phase] = self._timings.get(self._phase, 0.0) + now - self._timed
+        self._timed = now
 
     def rows(self, done: int, total: int, detail: str | None = None) -> None:
         if detail is not None and detail != self._detail:  # it began when the previous detail was last reported
@@ -98,8 +115,13 @@ class Bar:
         self._stream, self._width = stream, width
         self._live = stream.isatty()
         self._updated, self._phase = 0.0, ""
+        self._seen: list[tuple[float, int]] = []  # seconds and rows of the current part of the phase
 
     def __call__(self, p: Progress) -> None:
+        if not p.done or (self._seen and p.done < self._seen[-1][1]):
+            self._seen = []
+        if p.done:
+            self._seen.append((p.seconds, p.done))
         if p.phase in ("finished", "stopped"):
             self._write("")
         elif self._due(p):
@@ -119,12 +141,17 @@ class Bar:
         rate = p.done / max(p.seconds, 1e-9)
         if not p.total:
             return f"{text}: {p.done:,} rows, {rate:,.0f} rows/s"
-        remaining = format_duration((p.total - p.done) / rate)
+        remaining = format_duration((p.total - p.done) / self._recent_rate(p))
         rows = f"{p.done:,} of {p.total:,} rows, {remaining} left"
         speed = f", {rate:,.0f} rows/s"
         if not self._live or len(text) + len(rows) + len(speed) + self._width + 5 <= _columns():
             rows += speed
         return f"{text}{self._bar(p, len(text) + len(rows))} {rows}"
+
+    def _recent_rate(self, p: Progress) -> float:
+        """Return the rows per second in the second half of the time so far: the first rows of a search take longest."""
+        seconds, done = max((x for x in self._seen if x[0] <= p.seconds / 2), default=(0.0, 0))
+        return max(p.done - done, 1) / max(p.seconds - seconds, 1e-9)
 
     def _bar(self, p: Progress, n_other: int) -> str:
         """Draw a bar in the space that `n_other` characters leave on the line."""

@@ -169,7 +169,7 @@ def products(rows: Csr, i: int, s: Scale, by: Postings, product: Array) -> float
 
 @kernel()
 def _differences(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array, gap: Array) -> int:
-    """List the features in which two rows differ, and |a - b| (1 for discrete features); return their number."""
+    """Write the features in which two rows differ, and |a - b| (1 for discrete features); return how many differ."""
     p, p_end, r, r_end = a.start[i], a.start[i + 1], b.start[k], b.start[k + 1]
     n = 0
     while p < p_end or r < r_end:

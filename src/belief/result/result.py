@@ -176,7 +176,7 @@ class Result:
     feature_names : sequence of str
         The feature names; x0, x1, ... if the data had none.
     timings : dict
-        The seconds spent in each phase.
+        The seconds spent in each phase, which add up to the whole run.
     notes : list of str
         Columns to look at: identifiers, codes for missing values, copies of the target.
     columns : list or None

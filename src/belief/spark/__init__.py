@@ -1,6 +1,6 @@
 """The pyspark.ml interface: :class:`BeliefSelector`, an Estimator, and the :class:`BeliefSelectorModel` it fits.
 
-The classes are pure Python and work on classic Spark and Spark Connect, 4.0 or newer.
+The classes are pure Python and work on classic Spark 3.5 or newer, and on Spark Connect 4.0 or newer.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,5 +18,8 @@ _get = make_lazy_getattr(__name__, dict.fromkeys(__all__, "belief.spark.selector
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        import_optional("pyspark.ml", "spark")  # raises an error that says how to install it
+        import_optional("pyspark", "spark")  # raises an error that says how to install it
+        from belief.engines.spark.session import import_pyspark
+
+        import_pyspark("pyspark.ml")
     return _get(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from types import ModuleType
 
@@ -59,17 +59,28 @@ class JointEngine(RowEngine):
         else:
             at, reach = np.searchsorted(every, watched), reaches(difference, rates.kappa, every)
             to = np.searchsorted(every, columns)
+            read = self._make_reader(cached, every)
 
             def task(part: tuple[int, slice]) -> Joint:
                 return reduce(Joint.merge, (compute(cut) for cut in _cut_for_cache(part[1], len(every))))
 
         def compute(cut: slice) -> Joint:
-            Q, N = self._read_columns(pairs.query[cut], every), self._read_columns(pairs.neighbour[cut], every)
+            Q, N = read(cut)
             R, P = self._collisions(Q, N, reach, difference.missing)
             lines = CollisionRates.from_rates(R[:, at], P[:, at])
             return joint_sums(rates, lines, CollisionRates.from_rates(R[:, to], P[:, to]))
 
         return reduce(Joint.merge, self.map(task, list(enumerate(cut_pairs(len(pairs))))))
+
+    def _make_reader(self, cached: Rates, columns: Array) -> Callable[[slice], tuple[Located, Located]]:
+        """Return a function that reads some columns of a slice of the pairs, at once for all pairs if they fit."""
+        if 8 * len(cached.rows) * len(columns) > self.working_memory // RATES_SHARE:
+            return lambda cut: (
+                self._read_columns(cached.rows[cached.query[cut]], columns),
+                self._read_columns(cached.rows[cached.neighbour[cut]], columns),
+            )
+        X, at, a = self._read_columns(cached.rows, columns)
+        return lambda cut: ((X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a))
 
     def _find_rates(self, pairs: Pairs, difference: Difference, kappa: float) -> Rates:
         """Return the cached rates of these pairs, or empty ones. Drop stale ones."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from belief.engines.block.sparse import SparseEngine
 
-FIRST_ROWS = 512  # compared through the index first
+FIRST_ROWS = 256  # compared through the index first
 HEIGHT = 4096  # most rows of a tile
 # seconds on one core, as measured: for a product of int8 and for one through the index, and for each entry of a hit
 INT8_PRODUCT, INDEX_PRODUCT, HIT_ENTRY = 2.5e-12, 4e-9, 2e-9

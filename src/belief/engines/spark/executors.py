@@ -412,8 +412,17 @@ class TableBlocks:
         def join(table: Any) -> Any:
             return join_pieces(table, sizes)
 
+        def join_each(batches: Iterator[Any]) -> Iterator[Any]:
+            for table in split_portions(batches):
+                yield from join(table).to_batches()
+
         pieces = self.table.mapInArrow(cut, GATHERED).repartition(len(portions), "portion")
-        table = pieces.groupBy("portion").applyInArrow(join, GATHERED).persist(self._level)
+        grouped = pieces.groupBy("portion")
+        if hasattr(grouped, "applyInArrow"):
+            joined = grouped.applyInArrow(join, GATHERED)
+        else:  # Spark 3.5
+            joined = pieces.sortWithinPartitions("portion").mapInArrow(join_each, GATHERED)
+        table = joined.persist(self._level)
         return TableBlocks(self.runner, table, decode_gathered, len(portions), len(portions))
 
     def release(self) -> None:
@@ -436,6 +445,15 @@ def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
                     " the DataFrame to storage first and read it from there."
                 )
             yield from layout.decode_runs(data.as_buffer(), np.flatnonzero(layout.run_block == i).tolist())
+
+
+def split_portions(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the pieces of each portion as a table; they follow one another."""
+    import pyarrow as pa
+
+    rows = (batch.slice(i, 1) for batch in batches for i in range(batch.num_rows))
+    for _, pieces in groupby(rows, lambda row: row.column("portion")[0].as_py()):
+        yield pa.Table.from_batches(list(pieces))
 
 
 def join_pieces(table: Any, sizes: Sequence[int]) -> Any:

@@ -18,11 +18,25 @@ from belief.engines.spark.frame import quote
 from belief.engines.spark.workers import explain_error
 
 STAGING_BATCH_ROWS = 2000
+OLDEST_SPARK = 3, 5
+
+
+def import_pyspark(name: str) -> Any:
+    """Import a module of PySpark; raise an ImportError if PySpark is too old."""
+    module = import_optional(name, "spark")
+    version = import_optional("pyspark", "spark").__version__
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_SPARK:
+        oldest = ".".join(map(str, OLDEST_SPARK))
+        raise ImportError(
+            f"belief needs Spark {oldest} or newer, but PySpark {version} is installed. Use a newer Spark, or write the"
+            " table to Parquet files and select from these."
+        )
+    return module
 
 
 def start_session(master: str | None) -> Any:
     """Start a session on a master: local[2], spark://host:port, yarn, k8s://..., or sc://host:port (Spark Connect)."""
-    SparkSession = import_optional("pyspark.sql", "spark").SparkSession
+    SparkSession = import_pyspark("pyspark.sql").SparkSession
     if master is None or master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors use this environment too
     builder = SparkSession.builder.appName("belief")
