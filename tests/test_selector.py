@@ -2,7 +2,7 @@
 
 import pickle
 import re
-from inspect import signature
+from inspect import getdoc, signature
 
 import numpy as np
 import pandas as pd
@@ -109,7 +109,7 @@ def test_every_setting_is_a_parameter_with_the_same_default(face):
     parameters = signature(face).parameters
     for f in Settings.definitions():
         assert parameters[f.name].default == f.default, f.name
-        assert re.search(rf"^    {f.name} : ", face.__doc__, re.M), f.name
+        assert re.search(rf"^{f.name} : ", getdoc(face), re.M), f.name
     assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 

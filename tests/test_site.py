@@ -5,6 +5,7 @@ import ast
 import doctest
 import inspect
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -93,6 +94,16 @@ def test_the_guide_has_a_page_for_each_question():
     asked = re.findall(r"^\| .* \| \[.*\]\((.*)\) \|$", text, re.M)
     hidden = re.findall(r"^(?:.*<)?((?:\.\./)?[\w-]+)>?$", text.split("```{toctree}")[1], re.M)
     assert [Path(name).stem for name in asked] == [Path(name).stem for name in hidden]
+
+
+def test_install_commands_follow_one_setting():
+    set_name = runpy.run_path(str(DOCS / "conf.py"))["_set_install_name"]
+    page = ["pip install '.[spark]'  # a comment\nUse `pip install .` or pip install ./a\n"]
+    set_name(None, "page", page)
+    assert page[0].startswith("pip install '.[spark]'  #")
+    set_name.__globals__["INSTALLED_FROM"] = "belief-fs"
+    set_name(None, "page", page)
+    assert page[0] == "pip install 'belief-fs[spark]'  # a comment\nUse `pip install belief-fs` or pip install ./a\n"
 
 
 def test_every_page_is_in_a_table_of_contents():
