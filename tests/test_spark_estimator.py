@@ -85,6 +85,7 @@ def test_params_have_setter_getter_doc_and_keyword():
         "numNeighbors": 4, "sampleSize": 0.5, "batchSize": 0.1, "neighborhood": "pooled", "scale": "none",
         "redundancy": None, "theta": 0.3, "eta": 3, "kappa": 0.5, "discreteFeatures": [1, 2], "seed": 5,
         "sampling": "random", "classWeight": {"a": 2, "b": 1}, "staging": "disk", "copies": "merge",
+        "significance": None, "alpha": 0.01, "rounds": 3,
         "task": "regression",
     }  # fmt: skip
     assert {p.name for p in selector.params} == set(values) == set(inspect.signature(BeliefSelector).parameters)
@@ -213,6 +214,7 @@ def test_vector_column_with_a_dot_in_its_name(df, selector, as_array):
     assert "a.b" in model.transform(odd).columns
 
 
+@pytest.mark.filterwarnings("ignore:Values are missing:UserWarning")
 def test_transform_arrays_with_missing_values(df, selector):
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql.functions import expr
