@@ -62,6 +62,8 @@ class ClusterEngine:
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
         releases = [self.gathered.release, self.staged.release] if self._summary is not None else []
+        if error:
+            releases.insert(0, self.cluster.cancel)  # running tasks would write again what is released
         for release in (*releases, self.cluster.release):
             with suppress(Exception) if error else nullcontext():  # do not hide the first error
                 release()
