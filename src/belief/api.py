@@ -293,6 +293,11 @@ def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settin
 
     if y is not None or columns.label is None:
         raise ValueError("Pass label='column' to name the target column of a Spark DataFrame.")
+    if not isinstance(columns.label, str):
+        raise ValueError(
+            f"The target column of a Spark DataFrame must be named, as in label='column'; got {columns.label!r}. Pass"
+            " the number of features as n_features_to_select."
+        )
     for name in {"separator", "header", "encoding"}.intersection(columns.changed_options()):
         raise ValueError(f"{name} has no effect because X is not a CSV file: remove it.")
     has_vectors = "features" in df.columns

@@ -269,8 +269,8 @@ def as_numbers(values: Array, name: str) -> Array:
         ) from None
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} contains classes, such as {shorten(repr(_first_class(values)))}, but task={REGRESSION!r} needs numbers. Omit"
-            f" task, pass task={CLASSIFICATION!r}, or convert the classes to numbers."
+            f"{name} contains classes, such as {shorten(repr(_first_class(values)))}, but task={REGRESSION!r} needs"
+            f" numbers. Omit task, pass task={CLASSIFICATION!r}, or convert the classes to numbers."
         ) from None
     check_no_missing(y, name, None)
     return y
