@@ -1,10 +1,12 @@
 """Jobs per fit, small partitions, sources that change, cleanup, concurrent fits, and streams on Spark."""
 
+import errno
 import json
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 
@@ -19,7 +21,7 @@ from belief.data.labels import RowError
 from belief.engines.spark import executors, session, staging
 from belief.engines.spark.blocks import BlockInfo, Layout, TableSpec, lay_out
 from belief.engines.spark.executors import split_runs
-from belief.engines.spark.folder import OWNER_FILE, Owner, remove_stale
+from belief.engines.spark.folder import OWNER_FILE, Folder, Owner, remove_stale
 from belief.engines.spark.wire import unpack
 from belief.method.settings import Settings
 from belief.spark.frames import select_frame
@@ -348,6 +350,13 @@ def test_parse_memory(text, expected):
     assert executors.parse_memory(text) == expected
 
 
+@pytest.mark.parametrize(("memory", "uses_memory"), [(None, False), ("1536m", False), ("2g", True), ("64g", True)])
+def test_default_staging_on_a_cluster_uses_disk_if_memory_is_short(memory, uses_memory):
+    settings = {"spark.executor.cores": "1"} | ({"spark.executor.memory": memory} if memory else {})
+    level = executors.choose_level(SimpleNamespace(conf=Conf(settings)), "auto")
+    assert (level.useDisk, level.useMemory) == (True, uses_memory)
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -372,7 +381,7 @@ def test_blocks_of_any_size_give_the_same_result(spark, monkeypatch):
     monkeypatch.setattr(executors.PersistedCluster, "open", record(executors.PersistedCluster.open, sizes))
     same(belief.select(df, label="label", staging="memory", **CHOSEN), expected)
     assert max(sizes) <= 4000 + 8 * X.shape[1]
-    assert len(sizes) > 4
+    assert len(sizes) > 1
 
 
 def record(open_, sizes):
@@ -391,3 +400,24 @@ def test_lost_executors_are_explained():
     assert session.explain_end("Job 3 cancelled because SparkContext was shut down").startswith("The Spark session was")
     assert session.explain_end("[OPERATION_CANCELED] Operation has been canceled.") == session.explain_end("cancelled")
     assert session.explain_end("AnalysisException: no such column") is None
+
+
+# --- staging folders that cannot be written ---
+
+
+def test_staging_folder_that_cannot_be_created_raises_before_any_job(spark, monkeypatch):
+    X, y = table()
+    df = in_partitions(spark, X, y.astype(np.int32), 2)
+    monkeypatch.setattr(executors.FileCluster, "make_blocks", lambda *args: pytest.fail("a job started"))
+    with pytest.raises(ValueError, match=r"The staging folder /proc/nowhere cannot be written \(.*\)\. Pass another"):
+        belief.select(df, label="label", staging="/proc/nowhere", **CHOSEN)
+
+
+def test_full_staging_folder_raises_one_sentence(tmp_path, monkeypatch):
+    def write_bytes(self, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+    with pytest.raises(ValueError, match=r"cannot be written \(No space left on device\)\. Pass another folder, or"):
+        Folder(str(tmp_path / "belief")).write(BlockInfo(0, 0), bytearray(8))
+    assert list((tmp_path / "belief").iterdir()) == []

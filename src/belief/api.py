@@ -155,7 +155,7 @@ def select(
         Whether to discard the contents of the checkpoint.
     staging : str, default="auto"
         Where Spark stages the rows: "memory", "disk", or a folder that every executor can reach, as an absolute path.
-        "auto": a temporary folder if Spark runs on one machine, otherwise memory.
+        "auto": a temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little.
 
     Returns
     -------

@@ -84,7 +84,7 @@ TABLE: dict[Param[Any], Any] = {  # Params and their defaults
     make_param(
         "staging",
         "where the rows are held during the fit: 'memory', 'disk', a folder that all executors can read, or 'auto', a"
-        " temporary folder if Spark runs on one machine, otherwise memory",
+        " temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little",
     ): "auto",
     **{make_setting_param(f): f.default for f in Settings.definitions()},
 }

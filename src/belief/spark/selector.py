@@ -52,7 +52,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
         attributes are always nominal; "auto" adds no others.
     staging : str, default="auto"
         Where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto": a
-        temporary folder if Spark runs on one machine, otherwise memory.
+        temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little.
     numTopFeatures, numNeighbors, sampleSize, classWeight, batchSize, seed
         `n_features_to_select`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and `random_state` of
         :class:`belief.BeliefSelector`, with the same defaults.

@@ -59,6 +59,7 @@ TASKS_PER_CORE = 4  # staging tasks; each reads several partitions if there are 
 TASK_BYTES = 2**26  # tables up to this size per task are small: one task reads several partitions
 BLOCKS_PER_HEAP = 128  # with 1 GB per task, blocks of 8 MB
 MIN_PERSISTED_BYTES = 2**20
+MIN_HEAP_FOR_MEMORY = 2**31  # per task; with less, staging="auto" uses the disks of the executors
 MAX_DRIVER_SAMPLING_ROWS = 2**20  # up to this many rows, the driver draws samples itself if it can read the targets
 
 
@@ -72,8 +73,6 @@ def frame_engine(
     staging : where blocks are held: "auto", "memory", "disk", or a folder that all executors can read
     report : called with a short description of each Spark job
     """
-    from pyspark import StorageLevel
-
     if staging not in ("auto", "memory", "disk") and not re.match(r"(file://)?/", staging):
         raise ValueError(
             f"staging must be 'auto', 'memory', 'disk', or the full path of a folder that every executor can read as a"
@@ -83,8 +82,7 @@ def frame_engine(
     local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))
     cluster: FileCluster | PersistedCluster
     if staging in ("memory", "disk") or (staging == "auto" and not local):
-        level = StorageLevel.DISK_ONLY if staging == "disk" else StorageLevel.MEMORY_AND_DISK
-        cluster = PersistedCluster(frame, report, level)
+        cluster = PersistedCluster(frame, report, choose_level(spark, staging))
     else:
         run = f"{PREFIX}{uuid.uuid4().hex}"
         on_driver = bool(local) and hasattr(spark, "_sc")
@@ -195,14 +193,29 @@ def count_staging_tasks(df: Any) -> int | None:
     return tasks if size <= TASK_BYTES * tasks else None
 
 
+def choose_level(spark: Any, staging: str) -> Any:
+    """Return where Spark persists blocks. "auto" uses the disk only, if the heap is too small for a cache beside it.
+
+    An executor with Spark's default of 1 GB runs out of memory while its cache fills, although the cache may spill.
+    """
+    from pyspark import StorageLevel
+
+    is_short = staging == "auto" and measure_heap_per_task(spark) < MIN_HEAP_FOR_MEMORY
+    return StorageLevel.DISK_ONLY if staging == "disk" or is_short else StorageLevel.MEMORY_AND_DISK
+
+
 def choose_block_bytes(spark: Any) -> int:
     """Return the size of persisted blocks, of which the heap of an executor holds many for each of its tasks.
 
-    On its way into Spark's cache, a block exists in several buffers of the heap at a time, beside the cached ones.
+    On its way to Spark's cache or disk, a block exists in several buffers of the heap at a time.
     """
+    return int(np.clip(measure_heap_per_task(spark) / BLOCKS_PER_HEAP, MIN_PERSISTED_BYTES, BLOCK_BYTES))
+
+
+def measure_heap_per_task(spark: Any) -> float:
+    """Return the heap of an executor, in bytes, divided by the tasks that it runs at a time."""
     heap = parse_memory(spark.conf.get("spark.executor.memory", "1g"))
-    tasks = count_cores_per_executor(spark) / float(spark.conf.get("spark.task.cpus", "1"))
-    return int(np.clip(heap / max(tasks, 1.0) / BLOCKS_PER_HEAP, MIN_PERSISTED_BYTES, BLOCK_BYTES))
+    return heap / max(1.0, count_cores_per_executor(spark) / float(spark.conf.get("spark.task.cpus", "1")))
 
 
 def parse_memory(text: str) -> int:
