@@ -93,6 +93,8 @@ def kill_after_first(blocks, kill_file):
 class FileBlocks:
     """Blocks in files, staged or gathered."""
 
+    portion_bytes = 2**26
+
     def __init__(self, cluster, files):
         self._cluster, self.files = cluster, files
         self.tasks = max(1, min(WORKERS, len(files)))
@@ -148,6 +150,9 @@ class PoolCluster:
         file, self._kill_in = Path(self._home.name, "die"), ""
         file.touch()
         return file
+
+    def cancel(self):
+        """Do nothing: the pool waits for its tasks."""
 
     def release(self):
         self._home.cleanup()

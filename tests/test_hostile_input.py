@@ -207,3 +207,10 @@ def test_extreme_class_weights_give_the_same_result_as_equal_weights(weight):
 def test_class_weights_beyond_floats_raise():
     with pytest.raises(ValueError, match="class_weight must be"):
         belief.select(X, Y, class_weight={0: 10**400, 1: 1})
+
+
+def test_long_classes_are_shortened_in_messages():
+    with pytest.raises(ValueError, match=r"y has only one class, 'x{79}\.\.\., but at least 2 classes"):
+        belief.select(X, ["x" * 5000] * 100)
+    with pytest.raises(ValueError, match=r"such as 'x{79}\.\.\., but task='regression' needs numbers"):
+        belief.select(X, ["x" * 5000, "y"] * 50, task="regression")

@@ -190,9 +190,9 @@ def test_lost_gathered_rows_are_gathered_again(spark):
 def test_a_recomputed_partition_of_several_blocks_is_the_same(spark):
     """The recomputed partition reaches Python in other batches."""
     features = "transform(sequence(0, 49), j -> double(hash(id, j))) features"
-    with engine_on(spark.range(0, 170_000, 1, 1).selectExpr(features, "id % 2 label"), "memory") as engine:
+    with engine_on(spark.range(0, 40_000, 1, 1).selectExpr(features, "id % 2 label"), "memory") as engine:
         engine.describe()
-        assert len(engine.layout.blocks) == 3
+        assert len(engine.layout.blocks) > 2
         engine.staged.table.unpersist(blocking=True)
         assert len(engine.sample(np.array([10]), 0).row) == 10
 
@@ -250,7 +250,7 @@ BAD = {
     "one class": (lambda df: df.selectExpr("features", "1 label"), {}, "'label' has only one class"),
     "null label": (lambda df: df.selectExpr("features", "nullif(label, 'class 1') label"), {}, "'label' has no value"),
     "null vector": (lambda df: df.selectExpr("if(label = 'class 1', null, features) features", "label"), {}, "no vec"),
-    "unknown label": (lambda df: df, {"label": "lable"}, r"no column 'lable' .* .did you mean 'label'"),
+    "unknown label": (lambda df: df, {"label": "lable"}, r"no column 'lable' .did you mean 'label'"),
     "label type": (lambda df: df.selectExpr("features", "array(1) label"), {}, "'label' has the type array<int>"),
     "features type": (lambda df: df.selectExpr("1 features", "label"), {}, "'features' has the type int, but must"),
     "column type": (lambda df: df.selectExpr("array(1) a", "label"), {}, "'a' has the type array<int>, but must be"),

@@ -138,7 +138,6 @@ def test_invalid_params_are_errors(params, error, message):
     [
         ({"numNeighbors": None}, "numNeighbors must be 'auto' or an integer of at least 1; got None."),
         ({"inputCols": ["a"], "featuresCol": "f"}, "inputCols and featuresCol are both set"),
-        ({"inputCols": ["a"], "outputCol": "o"}, "inputCols and outputCol are both set"),
     ],
 )
 def test_fit_checks_params_before_the_data(params, message):
@@ -237,7 +236,7 @@ def test_fit_refuses_repeated_columns(columns):
 
 def test_transform_suggests_a_column_name(df, selector):
     model = selector.fit(df)
-    with pytest.raises(ValueError, match=r"no column 'features' in the DataFrame \(did you mean 'feature'\?\)"):
+    with pytest.raises(ValueError, match=r"no column 'features' \(did you mean 'feature'\?\) in the DataFrame"):
         model.transform(df.withColumnRenamed("features", "feature"))
     assert model.setFeaturesCol("feature").transform(df.withColumnRenamed("features", "feature")).count() == 60
 
@@ -286,6 +285,70 @@ def test_in_a_cross_validator(df, selector, tmp_path):
     again = CrossValidatorModel.load(str(tmp_path / "found"))
     assert again.bestModel.stages[0].selectedFeatures == best.selectedFeatures
     gc.collect()  # closes its pool here, where the warning is ignored
+
+
+def test_plain_columns_are_assembled_for_the_next_stage(columns):
+    """A grid over the number of features works with a classifier behind the selector."""
+    from pyspark.ml import Pipeline
+    from pyspark.ml.classification import NaiveBayes
+    from pyspark.ml.feature import StringIndexer
+
+    rows = columns.selectExpr(*NAMES, "noise > 0 AS flag", "kind", "'x' AS rest")
+    selector = BeliefSelector(inputCols=[*NAMES, "flag"], labelCol="kind", outputCol="best", numTopFeatures=2, seed=7)
+    stages = [selector, StringIndexer(inputCol="kind", outputCol="code")]
+    stages.append(NaiveBayes(featuresCol="best", labelCol="code", modelType="gaussian"))
+    for n in (1, 3):
+        model = Pipeline(stages=stages).fit(rows, {selector.numTopFeatures: n})
+        found, out = model.stages[0], model.transform(rows)
+        assert set(out.columns) >= {*found.selectedNames, "best", "rest", "prediction"}
+        row = out.first()
+        assert row.best.toArray().tolist() == [float(row[name]) for name in found.selectedNames]
+        attributes = out.schema["best"].metadata["ml_attr"]
+        named = {x["idx"]: x["name"] for group in attributes["attrs"].values() for x in group}
+        assert [named[i] for i in range(n)] == found.selectedNames
+
+
+def test_assembling_text_raises_before_the_fit(columns):
+    selector = BeliefSelector(inputCols=["town", NAMES[0]], labelCol="kind", outputCol="best")
+    with pytest.raises(ValueError, match=r"hold numbers, but 'town' cannot become numbers. Index them"):
+        selector.fit(columns)
+
+
+def test_nulls_are_assembled_as_nan(columns):
+    selector = BeliefSelector(inputCols=NAMES, labelCol="kind", outputCol="best", numTopFeatures=1, seed=7)
+    from pyspark.sql.functions import lit
+
+    model = selector.fit(columns)
+    name = model.selectedNames[0]
+    found = model.transform(columns.withColumn(name, lit(None).cast("double"))).first()
+    assert np.isnan(found.best[0])
+
+
+def test_names_may_differ_in_case(columns):
+    selector = BeliefSelector(inputCols=[name.upper() for name in NAMES], labelCol="KIND", numTopFeatures=1, seed=7)
+    model = selector.fit(columns)
+    assert model.selectedNames[0] in NAMES
+    assert set(model.transform(columns).columns) == {model.selectedNames[0], "town", "kind"}
+
+
+def test_all_bad_columns_are_named_at_once(columns):
+    with pytest.raises(ValueError, match=r"no column 'wrong', 'twon' \(did you mean 'town'\?\) in the DataFrame"):
+        BeliefSelector(inputCols=["wrong", NAMES[0], "twon"], labelCol="kind").fit(columns)
+    odd = columns.selectExpr("*", "array(1) AS one", "current_date() AS day")
+    with pytest.raises(ValueError, match=r"Column 'one' has the type array<int>, column 'day' has .* Convert them\."):
+        BeliefSelector(inputCols=["one", NAMES[0], "day"], labelCol="kind").fit(odd)
+
+
+def test_repr_of_the_model(df, selector):
+    model = selector.fit(df)
+    assert repr(model) == f"BeliefSelectorModel: uid={selector.uid}, 2 of {len(model.weights)} features selected"
+
+
+def test_label_of_a_data_frame_is_a_name(df):
+    with pytest.raises(
+        ValueError, match=r"must be named, as in label='column'; got 5\. Pass the number of features as"
+    ):
+        belief.select(df, 5)
 
 
 # --- save and load ---

@@ -1,11 +1,14 @@
 """Jobs per fit, small partitions, sources that change, cleanup, concurrent fits, and streams on Spark."""
 
+import errno
 import json
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +18,10 @@ from test_spark_engine import engine_on, in_partitions, same, table
 
 import belief
 from belief.data.labels import RowError
-from belief.engines.spark import staging
+from belief.engines.spark import executors, session, staging
 from belief.engines.spark.blocks import BlockInfo, Layout, TableSpec, lay_out
 from belief.engines.spark.executors import split_runs
-from belief.engines.spark.folder import OWNER_FILE, Owner, remove_stale
+from belief.engines.spark.folder import OWNER_FILE, Folder, Owner, remove_stale
 from belief.engines.spark.wire import unpack
 from belief.method.settings import Settings
 from belief.spark.frames import select_frame
@@ -191,6 +194,69 @@ def test_persisted_blocks_are_released_when_staging_fails(spark):
     assert is_nothing_persisted(spark)
 
 
+CANCELLED = """
+import os, signal, sys, tempfile, threading, time
+from pathlib import Path
+from spark_sessions import start_session
+import belief
+how, staging = sys.argv[1:]
+spark = start_session()
+
+def slow(batches):
+    import time
+    for batch in batches:
+        time.sleep(4 if batch.column(0)[0].as_py() > 1 else 0)
+        yield batch
+
+columns = "array(cast(id % 7 AS double), cast(id % 3 AS double)) AS features", "id % 2 AS label"
+df = spark.range(0, 80, 1, 8).mapInArrow(slow, "id long").selectExpr(*columns)
+
+def stop():
+    while not spark._sc.statusTracker().getActiveJobsIds():
+        time.sleep(0.05)
+    time.sleep(1.5)
+    if how == "interrupt":
+        os.kill(os.getpid(), signal.SIGINT)
+    elif how == "cancel":
+        spark._sc.cancelAllJobs()
+    else:
+        spark.stop()
+
+threading.Thread(target=stop).start()
+try:
+    belief.select(df, label="label", staging=staging, n_features_to_select=1)
+    print("it ran")
+except BaseException as error:
+    print(type(error).__name__, str(error).splitlines()[:1])
+time.sleep(6)
+if how != "stop":
+    print("empty", spark._jsparkSession.sharedState().cacheManager().isEmpty())
+    print("stored", len(spark._sc._jsc.sc().getRDDStorageInfo()))
+print("folders", [p.name for p in Path(tempfile.gettempdir()).glob("belief-*")])
+"""
+
+
+@on_classic
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "staging"), [("interrupt", "auto"), ("interrupt", "memory"), ("cancel", "memory"), ("stop", "auto")]
+)
+def test_nothing_is_left_after_a_fit_is_cancelled(tmp_path, how, staging):
+    """Tasks that still run do not write what has been removed."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CANCELLED, how, staging], env=env, capture_output=True, text=True
+    )
+    said = done.stdout.splitlines()
+    expected = {
+        "interrupt": "KeyboardInterrupt []",
+        "cancel": "RuntimeError ['The fit was cancelled, because its Spark jobs were.']",
+        "stop": "RuntimeError ['The Spark session was stopped during the fit. Start a new one, and fit again.']",
+    }
+    assert said[0] == expected[how], done.stdout + done.stderr[-3000:]
+    assert said[1:] == [*(["empty True", "stored 0"] if how != "stop" else []), "folders []"]
+
+
 def test_the_next_run_removes_the_folder_of_a_killed_driver(spark, tmp_path):
     code = (
         "import sys, time; from pathlib import Path; from belief.engines.spark.folder import Owner\n"
@@ -265,3 +331,93 @@ def test_select_in_foreach_batch(spark, tmp_path):
     query.option("checkpointLocation", str(tmp_path / "notes")).start().awaitTermination()
     assert len(found) == 1
     same(found[0], belief.select(X, y, **CHOSEN))
+
+
+# --- executors with little memory ---
+
+
+class Conf(dict):
+    """The configuration of a session, as `spark.conf`."""
+
+    def get(self, name, default=None):
+        return dict.get(self, name, default)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1g", 2**30), ("768m", 768 * 2**20), ("1024", 2**30), ("2GB", 2**31), ("512k", 2**19)]
+)
+def test_parse_memory(text, expected):
+    assert executors.parse_memory(text) == expected
+
+
+@pytest.mark.parametrize(("memory", "uses_memory"), [(None, False), ("1536m", False), ("2g", True), ("64g", True)])
+def test_default_staging_on_a_cluster_uses_disk_if_memory_is_short(memory, uses_memory):
+    settings = {"spark.executor.cores": "1"} | ({"spark.executor.memory": memory} if memory else {})
+    level = executors.choose_level(SimpleNamespace(conf=Conf(settings)), "auto")
+    assert (level.useDisk, level.useMemory) == (True, uses_memory)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"spark.executor.cores": "1"}, 2**23),  # 1 GB, Spark's default
+        ({"spark.executor.memory": "64g", "spark.executor.cores": "4"}, 2**25),
+        ({"spark.executor.memory": "4g", "spark.executor.cores": "8"}, 2**22),
+        ({"spark.executor.memory": "4g", "spark.executor.cores": "8", "spark.task.cpus": "2"}, 2**23),
+        ({"spark.executor.memory": "500m", "spark.executor.cores": "16"}, 2**20),
+        ({"spark.executor.memory": "4g"}, 2**23),  # Spark Connect does not tell the cores
+    ],
+)
+def test_persisted_blocks_fit_the_heap_of_a_task(settings, expected):
+    assert executors.choose_block_bytes(SimpleNamespace(conf=Conf(settings))) == expected
+
+
+def test_blocks_of_any_size_give_the_same_result(spark, monkeypatch):
+    X, y = table()
+    df = in_partitions(spark, X, y.astype(np.int32), 2)
+    expected = belief.select(X, y, **CHOSEN)
+    sizes = []
+    monkeypatch.setattr(executors, "choose_block_bytes", lambda spark: 4000)
+    monkeypatch.setattr(executors.PersistedCluster, "open", record(executors.PersistedCluster.open, sizes))
+    same(belief.select(df, label="label", staging="memory", **CHOSEN), expected)
+    assert max(sizes) <= 4000 + 8 * X.shape[1]
+    assert len(sizes) > 1
+
+
+def record(open_, sizes):
+    def opened(self, layout):
+        sizes.extend(8 * layout.n_features * block.rows for block in layout.blocks)
+        return open_(self, layout)
+
+    return opened
+
+
+def test_lost_executors_are_explained():
+    text = (
+        "Job aborted due to stage failure: ... ExecutorLostFailure (executor 3 exited ...) java.lang.OutOfMemoryError"
+    )
+    assert "spark.executor.memory" in session.explain_end(text)
+    assert session.explain_end("Job 3 cancelled because SparkContext was shut down").startswith("The Spark session was")
+    assert session.explain_end("[OPERATION_CANCELED] Operation has been canceled.") == session.explain_end("cancelled")
+    assert session.explain_end("AnalysisException: no such column") is None
+
+
+# --- staging folders that cannot be written ---
+
+
+def test_staging_folder_that_cannot_be_created_raises_before_any_job(spark, monkeypatch):
+    X, y = table()
+    df = in_partitions(spark, X, y.astype(np.int32), 2)
+    monkeypatch.setattr(executors.FileCluster, "make_blocks", lambda *args: pytest.fail("a job started"))
+    with pytest.raises(ValueError, match=r"The staging folder /proc/nowhere cannot be written \(.*\)\. Pass another"):
+        belief.select(df, label="label", staging="/proc/nowhere", **CHOSEN)
+
+
+def test_full_staging_folder_raises_one_sentence(tmp_path, monkeypatch):
+    def write_bytes(self, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+    with pytest.raises(ValueError, match=r"cannot be written \(No space left on device\)\. Pass another folder, or"):
+        Folder(str(tmp_path / "belief")).write(BlockInfo(0, 0), bytearray(8))
+    assert list((tmp_path / "belief").iterdir()) == []

@@ -166,7 +166,7 @@ def select(
         Whether to discard the contents of the checkpoint.
     staging : str, default="auto"
         Where Spark stages the rows: "memory", "disk", or a folder that every executor can reach, as an absolute path.
-        "auto": a temporary folder if Spark runs on one machine, otherwise memory.
+        "auto": a temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little.
 
     Returns
     -------
@@ -307,6 +307,11 @@ def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settin
 
     if y is not None or columns.label is None:
         raise ValueError("Pass label='column' to name the target column of a Spark DataFrame.")
+    if not isinstance(columns.label, str):
+        raise ValueError(
+            f"The target column of a Spark DataFrame must be named, as in label='column'; got {columns.label!r}. Pass"
+            " the number of features as n_features_to_select."
+        )
     for name in {"separator", "header", "encoding"}.intersection(columns.changed_options()):
         raise ValueError(f"{name} has no effect because X is not a CSV file: remove it.")
     has_vectors = "features" in df.columns

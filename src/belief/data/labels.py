@@ -13,7 +13,7 @@ import numpy as np
 
 from belief._utils.validation import is_integer, is_real
 from belief._utils.warnings import warn
-from belief.data.diagnostics import are_numbers, warn_of_similar_classes
+from belief.data.diagnostics import are_numbers, shorten, warn_of_similar_classes
 from belief.data.source import is_sparse
 from belief.method.arrays import Array, unique_ids
 from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, make_class_target, make_numeric_target
@@ -117,7 +117,7 @@ class Labels:
         """Return the classes, sorted, and the class index of each row; raise a ValueError if they are unusable."""
         values, classes = np.concatenate(self._values), self._distinct_values()
         if len(classes) < 2:
-            only = f", {classes.tolist()[0]!r}" if len(classes) else ""
+            only = f", {shorten(repr(classes.tolist()[0]))}" if len(classes) else ""
             raise ValueError(
                 f"{self.name} has only one class{only}, but at least 2 classes are needed. Choose another target."
             )
@@ -269,8 +269,8 @@ def as_numbers(values: Array, name: str) -> Array:
         ) from None
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} contains classes, such as {_first_class(values)!r}, but task={REGRESSION!r} needs numbers. Omit"
-            f" task, pass task={CLASSIFICATION!r}, or convert the classes to numbers."
+            f"{name} contains classes, such as {shorten(repr(_first_class(values)))}, but task={REGRESSION!r} needs"
+            f" numbers. Omit task, pass task={CLASSIFICATION!r}, or convert the classes to numbers."
         ) from None
     check_no_missing(y, name, None)
     return y

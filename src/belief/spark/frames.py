@@ -43,7 +43,7 @@ def select_frame(
     task : "classification", "regression", or "auto" to infer the task from the label
     discrete_features : mask, indices or names of the nominal features
     staging : where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto":
-        a temporary folder if Spark runs on one machine, otherwise memory
+        a temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little
     """
     frame = open_frame(df, features, label, discrete_features, task)
     reporter = Reporter(callback, bar=verbose > 0)

@@ -72,7 +72,9 @@ TABLE: dict[Param[Any], Any] = {  # Params and their defaults
     ): None,
     make_param("labelCol", "the target column: numbers or strings"): "label",
     make_param("task", "'classification', 'regression', or 'auto' to infer the task from the labels"): "auto",
-    make_param("outputCol", "the column for the vector of the selected features; not used with inputCols"): None,
+    make_param(
+        "outputCol", "the column for the vector of the selected features; with inputCols, only if it is named"
+    ): None,
     make_param(
         "discreteFeatures",
         "nominal features, which are compared by equality: a mask, indices or names. Strings, booleans and features"
@@ -82,7 +84,7 @@ TABLE: dict[Param[Any], Any] = {  # Params and their defaults
     make_param(
         "staging",
         "where the rows are held during the fit: 'memory', 'disk', a folder that all executors can read, or 'auto', a"
-        " temporary folder if Spark runs on one machine, otherwise memory",
+        " temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little",
     ): "auto",
     **{make_setting_param(f): f.default for f in Settings.definitions()},
 }
@@ -117,12 +119,11 @@ class BeliefParams(Params):
         columns = self.getOrDefault("inputCols")
         if columns is None:
             return self.getOrDefault("featuresCol")
-        for name in ("featuresCol", "outputCol"):
-            if self.isSet(name):
-                raise ValueError(
-                    f"inputCols and {name} are both set. Set featuresCol and outputCol for a column of vectors, or"
-                    " inputCols alone for plain columns."
-                )
+        if self.isSet("featuresCol"):
+            raise ValueError(
+                "inputCols and featuresCol are both set. Set featuresCol for a column of vectors, or inputCols for"
+                " plain columns."
+            )
         return columns
 
     if TYPE_CHECKING:  # Params, getters and setters are added below

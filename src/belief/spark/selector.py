@@ -15,7 +15,7 @@ from pyspark.sql.functions import coalesce, col, lit, transform
 from pyspark.sql.types import ArrayType
 
 from belief._utils.validation import did_you_mean
-from belief.engines.spark.frame import check_columns, quote
+from belief.engines.spark.frame import assemble, check_numeric, find_columns, quote
 from belief.result.result import Result
 from belief.spark.params import TABLE, BeliefParams, with_setters
 from belief.spark.saving import ModelReader, ModelWriter, ParamsReader, ParamsWriter
@@ -44,14 +44,15 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     labelCol : str, default="label"
         The target column: numbers or strings.
     outputCol : str, optional
-        The column for the vector of the selected features, in order of selection. Not used with `inputCols`: there the
-        model drops the columns that were not selected.
+        The column for the vector of the selected features, in order of selection. With `inputCols` the model drops the
+        columns that were not selected, and adds this column only if it is named; then all columns must be numbers or
+        booleans.
     discreteFeatures : "auto", mask, indices or names, default="auto"
         Nominal features, which are compared by equality. Strings, booleans and features that are nominal by their ML
         attributes are always nominal; "auto" adds no others.
     staging : str, default="auto"
         Where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto": a
-        temporary folder if Spark runs on one machine, otherwise memory.
+        temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little.
     numTopFeatures, numNeighbors, sampleSize, classWeight, batchSize, seed
         `n_features_to_select`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and `random_state` of
         :class:`belief.BeliefSelector`, with the same defaults.
@@ -89,6 +90,8 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
         features, settings = self._features(), self._settings()
         from belief.spark.frames import select_frame
 
+        if not isinstance(features, str) and self.isSet("outputCol"):
+            check_numeric(dataset, features, self.getOutputCol())
         result = select_frame(
             dataset,
             features=features,
@@ -116,7 +119,7 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
 
     With `featuresCol`, `transform` writes the vector of the selected features to `outputCol`, in order of selection and
     with their ML attributes; sparse vectors stay sparse. With `inputCols`, it drops the feature columns that were not
-    selected.
+    selected, and adds the vector if `outputCol` was named.
 
     Examples
     --------
@@ -136,6 +139,10 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
     def __init__(self, result: Result) -> None:
         super().__init__()
         self._result = result
+
+    def __repr__(self) -> str:
+        n, total = len(self._result.selected), len(self._result.weights)
+        return f"{type(self).__name__}: uid={self.uid}, {n} of {total} features selected"
 
     @property
     def selectedFeatures(self) -> list[int]:
@@ -164,11 +171,14 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
         features = self._features()
         if isinstance(features, str):
             return self._slice_vectors(dataset, features)
-        check_columns(dataset, self.selectedNames)
-        return dataset.drop(*set(features).difference(self.selectedNames))
+        selected = find_columns(dataset, self.selectedNames)
+        if self.isSet("outputCol"):
+            check_numeric(dataset, selected, self.getOutputCol())
+            dataset = assemble(dataset, selected, self.getOutputCol())
+        return dataset.drop(*set(find_columns(dataset, features, skip_missing=True)).difference(selected))
 
     def _slice_vectors(self, dataset: DataFrame, features: str) -> DataFrame:
-        check_columns(dataset, [features])
+        (features,) = find_columns(dataset, [features])
         vectors = f"{self.uid}__vectors"  # a copy, because VectorSlicer cannot read names with a dot
         slicer = VectorSlicer(inputCol=vectors, outputCol=self.getOutputCol(), indices=self.selectedFeatures)
         column = col(quote(features))

@@ -39,6 +39,8 @@ class Blocks(Protocol):
 class StagedBlocks(Blocks, Protocol):
     """The blocks of the whole table."""
 
+    portion_bytes: int  # the largest block that may be gathered
+
     def fetch(self, ids: Array, features: Array | None = None) -> Sequence[RowBlock]:
         """Return some rows, with all or some features, in one or more pieces; `ids` and `features` are sorted."""
 
@@ -54,6 +56,9 @@ class Cluster(Protocol):
 
     def open(self, layout: Layout) -> StagedBlocks:
         """Return the staged blocks."""
+
+    def cancel(self) -> None:
+        """End the tasks that still run after an error."""
 
     def release(self) -> None:
         """Free what staging used."""

@@ -70,6 +70,8 @@ class ClusterEngine:
         self._threads.shutdown()
         self._blas.__exit__(None, None, None)
         releases = [self.gathered.release, self.staged.release] if self._summary is not None else []
+        if error:
+            releases.insert(0, self.cluster.cancel)  # running tasks would write again what is released
         for release in (*releases, self.cluster.release):
             with suppress(Exception) if error else nullcontext():  # do not hide the first error
                 release()

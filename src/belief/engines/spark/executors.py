@@ -18,7 +18,8 @@ import re
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -32,6 +33,7 @@ from belief.engines.spark.cluster import Answers
 from belief.engines.spark.engine import ClusterEngine
 from belief.engines.spark.folder import PREFIX, BlockFiles, Folder, Owner, balance_tasks
 from belief.engines.spark.frame import FrameInput
+from belief.engines.spark.gathering import PORTION_BYTES
 from belief.engines.spark.jobs import (
     SEEN,
     ChooseSample,
@@ -43,8 +45,8 @@ from belief.engines.spark.jobs import (
     merge_slice,
     run_job,
 )
-from belief.engines.spark.session import phase, small_batches
-from belief.engines.spark.staging import StringCodes, stage
+from belief.engines.spark.session import cancel_jobs, phase, small_batches
+from belief.engines.spark.staging import BLOCK_BYTES, StringCodes, stage
 from belief.engines.spark.wire import pack, unpack
 from belief.engines.spark.workers import get_versions, warn_of_differences
 from belief.method.arrays import Array
@@ -55,6 +57,9 @@ GATHERED = "portion int, block int, rows int, data binary"
 COLLECT_BYTES = 2**26  # larger answers are merged on the executors before they go to the driver
 TASKS_PER_CORE = 4  # staging tasks; each reads several partitions if there are more
 TASK_BYTES = 2**26  # tables up to this size per task are small: one task reads several partitions
+BLOCKS_PER_HEAP = 128  # with 1 GB per task, blocks of 8 MB
+MIN_PERSISTED_BYTES = 2**20
+MIN_HEAP_FOR_MEMORY = 2**31  # per task; with less, staging="auto" uses the disks of the executors
 MAX_DRIVER_SAMPLING_ROWS = 2**20  # up to this many rows, the driver draws samples itself if it can read the targets
 
 
@@ -68,8 +73,6 @@ def frame_engine(
     staging : where blocks are held: "auto", "memory", "disk", or a folder that all executors can read
     report : called with a short description of each Spark job
     """
-    from pyspark import StorageLevel
-
     if staging not in ("auto", "memory", "disk") and not re.match(r"(file://)?/", staging):
         raise ValueError(
             f"staging must be 'auto', 'memory', 'disk', or the full path of a folder that every executor can read as a"
@@ -79,8 +82,7 @@ def frame_engine(
     local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))
     cluster: FileCluster | PersistedCluster
     if staging in ("memory", "disk") or (staging == "auto" and not local):
-        level = StorageLevel.DISK_ONLY if staging == "disk" else StorageLevel.MEMORY_AND_DISK
-        cluster = PersistedCluster(frame, report, level)
+        cluster = PersistedCluster(frame, report, choose_level(spark, staging))
     else:
         run = f"{PREFIX}{uuid.uuid4().hex}"
         on_driver = bool(local) and hasattr(spark, "_sc")
@@ -111,13 +113,19 @@ class _SparkCluster:
         self.frame = frame
         self.runner = JobRunner(frame.df.sparkSession, report)
 
-    def make_blocks(self, keep: Callable[[BlockInfo, bytearray], bytearray | None], tasks: int | None) -> Any:
+    def make_blocks(
+        self,
+        keep: Callable[[BlockInfo, bytearray], bytearray | None],
+        tasks: int | None,
+        block_bytes: int | None = None,
+    ) -> Any:
         """Return the DataFrame of blocks.
 
         Parameters
         ----------
         keep : returns the bytes of a block that go into the DataFrame
         tasks : maximum number of tasks; None: one per partition
+        block_bytes : the size of a block; None: the usual one
         """
         from pyspark.sql.functions import spark_partition_id
 
@@ -130,16 +138,20 @@ class _SparkCluster:
             schema, strings = arrow_schema(STAGED), StringCodes()
             runs = groupby(split_runs(batches), itemgetter(0))
             rows = ((first, reader((batch for _, batch in run), strings)) for first, run in runs)
-            for info, data in stage(rows, discrete, strings):
+            for info, data in stage(rows, discrete, strings, block_bytes):
                 kept = keep(info, data) if data is not None else None
                 values = {**vars(info), "about": json.dumps({**info.about, "worker": get_versions()})}
                 yield one_row([*values.values(), kept], schema)
 
         return df.mapInArrow(run, STAGED)
 
+    def cancel(self) -> None:
+        """Cancel the jobs that still run, and wait for their tasks."""
+        cancel_jobs(self.runner.spark, self.runner.tag)
+
     def _collect(self, table: Any) -> list[BlockInfo]:
         """Run the staging job, and return the descriptions of the blocks."""
-        with phase(self.runner.spark, self.runner.report, "staging"), small_batches(self.runner.spark):
+        with self.runner.phase("staging"), small_batches(self.runner.spark):
             rows = table.drop("data").collect()
         staged = [
             BlockInfo(
@@ -181,6 +193,49 @@ def count_staging_tasks(df: Any) -> int | None:
     return tasks if size <= TASK_BYTES * tasks else None
 
 
+def choose_level(spark: Any, staging: str) -> Any:
+    """Return where Spark persists blocks. "auto" uses the disk only, if the heap is too small for a cache beside it.
+
+    An executor with Spark's default of 1 GB runs out of memory while its cache fills, although the cache may spill.
+    """
+    from pyspark import StorageLevel
+
+    is_short = staging == "auto" and measure_heap_per_task(spark) < MIN_HEAP_FOR_MEMORY
+    return StorageLevel.DISK_ONLY if staging == "disk" or is_short else StorageLevel.MEMORY_AND_DISK
+
+
+def choose_block_bytes(spark: Any) -> int:
+    """Return the size of persisted blocks, of which the heap of an executor holds many for each of its tasks.
+
+    On its way to Spark's cache or disk, a block exists in several buffers of the heap at a time.
+    """
+    return int(np.clip(measure_heap_per_task(spark) / BLOCKS_PER_HEAP, MIN_PERSISTED_BYTES, BLOCK_BYTES))
+
+
+def measure_heap_per_task(spark: Any) -> float:
+    """Return the heap of an executor, in bytes, divided by the tasks that it runs at a time."""
+    heap = parse_memory(spark.conf.get("spark.executor.memory", "1g"))
+    return heap / max(1.0, count_cores_per_executor(spark) / float(spark.conf.get("spark.task.cpus", "1")))
+
+
+def parse_memory(text: str) -> int:
+    """Return the bytes of a size in Spark's notation, which counts in MiB without a unit."""
+    number, unit = re.fullmatch(r"\s*(\d+)\s*([kmgtp]?)b?\s*", text.lower()).groups()  # type: ignore[union-attr]
+    return int(number) * 2 ** (10 * (1 + "kmgtp".index(unit or "m")))
+
+
+def count_cores_per_executor(spark: Any) -> int:
+    """Return the cores of an executor: as configured, or from the executors that run; otherwise assume four."""
+    configured = spark.conf.get("spark.executor.cores", "")
+    if configured:
+        return int(configured)
+    context = getattr(spark, "_sc", None)
+    if context is None:
+        return 4
+    executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # without the driver
+    return -(-int(context.defaultParallelism) // max(1, executors))
+
+
 # --- running jobs ---
 
 
@@ -190,10 +245,15 @@ class JobRunner:
 
     spark: Any
     report: Callable[[str], None]
+    tag: str = field(default_factory=lambda: f"belief-{uuid.uuid4().hex}")
+
+    def phase(self, what: str) -> AbstractContextManager[None]:
+        """Return a context for the jobs of a phase of the fit."""
+        return phase(self.spark, self.report, what, self.tag)
 
     def run(self, answers: Any, job: Job, size: int, n_blocks: int, what: str) -> Answers:
         """Collect and merge the DataFrame of answers, of about `size` bytes in all; large ones on the executors."""
-        with phase(self.spark, self.report, what):
+        with self.phase(what):
             if size > COLLECT_BYTES and not isinstance(job, Fetch):
                 return merge_on_executors(answers, job.merge, n_blocks)
             rows = answers.collect()
@@ -264,11 +324,14 @@ class FileCluster(_SparkCluster):
         self, frame: FrameInput, report: Callable[[str], None], folder: str, tasks: int, on_driver: bool
     ) -> None:
         super().__init__(frame, report)
-        self._folder, self._tasks, self._on_driver = Folder(folder, Owner.current()), tasks, on_driver
+        self._folder = Folder(folder, Owner.current(), created_by_driver=on_driver)
+        self._tasks, self._on_driver = tasks, on_driver
 
     def stage(self) -> list[BlockInfo]:
         if os.path.isabs(self._folder.name):
             self._folder.remove_older()
+        if self._on_driver:
+            self._folder.create()
         return self._collect(self.make_blocks(self._folder.write, TASKS_PER_CORE * self._tasks))
 
     def open(self, layout: Layout) -> FileBlocks:
@@ -290,6 +353,8 @@ class FileCluster(_SparkCluster):
 
 class FileBlocks:
     """Blocks in files, staged or gathered."""
+
+    portion_bytes = PORTION_BYTES
 
     def __init__(self, runner: JobRunner, files: BlockFiles, max_tasks: int, on_driver: bool) -> None:
         self.runner, self.files = runner, files
@@ -343,12 +408,12 @@ class PersistedCluster(_SparkCluster):
 
     def __init__(self, frame: FrameInput, report: Callable[[str], None], level: Any) -> None:
         super().__init__(frame, report)
-        self._level = level
+        self._level, self._block_bytes = level, choose_block_bytes(frame.df.sparkSession)
         self._table: Any = None
 
     def stage(self) -> list[BlockInfo]:
         tasks = count_staging_tasks(self.frame.df)
-        self._table = self.make_blocks(lambda info, data: data, tasks).persist(self._level)
+        self._table = self.make_blocks(lambda info, data: data, tasks, self._block_bytes).persist(self._level)
         return self._collect(self._table)
 
     def open(self, layout: Layout) -> TableBlocks:
@@ -356,7 +421,8 @@ class PersistedCluster(_SparkCluster):
             return decode_staged(batches, layout)
 
         tasks = len({x.partition for x in layout.blocks})
-        return TableBlocks(self.runner, self._table, decode, len(layout.run_first), tasks, self._level)
+        n_blocks, portion_bytes = len(layout.run_first), 2 * self._block_bytes
+        return TableBlocks(self.runner, self._table, decode, n_blocks, tasks, portion_bytes, self._level)
 
     def release(self) -> None:
         if self._table is not None:
@@ -373,10 +439,11 @@ class TableBlocks:
         decode: Callable[[Iterator[Any]], Iterator[RowBlock]],
         n_blocks: int,
         tasks: int,
+        portion_bytes: int = PORTION_BYTES,
         level: Any = None,
     ) -> None:
         self.runner, self.table, self._decode = runner, table, decode
-        self._n_blocks, self.tasks, self._level = n_blocks, tasks, level
+        self._n_blocks, self.tasks, self.portion_bytes, self._level = n_blocks, tasks, portion_bytes, level
 
     def __len__(self) -> int:
         return self._n_blocks

@@ -107,25 +107,42 @@ class Folder:
 
     name: str
     owner: Owner | None = None
+    created_by_driver: bool = False  # otherwise by the first task that writes
 
     def path(self) -> Path:
         return Path(tempfile.gettempdir(), self.name) if not os.path.isabs(self.name) else Path(self.name)
 
+    def create(self) -> None:
+        """Create the folder with its owner file."""
+        folder = self.path()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(
+                f"The staging folder {folder.parent} cannot be written ({error.strerror}). Pass another folder, or"
+                " staging='disk'."
+            ) from None
+        if self.owner is not None:
+            self.owner.write(folder)
+
     def write(self, block: BlockInfo, data: bytearray) -> None:
         """Write a block atomically."""
         folder = self.path()
-        if not folder.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            if self.owner is not None:
-                self.owner.write(folder)
+        if not self.created_by_driver and not folder.exists():
+            self.create()
         temporary, target = folder / f".{uuid.uuid4().hex}", folder / self._file_name(block)
-        temporary.write_bytes(data)
         try:
+            temporary.write_bytes(data)
             temporary.replace(target)
-        except PermissionError:
-            if not target.exists():
-                raise
-            temporary.unlink()  # Windows does not replace a file that a task reads, and this one has the same contents
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink()
+            # Windows does not replace a file that a task reads, and this one has the same contents
+            if not (isinstance(error, PermissionError) and target.exists()):
+                raise ValueError(
+                    f"The staging folder {folder} cannot be written ({error.strerror}). Pass another folder, or"
+                    " staging='disk'."
+                ) from None
 
     def read(self, block: BlockInfo, whole: bool) -> Any:
         """Map a block into memory; `whole` reads all pages at once, which is faster if all are needed."""

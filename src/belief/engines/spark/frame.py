@@ -16,6 +16,7 @@ from belief.engines.spark.parquet import VECTOR, FileRows, is_bare_scan, positio
 from belief.engines.spark.reading import Reader
 from belief.method.arrays import Array
 
+MAX_NAMED = 20  # columns in a message
 NUMERIC = ("byte", "short", "integer", "long", "float", "double", "decimal", "boolean")
 
 
@@ -40,35 +41,79 @@ def open_frame(
     """
     if df.isStreaming:
         raise ValueError("The DataFrame is a stream. Write a part of it to a table, or use foreachBatch.")
-    check_columns(df, [label] + ([features] if isinstance(features, str) else list(features)))
-    _check_type(label, _types(df)[label], (*NUMERIC, "string"), "a number or a string")
+    label, *names = find_columns(df, [label] + ([features] if isinstance(features, str) else list(features)))
+    _check_types(df, [label], (*NUMERIC, "string"), "a number or a string")
     if isinstance(features, str):
-        return _open_vectors(df, features, label, discrete_features, task)
-    return _open_columns(df, list(features), label, discrete_features, task)
+        return _open_vectors(df, names[0], label, discrete_features, task)
+    return _open_columns(df, names, label, discrete_features, task)
 
 
-def check_columns(df: Any, columns: Sequence[str]) -> None:
-    """Raise if a column does not exist, or if Spark finds its name ambiguous."""
-    known, known_set = list(df.columns), set(df.columns)
+def find_columns(df: Any, columns: Sequence[str], skip_missing: bool = False) -> list[str]:
+    """Return the names of columns as the DataFrame spells them; raise if some do not exist or are ambiguous.
+
+    Names may differ in case, unless `spark.sql.caseSensitive` is set.
+    """
+    known = list(df.columns)
     is_case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive").lower() == "true"
     normalize = str if is_case_sensitive else str.lower
-    counts = Counter(map(normalize, known))
-    for name in columns:
-        if name not in known_set:
-            raise ValueError(f"There is no column {name!r} in the DataFrame{did_you_mean(name, known)}.")
-        if counts[normalize(name)] > 1:
-            same = [x for x in known if normalize(x) == normalize(name)]
+    spellings: dict[str, list[str]] = {}
+    for name in known:
+        spellings.setdefault(normalize(name), []).append(name)
+    missing = [name for name in dict.fromkeys(columns) if normalize(name) not in spellings]
+    if missing and skip_missing:
+        columns = [name for name in columns if name not in missing]
+    elif missing:
+        named = ", ".join(f"{name!r}{did_you_mean(name, known)}" for name in missing[:MAX_NAMED])
+        more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+        raise ValueError(f"There is no column {named}{more} in the DataFrame.")
+    found = [spellings[normalize(name)] for name in columns]
+    for name, same in zip(columns, found, strict=True):
+        if len(same) > 1:
             raise ValueError(f"The column name {name!r} is ambiguous: the DataFrame has {same}. Rename all but one.")
+    return [same[0] for same in found]
 
 
-def _check_type(name: str, kind: Any, allowed: Sequence[str], expected: str) -> None:
-    if kind.typeName() not in allowed:
-        raise ValueError(f"Column {name!r} has the type {kind.simpleString()}, but must be {expected}. Convert it.")
+def _check_types(df: Any, names: Sequence[str], allowed: Sequence[str], expected: str) -> None:
+    types = _types(df)
+    bad = [f"column {name!r} has the type {types[name].simpleString()}" for name in names]
+    bad = [text for text, name in zip(bad, names, strict=True) if types[name].typeName() not in allowed]
+    if bad:
+        problem = ", ".join(bad[:MAX_NAMED]) + (f" and {len(bad) - MAX_NAMED} more" if len(bad) > MAX_NAMED else "")
+        raise ValueError(f"C{problem[1:]}, but must be {expected}. Convert {'it' if len(bad) == 1 else 'them'}.")
 
 
 def quote(name: str) -> str:
     """Quote a column name for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def check_numeric(df: Any, names: Sequence[str], output: str) -> None:
+    """Raise a ValueError if some columns cannot become elements of a vector."""
+    types = _types(df)
+    text = [name for name in find_columns(df, names) if types[name].typeName() not in NUMERIC]
+    if text:
+        shown = ", ".join(map(repr, text[:MAX_NAMED])) + (
+            f" and {len(text) - MAX_NAMED} more" * (len(text) > MAX_NAMED)
+        )
+        raise ValueError(
+            f"outputCol={output!r} with inputCols makes vectors, which hold numbers, but {shown} cannot become numbers."
+            " Index them with pyspark.ml.feature.StringIndexer, or leave outputCol out."
+        )
+
+
+def assemble(df: Any, names: Sequence[str], output: str) -> Any:
+    """Add a column of vectors of these columns, with their names as ML attributes; nulls become NaN."""
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql import functions
+
+    nan, types, found = functions.lit(float("nan")), _types(df), find_columns(df, names)
+    cells = [functions.coalesce(functions.col(quote(name)).cast("double"), nan) for name in found]
+    attributes: dict[str, list[dict[str, Any]]] = {}
+    for i, name in enumerate(found):
+        kind = "binary" if types[name].typeName() == "boolean" else "numeric"
+        attributes.setdefault(kind, []).append({"idx": i, "name": name})
+    vectors = df.withColumn(output, array_to_vector(functions.array(*cells)))
+    return vectors.withMetadata(output, {"ml_attr": {"attrs": attributes, "num_attrs": len(found)}})
 
 
 def _types(df: Any) -> dict[str, Any]:
@@ -170,9 +215,8 @@ def _open_columns(df: Any, names: list[str], label: str, discrete_features: Any,
     if repeated:
         n = names.count(repeated[0])
         raise ValueError(f"Column {repeated[0]!r} is listed as a feature {n} times. List it once.")
+    _check_types(df, names, (*NUMERIC, "string"), "numbers, strings or booleans")
     types = _types(df)
-    for name in names:
-        _check_type(name, types[name], (*NUMERIC, "string"), "numbers, strings or booleans")
     declared = parse_discrete_features(discrete_features, names, len(names))
     read_as = [_read_type(types[name].typeName(), bool(nominal)) for name, nominal in zip(names, declared, strict=True)]
     arrow = {"string": pa.string(), "float": pa.float32(), "boolean": pa.bool_(), "long": pa.int64()}

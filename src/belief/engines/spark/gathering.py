@@ -75,9 +75,10 @@ class GatheredRows:
     def _count_portions(self, n_queries: int, n_pairs: int) -> int:
         """Return the number of portions: small enough each, and a multiple of the tasks if there are enough pairs."""
         tasks = self._staged.tasks
-        fits = self._n_rows * self._row_bytes <= PORTION_BYTES  # the whole table fits into one portion
+        size = min(PORTION_BYTES, self._staged.portion_bytes)
+        fits = self._n_rows * self._row_bytes <= size  # the whole table fits into one portion
         rows = 0 if fits else n_queries + n_pairs
-        n = max(-(-rows * self._row_bytes // PORTION_BYTES), min(tasks, -(-n_pairs // PORTION_PAIRS)))
+        n = max(-(-rows * self._row_bytes // size), min(tasks, -(-n_pairs // PORTION_PAIRS)))
         return min(n_queries, n if n <= tasks else -(-n // tasks) * tasks)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,6 +19,7 @@ from belief.engines.spark.frame import quote
 from belief.engines.spark.workers import explain_error
 
 STAGING_BATCH_ROWS = 2000
+MAX_SECONDS_TO_CANCEL = 30
 OLDEST_SPARK = 3, 5
 
 
@@ -73,11 +75,41 @@ def _read_csv(spark: Any, paths: list[str], files: Sequence[Path], columns: Colu
 
 
 @contextmanager
-def phase(spark: Any, report: Callable[[str], None], what: str) -> Iterator[None]:
-    """Describe the jobs of a phase in the Spark UI and to `report`, and simplify their errors."""
+def phase(spark: Any, report: Callable[[str], None], what: str, tag: str) -> Iterator[None]:
+    """Describe the jobs of a phase in the Spark UI and to `report`, tag them, and simplify their errors."""
     report(what)
-    with clear_errors(spark), _described(spark, what):
+    with clear_errors(spark), _described(spark, what), _tagged(spark, tag):
         yield
+
+
+@contextmanager
+def _tagged(spark: Any, tag: str) -> Iterator[None]:
+    context = getattr(spark, "_sc", None)
+    add, remove = (spark.addTag, spark.removeTag) if context is None else (context.addJobTag, context.removeJobTag)
+    add(tag)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # of a session that has been stopped
+            remove(tag)
+
+
+def cancel_jobs(spark: Any, tag: str) -> None:
+    """Cancel the jobs with a tag, and wait until their tasks have ended, which write what is to be removed."""
+    context = getattr(spark, "_sc", None)
+    if context is None:
+        spark.interruptTag(tag)
+        return
+    context.cancelJobsWithTag(tag)
+    tracker, until = context._jsc.sc().statusTracker(), time.monotonic() + MAX_SECONDS_TO_CANCEL
+    while _has_running_tasks(tracker, tag) and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def _has_running_tasks(tracker: Any, tag: str) -> bool:
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(tag)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds()]
+    return any(stage.isDefined() and stage.get().numActiveTasks() > 0 for stage in stages)
 
 
 @contextmanager
@@ -96,7 +128,8 @@ def _described(spark: Any, what: str) -> Iterator[None]:
     try:
         yield
     finally:
-        context.setJobDescription(before)
+        with suppress(Exception):  # of a session that has been stopped
+            context.setJobDescription(before)
 
 
 _staging_sessions: dict[int, tuple[int, str]] = {}  # session id -> number of stagings, setting before the first
@@ -122,22 +155,39 @@ def small_batches(spark: Any) -> Iterator[None]:
             if n:
                 _staging_sessions[session] = n, before
             else:
-                spark.conf.set(name, before)
+                with suppress(Exception):  # of a session that has been stopped
+                    spark.conf.set(name, before)
 
 
 @contextmanager
 def clear_errors(spark: Any) -> Iterator[None]:
     """Raise errors of this package on an executor, and errors of its Python environment, as one sentence."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         message = str(error)
         ours = re.search(r"^ValueError: (.*)$", message, re.MULTILINE)
         if ours is not None and re.search(r'File "[^"]*[/\\]belief[/\\]', message):  # not from a function of the user
             raise ValueError(ours[1]) from None
-        explanation = explain_error(spark, message)
+        explanation = explain_end(message) or explain_error(spark, message)
         if explanation is None:
             raise
         raise RuntimeError(explanation) from None
+
+
+def explain_end(message: str) -> str | None:
+    """Return an explanation of an error that ends a job from outside; None for other errors."""
+    if re.search("OutOfMemoryError|ExecutorLostFailure|MetadataFetchFailed", message):
+        return (
+            "Spark lost executors during the fit, most likely because they ran out of memory. Increase"
+            " spark.executor.memory or spark.executor.memoryOverhead, use fewer cores per executor, or pass"
+            " staging='disk' (see docs/spark.md)."
+        )
+    if re.search("SparkContext (was|has been) (shut down|stopped)|stopped SparkContext", message, re.IGNORECASE):
+        return "The Spark session was stopped during the fit. Start a new one, and fit again."
+    if re.search(r"cancelled|OPERATION_CANCELED|SESSION_CLOSED", message):
+        return "The fit was cancelled, because its Spark jobs were."
+    return None

@@ -1,4 +1,4 @@
-"""Staging: each task cuts the rows it reads into blocks of about 32 MB, and describes them for the driver.
+"""Staging: each task cuts the rows it reads into blocks of up to 32 MB, and describes them for the driver.
 
 A task may read several runs of consecutive partitions. Small runs share a block, because each block has a fixed
 overhead; the driver learns how many rows of which run a block has.
@@ -28,7 +28,9 @@ StringCodes = dict[tuple[str, float], int]  # (column, code of a string) -> more
 Staged = tuple[BlockInfo, bytearray | None]
 
 
-def stage(runs: Iterable[tuple[int, Iterable[Rows]]], discrete: Array, strings: StringCodes) -> Iterator[Staged]:
+def stage(
+    runs: Iterable[tuple[int, Iterable[Rows]]], discrete: Array, strings: StringCodes, block_bytes: int | None = None
+) -> Iterator[Staged]:
     """Cut the rows of a task into blocks; yield the description and the bytes of each.
 
     Parameters
@@ -36,8 +38,9 @@ def stage(runs: Iterable[tuple[int, Iterable[Rows]]], discrete: Array, strings: 
     runs : for each run of consecutive partitions, the number of the first one, and the rows
     discrete : mask of the discrete features, may be shorter than the rows
     strings : the reader adds the codes of new strings here
+    block_bytes : the size of a block; None: BLOCK_BYTES
     """
-    stager = _Stager(discrete, strings)
+    stager = _Stager(discrete, strings, block_bytes or BLOCK_BYTES)
     for partition, batches in runs:
         try:
             for rows in batches:
@@ -88,8 +91,8 @@ class _Stager:
     differ, but the blocks must not.
     """
 
-    def __init__(self, discrete: Array, strings: StringCodes) -> None:
-        self.seq = 0
+    def __init__(self, discrete: Array, strings: StringCodes, block_bytes: int) -> None:
+        self.seq, self._block_bytes = 0, block_bytes
         self._partition = 0  # the first partition of the last block
         self._discrete, self._strings = discrete, strings
         self._buffer = _Buffer()
@@ -106,9 +109,9 @@ class _Stager:
         total, a = np.cumsum(sizes), 0
         while a < len(total):
             before = total[a] - sizes[a]
-            b = 1 + min(int(np.searchsorted(total, before + BLOCK_BYTES - self._buffer.size)), len(total) - 1)
+            b = 1 + min(int(np.searchsorted(total, before + self._block_bytes - self._buffer.size)), len(total) - 1)
             self._buffer.add(partition, X[a:b], (values, codes[a:b]), int(total[b - 1] - before))
-            if self._buffer.size >= BLOCK_BYTES:
+            if self._buffer.size >= self._block_bytes:
                 yield from self.flush()
             a = b
 

@@ -19,7 +19,10 @@ MISSING_MODULE = re.compile(
     r"^(?:ModuleNotFoundError: No module named|ImportError: cannot import name) '([\w.]+)'", re.MULTILINE
 )
 MISSING_NAME = re.compile(r"^AttributeError: Can't get attribute '\w+' on <module '(belief\.[\w.]+)'", re.MULTILINE)
-REQUIRED = ("belief", "numpy", "scipy", "numba", "llvmlite", "pyarrow")
+REQUIRED = (
+    *("belief", "numpy", "scipy", "numba", "llvmlite", "pyarrow"),
+    *("narwhals", "sklearn", "joblib", "threadpoolctl"),
+)
 SOLUTIONS = (
     "Set PYSPARK_PYTHON to a Python that has belief-fs on every worker before the session starts, or send an"
     " environment with spark.archives=belief.tar.gz#environment, or install belief-fs[spark] into the workers' Python"
