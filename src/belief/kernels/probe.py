@@ -12,6 +12,8 @@ from belief.kernels.dense.tally import add_products
 from belief.method.arrays import Array
 
 BINS = 256  # of the histogram of distances that the first search of a query uses
+MAX_SURPLUS = 16  # candidates that are removed one by one; more are sorted
+GROUP = 32  # rows that are compared with the limit at once
 
 
 @kernel()
@@ -85,6 +87,15 @@ def _limit(d2: Array, size: int) -> float:
 
 
 @kernel()
+def _append_near(d2: Array, limit: float, first: int, last: int, near: Array, n: int) -> int:
+    """Append the rows within the limit to the first n of `near`. Return the new n."""
+    for r in range(first, last):
+        near[n] = r  # overwritten by the next unless it is near, which is faster than a branch
+        n += d2[r] <= limit
+    return n
+
+
+@kernel()
 def _nearest(d2: Array, first: int, last: int, skip: int, rows: Array, found: Array, near: Array) -> None:
     """Replace `rows` by the rows from `first` to `last` with the smallest d², without `skip`.
 
@@ -100,13 +111,33 @@ def _nearest(d2: Array, first: int, last: int, skip: int, rows: Array, found: Ar
     start, n_near = first + skip % (last - first), 0
     for part in range(2):
         a, b = (start, last) if part == 0 else (first, start)
-        for r in range(a, b):
-            near[n_near] = r  # overwritten by the next unless it is near, which is faster than a branch
-            n_near += d2[r] <= limit
-    n = 0
+        while a + GROUP <= b:  # most groups have no row that is near
+            hits = 0
+            for t in range(GROUP):
+                hits += d2[a + t] <= limit
+            if hits:
+                n_near = _append_near(d2, limit, a, a + GROUP, near, n_near)
+            a += GROUP
+        n_near = _append_near(d2, limit, a, b, near, n_near)
+    n, size = 0, len(rows)
     for t in range(n_near):
-        if near[t] != skip:
-            n = _insert(d2[near[t]], near[t], n, found, rows)
+        near[n] = near[t]
+        n += near[t] != skip
+    if n - size > MAX_SURPLUS:
+        n_found = 0
+        for t in range(n):
+            n_found = _insert(d2[near[t]], near[t], n_found, found, rows)
+        return
+    while n > size:  # remove the last of the farthest
+        worst = 0
+        for t in range(1, n):
+            if d2[near[t]] >= d2[near[worst]]:
+                worst = t
+        n -= 1
+        for t in range(worst, n):
+            near[t] = near[t + 1]
+    for t in range(size):
+        rows[t] = near[t]
 
 
 @kernel(fastmath=True)  # the sums are exact in any order
