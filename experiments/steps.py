@@ -1,4 +1,4 @@
-"""What each step from the paper's settings to agreement is worth, the steps one after the other.
+"""What each step from the paper's settings to the defaults is worth, the steps one after the other.
 
     BELIEF_DATA=folder python experiments/steps.py
 
@@ -35,6 +35,8 @@ STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
     "equal class weights": {"class_weight": "balanced"},
     "balanced sampling": {"sampling": "balanced"},
     "agreement": {"redundancy": "agreement", "theta": "auto"},
+    "significance, and neighbours by the features that matter": {"significance": "permutation", "copies": "auto"},
+    "a growing sample: the defaults": {"sample_size": "auto"},
 }
 LAST = list(STEPS)[-1]
 
