@@ -216,3 +216,26 @@ def test_empty_partitions():
     np.testing.assert_array_equal(
         belief.select(emptied, **SETTINGS).weights, belief.select(expected, **SETTINGS).weights
     )
+
+
+@pytest.mark.filterwarnings("ignore:.*defaulting to pandas")
+def test_modin():
+    modin = pytest.importorskip("modin.pandas", reason="Modin is not installed")
+    check(belief.select(modin.DataFrame(FRAME), **SETTINGS))
+
+
+def test_ibis():
+    ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
+    connection = ibis.polars.connect()
+    connection.create_table("rows", pl.from_pandas(FRAME))
+    check(belief.select(connection.table("rows"), **SETTINGS))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ray():
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    ray.init(num_cpus=1, include_dashboard=False, logging_level="ERROR", object_store_memory=200 * 2**20)
+    try:
+        check(belief.select(ray.data.from_pandas([FRAME[:1000], FRAME[1000:]]), **SETTINGS))
+    finally:
+        ray.shutdown()

@@ -104,13 +104,17 @@ def unwrap(X: Any, label: Any, layer: str | None) -> Unwrapped | None:
     return Unwrapped(X, None) if is_on_disk(X) else None
 
 
+def _is_pandas_frame(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "columns") and hasattr(X, "iloc")
+
+
 def _is_sparse_series(dtypes: Any) -> list[bool]:
     return [type(dtype).__name__ == "SparseDtype" for dtype in dtypes]
 
 
 def _has_sparse_columns(X: Any, label: Any) -> bool:
     """Return True for a DataFrame whose features are all sparse, and 0 where they have no entry."""
-    if getattr(X, "ndim", 0) != 2 or not any(_is_sparse_series(X.dtypes)):
+    if not _is_pandas_frame(X) or not any(_is_sparse_series(X.dtypes)):
         return False
     names, dtypes = list(X.columns), list(X.dtypes)
     target = find_columns([] if label is None else [label], names, "label")
@@ -120,7 +124,7 @@ def _has_sparse_columns(X: Any, label: Any) -> bool:
 
 def as_dense_columns(X: Any) -> Any:
     """Return a pandas DataFrame with its sparse columns as dense ones; other objects unchanged."""
-    if type(X).__module__.partition(".")[0] != "pandas" or getattr(X, "ndim", 0) != 2:
+    if not _is_pandas_frame(X):
         return X
     sparse = [j for j, is_sparse in enumerate(_is_sparse_series(X.dtypes)) if is_sparse]
     return X.astype({X.columns[j]: X.dtypes.iloc[j].subtype for j in sparse}) if sparse else X

@@ -24,7 +24,7 @@ from belief.data.kinds import describe_kind
 from belief.data.source import is_sparse
 from belief.data.table import as_frame, check_unique_names
 
-BATCH_BYTES, MAX_BATCH_ROWS = 2**24, 2**17  # the size of a batch, as of those read from files
+BATCH_BYTES, MAX_BATCH_ROWS = 2**24, 2**17  # the size of a batch
 MAX_KEPT_BYTES = 2**28  # a table that can be read only once is kept in memory up to this size
 WARNED_BYTES = 2**30  # a larger copy on disk is worth a warning
 
@@ -50,7 +50,7 @@ class Relation:
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield some columns as Arrow batches, all but the last of the same size."""
         schema = pyarrow().schema([self.schema.field(name) for name in columns])
-        n_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (4 * max(1, len(columns)))))
+        n_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * max(1, len(columns)))))
         try:
             yield from resize_batches(self._read(list(columns), n_rows), schema, n_rows)
         except (ValueError, MemoryError):
@@ -175,10 +175,13 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
 
 def open_dataset(data: Any) -> Relation:
     """Open an Arrow dataset, whose scan reads one batch ahead."""
+    dataset = import_optional("pyarrow.dataset", "files")
+    options = {"batch_readahead": 1, "fragment_readahead": 1}  # by default many batches, and whole row groups
+    if isinstance(getattr(data, "format", None), dataset.ParquetFileFormat):
+        options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)  # kept until the end
 
     def read(columns: list[str], n_rows: int) -> Iterable[Any]:
-        # by default the scan reads many batches and whole row groups ahead
-        return data.to_batches(columns=columns, batch_size=n_rows, batch_readahead=1, fragment_readahead=1)
+        return data.to_batches(columns=columns, batch_size=n_rows, **options)
 
     return Relation(data.schema, read)
 
