@@ -239,7 +239,7 @@ def test_errors_of_anndata(tmp_path):
     with pytest.raises(ValueError, match="layer='log' has no effect because X is not an AnnData table"):
         belief.select(X, TYPES, layer="log")
     (tmp_path / "bad.h5ad").write_bytes(b"no")
-    with pytest.raises(ValueError, match=r"bad.h5ad: the file is not a valid file of AnnData"):
+    with pytest.raises(ValueError, match=r"bad.h5ad: not a valid AnnData file"):
         belief.select(tmp_path / "bad.h5ad", label="cell_type")
 
 

@@ -166,7 +166,7 @@ def test_a_recomputed_block_that_differs_is_an_error(spark, fixed):
         if fixed:
             assert len(engine.sample(np.array([10]), 0).row) == 10
             return
-        with pytest.raises(ValueError, match=r"^Partition \d of the DataFrame was lost, and came out different"):
+        with pytest.raises(ValueError, match=r"^Partition \d of the DataFrame was lost, and Spark computed it again"):
             engine.sample(np.array([10]), 0)
 
 

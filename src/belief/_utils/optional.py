@@ -10,7 +10,7 @@ __all__ = ["MissingExtraError"]
 
 DISTRIBUTION = "belief-fs"
 PURPOSES = {
-    "anndata": "Files of AnnData need",
+    "anndata": "AnnData files need",
     "files": "Tables in files need",
     "gpu": "A GPU needs",
     "remote": "Files of other machines need",

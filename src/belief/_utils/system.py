@@ -1,4 +1,4 @@
-"""What operating systems do differently: forks, the size of memory and files, and locks."""
+"""Differences between operating systems: forks, the size of memory and files, and locks."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-# what schedulers and closed terminals send; Windows has no SIGHUP
+# the signals of schedulers and closed terminals; Windows has no SIGHUP
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 

@@ -1,6 +1,6 @@
 """Tables with named axes: AnnData, xarray, and pandas DataFrames of sparse columns; and two-dimensional arrays on disk.
 
-AnnData stores the features in `X` or in a layer, their names in `var_names`, and the target in `obs`. Files of AnnData
+AnnData stores the features in `X` or in a layer, their names in `var_names`, and the target in `obs`. AnnData files
 and arrays of HDF5 and Zarr are read in blocks of rows.
 """
 
@@ -25,8 +25,8 @@ from belief.data.threads import prefetch
 from belief.method.arrays import Array
 
 ANNDATA_ENDINGS = (".h5ad", ".zarr")
-BLOCK_BYTES = 2**24  # of the rows of a dense array that are read at once
-BLOCK_ROWS = 2**13  # of a sparse one
+BLOCK_BYTES = 2**24  # size of the blocks in which dense arrays are read
+BLOCK_ROWS = 2**13  # likewise for sparse arrays
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def is_anndata(X: Any) -> bool:
 
 
 def is_on_disk(X: Any) -> bool:
-    """Return True for a two-dimensional array of h5py, Zarr, dask or a file of AnnData."""
+    """Return True for a two-dimensional array of h5py, Zarr, dask or an AnnData file."""
     library = type(X).__module__.partition(".")[0]
     if isinstance(X, np.ndarray) or is_sparse(X):  # also as a view of AnnData
         return False
@@ -174,7 +174,7 @@ def open_anndata_file(path: Path, columns: ColumnSelection, layer: str | None, y
         obs, var = io.read_elem(root["obs"]), io.read_elem(root["var"])
     except (OSError, KeyError, ValueError) as error:
         problem = " ".join(str(error).split())
-        raise ValueError(f"{path}: the file is not a valid file of AnnData ({problem}). Write it again.") from None
+        raise ValueError(f"{path}: not a valid AnnData file ({problem}). Write it again.") from None
     group = root["X"] if layer is None else _choose(root["layers"], layer, "layer", f"the layers of {path}")
     X = _as_rows(io.sparse_dataset(group) if hasattr(group, "keys") else group)
     if columns.label is None and y is None:

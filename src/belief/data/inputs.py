@@ -108,7 +108,7 @@ def open_input(
 
 
 def _open_remote(urls: Sequence[Any], y: Any, columns: ColumnSelection, feature_names: Any, layer: Any) -> OpenedInput:
-    """Open files on other machines; those that cannot be read in place are copied."""
+    """Open remote files; copy the ones that cannot be read in place."""
     if not all(map(is_remote, urls)):
         raise ValueError("Some of the files are URLs and some are local. Read them separately.")
     files = RemoteFiles(urls)

@@ -28,8 +28,8 @@ def warn_of_left_out(reasons: Mapping[str, str], n_columns: int, source: str = "
 
     Parameters
     ----------
-    reasons : what the columns contain, by name, such as "free text"
-    n_columns : the number of all columns; a ValueError is raised if none is left
+    reasons : the content of each omitted column, such as "free text", by column name
+    n_columns : the number of all columns; a ValueError is raised if all are omitted
     source : the table or file
     """
     if not reasons:

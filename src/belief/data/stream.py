@@ -40,7 +40,7 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MAX_HASHED_COLUMNS = 16  # of a table that may come in another order when it is read again
+MAX_HASHED_COLUMNS = 16  # hashed to check that the rows are in the same order when they are read again
 NPZ_ERRORS = (
     *(ValueError, OSError, EOFError, TypeError, AttributeError, KeyError, RuntimeError, NotImplementedError),
     *(SyntaxError, TokenError, OverflowError, BadZipFile, zlib.error, lzma.LZMAError),
@@ -261,7 +261,7 @@ def open_relation_stream(table: Relation, y: Any, columns: ColumnSelection) -> T
 def open_files(
     paths: Sequence[Path], columns: ColumnSelection, layer: str | None = None
 ) -> TableStream | LibsvmStream | ArrayStream | tuple[list[Array], Array]:
-    """Open files of one format: CSV, Parquet, Arrow, LIBSVM or NPZ, or one file of AnnData.
+    """Open files of one format: CSV, Parquet, Arrow, LIBSVM or NPZ, or one AnnData file.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def open_files(
     columns : ColumnSelection
         The label, the features, and how CSV files are formatted.
     layer : str, default=None
-        The layer of a file of AnnData to use instead of its matrix X.
+        The layer of an AnnData file to use instead of its matrix X.
 
     Returns
     -------
@@ -287,10 +287,10 @@ def open_files(
     """
     if any(path.suffix in ANNDATA_ENDINGS for path in paths):
         if len(paths) > 1:
-            raise ValueError(f"{paths[0]} is a file of AnnData, which must be passed alone; got {len(paths)} files.")
+            raise ValueError(f"{paths[0]} is an AnnData file, which must be passed alone; got {len(paths)} files.")
         return open_anndata_file(paths[0], columns, layer)
     if layer is not None:
-        raise ValueError(f"layer={layer!r} has no effect because {paths[0]} is not a file of AnnData: remove it.")
+        raise ValueError(f"layer={layer!r} has no effect because {paths[0]} is not an AnnData file: remove it.")
     kind, files = find_files(paths)
     if kind == "npy":
         raise ValueError(f"{paths[0]}: an NPY file has no target. Pass one file alone to belief.select, with y.")

@@ -48,7 +48,7 @@ class Table:
     source: Source | SparseSource
     names: list[str] | None
     discrete: Array
-    declared: Array  # those that the user declared discrete
+    declared: Array  # a mask of the features that the user declared discrete
     codes: Sequence[Mapping[Any, float]] = ()  # the code of each category of each feature; empty without categories
     labels: list[Any] | None = None  # the column labels, if they are not all strings
 
@@ -512,7 +512,7 @@ def _factorize(series: nw.Series[Any]) -> Encoded:
 
 
 def _encode_objects(values: Array, name: str) -> Encoded:
-    """Encode a column of Python objects, which must be all booleans, all strings or all numbers; None is missing."""
+    """Encode a column of Python objects, which must be all booleans, strings or numbers; None counts as missing."""
     missing = is_missing(values)
     present = values[~missing]
     if len(present) and all(isinstance(v, bool | np.bool_) for v in present):

@@ -97,7 +97,7 @@ class StreamEngine(ThreadedEngine):
         self.target, self.targets = labels.target()
         self.m = len(self.targets)
         self.resources = self.resources.with_device_for(self.m, self.n_features)
-        if is_small:  # as one block, so that the result is that of the same table in memory, bit for bit
+        if is_small:  # as one block, so that the result is bit for bit the same as for a table in memory
             self._whole = self._make_engine(_concatenate(waiting), self.targets)
             self._whole.target = self.target
             return self._whole.describe()

@@ -20,7 +20,7 @@ from belief.method.summary import Summary
 MAX_ROWS, MAX_CELLS = 5_000, 2**22
 MIN_ROWS = 50  # fewer rows show nothing
 CODES = (-9, -99, -999, -9999, -99999)  # common codes for missing values, if all other values are at least 0
-NEARLY_ALL = 0.9  # of the values of an identifier are distinct
+NEARLY_ALL = 0.9  # the smallest share of distinct values in an identifier
 MIN_REPEATS = 10  # as many repeated values are expected in numbers of the range of an identifier
 IDENTIFIER_NAME = re.compile(r"(^|[\W_])(id|uuid|guid|key)$", re.I)
 N_COPY_CANDIDATES = 30  # the features with the largest weights

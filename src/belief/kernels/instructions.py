@@ -124,7 +124,7 @@ def block_hits(
     queries : address of the first query, (steps, 4) int8, and the distance to the next
     row_terms : four lines of float32 with one entry per row: scale, norm, error, reach
     query_terms : three float32 per query: twice its scale, length and error
-    shifts : int32 per query: what the offset of the rows adds to a sum
+    shifts : int32 per query: the amount that the offset of the rows adds to a sum
     limits : float32 per query and group
     groups : int64 per panel, the position of the group of its rows in a line of `limits`, in bytes
     hits : uint16 per query and panel

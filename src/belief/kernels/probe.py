@@ -11,7 +11,7 @@ from belief.kernels.compiling import kernel
 from belief.kernels.dense.tally import add_products
 from belief.method.arrays import Array
 
-BINS = 256  # of the histogram of distances that the first search of a query uses
+BINS = 256  # in the histogram of distances for the first search of a query
 MAX_SURPLUS = 16  # candidates that are removed one by one; more are sorted
 GROUP = 32  # rows that are compared with the limit at once
 
@@ -25,7 +25,7 @@ def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
     values : array of shape (m, F)
     knots : array of shape (n, F), sorted along the first axis
     scores : array of int8 of shape (2·n + 1,)
-        The score of each sum of the number of knots below a value, and that of those not above it.
+        The score for each a + b, with a knots below the value and b knots not above it.
     out : array of int8 of shape (m, F)
     """
     n = len(knots)
@@ -99,8 +99,8 @@ def _append_near(d2: Array, limit: float, first: int, last: int, near: Array, n:
 def _nearest(d2: Array, first: int, last: int, skip: int, rows: Array, found: Array, near: Array) -> None:
     """Replace `rows` by the rows from `first` to `last` with the smallest d², without `skip`.
 
-    Rows that are equally near are taken in cyclic order from a start that depends on `skip`. If `rows` are such rows
-    already, by other distances, none that is farther than all of them can be among the nearest.
+    Ties are broken in cyclic order from a start that depends on `skip`. If `rows` already has the nearest rows by other
+    distances, the largest new distance of these is an upper limit for the search.
     """
     if rows[0] < 0:
         limit = _limit(d2[first:last], len(rows) + 1)  # one more, because `skip` may be among them
@@ -191,7 +191,7 @@ def tally_classes(
     total : array of shape (2·|C|, F)
         Σ Δ of misses and hits of the queries of each class.
     spread : array of shape (2, |C|, F)
-        Σ δ and Σ δ² over the queries of each class; δ is the mean Δ of misses less that of hits.
+        Σ δ and Σ δ² over the queries of each class; δ is the mean Δ of misses minus the mean Δ of hits.
     """
     n_classes, n_columns, n_features = len(ends), X.shape[1], total.shape[1]
     size = rows.shape[2]
@@ -227,7 +227,7 @@ def tally_classes(
             a, b = sides[0, j], sides[1, j]
             total[2 * own, j] += a
             total[2 * own + 1, j] += b
-            if a * hits != b * misses:  # equal means differ by nothing, not by rounding
+            if a * hits != b * misses:  # equal means add exactly 0, without rounding errors
                 delta = a * per_miss - b * per_hit
                 spread[0, own, j] += delta
                 spread[1, own, j] += delta * delta
@@ -258,7 +258,7 @@ def tally_numbers(
     spread : array of shape (7, 1, F)
         The products of the sums of each query.
     sums : array of shape (5,)
-        Σ 1 of misses and hits, and the three products of those of each query.
+        Σ τ and Σ (1 - τ); then the three products of these two sums per query, summed over queries.
     D, dropped, queries, X, feature
         As in `tally_classes`.
     """

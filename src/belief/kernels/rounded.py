@@ -26,7 +26,7 @@ from belief.method.arrays import Array
 ERROR = 96 * UNIT_ROUNDOFF
 # The rounding error of `lost` below, relative to the length of the row.
 _LOST_ERROR = 2.0**-22
-MAX_LENGTH = 40_000.0  # of the integers, whose products then stay below 2^31 for any number of columns
+MAX_LENGTH = 40_000.0  # norm of an integer row; products then stay below 2^31 for any number of columns
 
 
 class RoundedRows(NamedTuple):
@@ -49,7 +49,7 @@ class RoundedQueries(NamedTuple):
 
 @kernel(fastmath=FAST)
 def round_row(x: Array, levels: int, ints: Array) -> tuple[float, float, float]:
-    """Round a row of float32 to integers; return its scale, its length, and a bound of the length of what is lost."""
+    """Round a row of float32 to integers; return its scale, its norm, and a bound of the norm of the rounding error."""
     largest, square = np.float32(0.0), np.float32(0.0)
     for j in range(len(x)):
         largest = max(largest, abs(x[j]))

@@ -107,7 +107,7 @@ def add_identities(rows: Csr, keys: Array, out: Array) -> None:
 
 @kernel()
 def gather(rows: Csr, ids: Array, columns: Array, place: Array, to: Array, out: Array) -> None:
-    """Copy some columns, in ascending order, of the rows `ids` to the rows `to` and columns `place` of `out`."""
+    """Copy the sorted `columns` of the rows `ids` to the rows `to` and the columns `place` of `out`."""
     for i in range(len(ids)):
         p, end, x = rows.start[ids[i]], rows.start[ids[i] + 1], out[to[i]]
         for t in range(len(columns)):

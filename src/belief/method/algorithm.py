@@ -430,7 +430,7 @@ class Run:
         return self._heaviest(relevance, self.settings.watch_list_length(n_selected))
 
     def _redundancy_with_selected(self, estimate: Estimate, features: Array) -> Array:
-        """Return the redundancy of features (columns) with the selected ones (lines); 0 where it is not measured."""
+        """Return the redundancy of selected features (rows) with `features` (columns); 0 where it is not measured."""
         selected, constant, measure = estimate.selection.selected, self.difference.constant, estimate.measure
         out = np.zeros((len(selected), len(features)))
         if measure is not None:

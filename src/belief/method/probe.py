@@ -1,8 +1,8 @@
 """The probe (section 6c of the method): a small part of the rows that is searched many times.
 
-It is one table in memory, the same whatever the engine: rows with the smallest keys, as many of each class as far as
-there are. Features become small integers that depend on the order of their values alone, so that scaling, outliers and
-units do not matter, and sums of differences are exact in whatever order they are computed.
+The probe is one table in memory, and all engines use the same one: the rows with the smallest keys, with equal numbers
+from each class as far as possible. Feature values become small integers that depend only on the order of the values, so
+that scaling, outliers and units do not matter, and sums of differences are exact in any order.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ MAX_CELLS = 250_000_000  # rows x features
 MAX_RANKED_ROWS, MAX_RANKED_CELLS = 20_000, 20_000_000  # for the univariate tests of a numeric target
 MAX_MULTIPLICATIONS = 60_000_000_000  # rows x queries x features x searches: the same on every machine
 SHUFFLES, MIN_SHUFFLES, MIN_NULL_VALUES = (20, 50), 3, 1_000
-MIN_CLASS = 5  # classes with fewer rows are left out: their hits would not be a choice
+MIN_CLASS = 5  # classes with fewer rows are left out: nearly all of their rows would be hits
 MIN_NONZERO_ROWS = 3  # features that are zero in nearly all rows are left out
 FEATURES_PER_READ = 2048
-KNOTS, SCORE_SCALE, LEVEL_SCORE, MAX_LEVELS = 255, 32, 23, 32  # 2·23² is 32² nearly: two levels are 1 apart
+KNOTS, SCORE_SCALE, LEVEL_SCORE, MAX_LEVELS = 255, 32, 23, 32  # 2·23² is nearly 32², so the distance of two levels is 1
 T_GRID = 4096  # ranks of a numeric target are rounded to this grid, so that their products are exact
-FEATURES_FIRST = 64  # features that nearly always tell rows apart
-BY_CHANCE = 10  # times as many copies as chance would make are not by chance
-IMPUTATION = 3  # the stream of keys that draws values for missing ones
+FEATURES_FIRST = 64  # enough features to distinguish nearly all rows
+BY_CHANCE = 10  # more copies than this many times the expected number are not due to chance
+IMPUTATION = 3  # the stream of keys for imputing missing values
 
 
 class LocalSearch(Protocol):
-    """What the machine does with the probe; see `belief.engines.probe`."""
+    """Threads and kernels for searching the probe; implemented in `belief.engines.probe`."""
 
     def map(self, task: Callable[[Any], R], arguments: Sequence[Any]) -> Iterator[R]:
         """Apply the task to all arguments in threads; results in order."""
@@ -74,20 +74,20 @@ class ProbeTarget:
 
     @property
     def ends(self) -> Array:
-        """The end of the rows of each class."""
+        """The index after the last row of each class."""
         return np.cumsum(self.target.counts)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Features as small integers: the normal scores of numbers, in one column, or a column for each level."""
+    """Features as small integers: one column of normal scores, or one column per level of a discrete feature."""
 
     X: Array  # int8, (m, columns)
-    feature: Array  # of each column, sorted
+    feature: Array  # the feature of each column, sorted
     n_features: int
 
     def take(self, features: Array) -> Scores:
-        """Return some features, given by sorted numbers."""
+        """Return some features, given by sorted indices."""
         line = np.full(self.n_features, -1, np.int64)
         line[features] = np.arange(len(features))
         columns = np.flatnonzero(line[self.feature] >= 0)
@@ -110,7 +110,7 @@ class Scores:
     def squared_distances(self, rows: Array) -> Array:
         """Return d² of these rows to all rows, (rows, m)."""
         D = np.zeros((len(rows), len(self.X)), np.float32)
-        for a in range(0, self.X.shape[1], 1024):  # sums of so many products are exact in float32
+        for a in range(0, self.X.shape[1], 1024):  # sums of up to 1,024 products are exact in float32
             x = self.X[:, a : a + 1024].astype(np.float32)
             norm = np.einsum("ij,ij->i", x, x)
             D += norm[rows, None]
@@ -128,14 +128,14 @@ class Probe:
     scores: Scores
     features: Array  # their indices in the data
     target: ProbeTarget
-    ids: Array  # of the rows, which are sorted by class, then by key
+    ids: Array  # row ids; rows are sorted by class, then by key
     queries: Array
-    k: int  # neighbours of each class; 0: classes are too small for a test
+    k: int  # neighbours of each class; 0 if the classes are too small for a test
     seed: int
-    sample: Sample  # the rows, and those of classes that are too small
+    sample: Sample  # the rows, including rows of classes that are too small
 
     def shuffles(self, n_features: int) -> int:
-        """Return how many shuffles to make of so many features."""
+        """Return the number of shuffles for this number of features."""
         n = int(np.clip(MIN_NULL_VALUES // n_features, *SHUFFLES))
         affordable = MAX_MULTIPLICATIONS // (len(self.ids) * len(self.queries) * n_features) - 1
         return max(MIN_SHUFFLES, min(n, affordable))
@@ -197,7 +197,7 @@ def make_probe(
 
 
 def choose_features(summary: Summary, m: int) -> Array:
-    """Return the features that vary, without those that are zero in nearly all rows; the fullest if there are many."""
+    """Return the features that vary and are not nearly always zero; if too many, those with the most non-zeros."""
     varies = summary.maximum > summary.minimum
     features = np.flatnonzero(varies & (summary.nonzero / max(summary.m, 1) * m >= MIN_NONZERO_ROWS))
     most = MAX_CELLS // max(m, 1)
@@ -232,7 +232,7 @@ def score_table(n_knots: int) -> Array:
 
 
 def fill_missing(values: Array, ids: Array, columns: Array) -> None:
-    """Replace each missing value by one drawn from those of its column, in place."""
+    """Replace each missing value by a random present value of its column, in place."""
     for t in np.flatnonzero(np.isnan(values).any(axis=0)).tolist():
         x = values[:, t]
         is_missing = np.isnan(x)
@@ -265,7 +265,7 @@ def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple
 
 
 def _spread(m: int, n: int) -> Array:
-    """Return n numbers below m at equal distances; all of them if there are fewer."""
+    """Return n evenly spaced integers from 0 to m - 1, or all of them if m <= n."""
     return np.arange(m) if m <= n else (np.arange(n) * m) // n
 
 
@@ -275,8 +275,8 @@ def _spread(m: int, n: int) -> Array:
 def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int:
     """Count the rows that are copies of others with the same target, and not by chance.
 
-    In tables of few values rows may be equal by chance. A copy is not if it has a value that no other row has but its
-    copies, and if there are many more copies than independent columns of such values would have.
+    In tables with few distinct values, rows may be equal by chance. Copies are not due to chance if they have a value
+    that occurs only among them, and if there are many more such copies than expected for independent columns.
     """
     identity, a = splitmix64(np.asarray(targets).astype(np.float64).view(np.uint64)), 0
     while a < len(features):
@@ -288,7 +288,7 @@ def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int
         if len(first) == len(ids):
             return 0
         a = b
-    is_open = count > 1  # copied rows that may be equal by chance
+    is_open = count > 1  # groups of equal rows that may be due to chance
     n_copies = 0
     for part in (features[a : a + FEATURES_PER_READ] for a in range(0, len(features), FEATURES_PER_READ)):
         values = rows(ids[first], part)

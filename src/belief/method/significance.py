@@ -3,11 +3,11 @@
     univariate p ─► S, the known features; N, the others
     rounds over S and N: search, weigh N, drop the weakest fifth ─► T, the largest z of each feature of N
     the same with the rows of N shuffled against S and the target ─► T under the null ─► p
-    the strongest features found join S, and all is repeated until nothing new is found
+    the strongest features found join S; repeat until nothing new is found
 
 A feature of N may have a large z without any relevance: because it took part in the search, because queries share
-neighbours, because its distribution is odd. Shuffled features have all of that and no relevance, so their T says what
-to expect. Nothing here depends on where the data is.
+neighbours, or because its distribution is unusual. Shuffled features share all of this but are irrelevant, so their T
+is the null distribution. Nothing here depends on where the data is.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from belief.method.relevance import LEAST_P, relevance
 from belief.method.sampling import Sample, row_keys
 from belief.method.univariate import ShareTest, correct_by_shuffles, pareto_tails
 
-LEVEL = 0.05  # false discovery rate of the features that join S, and the share of the null that is a tail
-UNIVARIATE_SHARE = 0.8  # of the error rate is spent on the univariate test, the rest on the neighbours
+LEVEL = 0.05  # false discovery rate of the features that join S; also the share of the null in its tail
+UNIVARIATE_SHARE = 0.8  # the share of the error rate for the univariate test; the neighbours have the rest
 DROPPED, LAST, MAX_SECOND_ROUND = 0.2, 16, 10_000  # share of the features dropped per round; features left at the end
-MIN_CENTRED = 20  # with as many features, z is centred by its median
-MIN_EXCESSES = 10  # null values in a tail that is fitted
-TIE = 1e-9  # z that differ by less are equal: the order of a summation does not decide
+MIN_CENTRED = 20  # z is centred by its median if there are at least this many features
+MIN_EXCESSES = 10  # the fewest null values to fit a tail to
+TIE = 1e-9  # values of z that differ by less are ties, so that the order of a summation does not matter
 MAX_PASSES = 5
 CHECKED = 0.05  # univariate p-values below this are checked by shuffles
-PROSPECT_ROWS, PROSPECT_SHARE = (10, 40), 25  # nearest rows that tell the prospects: a 25th of all, within these limits
+PROSPECT_ROWS, PROSPECT_SHARE = (10, 40), 25  # nearest rows for the prospects: a 25th of all, within these limits
 ROWS_PER_STRATUM, MAX_STRATA = 10, 60
 STRATA, FIRST_NULL, SECOND_NULL = 4, 16, 2**20  # streams of keys: ties of strata, and the first of the shuffles
 
@@ -116,11 +116,11 @@ def rank_p_values(sample: Sample, rows: Rows, discrete: Array, constant: Array, 
 
 
 def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search: LocalSearch) -> Array:
-    """Return the univariate p-values, from the probe where they are unknown, the small ones checked by shuffles."""
+    """Compute unknown univariate p-values from the probe, and check all small ones by shuffles."""
     p, sample, is_numeric = p.copy(), probe.sample, probe.target.is_numeric
     is_unknown = np.zeros(len(p), bool)
     is_unknown[probe.features] = np.isnan(p[probe.features])
-    # also features and classes that are too rare for the neighbours
+    # includes features and classes that are too rare for the neighbour test
     features = np.flatnonzero(is_unknown | (p < CHECKED))
     for a in range(0, len(features), FEATURES_PER_READ):
         part = features[a : a + FEATURES_PER_READ]
@@ -170,15 +170,15 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """A block of features to weigh, and d² of the queries to all rows in the other features; rows in some order."""
+    """A block of features to weigh, and the parts of d² between queries and rows; the rows may be shuffled."""
 
     block: Scores
-    fixed: Array  # float32, (queries, m)
-    of_block: Array  # likewise, in the features of the block
+    fixed: Array  # d² in the other features, float32, (queries, m)
+    of_block: Array  # d² in the features of the block, likewise
     queries: Array
 
     def shuffle_block(self, probe: Probe, stream: int) -> Arrangement:
-        """Shuffle the rows of the block against the others and the target: queries and other rows by themselves."""
+        """Shuffle the block against the other features and the target, separately among queries and other rows."""
         keys, m = row_keys(probe.seed, stream, probe.ids), len(probe.ids)
         is_query = np.zeros(m, bool)
         is_query[self.queries] = True
@@ -245,7 +245,7 @@ class Weigher:
         return self.rounds(a.shuffle_block(self.probe, FIRST_NULL + b)).T
 
     def shuffled_target(self, a: Arrangement, strata: Array, b: int) -> Array:
-        """Return the same for the b-th shuffle of the target within strata of the rows."""
+        """Return the largest z of each feature in the b-th shuffle of the target within strata of the rows."""
         keys = row_keys(self.probe.seed, SECOND_NULL + b, self.probe.ids)
         return self.rounds(a.shuffle_target(shuffle_within(strata, keys))).T
 
@@ -298,7 +298,7 @@ def find_significant(
 
 @dataclass(frozen=True)
 class Found:
-    """What the neighbours say of the features of the probe."""
+    """The results of the neighbour test, for the features of the probe."""
 
     p_neighbours: Array
     round: Array
@@ -323,9 +323,10 @@ def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
 
 
 def compare(T: Array, null: Iterator[Array]) -> tuple[Array, Array]:
-    """Return the p-value of each feature's T among those of all features in all shuffles, and T above its mean.
+    """Return the p-value of each T under the null of all features and shuffles, and T minus its expected value.
 
-    Each feature is centred by its own mean over the shuffles as far as features differ in it.
+    The expected value is the feature's mean over the shuffles, shrunk to the overall mean as far as the means differ
+    only by chance.
     """
     values = np.array(list(null))
     n = len(values)
@@ -335,13 +336,13 @@ def compare(T: Array, null: Iterator[Array]) -> tuple[Array, Array]:
     share = between / (between + noise) if between > 0 else 0.0
     overall = mean.mean()
     centre = overall + share * (mean - overall)
-    others = (total - values) / max(n - 1, 1)  # a value takes no part in the mean it is compared with
+    others = (total - values) / max(n - 1, 1)  # the mean without the value that it centres
     values = values - (overall + share * (others - overall))
     return upper_tail(np.sort(values.ravel()), T - centre), T - centre
 
 
 def upper_tail(null: Array, T: Array) -> Array:
-    """Return the share of sorted null values as large as each T; beyond the 95th percentile from a Pareto tail."""
+    """Return the share of sorted null values at least as large as each T, from a Pareto tail for the largest 5 %."""
     n = len(null)
     p = (1.0 + n - np.searchsorted(null, T - TIE, side="left")) / (n + 1.0)
     cut = null[int((1.0 - LEVEL) * n)]
@@ -367,9 +368,9 @@ def q_values(p: Array) -> Array:
 
 
 def equal_prospects(known: Scores, target: ProbeTarget, keys: Array) -> Array:
-    """Return a stratum for each row: rows of one stratum expect a similar target, given the known features.
+    """Return a stratum for each row: rows of a stratum have a similar expected target, given the known features.
 
-    The expectation is the mean target of the nearest other rows in these features.
+    The expected target is the mean target of the nearest other rows in these features.
     """
     m = len(keys)
     D = known.squared_distances(np.arange(m))
@@ -389,7 +390,7 @@ def equal_prospects(known: Scores, target: ProbeTarget, keys: Array) -> Array:
 
 
 def shuffle_within(stratum: Array, keys: Array) -> Array:
-    """Return an order of rows in which rows change places with rows of their stratum only."""
+    """Return an order of the rows that is shuffled within each stratum."""
     order = np.empty(len(stratum), np.int64)
     order[np.lexsort((np.arange(len(stratum)), stratum))] = np.lexsort((keys, stratum))
     return order
@@ -430,7 +431,7 @@ class Eligibility:
         return is_significant if self.max_redundancy is None else is_significant & (redundancy <= self.max_redundancy)
 
     def filter(self, order: Array) -> Array:
-        """Return the features that are eligible at the start, or the first one alone if none is."""
+        """Return the features that are eligible at the start, or only the first one if there are none."""
         eligible = order[self.mask(order, np.zeros(len(order)))]
         if not len(eligible):
             warn("No feature is significant. The one with the largest weight is selected.")

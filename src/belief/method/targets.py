@@ -184,17 +184,17 @@ def parse_class_weights(class_weight: Mapping[Any, float], names: Array) -> Arra
 
 
 def make_class_target(names: Array, labels: Array) -> Classes:
-    """Make the target of rows from the number of each row's class."""
+    """Return a class target from the class index of each row."""
     return Classes(names, np.bincount(labels, minlength=len(names)))
 
 
 def make_numeric_target(y: Array) -> tuple[Numeric, Array]:
-    """Make the target of rows with these numbers, and the rank of each row."""
+    """Return a numeric target with the values y, and the rank of each row."""
     ranks = Ranks.from_blocks(lambda: [y])
     return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(y)
 
 
 def rank_value_counts(values: Array, counts: Array) -> tuple[Numeric, Array]:
-    """Make the target from the count of each number, and the rank of each number."""
+    """Return a numeric target from the count of each distinct value, and the rank of each value."""
     ranks = Ranks.from_blocks(lambda: [np.repeat(values, counts)])
     return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(values)

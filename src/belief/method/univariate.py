@@ -20,16 +20,16 @@ from belief.method.summary import Levels, Summary
 SHUFFLES = (100, 1_000)  # at least and at most, within MAX_MULTIPLICATIONS
 MAX_MULTIPLICATIONS = 20_000_000_000
 SHUFFLES_AT_ONCE = 50
-TAIL = 0.05  # the share of the shuffles that a Pareto tail is fitted to
+TAIL = 0.05  # the share of the shuffles to which a Pareto tail is fitted
 MAX_SHAPE = 0.9
-MIN_BEYOND = 10  # fewer shuffles beyond a statistic do not tell its p-value
+MIN_BEYOND = 10  # with fewer shuffles beyond a statistic, its p-value comes from the fitted tail
 CHECKS = 2**21  # the first stream of keys of these shuffles
-LEAST = 1e-300  # in place of p-values too small for a number
-ROUNDING = 1e-13  # a sum of squares within the classes below this share of the total is rounding
+LEAST = 1e-300  # the smallest p-value
+ROUNDING = 1e-13  # a smaller share of the total sum of squares within the classes is rounding error
 
 
 def univariate_p_values(summary: Summary) -> Array:
-    """Return the p-value of each feature by itself, from all rows in which it is present.
+    """Return the univariate p-value of each feature, from all rows in which it is present.
 
     The p-value is NaN for constant features, for features with no more values than there are classes, and where the
     classes were unknown or too many when the data was described.
@@ -107,7 +107,7 @@ class ShareTest:
     Parameters
     ----------
     A : array of shape (m, columns)
-        The features, in columns so scaled that the squares of G'A add up to the statistic of a feature.
+        The features, in columns scaled so that the sum of the squares of G'A is the statistic of the feature.
     feature : array of int
         The feature of each column, sorted.
     discrete : array of bool
@@ -159,7 +159,7 @@ class ShareTest:
         return np.add.reduceat(squares, starts, axis=1)
 
     def p_values(self) -> Array:
-        """Return the p-values of theory: F tests of continuous features, χ² tests of discrete ones."""
+        """Return the theoretical p-values: F tests of continuous features, χ² tests of discrete ones."""
         m, groups = len(self.A), max(self.G.shape[1] - 1.0, 1.0)
         share = self.statistic(self.G)[0]
         levels = np.bincount(self.feature, minlength=len(self.discrete)) - 1.0
@@ -170,14 +170,14 @@ class ShareTest:
         return np.where(self.discrete, chi2, p)
 
     def shuffled_p_values(self, ids: Array, seed: int, run: Callable[..., Iterator[Array]]) -> Array:
-        """Return the p-values by shuffles of the target, beyond the largest ones from a Pareto tail.
+        """Return p-values from shuffles of the target, with a fitted Pareto tail for the smallest.
 
         Parameters
         ----------
         ids : array of int
             The ids of the rows, whose keys order the shuffles.
         run : callable
-            Applies a function to each of some arguments, in threads.
+            Applies a function to each argument, in threads.
         """
         A, G = self.A.astype(np.float32), self.G.astype(np.float32)
         test = ShareTest(A, self.feature, self.discrete, G, self.is_numeric)
@@ -203,8 +203,8 @@ class ShareTest:
 def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
     """Return the probability of an excess larger than x in each column, from the last n of its sorted excesses.
 
-    Their distribution is taken to be a generalised Pareto one, fitted by probability-weighted moments. The shape is at
-    least 0, that of an exponential tail.
+    The tail is a generalised Pareto distribution, fitted by probability-weighted moments. Its shape is at least 0,
+    which is an exponential tail.
     """
     rank = np.arange(len(excess))[::-1, None]
     first = excess.sum(axis=0) / n
@@ -217,10 +217,10 @@ def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
 
 
 def correct_by_shuffles(p: Array, theory: Array, shuffled: Array) -> Array:
-    """Return p-values of all rows, lowered in significance as far as theory overstates it on the rows of the probe.
+    """Return the p-values of all rows, corrected for how much theory overstates significance on the probe.
 
-    On a probe that holds all rows this is the larger of both p-values. On larger tables the share of the evidence,
-    measured as log p, that stands up to the shuffles is taken to be that of the probe.
+    log p is multiplied by the ratio of log p from shuffles to log p from theory, both on the probe and at most 1. If
+    the probe holds all rows, this is the larger of the two p-values.
     """
     stands = np.log(np.maximum(shuffled, LEAST)) / np.minimum(np.log(np.clip(theory, LEAST, 0.5)), -LEAST)
     stands = np.where(theory < 0.5, np.clip(stands, 0.0, 1.0), 1.0)

@@ -40,7 +40,7 @@ def write_anndata(result: Result, adata: Any, key: str) -> None:
         adata.var[f"{key}_{name}"] = column
     settings = {name: value for name, value in result.settings.items() if value is not None}
     for name, value in settings.items():
-        if isinstance(value, dict):  # files of AnnData have text as keys
+        if isinstance(value, dict):  # AnnData files have text as keys
             settings[name] = {str(k): v for k, v in value.items()}
     facts = {"task": result.task, "seed": result.seed, "n_rows": result.n_rows, "sample_size": result.sample_size}
     adata.uns[key] = {"settings": settings, **facts}

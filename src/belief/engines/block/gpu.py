@@ -2,7 +2,7 @@
 
     rows ──once, or span by span──► device ──► chunks ──compare with queries──► neighbours ──► sums over pairs
 
-The results equal those of the CPU engine: candidates are selected by proven bounds (kernels/gpu/points.py) and ordered
+The results are the same as on the CPU: candidates are selected by proven bounds (kernels/gpu/points.py) and ordered
 by exact distances. If the device runs out of memory, the search continues with smaller chunks.
 """
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from belief.engines.block.search import NeighbourSearch
 
 MIN_MULTIPLICATIONS = 2e8  # smaller searches take less than some 5 ms in float32
-MAX_WIDTH = 2**14  # of rows in columns; panels of wider rows would not stay in the CPU cache
+MAX_WIDTH = 2**14  # columns; panels of wider rows would not stay in the CPU cache
 MIN_FIRST, MAX_FIRST = 256, 2000
 FIRST_SHARE = 1 / 24
 JUDGED_ROUND = 2  # the round after which int8 is compared with float32
@@ -160,7 +160,7 @@ class RoundedSearch:
         done, seconds = 0, np.inf
         if not np.isfinite(self.search.bound[first:last, :, -1]).all() and not self.is_forced:
             done = min(m, int(np.clip(m * FIRST_SHARE, MIN_FIRST, MAX_FIRST)))
-            half = 2 if self.search.is_symmetric(m) else 1  # of all tiles, float32 would multiply half
+            half = 2 if self.search.is_symmetric(m) else 1  # float32 would multiply only half of the tiles
             tile = self.search.tiles.make((0, done))
             seconds = self._compare_first(tile, parts) / n_jobs
             if self._expect_share(tile, parts[0]) > MAX_SHARE / half:
@@ -191,7 +191,7 @@ class RoundedSearch:
             self.search.visit.ready[IN_FLOAT32] = True
 
     def _expect_share(self, tile: Tile, part: _Part) -> float:
-        """Return the expected share of hits in all rows, from those of some queries among the first rows."""
+        """Estimate the share of hits among all rows from the hits of some queries among the first rows."""
         if not len(tile.rows):
             return 0.0
         hits, n = self._find_hits(self._round_rows(tile), part), len(tile.rows)
@@ -199,7 +199,7 @@ class RoundedSearch:
         return expect_share(self.search.search.size * self.search.n_groups, share, n, self.engine.m)
 
     def _height(self) -> int:
-        """Return the most rows of a tile, so that those of all threads fit into a quarter of the working memory."""
+        """Return the most rows per tile for which the tiles of all threads fit into a quarter of the working memory."""
         copied = len(self.search.source.rows(np.arange(1), 0, 1)[0]) == 1
         row_bytes = self.whole.width + (8 * self.engine.n_features if copied else 0) + 2**8
         return int(np.clip(self.engine.working_memory // 4 // (self.engine.n_jobs * row_bytes), 16, HEIGHT))

@@ -118,7 +118,7 @@ class SparseRoundedSearch:
         return done
 
     def _most_hits(self) -> float:
-        """Return the share of hits from which on the index is faster."""
+        """Return the share of hits above which the index is faster."""
         return max(self.index_seconds - WORD * self.steps * INT8_PRODUCT, 0.0) / (self.entries * HIT_ENTRY)
 
     def _height(self) -> int:

@@ -158,7 +158,7 @@ class SparseEngine(JointEngine):
         return self._gather(ids)[:, columns].toarray().astype(np.float64)
 
     def peek(self) -> None:
-        """Return None: sparse columns are not looked at."""
+        """Return None, because suspicious columns are not searched for in sparse data."""
 
     # --- 3. neighbours ---
 
@@ -248,7 +248,7 @@ class SparseEngine(JointEngine):
         return Tally.from_sums(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
 
     def _locate(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
-        """Return the queries and the position of each pair's query among them; likewise the neighbours."""
+        """Return the query rows and the index of each pair's query in them, then the same for the neighbours."""
         if len(self.blocks) == 1:
             return self.csr[0], pairs.query, self.csr[0], pairs.neighbour
         ids, query = np.unique(pairs.query, return_inverse=True)

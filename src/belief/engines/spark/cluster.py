@@ -52,7 +52,7 @@ class Cluster(Protocol):
     """Executors that read the table."""
 
     def stage(self) -> Sequence[BlockInfo]:
-        """Cut the table into blocks, hold them, and describe each."""
+        """Split the table into blocks, store them on the cluster, and return a description of each."""
 
     def open(self, layout: Layout) -> StagedBlocks:
         """Return the staged blocks."""

@@ -194,7 +194,7 @@ def count_staging_tasks(df: Any) -> int | None:
 
 
 def choose_level(spark: Any, staging: str) -> Any:
-    """Return where Spark persists blocks. "auto" uses the disk only, if the heap is too small for a cache beside it.
+    """Return where Spark persists blocks. "auto" uses only the disk if the heap is too small to hold a cache.
 
     An executor with Spark's default of 1 GB runs out of memory while its cache fills, although the cache may spill.
     """
@@ -507,9 +507,9 @@ def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
             i = number.get((partition.as_py(), seq.as_py()))
             if i is None or layout.blocks[i].checksum != checksum.as_py():
                 raise ValueError(
-                    f"Partition {partition.as_py()} of the DataFrame was lost, and came out different when Spark"
-                    " computed it again: its rows have no fixed order. Stage to a folder (staging='/path'), or write"
-                    " the DataFrame to storage first and read it from there."
+                    f"Partition {partition.as_py()} of the DataFrame was lost, and Spark computed it again with"
+                    " a different result, because its rows have no fixed order. Stage to a folder (staging='/path'),"
+                    " or write the DataFrame to storage first and read it from there."
                 )
             yield from layout.decode_runs(data.as_buffer(), np.flatnonzero(layout.run_block == i).tolist())
 

@@ -132,7 +132,7 @@ def _cost(x: float, y: float, j: int, g: Geometry) -> float:
 def add_matches(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, square: float, product: Array
 ) -> None:
-    """Add the products of discrete features with too many levels to embed, ½·(1 - cost) each, to `product`."""
+    """Add ½·(1 - cost) to `product` for each discrete feature that has too many levels to be embedded."""
     y, share = np.empty(len(rows)), np.empty(len(rows))  # the values of the rows, and how frequent each is
     half = np.float32(0.5 * square)
     for j in range(len(g.mean)):

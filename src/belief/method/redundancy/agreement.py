@@ -151,7 +151,7 @@ class Agreement:
         return self.R[lines[:, None], self.column[features]]
 
     def lower_bounds(self, features: Array, others: Array) -> None:
-        """Return None: no bound is cheaper than R itself, and J falls fast enough without."""
+        """Return None, because no bound is cheaper to compute than R itself."""
 
 
 def count_mutual_once(batches: Sequence[Pairs], all_pairs: Pairs) -> list[tuple[Pairs, int]]:

@@ -122,7 +122,7 @@ class Measure(Protocol):
 
     @staticmethod
     def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
-        """Return the memory that the measure cannot do without; 0 if it can work in portions."""
+        """Return the minimum memory that the measure needs; 0 if it can work in portions."""
 
     def extend(self, features: Array) -> None:
         """Add features to the pool."""
