@@ -104,7 +104,7 @@ def test_compare_with_a_numeric_target():
 
 def test_n_features_to_select_auto(churn):
     found = belief.compare(churn, label="left", n_features_to_select="auto", selectors="F test", **ALWAYS)
-    assert found.n_selected == 4
+    assert found.n_selected == 5
 
 
 # --- in time ---

@@ -101,7 +101,7 @@ def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant:
         The p-values.
     significant, constant : array of bool of shape (F,)
     """
-    evidence = -np.log(np.maximum(p, LEAST_P))
+    evidence = np.abs(np.log(np.maximum(p, LEAST_P)))
     u = np.zeros(len(p))
     unit = largest_excess(excess, significant)
     if significant.any():
