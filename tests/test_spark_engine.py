@@ -250,7 +250,7 @@ BAD = {
     "one class": (lambda df: df.selectExpr("features", "1 label"), {}, "'label' has only one class"),
     "null label": (lambda df: df.selectExpr("features", "nullif(label, 'class 1') label"), {}, "'label' has no value"),
     "null vector": (lambda df: df.selectExpr("if(label = 'class 1', null, features) features", "label"), {}, "no vec"),
-    "unknown label": (lambda df: df, {"label": "lable"}, r"no column 'lable' .did you mean 'label'"),
+    "unknown label": (lambda df: df, {"label": "lable"}, r"no column 'lable'.* .did you mean 'label'"),
     "label type": (lambda df: df.selectExpr("features", "array(1) label"), {}, "'label' has the type array<int>"),
     "features type": (lambda df: df.selectExpr("1 features", "label"), {}, "'features' has the type int, but must"),
     "column type": (lambda df: df.selectExpr("array(1) a", "label"), {}, "'a' has the type array<int>, but must be"),

@@ -510,7 +510,7 @@ def _names(result: Result) -> list[str]:
 
 
 def _column(lines: Sequence[FeatureExplanation], key: str) -> Array:
-    """Return one number of each line; NaN if it is unknown."""
+    """Return one field of all explanations as floats, with NaN for unknown values."""
     return np.array([np.nan if line[key] is None else line[key] for line in lines], float)
 
 

@@ -151,7 +151,7 @@ def _choose(mapping: Any, name: Any, option: str, source: str) -> Any:
 
 
 def _as_rows(X: Any) -> Any:
-    """Return the matrix; one on disk that is stored by columns is read as a whole, since its rows are scattered."""
+    """Return the matrix; if it is stored by columns on disk, read it as a whole, since its rows are scattered."""
     if getattr(X, "format", None) == "csc" and hasattr(X, "to_memory"):
         warn(
             "The matrix is stored by columns (CSC), so it is read into memory as a whole. Store it by rows (CSR) to"

@@ -322,7 +322,7 @@ class CsvFiles:
         return None
 
     def _suggestion(self, path: Path) -> str:
-        """Return a sentence on the CSV option that the first line suggests is wrong, or an empty string."""
+        """Return a sentence that suggests a CSV option if the header looks wrong, or an empty string."""
         separator = self._columns.separator_for(path)
         return suggest_csv_options(read_header(path, separator, self._encodings[path]), separator)
 
@@ -342,7 +342,7 @@ def _number_or_text(values: Any) -> Any:
 
 
 def check_same_columns(files: Sequence[tuple[Path, Sequence[str]]], suggestion: str = "") -> None:
-    """Raise a ValueError if files have different columns, or if the first has two columns of one name."""
+    """Raise a ValueError if files have different columns, or if the first has duplicate column names."""
     first, names = files[0] if files else (None, [])
     name, count = Counter(names).most_common(1)[0] if names else ("", 0)
     if count > 1:

@@ -242,7 +242,7 @@ def _as_coordinates(X: Any) -> Any:
     """Return a COO, DIA, DOK or LIL matrix as COO; raise an error if it is invalid."""
     if X.format == "lil":
         if not len(X.rows) == len(X.data) == X.shape[0]:
-            raise ValueError("its lists must be as many as its rows")
+            raise ValueError("it must have one list per row")
         if any(len(columns) != len(values) for columns, values in zip(X.rows, X.data, strict=True)):
             raise ValueError("a row has different numbers of indices and values")
     X = X.tocoo()

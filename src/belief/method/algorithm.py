@@ -190,7 +190,7 @@ class Run:
         self._warn_of_missingness()
 
     def _univariate_p_values(self) -> Array:
-        """Return the univariate p-values from all rows; unknown if copies were merged, as their sums count copies."""
+        """Return the univariate p-values from all rows; NaN if copies were merged, because the sums include them."""
         p = univariate_p_values(self.summary)
         return p if self.target.m == self.engine.target.m else np.full_like(p, np.nan)
 

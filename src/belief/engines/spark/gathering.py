@@ -57,7 +57,7 @@ class GatheredRows:
         return [self._assign_known(pairs) for pairs in batches]
 
     def _assign_known(self, pairs: Pairs) -> Array:
-        """Return the index of the first gathering with all rows of each pair's query, or -1."""
+        """Return, for each pair, the index of the first gathering that has all rows its query needs, or -1."""
         assigned = np.full(len(pairs), -1)
         for i, gathering in enumerate(self._gatherings):
             assigned[(assigned < 0) & gathering.covers(pairs)] = i

@@ -183,7 +183,7 @@ def _merge(d_old, k_old, r_old, d_new, k_new, r_new, d_out, k_out, r_out, K: tl.
 
 
 def merge_lists(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Merge two lists of (d2, key, row) and keep the nearest, ties by key; the length of the first list is kept."""
+    """Merge two lists of (d2, key, row) and keep as many of the nearest as the first list has; ties go by key."""
     k, room = old[0].shape[2], new[0].shape[2]
     out = tuple(torch.empty_like(x) for x in old)
     length = triton.next_power_of_2(k + room)
