@@ -101,10 +101,10 @@ def round_rows(points: Array, norm: Array, slots: Array, levels: int, offset: in
 def round_sparse_row(
     rows: Csr, i: int, place: Array, factor: Array, levels: int, ints: Array
 ) -> tuple[float, float, float, float]:
-    """Round row i, times a factor for each feature, to integers; feature j is column place[j] of `ints`, or none (-1).
+    """Round row i, times a factor for each feature, to integers; leave out features with place[j] = -1.
 
-    `ints`, which is 0, has one integer for each entry of the row. Return the scale, the squared norm with the features
-    that have no column, the length without these, and a bound of the length of what is lost.
+    `ints` has one integer for each entry of the row and must be 0. Return the scale, the squared norm of the
+    whole row, the norm without the features left out, and a bound of the norm of the rounding error.
     """
     largest, square, norm = 0.0, 0.0, 0.0
     for p in range(rows.start[i], rows.start[i + 1]):

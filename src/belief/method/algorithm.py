@@ -202,7 +202,7 @@ class Run:
         return min(MAX_AUTO_NEIGHBOURS, size // max(len(self.target.counts), 1))
 
     def _sample_of_probe(self) -> Sample:
-        """Return the rows of the probe: as many of each class as far as there are."""
+        """Return the rows of the probe, with equal numbers from each class as far as possible."""
         size = min(self.target.m, choose_size(self.engine.n_features))
         sampling = "random" if len(self.target.names) == 0 else "balanced"
         if sampling == self.settings.sampling and len(self.sample.row) >= size:

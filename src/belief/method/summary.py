@@ -96,7 +96,7 @@ class Summary:
 
     m: int
     count: FeatureArray  # present values
-    shift: FeatureArray  # mean - origin: a mean that is large beside σ cannot be rounded, neither here nor by merging
+    shift: FeatureArray  # mean - origin, which keeps all digits if the mean is large compared with σ, also when merged
     m2: FeatureArray  # Σ(x - mean)²
     minimum: FeatureArray  # NaN if all values are missing
     maximum: FeatureArray

@@ -87,7 +87,7 @@ def _chi2_test(levels: Levels) -> tuple[Array, Array]:
 
 
 def missingness_p_values(summary: Summary, class_counts: Array) -> Array:
-    """Return the p-values of χ² tests of missing values by classes; NaN if none is missing or classes are unknown."""
+    """Return the p-values of χ² tests of missing values by classes; NaN without missing values or known classes."""
     present = summary.group_count
     p = np.full(len(summary.count), np.nan)
     if len(present) != len(class_counts):

@@ -90,7 +90,7 @@ def _tagged(spark: Any, tag: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Exception):  # of a session that has been stopped
+        with suppress(Exception):  # fails if the session has been stopped
             remove(tag)
 
 
@@ -128,7 +128,7 @@ def _described(spark: Any, what: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Exception):  # of a session that has been stopped
+        with suppress(Exception):  # fails if the session has been stopped
             context.setJobDescription(before)
 
 
@@ -155,7 +155,7 @@ def small_batches(spark: Any) -> Iterator[None]:
             if n:
                 _staging_sessions[session] = n, before
             else:
-                with suppress(Exception):  # of a session that has been stopped
+                with suppress(Exception):  # fails if the session has been stopped
                     spark.conf.set(name, before)
 
 
