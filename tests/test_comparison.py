@@ -291,21 +291,35 @@ def test_comparison_str():
     assert str(made()) == (
         "classification: 9,000 rows (3,000 compared), 40 features, 2 selected; macro F1 over 5 folds, the mean of a,"
         " b; 31 s; seed 7\n\n"
-        "selector  F1             seconds  common  selected\n"
-        "BELIEF    0.800 ± 0.010  0.10     2 of 2  x, <b>\\x1b[2J\n"
-        "F test    0.790 ± 0.030  0.01     1 of 2  x, z\n"
-        "mRMR      0.600 ± 0.010  0.01     0 of 2  y, z\n\n"
+        "selector  F1             behind         seconds  common  selected\n"
+        "BELIEF    0.800 ± 0.010                 0.10     2 of 2  x, <b>\\x1b[2J\n"
+        "F test    0.790 ± 0.030  0.010 ± 0.020  0.01     1 of 2  x, z\n"
+        "mRMR      0.600 ± 0.010  0.200 ± 0.007  0.01     0 of 2  y, z\n\n"
         "features in common  1  2  3\n"
         "1 BELIEF            2  1  0\n"
         "2 F test            1  2  1\n"
         "3 mRMR              0  1  2\n\n"
-        "Not significantly different from the best: BELIEF, F test.\n\n"
+        "Tied with the best, as behind by at most the standard deviation of the difference over the folds: F test.\n\n"
         "With all 40 features: 0.810.\n\n"
         "Skipped: ReliefF: would take about 2 min."
     )
     assert repr(made()) == ("<belief.Comparison: 3 selectors, 2 of 40 features; BELIEF has the best F1, 0.800 ± 0.010>")
     ahead = made(standings=made().standings[::2], all_features=None, skipped={})
-    assert str(ahead).endswith("\n\nBELIEF is significantly better than all others.")
+    assert str(ahead).endswith(
+        "\n\nBELIEF is ahead of each of the others by more than the standard deviation of the difference over the"
+        " folds."
+    )
+
+
+def test_scores_are_compared_fold_by_fold():
+    """The spreads overlap, and yet one selector is better in each fold."""
+    better, worse = [0.5, 0.6, 0.7, 0.8, 0.9], [0.48, 0.57, 0.68, 0.77, 0.88]
+    found = made(standings=[Standing(x, float(np.mean(f)), float(np.std(f, ddof=1)), f, {}, 0.1, ["x"])
+                            for x, f in (("a", better), ("b", worse))])  # fmt: skip
+    assert found.standings[0].score - found.standings[0].spread < found.standings[1].score
+    assert found.behind == pytest.approx(np.array([[0, 0], [0.024, np.std([2, 3, 2, 3, 2], ddof=1) / 100]]))
+    assert found.tied == ["a"]
+    assert found.to_dict()["behind"] == found.behind.tolist()
 
 
 def test_comparison_html_json_and_table():

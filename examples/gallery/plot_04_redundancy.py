@@ -17,8 +17,9 @@ ranked = belief.select(X, y, 12, theta=0.0, random_state=0)
 ax = belief.plot.redundancy(ranked)
 
 # %%
-# A frame holds features that agree at 0.5 or more. One of each frame may be enough, and that is what is selected when
-# repetition counts:
+# A frame holds features that agree at 0.5 or more. When repetition counts, a feature that agrees that much with a
+# selected one is left out, and its line names the selected one. That need not be of the same frame, as the picture has
+# only twelve of the thirty columns: of a frame all may be left out.
 result = belief.select(X, y, "auto", random_state=0)
 print(result.explain())
 

@@ -59,4 +59,4 @@ for j, partner in zip(result.selected, result.partner, strict=True):
     if partner >= 0:
         (r, c), (r2, c2) = divmod(j, 3), divmod(partner, 3)
         ax.annotate("", (c2, r2), (c, r), arrowprops=ARROW)
-ax.set(xticks=[], yticks=[], title="relevance of each square; arrows: matters with")
+_ = ax.set(xticks=[], yticks=[], title="relevance of each square; arrows: matters with")

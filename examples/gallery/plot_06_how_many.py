@@ -41,4 +41,4 @@ below.set(xlabel="features", ylabel="accuracy of 5 neighbours")
 for ax in (top, below):
     ax.axvline(len(auto.selected) + 0.5, color="#7f8a96", linestyle=(0, (4, 3)))
     ax.spines[["top", "right"]].set_visible(False)
-below.text(len(auto.selected) + 1, min(accuracy), '"auto" stops here', va="bottom")
+_ = below.text(len(auto.selected) + 1, min(accuracy), '"auto" stops here', va="bottom")

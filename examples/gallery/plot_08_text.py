@@ -3,7 +3,8 @@ Text
 ====
 
 Which words tell the documentation of NumPy from that of SciPy and of scikit-learn? The texts are the docstrings of the
-installed packages; each is a row, each word a column of a sparse matrix, at the cost of its non-zeros.
+installed packages. Each is a row, and each word, without stop words, a column of a sparse matrix, at the cost of its
+non-zeros.
 """
 
 # %%
@@ -31,7 +32,7 @@ def texts(modules):
 
 
 library = {name: texts(modules) for name, modules in MODULES.items()}
-words = CountVectorizer(binary=True, token_pattern=r"[a-z]{3,}", min_df=5)
+words = CountVectorizer(binary=True, stop_words="english", token_pattern=r"[a-z]{3,}", min_df=5)
 X = words.fit_transform([text for each in library.values() for text in each]).astype(np.float32)
 y = np.repeat(list(library), [len(each) for each in library.values()])
 print({name: len(each) for name, each in library.items()}, X.shape, f"{X.nnz / np.prod(X.shape):.1%} non-zero")

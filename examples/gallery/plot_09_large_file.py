@@ -2,8 +2,8 @@
 A file larger than memory
 =========================
 
-A Parquet file is streamed in blocks: what is held does not grow with the file. Here the selector may use 64 MiB beside
-what it searches with, of a file that is several times as large.
+A Parquet file is streamed in blocks: what is held does not grow with the file. Here ``working_memory`` is 64 MiB, about
+a sixth of the file. The process holds more than that: the reader and the libraries keep memory of their own.
 """
 
 # %%
@@ -65,6 +65,7 @@ print(sorted(result.selected_names, key=lambda name: int(name[1:])))
 
 # %%
 when, held = np.array(seen).T
+print(f"at most {np.max(held - held[0]):,.0f} MiB held beside what was there before")
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 ax.plot(when - when[0], held - held[0], color="#17487a", label="held beside what was there before")
 ax.axhline(path.stat().st_size / 2**20, color="#cc6a1f", label="the size of the file")

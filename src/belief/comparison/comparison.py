@@ -118,10 +118,15 @@ class Comparison:
         return np.asarray(self.common / (sizes[:, None] + sizes - self.common))
 
     @property
+    def behind(self) -> Array:
+        """How far each selector is behind the best: the mean and standard deviation of the difference in each fold."""
+        differences = np.array([np.subtract(self.standings[0].by_fold, s.by_fold) for s in self.standings])
+        return np.column_stack([differences.mean(axis=1), differences.std(axis=1, ddof=1)])
+
+    @property
     def tied(self) -> list[str]:
-        """The selectors whose distance from the best is at most its standard deviation over the folds."""
-        behind = [np.subtract(self.standings[0].by_fold, s.by_fold) for s in self.standings]
-        return [s.selector for s, d in zip(self.standings, behind, strict=True) if d.mean() <= d.std(ddof=1)]
+        """The selectors that are behind the best by at most the standard deviation of the difference."""
+        return [s.selector for s, (mean, spread) in zip(self.standings, self.behind, strict=True) if mean <= spread]
 
     def table(self) -> list[dict[str, Any]]:
         """Return a dictionary for each selector, the best first; pass them to pandas.DataFrame or polars.DataFrame."""
@@ -133,6 +138,7 @@ class Comparison:
             "measure": self.measure,
             "common": self.common.tolist(),
             "jaccard": self.jaccard.tolist(),
+            "behind": self.behind.tolist(),
         }
 
     def to_json(self) -> str:
@@ -172,16 +178,17 @@ class Comparison:
         )
 
     def _lines(self) -> list[list[str]]:
-        head = ["selector", self.measure, "seconds", "common", "selected"]
+        head = ["selector", self.measure, "behind", "seconds", "common", "selected"]
         return [head] + [
             [
                 s.selector,
                 f"{s.score:.3f} ± {s.spread:.3f}",
+                f"{mean:.3f} ± {spread:.3f}" if i else "",
                 f"{s.seconds:.2f}",
                 f"{c} of {self.n_selected}",
                 join_names(s),
             ]
-            for s, c in zip(self.standings, self._with_ours(), strict=True)
+            for i, (s, (mean, spread), c) in enumerate(zip(self.standings, self.behind, self._with_ours(), strict=True))
         ]
 
     def _in_common(self) -> str:
@@ -195,9 +202,10 @@ class Comparison:
 
     def _notes(self) -> list[str]:
         tied, best = self.tied, self.standings[0]
-        notes = [f"{best.selector} is significantly better than all others."] * (len(self.standings) > 1)
+        rule = "the standard deviation of the difference over the folds"
+        notes = [f"{best.selector} is ahead of each of the others by more than {rule}."] * (len(self.standings) > 1)
         if len(tied) > 1:
-            notes = [f"Not significantly different from the best: {', '.join(tied)}."]
+            notes = [f"Tied with the best, as behind by at most {rule}: {', '.join(tied[1:])}."]
         if self.all_features is not None:
             notes.append(f"With all {self.n_features:,} features: {self.all_features:.3f}.")
         return notes + [f"Skipped: {name}: {reason}." for name, reason in self.skipped.items()]
