@@ -324,8 +324,9 @@ def test_open_frame_checks_the_schema_before_any_job(spark):
 def test_select_with_any_labels(spark, names):
     X, y = test_invariances.X, test_invariances.Y
     chosen = {**test_invariances.SETTINGS, "scale": "standard"}
-    df = in_partitions(spark, X, np.array(names, np.int32)[y], 4)
-    same(belief.select(df, label="label", **chosen), belief.select(X, y, **chosen))
+    labels = np.array(names, np.int32)[y]
+    df = in_partitions(spark, X, labels, 4)
+    same(belief.select(df, label="label", **chosen), belief.select(X, labels, **chosen))
 
 
 def test_select_frame_reports_progress(spark):
