@@ -350,7 +350,7 @@ def test_csv_of_100_000_columns_is_fast_and_needs_about_a_gigabyte(tmp_path):
     assert (tmp_path / "w.csv").read_text().startswith("feature_7,y\n")
     seconds, megabytes = map(float, done.stderr.split()[-2:])
     assert seconds < 15  # of two cores, so that it takes no longer
-    assert megabytes < 1250  # about 1,000 to read it, and 130 for the tests; other versions of Arrow may differ a little
+    assert megabytes < 1250  # about 1,000 to read it and 130 for the tests; other versions of Arrow may differ
 
 
 @pytest.mark.parametrize("option", ["--write-data", "--out", "--report", "--checkpoint"])
