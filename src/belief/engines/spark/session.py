@@ -19,6 +19,7 @@ from belief.engines.spark.frame import quote
 from belief.engines.spark.workers import explain_error
 
 STAGING_BATCH_ROWS = 2000
+STOPPED = "The Spark session was stopped during the fit. Start a new one, and fit again."
 MAX_SECONDS_TO_CANCEL = 30
 OLDEST_SPARK = 3, 5
 
@@ -176,6 +177,16 @@ def clear_errors(spark: Any) -> Iterator[None]:
         if explanation is None:
             raise
         raise RuntimeError(explanation) from None
+    except AttributeError:  # of PySpark, whose context is None after a stop
+        if not has_stopped(spark):
+            raise
+        raise RuntimeError(STOPPED) from None
+
+
+def has_stopped(spark: Any) -> bool:
+    """Return True if the context of a classic session was stopped."""
+    context = getattr(spark, "_sc", None)
+    return context is not None and context._jsc is None
 
 
 def explain_end(message: str) -> str | None:
@@ -187,7 +198,7 @@ def explain_end(message: str) -> str | None:
             " staging='disk' (see docs/spark.md)."
         )
     if re.search("SparkContext (was|has been) (shut down|stopped)|stopped SparkContext", message, re.IGNORECASE):
-        return "The Spark session was stopped during the fit. Start a new one, and fit again."
+        return STOPPED
     if re.search(r"cancelled|OPERATION_CANCELED|SESSION_CLOSED", message):
         return "The fit was cancelled, because its Spark jobs were."
     return None
