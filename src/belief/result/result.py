@@ -188,7 +188,7 @@ class Result:
     >>> table = pd.read_csv(belief.datasets.CHURN)
     >>> result = belief.select(table, label="left", n_features_to_select=4, random_state=0)
     >>> result
-    <belief.Result: 4 of 12 features selected: support_calls, contract, monthly_fee, tenure_days>
+    <belief.Result: 4 of 12 features selected: support_calls, contract, tenure_days, monthly_fee>
     >>> result.explain("tenure_months").reason
     "not selected: redundant with 'tenure_days' (0.98)"
     >>> belief.Result.from_dict(result.to_dict()).selected_names == result.selected_names
