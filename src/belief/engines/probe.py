@@ -15,8 +15,6 @@ from belief.method.probe import ProbeTarget, Scores
 
 R = TypeVar("R")
 COLUMNS_PER_TASK = 256
-MIN_PRODUCT_COLUMNS = 16  # as many columns are taken out of d² by a matrix product; fewer by the kernel
-QUERIES_PER_PRODUCT = 64
 
 
 class ProbeSearch:
@@ -43,9 +41,6 @@ class ProbeSearch:
 
     def tally(self, D: Array, dropped: Array, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
         n, size = block.n_features, rows.shape[2]
-        if len(dropped) >= MIN_PRODUCT_COLUMNS:
-            _take_out(D, dropped, queries)
-            dropped = dropped[:0]
         search = D, dropped, queries, rows, block.X, block.feature
         if target.is_numeric:
             total, spread, sums = np.zeros((2, n)), np.zeros((7, 1, n)), np.zeros(5)
@@ -57,17 +52,3 @@ class ProbeSearch:
         of_class = np.bincount(target.values[queries], minlength=n_classes).astype(float)
         count = np.stack([of_class * size * (n_classes - 1), of_class * size], axis=1).reshape(-1, 1)
         return Tally(total, count, np.zeros(0), spread, of_class[None, :, None], len(queries) * size * n_classes)
-
-
-def _take_out(D: Array, dropped: Array, queries: Array) -> None:
-    """Subtract the squared differences in the dropped columns from d². All numbers are integers, so this is exact."""
-    x = dropped.astype(np.float32)
-    norm = np.einsum("ji,ji->i", x, x)
-    x_queries = np.ascontiguousarray(x[:, queries].T)
-    x_queries *= -2.0
-    for a in range(0, len(queries), QUERIES_PER_PRODUCT):
-        part = slice(a, a + QUERIES_PER_PRODUCT)
-        squares = x_queries[part] @ x
-        squares += norm
-        squares += norm[queries[part], None]
-        D[part] -= squares
