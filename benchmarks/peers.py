@@ -11,14 +11,14 @@ is the share of the 20 that are informative or copies.
 
 Each selector and table has a process of its own, which makes the table, warms up on a tiny one (so that compiling and
 the start of workers are not timed) and is then timed on the whole call, with all cores: the best of three, or of fewer
-where these take ten seconds together. Two packages that start worker processes for short tasks are also run on one
+where these take ten seconds together. Packages that start worker processes for short tasks are also run on one
 core, and the faster is kept. What takes longer than the limit is stopped; if its time grows with the square of the
 rows, it gets a second try on a quarter of them. Peak memory is that of the process, libraries and workers included,
 less that of one that only makes the table; what the call itself added is in a column of its own. A package that is not
 installed is left out, and said so.
 
 Prints a table, notes it as JSON, and unless --quick puts it into docs/benchmarks.md with a plot; --draw shows the last
-run again.
+run again. --only measures some selectors again, and keeps the figures of the others.
 """
 
 from __future__ import annotations
@@ -42,11 +42,13 @@ import numpy as np
 from page import PAGE, commit, publish
 from peers_page import draw, markdown
 
+import belief
+
 HOME = Path(__file__).parents[1]
 TABLES = ((5_000, 500), (20_000, 200), (2_000, 20_000))
 QUICK = ((500, 500), (2_000, 200), (2_000, 2_000))
 TINY = (300, 60)
-INFORMATIVE, K = 20, 10
+INFORMATIVE, K = 20, 10  # K: the neighbours of the other implementations of ReliefF
 BLUR = 0.25  # the standard deviation of what is added to a copy: it correlates at 0.97 with the original
 REPEATS, PATIENCE = 3, 10  # times, and seconds after which there is no other time
 
@@ -75,7 +77,7 @@ def table(m: int, F: int, seed: int) -> tuple[Array, Array, Array]:
 def with_belief(X: Array, y: Array, **settings: Any) -> Array:
     import belief
 
-    return belief.select(X, y, INFORMATIVE, n_neighbors=K, random_state=0, **settings).selected
+    return belief.select(X, y, INFORMATIVE, random_state=0, **settings).selected
 
 
 def fast_select(X: Array, y: Array) -> Array:
@@ -112,6 +114,21 @@ def mutual_information(X: Array, y: Array, jobs: int) -> Array:
     return np.argsort(-mutual_info_classif(X, y, random_state=0, n_jobs=jobs), kind="stable")[:INFORMATIVE]
 
 
+def f_test(X: Array, y: Array) -> Array:
+    from sklearn.feature_selection import f_classif
+
+    return np.argsort(-f_classif(X, y)[0], kind="stable")[:INFORMATIVE]
+
+
+def with_boruta(X: Array, y: Array) -> Array:
+    from boruta import BorutaPy
+    from sklearn.ensemble import RandomForestClassifier
+
+    forest = RandomForestClassifier(max_depth=5, n_jobs=-1, random_state=0)
+    ranking = BorutaPy(forest, n_estimators="auto", random_state=0).fit(X, y).ranking_
+    return np.argsort(ranking, kind="stable")[:INFORMATIVE]
+
+
 class Peer(NamedTuple):
     """A selector: the ways to call it, the distributions it may come in, and whether time grows with rows squared."""
 
@@ -132,12 +149,14 @@ PEERS = {
     "BELIEF": ours(),
     "BELIEF, θ = 0.3": ours(theta=0.3),
     "BELIEF, all rows": ours(sample_size=1.0),
-    "BELIEF, all rows, no mCR": ours(sample_size=1.0, redundancy=None),
+    "BELIEF, all rows, no redundancy": ours(sample_size=1.0, redundancy=None),
+    "scikit-learn F test": Peer((f_test,), ("scikit-learn",)),
     "fast-select ReliefF": Peer((fast_select,), ("fast-select",), True),
     "scikit-rebate ReliefF": Peer((scikit_rebate,), ("skrebate",), True),
     "scikit-feature ReliefF": Peer((scikit_feature,), ("skfeature-chappers", "scikit-feature"), True),
     "mrmr-selection": one_core_or_all(mrmr_selection, "mrmr-selection"),
     "scikit-learn mutual information": one_core_or_all(mutual_information, "scikit-learn"),
+    "Boruta": Peer((with_boruta,), ("Boruta",)),
 }
 
 
@@ -240,33 +259,42 @@ def installed(peer: Peer) -> str | None:
     """The first of its distributions that is there, with its version."""
     for package in peer.packages:
         try:
-            return f"{package} {version(package)}"
+            return f"{package} {belief.__version__ if package == 'belief-fs' else version(package)}"
         except PackageNotFoundError:
             pass
     return None
 
 
 def compute(options: argparse.Namespace) -> None:
-    """Measure all, and write the file after each selector."""
+    """Measure all, or those that are asked for beside the figures of the others; write the file after each selector."""
     wanted = [name for name in PEERS if name.startswith(tuple(options.only.split(",")))]
     there = {name: installed(PEERS[name]) for name in wanted}
+    names = [name for name, package in there.items() if package]
+    old = json.loads(options.json.read_text()) if options.only and options.json.exists() else {}
+    rows = [row for row in old.get("rows", ()) if row["peer"] in PEERS and row["peer"] not in names]
+    packages = {**old.get("packages", {}), **there}
     kept: dict[str, Any] = {
         "machine": platform.machine(), "cores": len(os.sched_getaffinity(0)), "python": platform.python_version(),
-        "commit": commit(), "seed": options.seed,
-        "packages": {name: package for name, package in there.items() if package},
-        "left_out": [name for name, package in there.items() if not package], "rows": [],
+        "seed": options.seed, "packages": {name: packages[name] for name in PEERS if packages.get(name)},
+        "left_out": [name for name in PEERS if name in packages and not packages[name]], "rows": rows,
     }  # fmt: skip
-    for name in kept["packages"]:
+    for name in names:
         fastest(name, TINY, options.seed, TINY[0], options.limit)  # what is compiled once and kept on disk is there now
     for shape in QUICK if options.quick else TABLES:
         bare = apart(Cell(None, 0, shape, options.seed, shape[0]))["peak_mb"]
-        for name in kept["packages"]:
+        for name in names:
             print(f"{shape[0]:,} x {shape[1]:,}: {name}", file=sys.stderr)
             for row in rows_of(name, shape, options.seed, options.limit):
                 if "peak_mb" in row:
                     row["peak_mb"] = max(0.0, row["peak_mb"] - bare)
-                kept["rows"].append(row)
+                rows.append({**row, "commit": commit()})
+            rows.sort(key=lambda row: (TABLES + QUICK).index(tuple(row["table"])) * len(PEERS) + order(row["peer"]))
             options.json.write_text(json.dumps(kept, indent=1))
+
+
+def order(name: str) -> int:
+    """The place of a selector in the tables."""
+    return list(PEERS).index(name)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ def markdown(kept: dict[str, Any]) -> str:
     lines += [line(row, belief_seconds(kept, row["table"])) for row in kept["rows"]]
     lines += ["", "Versions: " + ", ".join(dict.fromkeys(kept["packages"].values())) + "."]
     lines += [f"{name}: not installed, left out." for name in kept["left_out"]]
-    return "\n".join([*lines, computed_at([kept["commit"]])])
+    return "\n".join([*lines, computed_at(row["commit"] for row in kept["rows"])])
 
 
 def line(row: dict[str, Any], ours: float | None) -> str:
