@@ -359,7 +359,7 @@ def test_plot_comparison():
 def test_compare_command_options(tmp_path, monkeypatch, capsys, found):
     asked = []
     monkeypatch.setattr(benchmark, "compare", lambda *what, **more: asked.append((what, more)) or found)
-    where = ["--json", str(tmp_path / "f.json"), "--plot", str(tmp_path / "f.svg")]
+    where = ["--out", str(tmp_path / "f.json"), "--plot", str(tmp_path / "f.svg")]
     command = ["compare", str(CHURN), "--label", "left", "--top", "4", "--selectors", "BELIEF, F test", "--seed", "3"]
     assert cli.main([*command, *where, "--quiet"]) == 0
     assert capsys.readouterr().out == f"{found}\n"
@@ -385,9 +385,9 @@ def test_compare_command_on_a_file(capsys):
         (["--seconds", "soon"], 2, "--seconds must be a number above 0; got 'soon'"),
         (["--selectors", "Belief"], 2, "--selectors: there is no selector 'Belief'"),
         (["--n-jobs", "0"], 2, "--n-jobs must be"),
-        (["--json", "f.txt"], 1, "f.txt: the ending must be one of .json"),
+        (["--out", "f.txt"], 1, "f.txt: the ending must be one of .json"),
         (["--plot", "f.gif"], 1, "f.gif: the ending must be one of .png, .svg, .pdf"),
-        (["--json", "f.json", "--plot", "nowhere/f.png"], 1, "cannot write to the folder nowhere"),
+        (["--out", "f.json", "--plot", "nowhere/f.png"], 1, "cannot write to the folder nowhere"),
         (["--top", "12"], 1, "--top 12 leaves nothing to select from 12 features"),
         (["--drop", "lft"], 1, "--drop: there is no column 'lft' in "),
     ],

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import time
 
 import numpy as np
@@ -197,18 +198,24 @@ def test_verbose_writes_progress_to_stderr_only(capsys):
     assert len(set(lines)) == len(lines)  # no duplicates
 
 
-def test_bar_uses_one_line_on_a_terminal():
+def test_bar_on_a_terminal_lists_all_phases_and_vanishes(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal()
     bar = Bar(stream)
-    bar(Progress("neighbours", "", 0, 0, 0.0))
-    bar(Progress("neighbours", "", 500, 500, 2.0))
+    bar(Progress("describe", "", 0, 0, 0.0))
+    bar(Progress("neighbours", "comparing", 0, 0, 0.0))
+    bar(Progress("neighbours", "comparing", 500, 500, 2.0))
+    shown = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", stream.getvalue().rpartition("\x1b[1A")[2])
+    assert re.fullmatch(
+        r"reading +━+ \d\.\d s +\nsearching \(comparing\) +━+ 500 of 500 rows, 0 s left, 250 rows/s", shown.strip("\r")
+    )
     bar(Progress("finished", "", 0, 0, 0.0))
-    assert "[########################] 500 of 500 rows, 0 s left" in stream.getvalue()
-    assert "\n" not in stream.getvalue()
+    assert stream.getvalue().endswith("\x1b[1A\x1b[2K")  # the lines are erased
 
 
 def test_time_left_is_estimated_from_the_recent_rows():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self, TextIO
+from typing import Any, Self, TextIO
 
 __all__ = ["Progress"]
 
@@ -109,11 +108,11 @@ def _bar(stream: TextIO | None) -> Callback | None:
 
 
 class Bar:
-    """A progress bar on one line; without a terminal, a new line per phase and every few seconds."""
+    """The phases of a run with their progress: live on a terminal, elsewhere a line per phase and every few seconds."""
 
-    def __init__(self, stream: TextIO, width: int = 24) -> None:
-        self._stream, self._width = stream, width
-        self._live = stream.isatty()
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = _Live(stream) if stream.isatty() else None
         self._updated, self._phase = 0.0, ""
         self._seen: list[tuple[float, int]] = []  # seconds and rows of the current part of the phase
 
@@ -122,11 +121,13 @@ class Bar:
             self._seen = []
         if p.done:
             self._seen.append((p.seconds, p.done))
-        if p.phase in ("finished", "stopped"):
-            self._write("")
-        elif self._due(p):
-            self._updated, self._phase = time.perf_counter(), p.phase
-            self._write(self._text(p))
+        with suppress(OSError, ValueError):  # a closed stream must not end the run
+            if p.phase in ("finished", "stopped"):
+                if self._live:
+                    self._live.stop()
+            elif self._due(p):
+                self._updated, self._phase = time.perf_counter(), p.phase
+                self._show(p)
 
     def _due(self, p: Progress) -> bool:
         """Whether to update: at the start and end of a phase, otherwise not too often."""
@@ -134,44 +135,67 @@ class Bar:
             return True
         return time.perf_counter() - self._updated >= (TERMINAL_INTERVAL if self._live else PLAIN_INTERVAL)
 
-    def _text(self, p: Progress) -> str:
-        text = f"belief: {LABELS.get(p.phase, p.phase)}" + (f" ({p.detail})" if p.detail else "")
+    def _show(self, p: Progress) -> None:
+        label = LABELS.get(p.phase, p.phase) + (f" ({p.detail})" if p.detail else "")
+        if self._live:
+            self._live.show(p, label, self._describe_rows(p))
+        else:
+            self._stream.write(f"belief: {label}{': ' * bool(p.done)}{self._describe_rows(p)}\n")
+            self._stream.flush()
+
+    def _describe_rows(self, p: Progress) -> str:
         if not p.done:
-            return text
+            return ""
         rate = p.done / max(p.seconds, 1e-9)
         if not p.total:
-            return f"{text}: {p.done:,} rows, {rate:,.0f} rows/s"
+            return f"{p.done:,} rows, {rate:,.0f} rows/s"
         remaining = format_duration((p.total - p.done) / self._recent_rate(p))
-        rows = f"{p.done:,} of {p.total:,} rows, {remaining} left"
-        speed = f", {rate:,.0f} rows/s"
-        if not self._live or len(text) + len(rows) + len(speed) + self._width + 5 <= _columns():
-            rows += speed
-        return f"{text}{self._bar(p, len(text) + len(rows))} {rows}"
+        return f"{p.done:,} of {p.total:,} rows, {remaining} left, {rate:,.0f} rows/s"
 
     def _recent_rate(self, p: Progress) -> float:
         """Return the rows per second in the second half of the time so far: the first rows of a search take longest."""
         seconds, done = max((x for x in self._seen if x[0] <= p.seconds / 2), default=(0.0, 0))
         return max(p.done - done, 1) / max(p.seconds - seconds, 1e-9)
 
-    def _bar(self, p: Progress, n_other: int) -> str:
-        """Draw a bar in the space that `n_other` characters leave on the line."""
-        width = min(self._width, _columns() - n_other - 5)
-        if not self._live or width < 8:
-            return ":"
-        full = width * p.done // p.total
-        return f" [{'#' * full}{'.' * (width - full)}]"
 
-    def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # a closed stream must not end the run
-            if self._live:
-                self._stream.write(f"\r\x1b[2K{text[: _columns() - 1]}")  # wrapped lines cannot be overwritten
-            elif text:
-                self._stream.write(f"{text}\n")
-            self._stream.flush()
+class _Live:
+    """A line for each phase so far on a terminal, with a bar for the current one. They vanish at the end."""
 
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Lines
 
-def _columns() -> int:
-    return shutil.get_terminal_size().columns
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(24, complete_style="cyan", finished_style="green"),
+            TextColumn("{task.fields[rows]}", style="dim"),
+        )
+        self._lines = Lines(
+            *columns, console=Console(file=stream), auto_refresh=False, transient=True, redirect_stdout=False
+        )
+        self._tasks: dict[str, Any] = {}
+        self._phase, self._began = "", 0.0
+
+    def show(self, p: Progress, label: str, rows: str) -> None:
+        now = time.perf_counter()
+        if p.phase != self._phase:
+            if self._phase:
+                self._end_phase(now)
+            self._phase, self._began = p.phase, now
+        self._lines.start()
+        task = self._tasks.get(p.phase)
+        if task is None:
+            task = self._tasks[p.phase] = self._lines.add_task(label, rows=rows)
+        self._lines.update(task, description=label, total=p.total or None, completed=p.done, rows=rows)
+        self._lines.refresh()
+
+    def _end_phase(self, now: float) -> None:
+        took = f"{now - self._began:.1f} s"
+        self._lines.update(self._tasks[self._phase], description=LABELS[self._phase], total=1, completed=1, rows=took)
+
+    def stop(self) -> None:
+        self._lines.stop()
 
 
 def format_duration(seconds: float) -> str:

@@ -8,12 +8,15 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from ast import literal_eval
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from belief._utils.text import escape_controls
+from belief._utils.text import escape_controls, print_message
+from belief._utils.validation import did_you_mean
 from belief.method.settings import Settings
 from belief.method.targets import TASKS
 
@@ -31,6 +34,7 @@ ASSIGNMENT = re.compile(rf"(?<!['\"\w])({ANY_PARAMETER})=(\[(?:{QUOTED})\]|{QUOT
 VERBS = "must|applies|cannot|has no effect|is empty"
 MENTION = re.compile(rf"(?<!['\"\w])(?:{UNAMBIGUOUS})\b(?!['\"])|^(?:{ANY_PARAMETER})(?=:| (?:{VERBS})\b)")
 GREEDY_OPTIONS = ("drop", "keep", "discrete")  # options that take all names that follow
+MAX_LISTED_COLUMNS = 40
 FILES_FIRST = "put the files before it, or put -- before them"
 
 
@@ -39,13 +43,23 @@ class UsageError(ValueError):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that explains why no file was found."""
+    """A parser that suggests similar options and commands, and explains why no file was found."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse unknown options here, where the options of the command are known."""
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            hint = next((did_you_mean(x.partition("=")[0], [*self._option_string_actions]) for x in unknown), "")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return options, unknown
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with code 2."""
         if message.endswith("required: FILE"):
             options = ", ".join(map(option_name, GREEDY_OPTIONS))
             message += f"; names after {options} are taken for columns: {FILES_FIRST}"
+        if choice := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message):
+            message += did_you_mean(choice[1], choice[2].replace("'", "").split(", "))
         super().error(escape_controls(message))
 
 
@@ -106,7 +120,7 @@ def add_input_options(group: Any) -> None:
     """Add the options that describe the input."""
     kinds = "CSV, TSV, Parquet, Arrow, LIBSVM, NPZ or H5AD; local, or a URL such as s3://bucket/name"
     group.add_argument("files", nargs="+", type=_parse_file, metavar="FILE", help=kinds)
-    group.add_argument("--label", metavar="COL", help="the target column")
+    group.add_argument("--label", metavar="COL", help="the target column; a terminal asks for it")
     task = "whether the target holds classes or numbers (auto: numbers if it has fractions or many different values)"
     group.add_argument("--task", choices=TASKS, default="auto", help=task)
     group.add_argument("--drop", nargs="+", default=[], metavar="COL", help="columns to ignore")
@@ -121,6 +135,11 @@ def add_run_options(group: Any) -> None:
     """Add the options that every command with a run has."""
     group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (all cores; -2: all but one)")
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def add_json_option(group: Any) -> None:
+    """Add the option that replaces the table on stdout by JSON."""
+    group.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def given_options(options: argparse.Namespace, *names: str) -> dict[str, Any]:
@@ -152,13 +171,11 @@ def read_column_selection(options: argparse.Namespace) -> Any:
 
     if options.separator == "\\t":
         options.separator = "\t"  # a tab is hard to type in a shell
-    discrete = options.discrete
-    if detect_common_format(options.files) in ("libsvm", "npz"):
+    discrete, kind = options.discrete, detect_common_format(options.files)
+    if kind in ("libsvm", "npz"):
         discrete = [_parse_column_number(name) for name in discrete]
-    elif options.label is None:
-        raise UsageError("Pass --label NAME to name the target column.")
     try:
-        return ColumnSelection(
+        columns = ColumnSelection(
             label=options.label,
             drop=tuple(options.drop),
             keep=tuple(options.keep),
@@ -170,6 +187,30 @@ def read_column_selection(options: argparse.Namespace) -> Any:
         )
     except ValueError as error:
         raise UsageError(error) from None
+    if columns.label is None and kind not in ("libsvm", "npz"):
+        columns = replace(columns, label=_ask_for_label(options.files, columns))
+    return columns
+
+
+def _ask_for_label(files: Sequence[Path], columns: Any) -> str:
+    """List the columns and ask for the target; without a terminal, raise an error that lists them."""
+    from belief.data.files import detect_common_format
+    from belief.data.stream import list_columns
+
+    if detect_common_format(files) == "anndata":
+        raise UsageError("Pass --label NAME to name the column of obs that is the target.")
+    names = list_columns(files, columns)
+    listed = ", ".join(map(escape_controls, names[:MAX_LISTED_COLUMNS]))
+    listed += f" and {len(names) - MAX_LISTED_COLUMNS:,} more" if len(names) > MAX_LISTED_COLUMNS else ""
+    while sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
+        print(f"Columns: {listed}\nTarget column: ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline().strip()
+        if answer in names:
+            return answer
+        if not answer:
+            break
+        print_message(f"there is no column {answer!r}{did_you_mean(answer, names)}.")
+    raise UsageError(f"Pass --label NAME to name the target column. The columns are {listed}.")
 
 
 def _parse_column_number(name: str) -> int:

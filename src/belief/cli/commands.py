@@ -23,6 +23,7 @@ from belief.cli.arguments import (
     Parser,
     UsageError,
     add_input_options,
+    add_json_option,
     add_run_options,
     check_run_options,
     given_options,
@@ -37,20 +38,38 @@ from belief.cli.arguments import (
 from belief.cli.compare import COMPARE_EXAMPLES, COMPARE_USAGE, add_compare_options, run_compare
 from belief.cli.signals import Terminated, raising_on_signals
 from belief.cli.streams import flush_or_discard, prepare_streams
+from belief.cli.terminal import print_explanation, print_result
 from belief.method.settings import PAPER, Settings
 from belief.method.targets import REGRESSION
 
 USAGE = "belief select FILE [FILE ...] --label COL [options]"
 EXAMPLES = """examples:
+  belief demo
+  belief select customers.csv --label left
+  belief select customers.csv --label left --top auto --out result.json
+  belief explain result.json age
+  belief report result.json
+  belief compare customers.csv --label left --top 4
+
+belief COMMAND --help lists the options of a command.
+"""
+SELECT_EXAMPLES = """examples:
   belief select customers.csv --label left --top 4
   belief select folder/ --label class --checkpoint notes --out result.json --report page.html
 """
 
 
+GROUPS = {  # of settings; the others belong to the group "method"
+    "selection": ("n_features_to_select", "redundancy", "theta", "eta", "kappa", "random_state"),
+    "significance": ("significance", "alpha", "rounds"),
+    "sample": ("sample_size", "sampling", "batch_size", "copies"),
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `belief` and return its exit code."""
     prepare_streams()
-    options = build_parser().parse_args(arguments)
+    options = build_parser().parse_args((sys.argv[1:] if arguments is None else arguments) or ["--help"])
     with warnings.catch_warnings(), raising_on_signals():
         warnings.showwarning = lambda message, *more: print_message(translate_message(str(message)))
         try:
@@ -87,11 +106,12 @@ def _describe_stop(options: argparse.Namespace) -> str:
 
 def build_parser() -> argparse.ArgumentParser:
     """Create the parser of the command line; the options of the method come from its settings."""
-    top = Parser(prog="belief", description="Select relevant features and leave out redundant ones.")
+    text = "Select relevant features and leave out redundant ones."
+    top = Parser(prog="belief", description=text, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="version", version=f"belief {belief.__version__}")
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands")
     text = "select features of the table in one or more files"
-    _add_select_options(_add_command(commands, "select", run_select, text, usage=USAGE, epilog=EXAMPLES))
+    _add_select_options(_add_command(commands, "select", run_select, text, usage=USAGE, epilog=SELECT_EXAMPLES))
     _add_command(commands, "demo", run_demo, "select features of a bundled example")
     text = "compare selectors on the table in one or more files, in about a minute"
     compare = _add_command(commands, "compare", run_compare, text, usage=COMPARE_USAGE, epilog=COMPARE_EXAMPLES)
@@ -99,6 +119,7 @@ def build_parser() -> argparse.ArgumentParser:
     explain = _add_command(commands, "explain", run_explain, "explain why features were selected or not")
     explain.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
     explain.add_argument("feature", nargs="?", help="one feature only")
+    add_json_option(explain)
     report = _add_command(commands, "report", run_report, "write a result as an HTML report")
     report.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
     report.add_argument("--out", type=Path, metavar="FILE", help="the report (RESULT.html)")
@@ -128,6 +149,7 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
     output.add_argument("--report", type=Path, metavar="FILE", help="the result as an HTML report (.html)")
     output.add_argument("--write-data", type=Path, metavar="FILE", help="the selected columns (.csv, .parquet)")
     output.add_argument("--force", action="store_true", help="overwrite existing files")
+    add_json_option(output)
     running = command.add_argument_group("run")
     running.add_argument("--engine", choices=("local", "spark"), default="local", help="this machine or Spark (local)")
     running.add_argument("--master", metavar="URL", help="Spark master: local[2], spark://host:port, sc://host:port")
@@ -137,12 +159,15 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
     running.add_argument("--working-memory", type=int, metavar="MIB", help="memory overhead in MiB (1024)")
     running.add_argument("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1, or several, cuda:0,1 (auto)")
     add_run_options(running)
-    method = command.add_argument_group("method")
-    method.add_argument("--paper", action="store_true", help="use the paper's settings unless given explicitly")
+    groups = {name: command.add_argument_group(name) for name in ("selection", "significance", "sample", "method")}
+    groups["method"].add_argument(
+        "--paper", action="store_true", help="use the paper's settings unless given explicitly"
+    )
     for f in Settings.definitions():
+        group = groups[next((name for name, settings in GROUPS.items() if f.name in settings), "method")]
         doc = re.sub("^[α-ω], ", "", f.metadata["doc"])  # not every terminal has Greek letters
         text = f"{doc} ({f.default})".replace("%", "%%")
-        method.add_argument(
+        group.add_argument(
             option_name(f.name),
             dest=f.name,
             type=parse_value,
@@ -180,8 +205,10 @@ def run_select(options: argparse.Namespace) -> None:
             write_data(X, result, options.write_data)
     finally:  # print the answer even if the disk is full
         sample = f"{result.sample_size:,} rows sampled ({result.stop_reason})"
-        print(f"{_summarize(result)}; {sample}; seed {result.seed}\n")
-        print(result.explain())
+        if options.json:
+            print(json.dumps(result.to_dict(), allow_nan=False))
+        else:
+            print_result(result, f"{_summarize(result)}; {sample}; seed {result.seed}")
 
 
 def _summarize(result: belief.Result) -> str:
@@ -257,7 +284,11 @@ def run_demo(options: argparse.Namespace) -> None:
 
 def run_explain(options: argparse.Namespace) -> None:
     """Run `belief explain`."""
-    print(read_result(options.result).explain(options.feature))
+    lines = read_result(options.result).explain(options.feature)
+    if options.json:
+        print(json.dumps([line.as_dict() for line in lines] if isinstance(lines, list) else lines.as_dict()))
+    else:
+        print_explanation(lines)
 
 
 def run_report(options: argparse.Namespace) -> None:

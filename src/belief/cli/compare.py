@@ -10,18 +10,20 @@ from belief._utils.validation import is_real
 from belief.cli.arguments import (
     UsageError,
     add_input_options,
+    add_json_option,
     add_run_options,
     check_run_options,
     open_input,
     parse_value,
     read_column_selection,
 )
+from belief.cli.terminal import print_comparison
 from belief.method.settings import Settings
 
 COMPARE_USAGE = "belief compare FILE [FILE ...] --label COL [options]"
 COMPARE_EXAMPLES = """examples:
   belief compare customers.csv --label left --top 4
-  belief compare customers.csv --label left --top 4 --json comparison.json --plot comparison.png
+  belief compare customers.csv --label left --top 4 --out comparison.json --plot comparison.png
 """
 
 
@@ -29,9 +31,10 @@ def add_compare_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `belief compare`."""
     add_input_options(command.add_argument_group("input"))
     output = command.add_argument_group("output")
-    output.add_argument("--json", type=Path, metavar="FILE", help="write the comparison as JSON (.json)")
+    output.add_argument("--out", type=Path, metavar="FILE", help="write the comparison as JSON (.json)")
     output.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of it (.png, .svg, .pdf)")
     output.add_argument("--force", action="store_true", help="overwrite existing files")
+    add_json_option(output)
     running = command.add_argument_group("run")
     top = "number of features to select, their share, or auto: all significant features (10)"
     running.add_argument("--top", dest="n_features_to_select", type=parse_value, default=10, metavar="auto|X", help=top)
@@ -54,15 +57,18 @@ def run_compare(options: argparse.Namespace) -> None:
     columns = read_column_selection(options)
     from belief.cli.outputs import JSON_ENDINGS, PICTURE_ENDINGS, check_outputs, write_text
 
-    check_outputs(options, [("--json", options.json, JSON_ENDINGS), ("--plot", options.plot, PICTURE_ENDINGS)])
+    check_outputs(options, [("--out", options.out, JSON_ENDINGS), ("--plot", options.plot, PICTURE_ENDINGS)])
     comparison = _compare(options, columns)
     try:  # write files first, because printing may fail
-        if options.json:
-            write_text(comparison.to_json(), options.json)
+        if options.out:
+            write_text(comparison.to_json(), options.out)
         if options.plot:
             _write_plot(comparison, options.plot)
     finally:  # print the answer even if the disk is full
-        print(comparison)
+        if options.json:
+            print(comparison.to_json())
+        else:
+            print_comparison(comparison)
 
 
 def _check_options(options: argparse.Namespace) -> None:

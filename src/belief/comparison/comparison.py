@@ -130,7 +130,7 @@ class Comparison:
 
     def table(self) -> list[dict[str, Any]]:
         """Return a dictionary for each selector, the best first; pass them to pandas.DataFrame or polars.DataFrame."""
-        return [asdict(s) | {"common": int(c)} for s, c in zip(self.standings, self._with_ours(), strict=True)]
+        return [asdict(s) | {"common": int(c)} for s, c in zip(self.standings, _count_common(self), strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the comparison to plain JSON values."""
@@ -146,7 +146,7 @@ class Comparison:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
     def __str__(self) -> str:
-        parts = [self._about(), format_table(self._lines()), self._in_common(), *self._notes()]
+        parts = [summarize(self), format_table(list_rows(self)), self._in_common(), *list_notes(self)]
         return "\n\n".join(part for part in parts if part)
 
     def __repr__(self) -> str:
@@ -157,39 +157,8 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
-        return f"<p>{escape(self._about())}</p>{format_html_table(self._lines())}{notes}"
-
-    # --- text ---
-
-    def _with_ours(self) -> Array:
-        """Count the features in common with BELIEF, or with the best selector if BELIEF took no part."""
-        names = [s.selector for s in self.standings]
-        return self.common[names.index(OURS) if OURS in names else 0]
-
-    def _about(self) -> str:
-        rows = f"{self.n_rows:,} rows"
-        rows += f" ({self.n_compared:,} compared)" if self.n_compared < self.n_rows else ""
-        models = ", ".join(self.standings[0].by_model)
-        return (
-            f"{self.task}: {rows}, {self.n_features:,} features, {self.n_selected:,} selected; {self.full_measure} over"
-            f" {self.folds} folds, the mean of {models}; {format_duration(self.seconds)};"
-            f" seed {self.seed}"
-        )
-
-    def _lines(self) -> list[list[str]]:
-        head = ["selector", self.measure, "behind", "seconds", "common", "selected"]
-        return [head] + [
-            [
-                s.selector,
-                f"{s.score:.3f} ± {s.spread:.3f}",
-                f"{mean:.3f} ± {spread:.3f}" if i else "",
-                f"{s.seconds:.2f}",
-                f"{c} of {self.n_selected}",
-                join_names(s),
-            ]
-            for i, (s, (mean, spread), c) in enumerate(zip(self.standings, self.behind, self._with_ours(), strict=True))
-        ]
+        notes = "".join(f"<p>{escape(note)}</p>" for note in list_notes(self))
+        return f"<p>{escape(summarize(self))}</p>{format_html_table(list_rows(self))}{notes}"
 
     def _in_common(self) -> str:
         """Format the number of features in common as a table."""
@@ -200,15 +169,53 @@ class Comparison:
         lines = [[f"{i} {s.selector}", *map(str, c)] for i, (s, c) in numbered]
         return format_table([head, *lines])
 
-    def _notes(self) -> list[str]:
-        tied, best = self.tied, self.standings[0]
-        rule = "the standard deviation of the difference over the folds"
-        notes = [f"{best.selector} is ahead of each of the others by more than {rule}."] * (len(self.standings) > 1)
-        if len(tied) > 1:
-            notes = [f"Tied with the best, as behind by at most {rule}: {', '.join(tied[1:])}."]
-        if self.all_features is not None:
-            notes.append(f"With all {self.n_features:,} features: {self.all_features:.3f}.")
-        return notes + [f"Skipped: {name}: {reason}." for name, reason in self.skipped.items()]
+
+def summarize(found: Comparison) -> str:
+    """Describe the table, the task and the models in one line."""
+    rows = f"{found.n_rows:,} rows"
+    rows += f" ({found.n_compared:,} compared)" if found.n_compared < found.n_rows else ""
+    models = ", ".join(found.standings[0].by_model)
+    return (
+        f"{found.task}: {rows}, {found.n_features:,} features, {found.n_selected:,} selected; {found.full_measure} over"
+        f" {found.folds} folds, the mean of {models}; {format_duration(found.seconds)};"
+        f" seed {found.seed}"
+    )
+
+
+def list_rows(found: Comparison) -> list[list[str]]:
+    """Return the table of selectors as text; the first row holds the headings."""
+    head = ["selector", found.measure, "behind", "seconds", "common", "selected"]
+    return [head] + [
+        [
+            s.selector,
+            f"{s.score:.3f} ± {s.spread:.3f}",
+            f"{mean:.3f} ± {spread:.3f}" if i else "",
+            f"{s.seconds:.2f}",
+            f"{c} of {found.n_selected}",
+            join_names(s),
+        ]
+        for i, (s, (mean, spread), c) in enumerate(
+            zip(found.standings, found.behind, _count_common(found), strict=True)
+        )
+    ]
+
+
+def list_notes(found: Comparison) -> list[str]:
+    """Say in sentences which selectors differ, and which were skipped."""
+    tied, best = found.tied, found.standings[0]
+    rule = "the standard deviation of the difference over the folds"
+    notes = [f"{best.selector} is ahead of each of the others by more than {rule}."] * (len(found.standings) > 1)
+    if len(tied) > 1:
+        notes = [f"Tied with the best, as behind by at most {rule}: {', '.join(tied[1:])}."]
+    if found.all_features is not None:
+        notes.append(f"With all {found.n_features:,} features: {found.all_features:.3f}.")
+    return notes + [f"Skipped: {name}: {reason}." for name, reason in found.skipped.items()]
+
+
+def _count_common(found: Comparison) -> Array:
+    """Count the features in common with BELIEF, or with the best selector if BELIEF took no part."""
+    names = [s.selector for s in found.standings]
+    return found.common[names.index(OURS) if OURS in names else 0]
 
 
 def join_names(standing: Standing) -> str:

@@ -308,7 +308,7 @@ def open_files(
         raise ValueError("The files need a target column. Name it with label='name'.")
     pyarrow()
     if columns.has_positions():
-        columns = columns.with_names(_column_names(kind, files, columns), str(files[0]))
+        columns = columns.with_names(list_columns(files, columns), str(files[0]))
     table = _open_csv(files, columns) if kind == "csv" else ColumnarFiles(files, kind)
     names = columns.feature_names(table.schema.names, str(table.first))
     declared = parse_discrete_features(columns.discrete_features, names, len(names))
@@ -321,7 +321,9 @@ def check_csv_options(names: Sequence[str], file: Path, columns: ColumnSelection
         raise ValueError(f"label: there is no column {columns.label!r} in {file}. {hint}")
 
 
-def _column_names(kind: str, files: Sequence[Path], columns: ColumnSelection) -> list[str]:
+def list_columns(paths: Sequence[Path], columns: ColumnSelection) -> list[str]:
+    """Return the names of the columns of CSV, Parquet or Arrow files."""
+    kind, files = find_files(paths)
     table: TableReader = CsvFiles(files, columns, []) if kind == "csv" else ColumnarFiles(files, kind)
     return [name for name in table.schema.names if not PANDAS_INDEX.fullmatch(name)]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from belief.result.result import Result
 
 TABLE_COLUMNS = ("rank", "feature", "relevance", "q_value", "unique_share", "score", "reason")
+MIN_AGREEMENT = 0.2  # smaller ones are mentioned only if they decided against a feature
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class FeatureExplanation:
         return getattr(self, name)
 
     def __repr__(self) -> str:
-        return format_table([[f.name, escape_controls(self._format(f.name))] for f in fields(self)])
+        return format_table(list_fields(self))
 
     def _repr_html_(self) -> str:
         return Explanation([self])._repr_html_()
@@ -104,23 +105,33 @@ class Explanation(list[FeatureExplanation]):
         return Explanation(rows) if isinstance(index, slice) else rows
 
     def __repr__(self) -> str:
-        return format_table(self._table())
+        return format_table(list_rows(self))
 
     def _repr_html_(self) -> str:
         from belief.report.templating import render_explanation_table
 
-        return render_explanation_table(self) or format_html_table(self._table())
+        return render_explanation_table(self) or format_html_table(list_rows(self))
 
-    def _table(self) -> list[list[str]]:
-        known = [name for name in TABLE_COLUMNS if any(row[name] is not None for row in self)]
-        return [known] + [[escape_controls(row._format(name)) for name in known] for row in self]
+
+def list_rows(lines: Sequence[FeatureExplanation]) -> list[list[str]]:
+    """Return a table of explanations as text; the first row holds the headings."""
+    known = [name for name in TABLE_COLUMNS if any(row[name] is not None for row in lines)]
+    return [known] + [[escape_controls(row._format(name)) for name in known] for row in lines]
+
+
+def list_fields(line: FeatureExplanation) -> list[list[str]]:
+    """Return the names and values of all fields of an explanation as text."""
+    return [[f.name, escape_controls(line._format(f.name))] for f in fields(line)]
 
 
 def explain_features(result: Result, features: Sequence[int] | None = None) -> Explanation:
-    """Explain the given features; by default all selected and watched ones."""
-    if features is None:
-        features = [*result.selected, *result.watched[~np.isin(result.watched, result.selected)]]
-    return Explanation([explain_feature(result, int(j)) for j in features])
+    """Explain the given features; by default the selected ones and then the watched ones, the best score first."""
+    if features is not None:
+        return Explanation([explain_feature(result, int(j)) for j in features])
+    selected = [explain_feature(result, int(j)) for j in result.selected]
+    others = [explain_feature(result, int(j)) for j in result.watched if j not in result.selected]
+    others.sort(key=lambda row: (-(row.score or 0.0), -row.relevance))
+    return Explanation([*selected, *others])
 
 
 def explain_feature(result: Result, j: int) -> FeatureExplanation:
@@ -206,11 +217,11 @@ def _why_selected(result: Result, row: FeatureExplanation) -> str:
 def _why_not_selected(result: Result, row: FeatureExplanation) -> str:
     if not row.is_significant:
         return _not_significant(result, row)
-    redundant = _redundant(result, row)
     if result.settings["n_features_to_select"] == "auto":
-        return redundant or "not significant beyond the selected features"
+        return _redundant(result, row, 0) or "not significant beyond the selected features"
     if is_worth_more(result, row):
-        return redundant or "redundant with the selected features (amount not stored)"
+        return _redundant(result, row, 0) or "redundant with the selected features (amount not stored)"
+    redundant = _redundant(result, row)
     return "less relevant than the selected features" + (f", and {redundant}" if redundant else "")
 
 
@@ -223,9 +234,11 @@ def _not_significant(result: Result, row: FeatureExplanation) -> str:
     return f"not significant ({p})"
 
 
-def _redundant(result: Result, row: FeatureExplanation) -> str | None:
+def _redundant(result: Result, row: FeatureExplanation, at_least: float = MIN_AGREEMENT) -> str | None:
     """Name the feature that this one is redundant with, if that lowers its score noticeably."""
     if row.redundant_with is None or row.score is None or row.agreement is None:
+        return None
+    if result.rule.presentation.has_absolute_scale and row.agreement < at_least:
         return None
     return result.rule.describe_loss(row.redundant_with, row.agreement, row.relevance, row.score)
 

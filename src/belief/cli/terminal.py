@@ -1,0 +1,102 @@
+"""Print results: as coloured tables that fit the terminal, or as plain aligned text elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from belief.comparison.comparison import Comparison, list_notes, list_rows, summarize
+from belief.result import explanation
+from belief.result.explanation import Explanation, FeatureExplanation
+from belief.result.result import Result
+
+MAX_SELECTED, MAX_OTHERS = 30, 8  # rows on a terminal
+MIN_LAST_COLUMN = 30  # characters; SPARE_COLUMNS make room for it, in this order
+SPARE_COLUMNS = ("unique_share", "score", "q_value", "seconds", "common", "relevance")
+GOOD, DOUBTFUL, OTHER = "green", "yellow", "dim"
+
+
+def print_result(result: Result, summary: str) -> None:
+    """Print a summary, and why features were selected or not."""
+    lines, n = result.explain(), len(result.selected)
+    if not _is_terminal():
+        print(f"{summary}\n\n{lines}")
+        return
+    _print_text(f"{summary}\n")
+    print_explanation(Explanation([*lines[: min(n, MAX_SELECTED)], *lines[n : n + MAX_OTHERS]]))
+    hidden = [(n - MAX_SELECTED, "selected"), (len(lines) - n - MAX_OTHERS, "not selected")]
+    if more := ", ".join(f"+{count:,} more {kind}" for count, kind in hidden if count > 0):
+        _print_text(more, OTHER)
+
+
+def print_explanation(lines: Explanation | FeatureExplanation) -> None:
+    """Print why features, or one feature, were selected or not."""
+    if not _is_terminal():
+        print(lines)
+    elif isinstance(lines, FeatureExplanation):
+        _print_table([["", ""], *explanation.list_fields(lines)], ["bold"] * 99)
+    else:
+        _print_table(explanation.list_rows(lines), [_style(line) for line in lines])
+
+
+def print_comparison(found: Comparison) -> None:
+    """Print the score of each selector, and which differ."""
+    if not _is_terminal():
+        print(found)
+        return
+    _print_text(f"{summarize(found)}\n")
+    _print_table(list_rows(found), [GOOD if s.selector in found.tied else "" for s in found.standings])
+    for note in list_notes(found):
+        _print_text(f"\n{note}")
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False)  # it respects NO_COLOR and TERM=dumb
+
+
+def _print_text(text: str, style: str = "") -> None:
+    from rich.text import Text
+
+    _console().print(Text(text, style))
+
+
+def _style(line: FeatureExplanation) -> str:
+    if line.rank is None:
+        return OTHER
+    return GOOD if line.is_significant else DOUBTFUL
+
+
+def _print_table(rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
+    """Print rows of text below their headings. The last column wraps; the style is that of the names."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console = _console()
+    columns = _fitting_columns(rows, console.width)
+    table = Table(box=None, show_header=any(rows[0]), pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for j in columns:
+        table.add_column(
+            Text(rows[0][j]), no_wrap=j != columns[-1], overflow="fold" if j == columns[-1] else "ellipsis"
+        )
+    for row, style in zip(rows[1:], styles, strict=False):
+        cells = [Text(row[j], style if j < 2 and len(row) > 2 else "") for j in columns]
+        table.add_row(*cells, style=OTHER if style == OTHER else "")
+    console.print(table)
+
+
+def _fitting_columns(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the columns that leave enough room for the last one."""
+    columns = list(range(len(rows[0])))
+    widths = [max(len(row[j]) for row in rows) + 2 for j in columns]
+    for name in SPARE_COLUMNS:
+        needed = sum(widths[j] for j in columns[:-1]) + min(MIN_LAST_COLUMN, widths[-1])
+        if needed > width and name in rows[0]:
+            columns.remove(rows[0].index(name))
+    return columns
