@@ -100,10 +100,8 @@ def test_select_settings_columns_and_outputs(tmp_path, churn, capsys):
 def test_write_data_writes_categories_as_text(tmp_path, capsys):
     TABLE.astype({"contract": "category"}).to_parquet(tmp_path / "a.parquet", index=False)
     small = tmp_path / "small.csv"
-    code, *_ = call(
-        capsys, "select", tmp_path / "a.parquet", "--label", "left", "--keep", "contract", "--top", 1, "--write-data",
-        small,
-    )  # fmt: skip
+    args = ["select", tmp_path / "a.parquet", "--label", "left", "--candidates", "contract", "--top", 1]
+    code, *_ = call(capsys, *args, "--write-data", small)
     assert code == 0
     pd.testing.assert_frame_equal(pd.read_csv(small), TABLE[["contract", "left"]])
 
@@ -205,7 +203,7 @@ BAD = {
         ["a.csv", *LEFT, "--sample-size", "1", "--sampling", "proportional"],
         "--sample-size 1 samples 1 of .* but --sampling proportional needs at least one row",
     ),
-    "nothing kept": (["a.csv", *LEFT, "--keep", "left"], "leave no feature in a.csv"),
+    "nothing kept": (["a.csv", *LEFT, "--candidates", "left"], "leave no feature in a.csv"),
     "one class": (["one.csv", "--label", "y"], "'y' has only one class, 0"),
     "unique numbers": (["a.csv", "--label", "total_paid", "--task", "classification"], "like a regression target"),
     "ragged line": (["ragged.csv", "--label", "c"], "ragged.csv: line 3 has 2 columns, but the lines before have 3"),
@@ -216,11 +214,11 @@ BAD = {
         "far.csv: line 3002, column 'b' has the value 'oops', but numbers before.*--discrete b",
     ),
     "yes and no far down": (
-        ["far.csv", "--label", "y", "--keep", "d"],
+        ["far.csv", "--label", "y", "--candidates", "d"],
         "line 3002, column 'd' has the value 'oops', but booleans before",
     ),
     "label mixed far down": (
-        ["far.csv", "--label", "b", "--keep", "a"],
+        ["far.csv", "--label", "b", "--candidates", "a"],
         "column 'b' has .* Correct the value.$",
     ),
     "other columns": (["a.csv", "b.csv", *LEFT], "b.csv and a.csv have different columns: they differ in 'region'"),

@@ -58,7 +58,7 @@ def test_integer_column_names_take_precedence_over_positions():
 
 
 @pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize("how", [{"drop": [4, 1]}, {"keep": [0, 3]}, {"keep": [0, 1, 3], "drop": 1}])
+@pytest.mark.parametrize("how", [{"drop": [4, 1]}, {"candidates": [0, 3]}, {"candidates": [0, 1, 3], "drop": 1}])
 def test_drop_and_keep(kind, how):
     result = select(TABLES[kind], label=2, **how)
     assert list(result.feature_names) == (["a", "c"] if kind in ("pandas", "polars", "frames") else ["x0", "x3"])
@@ -66,14 +66,17 @@ def test_drop_and_keep(kind, how):
 
 
 def test_drop_and_keep_with_array_y():
-    assert select(FRAME.drop(columns="left"), LEFT, drop="copy", keep=["a", "c", "copy"]).feature_names == ["a", "c"]
+    assert select(FRAME.drop(columns="left"), LEFT, drop="copy", candidates=["a", "c", "copy"]).feature_names == [
+        "a",
+        "c",
+    ]
 
 
 def test_select_files_with_column_and_csv_options(tmp_path):
     file = tmp_path / "t.csv"
     FRAME.to_csv(file, sep=";", index=False)
     for label in ({"label": "left"}, {"y": "left"}, {"label": 2}):
-        result = select(file, **label, separator=";", drop="copy", keep=["a", "b", "copy"])
+        result = select(file, **label, separator=";", drop="copy", candidates=["a", "b", "copy"])
         assert result.feature_names == ["a", "b"]
     FRAME.to_csv(file, index=False, header=False)
     assert select([file], label=2, header=False, drop=[4]).feature_names == ["c0", "c1", "c3"]
@@ -89,7 +92,7 @@ def test_select_files_with_column_and_csv_options(tmp_path):
         ({"label": "left", "separator": ";"}, "separator applies only to CSV files, but X is a DataFrame. Omit it."),
         ({"label": "left", "header": False}, "header applies only to CSV files, but X is a DataFrame. Omit it."),
         ({"label": "left", "separator": "ab"}, "separator must be one ASCII character"),
-        ({"label": "left", "keep": "a", "drop": "a"}, "label, drop and keep leave no feature in X."),
+        ({"label": "left", "candidates": "a", "drop": "a"}, "label, drop and candidates leave no feature in X."),
     ],
 )
 def test_select_rejects_wrong_columns_and_options(arguments, message):
@@ -111,9 +114,9 @@ def test_column_options_of_open_streams_raise():
             belief.select(stream, **given)
 
 
-@pytest.mark.parametrize("given", [{"keep": []}, {"keep": np.array([], str)}])
-def test_empty_keep_raises(given):
-    with pytest.raises(ValueError, match=r"^keep is empty. Give at least one column"):
+@pytest.mark.parametrize("given", [{"candidates": []}, {"candidates": np.array([], str)}])
+def test_empty_candidates_raise(given):
+    with pytest.raises(ValueError, match=r"^candidates is empty. Give at least one column"):
         belief.select(np.eye(6), [0, 1] * 3, 1, **given)
 
 

@@ -84,7 +84,7 @@ def test_compare_accepts_files_arrays_and_frames(churn, tmp_path, monkeypatch):
     numbers.to_csv(tmp_path / "some.csv", index=False)
     expected = scores(numbers, label="left")
     assert scores(tmp_path / "some.csv", label="left") == expected
-    assert scores(churn, label="left", keep=list(numbers.columns[:4])) == expected
+    assert scores(churn, label="left", candidates=list(numbers.columns[:4])) == expected
     array = scores(numbers.iloc[:, :4].to_numpy(), numbers["left"])
     assert [x[0] for x in array] == [x[0] for x in expected]
     assert {*array[0][1]} <= {"x0", "x1", "x2", "x3"}

@@ -40,7 +40,9 @@ def check(result, expected, names=NAMES):
 def test_feature_names(form):
     result = belief.select(form(X), TYPES, **SETTINGS, feature_names=NAMES)
     check(result, DENSE if form is np.asarray or isinstance(form(X), list) else SPARSE)
-    result = belief.select(form(X), TYPES, **SETTINGS, feature_names=np.array(NAMES), drop=["gene0"], keep=NAMES[:6])
+    result = belief.select(
+        form(X), TYPES, **SETTINGS, feature_names=np.array(NAMES), drop=["gene0"], candidates=NAMES[:6]
+    )
     assert result.feature_names == NAMES[1:6]
     with_y = form(np.column_stack([X, Y]))
     result = belief.select(with_y, label="type", **SETTINGS, feature_names=[*NAMES, "type"])
@@ -121,7 +123,7 @@ def test_arrays_on_disk(open_array, in_blocks, tmp_path, monkeypatch):
     result = belief.select(array, TYPES, **SETTINGS, feature_names=NAMES)
     np.testing.assert_allclose(result.weights, DENSE.weights, rtol=1e-12)
     assert result.feature_names == NAMES
-    result = belief.select(array, TYPES, **SETTINGS, keep=[4, 5, 7])
+    result = belief.select(array, TYPES, **SETTINGS, candidates=[4, 5, 7])
     assert result.feature_names == ["x4", "x5", "x7"]
 
 
@@ -197,7 +199,7 @@ def test_files_of_anndata(form, ending, in_blocks, tmp_path, monkeypatch):
         result = belief.select(path, **given, **SETTINGS)
         np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-12)
         assert result.feature_names == NAMES
-    stream = open_files([path], ColumnSelection(label="cell_type", keep=["gene4", "gene2"]), layer="log")
+    stream = open_files([path], ColumnSelection(label="cell_type", candidates=["gene4", "gene2"]), layer="log")
     assert isinstance(stream, ArrayStream)
     assert stream.names == ["gene2", "gene4"]
     blocks = list(stream.later_pass())

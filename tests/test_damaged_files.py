@@ -218,7 +218,7 @@ def test_damaged_npz_raises(tmp_path, content):
 # --- names ---
 
 
-@pytest.mark.parametrize("option", ["--drop", "--keep", "--label", "--discrete"])
+@pytest.mark.parametrize("option", ["--drop", "--candidates", "--label", "--discrete"])
 def test_column_with_a_long_name_is_not_looked_for_among_files(tmp_path, capsys, option):
     (tmp_path / "rows.csv").write_text(csv_text())
     name = "x" * 300 + ".csv"
@@ -232,7 +232,7 @@ def test_file_with_a_long_name_does_not_exist(capsys):
     assert "xxx.csv: there is no such file or folder." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["label='x.csv", "keep=['a.csv", "drop=[1)(.csv"])
+@pytest.mark.parametrize("name", ["label='x.csv", "candidates=['a.csv", "drop=[1)(.csv"])
 def test_message_with_an_odd_file_name_is_printed(tmp_path, capsys, name):
     (tmp_path / name).write_text(csv_text() + "1,2\n")
     assert main(["select", str(tmp_path / name), "--label", "y"]) == 1

@@ -156,7 +156,7 @@ def test_partitioned_folder(tmp_path, small_blocks):
 
 @pytest.mark.parametrize("written", ["a.csv", "a.parquet", "folder", "a.feather"], indirect=True)
 def test_stream_keeps_order_of_rows(written, small_blocks):
-    stream = open_files([written], ColumnSelection("class", keep=["float"]))
+    stream = open_files([written], ColumnSelection("class", candidates=["float"]))
     for blocks in (stream.first_pass(Labels()), stream.first_pass(Labels())):
         np.testing.assert_allclose(np.concatenate([block.whole() for block in blocks])[:, 0], TABLE["float"].to_numpy())
 
@@ -164,7 +164,9 @@ def test_stream_keeps_order_of_rows(written, small_blocks):
 def test_files_are_concatenated_in_given_order(tmp_path):
     parquet.write_table(TABLE.slice(0, 99), tmp_path / "z.parquet")
     parquet.write_table(TABLE.slice(99), tmp_path / "a.parquet")
-    stream = open_files([tmp_path / "z.parquet", tmp_path / "a.parquet"], ColumnSelection("class", keep=["float"]))
+    stream = open_files(
+        [tmp_path / "z.parquet", tmp_path / "a.parquet"], ColumnSelection("class", candidates=["float"])
+    )
     np.testing.assert_array_equal(
         np.concatenate([block.whole() for block in stream.first_pass(Labels())])[:, 0], TABLE["float"].to_numpy()
     )

@@ -70,7 +70,7 @@ def test_malformed_sparse_matrices_raise(options):
 def test_every_sparse_format_gives_the_same_result(form):
     A = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
     expected = belief.select(A, Y, 3, random_state=0)
-    for options in ({}, {"keep": list(range(6))}):
+    for options in ({}, {"candidates": list(range(6))}):
         found = belief.select(A.asformat(form), Y, 3, random_state=0, **options)
         np.testing.assert_array_equal(found.weights, expected.weights)
 

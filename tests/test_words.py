@@ -157,7 +157,7 @@ def usage(capsys, *arguments):
     return code, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--drop", "--keep", "--discrete"])
+@pytest.mark.parametrize("option", ["--drop", "--candidates", "--discrete"])
 def test_files_after_a_greedy_option_are_reported(tmp_path, capsys, option):
     file = tmp_path / "t.csv"
     file.write_text("a,b,left\n1,2,0\n2,3,1\n")

@@ -42,7 +42,7 @@ def select(
     task: str = "auto",
     label: str | int | None = None,
     drop: Any = (),
-    keep: Any = (),
+    candidates: Any = (),
     discrete_features: Any = "auto",
     feature_names: Sequence[str] | None = None,
     layer: str | None = None,
@@ -95,7 +95,7 @@ def select(
         are classes; fractions and more integers are numbers. `Result.task` has the outcome.
     label : str or int, default=None
         The name or index of the target column, instead of y.
-    drop, keep : names or indices of columns, default=()
+    drop, candidates : names or indices of columns, default=()
         Columns of X to ignore; columns of X to use exclusively. Unnamed columns keep their numbers: x0, x2, ...
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, whose values are only compared for equality. "auto": string, category and boolean columns.
@@ -204,7 +204,7 @@ def select(
     check_resources(n_jobs, working_memory, verbose, device)
     check_task(task)
     y, label = resolve_label(y, label)
-    columns = ColumnSelection(label, drop, keep, discrete_features, task, separator, header, encoding)
+    columns = ColumnSelection(label, drop, candidates, discrete_features, task, separator, header, encoding)
     if is_spark_dataframe(X):
         _check_spark_options(
             checkpoint=checkpoint is not None,
@@ -316,7 +316,7 @@ def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settin
         raise ValueError(f"{name} has no effect because X is not a CSV file: remove it.")
     has_vectors = "features" in df.columns
     columns = columns.with_names(df.columns)
-    for name in {"drop", "keep"}.intersection(columns.changed_options() if has_vectors else ()):
+    for name in {"drop", "candidates"}.intersection(columns.changed_options() if has_vectors else ()):
         raise ValueError(f"{name} has no effect because the features of X are vectors: remove it.")
     features = "features" if has_vectors else columns.feature_names(df.columns, "X")
     return select_frame(df, features=features, label=str(columns.label), settings=settings, **options)

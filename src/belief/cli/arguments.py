@@ -24,7 +24,7 @@ CLI_NAMES = {"top": "n_features_to_select", "seed": "random_state", "discrete": 
 OPTION_NAMES = {"header": "no_header"} | {parameter: name for name, parameter in CLI_NAMES.items()}
 PARAMETERS = (
     *(f.name for f in Settings.definitions()),
-    *("task", "label", "drop", "keep", "encoding", "separator", "header", "discrete_features", "n_jobs"),
+    *("task", "label", "drop", "candidates", "encoding", "separator", "header", "discrete_features", "n_jobs"),
     *("working_memory", "device", "checkpoint", "restart", "force", "selectors", "seconds"),
 )
 ANY_PARAMETER = "|".join(PARAMETERS)
@@ -33,7 +33,7 @@ QUOTED = r"'[^']*'|\"[^\"]*\""
 ASSIGNMENT = re.compile(rf"(?<!['\"\w])({ANY_PARAMETER})=(\[(?:{QUOTED})\]|{QUOTED}|[\w+-]+(?:\.\d+)?)")
 VERBS = "must|applies|cannot|has no effect|is empty"
 MENTION = re.compile(rf"(?<!['\"\w])(?:{UNAMBIGUOUS})\b(?!['\"])|^(?:{ANY_PARAMETER})(?=:| (?:{VERBS})\b)")
-GREEDY_OPTIONS = ("drop", "keep", "discrete")  # options that take all names that follow
+GREEDY_OPTIONS = ("drop", "candidates", "discrete")  # options that take all names that follow
 MAX_LISTED_COLUMNS = 40
 FILES_FIRST = "put the files before it, or put -- before them"
 
@@ -124,7 +124,7 @@ def add_input_options(group: Any) -> None:
     task = "whether the target holds classes or numbers (auto: numbers if it has fractions or many different values)"
     group.add_argument("--task", choices=TASKS, default="auto", help=task)
     group.add_argument("--drop", nargs="+", default=[], metavar="COL", help="columns to ignore")
-    group.add_argument("--keep", nargs="+", default=[], metavar="COL", help="columns to use; ignore all others")
+    group.add_argument("--candidates", nargs="+", default=[], metavar="COL", help="columns to use; ignore all others")
     group.add_argument("--discrete", nargs="+", default=[], metavar="COL", help="numeric columns that hold categories")
     group.add_argument("--no-header", action="store_true", help="CSV without column names; they become c0, c1, ...")
     group.add_argument("--encoding", metavar="NAME", help="encoding of CSV files: latin1, utf-16, ... (utf-8)")
@@ -178,7 +178,7 @@ def read_column_selection(options: argparse.Namespace) -> Any:
         columns = ColumnSelection(
             label=options.label,
             drop=tuple(options.drop),
-            keep=tuple(options.keep),
+            candidates=tuple(options.candidates),
             discrete_features=discrete or "auto",
             task=options.task,
             separator=options.separator,

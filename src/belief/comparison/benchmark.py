@@ -52,7 +52,7 @@ def compare(
     task: str = "auto",
     label: str | int | None = None,
     drop: Any = (),
-    keep: Any = (),
+    candidates: Any = (),
     discrete_features: Any = "auto",
     separator: str | None = None,
     header: bool = True,
@@ -80,7 +80,7 @@ def compare(
         The number or share of features to select; "auto" uses the number of features that BELIEF finds significant.
     task : {"auto", "classification", "regression"}, default="auto"
         The kind of target, as in :func:`belief.select`.
-    label, drop, keep, discrete_features, separator, header, encoding
+    label, drop, candidates, discrete_features, separator, header, encoding
         The columns to read, as in :func:`belief.select`.
     selectors : list of str, default=None
         The selectors to compare. None: "BELIEF", "BELIEF (paper)" (with `belief.PAPER`), "ReliefF" (RReliefF for
@@ -130,7 +130,7 @@ def compare(
         raise ValueError("Spark DataFrames are not supported. Pass X.sample(...).toPandas().")
     y, label = resolve_label(y, label)
     columns, seed = (
-        ColumnSelection(label, drop, keep, discrete_features, task, separator, header, encoding),
+        ColumnSelection(label, drop, candidates, discrete_features, task, separator, header, encoding),
         settings.draw_seed(),
     )
     rows = sample_rows(open_input(X, y, columns), discrete_features, task, seed)

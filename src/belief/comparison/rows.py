@@ -69,7 +69,7 @@ def count_rows(F: int) -> int:
     if F > MAX_FEATURES:
         raise ValueError(
             f"compare is for at most {MAX_FEATURES:,} features, and X has {F:,}: most other selectors would not"
-            " finish. Use fewer features, with keep or drop, or use belief.select."
+            " finish. Use fewer features, with candidates or drop, or use belief.select."
         )
     return max(MIN_ROWS, min(MAX_ROWS, MAX_CELLS // F))
 

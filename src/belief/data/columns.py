@@ -35,7 +35,7 @@ class ColumnSelection:
         The target column. LIBSVM files need none. For NPZ files, the name of the array; None: "y".
     drop : sequence of str or int, default=()
         Columns to exclude from the features.
-    keep : sequence of str or int, default=()
+    candidates : sequence of str or int, default=()
         Columns to use as features. By default all columns are used.
     discrete_features : "auto", mask, indices or names, default="auto"
         Numeric features to treat as nominal.
@@ -59,7 +59,7 @@ class ColumnSelection:
 
     label: str | int | None = None
     drop: Any = ()
-    keep: Any = ()
+    candidates: Any = ()
     discrete_features: Any = "auto"
     task: str = "auto"
     separator: str | None = None
@@ -67,11 +67,11 @@ class ColumnSelection:
     encoding: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("drop", "keep"):
+        for name in ("drop", "candidates"):
             value = getattr(self, name)
             columns = (value,) if is_column(value) else () if value is None else tuple(value)
-            if name == "keep" and not columns and value is not None and not isinstance(value, tuple):
-                raise ValueError("keep is empty. Give at least one column to use, or omit keep.")
+            if name == "candidates" and not columns and value is not None and not isinstance(value, tuple):
+                raise ValueError("candidates is empty. Give at least one column to use, or omit candidates.")
             object.__setattr__(self, name, columns)
         discrete = self.discrete_features
         if discrete is None or (isinstance(discrete, str) and discrete != "auto"):
@@ -91,8 +91,8 @@ class ColumnSelection:
         return changed + ["discrete_features"] * (not isinstance(self.discrete_features, str))
 
     def has_positions(self) -> bool:
-        """Return True if the label or a column of `drop` or `keep` is given by its position."""
-        return any(map(is_integer, (self.label, *self.drop, *self.keep)))
+        """Return True if the label or a column of `drop` or `candidates` is given by its position."""
+        return any(map(is_integer, (self.label, *self.drop, *self.candidates)))
 
     def with_names(self, names: Sequence[str], source: str = "X") -> ColumnSelection:
         """Return a copy in which positions are replaced by the names of the columns."""
@@ -101,22 +101,28 @@ class ColumnSelection:
             return tuple(names[j] for j in find_columns(columns, names, option, source))
 
         label = None if self.label is None else names_of([self.label], "label")[0]
-        return replace(self, label=label, drop=names_of(self.drop, "drop"), keep=names_of(self.keep, "keep"))
+        return replace(
+            self, label=label, drop=names_of(self.drop, "drop"), candidates=names_of(self.candidates, "candidates")
+        )
 
     def with_positions(self, names: Sequence[str]) -> ColumnSelection:
         """Return a copy in which names are replaced by the positions of the columns."""
         label = None if self.label is None else find_columns([self.label], names, "label")[0]
-        drop, keep = (tuple(find_columns(getattr(self, option), names, option)) for option in ("drop", "keep"))
-        return replace(self, label=label, drop=drop, keep=keep)
+        drop, candidates = (
+            tuple(find_columns(getattr(self, option), names, option)) for option in ("drop", "candidates")
+        )
+        return replace(self, label=label, drop=drop, candidates=candidates)
 
     def feature_positions(self, names: Sequence[Any], source: str = "X") -> list[int]:
-        """Return the positions of the features: all columns but the label, restricted by `drop` and `keep`."""
+        """Return the positions of the features: all columns but the label, restricted by `drop` and `candidates`."""
         label = find_columns([] if self.label is None else [self.label], names, "label", source)
-        drop, keep = (set(find_columns(getattr(self, o), names, o, source)) for o in ("drop", "keep"))
+        drop, candidates = (set(find_columns(getattr(self, o), names, o, source)) for o in ("drop", "candidates"))
         excluded = drop.union(label)
-        positions = [j for j in range(len(names)) if j not in excluded and (not keep or j in keep)]
+        positions = [j for j in range(len(names)) if j not in excluded and (not candidates or j in candidates)]
         if not positions:
-            raise ValueError(f"label, drop and keep leave no feature in {source}. Drop fewer columns or keep more.")
+            raise ValueError(
+                f"label, drop and candidates leave no feature in {source}. Drop fewer columns or allow more candidates."
+            )
         return positions
 
     def feature_names(self, names: Sequence[str], source: str) -> list[str]:

@@ -40,7 +40,7 @@ class Unwrapped:
 
     def select(self, columns: ColumnSelection) -> tuple[Any, list[str] | None]:
         """Return the features, and their names."""
-        if not columns.drop and not columns.keep and columns.label is None:
+        if not columns.drop and not columns.candidates and columns.label is None:
             return self.X, self.names
         names: Sequence[Any] = range(self.X.shape[1]) if self.names is None else self.names
         positions = np.array(columns.feature_positions(names))

@@ -102,7 +102,7 @@ def open_input(
         _check_no_names(feature_names, "a table with column names")
         return open_relation_stream(X, y, columns), None, None
     names = _checked_names(feature_names, X)
-    if {"label", "drop", "keep"}.intersection(columns.changed_options()):
+    if {"label", "drop", "candidates"}.intersection(columns.changed_options()):
         return _select_from_table(X, y, columns, names)
     return X, y, names
 

@@ -295,7 +295,7 @@ def open_files(
     if kind == "npy":
         raise ValueError(f"{paths[0]}: an NPY file has no target. Pass one file alone to belief.select, with y.")
     if kind in ("libsvm", "npz"):
-        for option in ("drop", "keep"):
+        for option in ("drop", "candidates"):
             if given := getattr(columns, option):
                 raise ValueError(
                     f"{option} applies only to CSV, Parquet and Arrow files, whose columns have names; got"
