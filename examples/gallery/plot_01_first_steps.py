@@ -2,11 +2,12 @@
 First steps
 ===========
 
-Customers of a telephone company, and whether they left. Which of the twelve columns matter, and which repeat another?
+Customers of a telephone company, and whether they left. Which of the twelve columns are relevant, and which are
+redundant?
 """
 
 # %%
-# The table is bundled. Strings, numbers and missing values go in as they are.
+# The table is bundled. Strings, numbers and missing values need no preparation.
 import pandas as pd
 
 import belief
@@ -16,19 +17,20 @@ left = table.pop("left")
 table.head(3)
 
 # %%
-# Six features, so that we see what comes after those that matter.
+# We ask for six features, one more than are significant. The sixth is marked.
 result = belief.select(table, left, 6, random_state=0)
 print(result.explain())
 
 # %%
-# A bar is the relevance of a feature, the narrow one what the features before it leave of that. Hollow: it cannot be
-# told from noise.
+# Each bar is the relevance of a feature, and the narrow bar is its score: the part that no selected feature has. A
+# hollow bar is not significant.
 ax = belief.plot.ranking(result)
 
 # %%
-# Asked for "auto", only the features that can be told from noise are selected.
-print(belief.select(table, left, "auto", random_state=0).selected_names)
+# "auto" selects only the significant features.
+auto = belief.select(table, left, "auto", random_state=0)
+print(auto.selected_names)
 
 # %%
-# Why not the tenure in months?
+# Why was the tenure in months not selected?
 print(result.explain("tenure_months").reason)

@@ -3,11 +3,12 @@ Redundancy of a real table
 ==========================
 
 The breast cancer table of scikit-learn has thirty columns: ten properties of cells, each as a mean, an error and a
-"worst" value. Radius, perimeter and area of a cell say nearly the same. How far do they agree?
+"worst" value. Radius, perimeter and area of a cell are nearly the same information. How redundant are they?
 """
 
 # %%
-# Ranked by relevance alone (``theta=0``: repetition costs nothing), the first twelve are much of a kind.
+# Ranked by relevance alone (``theta=0``), most of the first twelve features belong to two groups. A frame holds
+# features with an agreement of 0.5 or more.
 from sklearn.datasets import load_breast_cancer
 
 import belief
@@ -17,12 +18,11 @@ ranked = belief.select(X, y, 12, theta=0.0, random_state=0)
 ax = belief.plot.redundancy(ranked)
 
 # %%
-# A frame holds features that agree at 0.5 or more. When repetition counts, a feature that agrees that much with a
-# selected one is left out, and its line names the selected one. That need not be of the same frame, as the picture has
-# only twelve of the thirty columns: of a frame all may be left out.
+# By default, redundant features are not selected, and the reason names the selected feature. A whole frame can be
+# missing from the selection, because its features are redundant with others of the thirty columns.
 result = belief.select(X, y, "auto", random_state=0)
 print(result.explain())
 
 # %%
-# Relevance against what each keeps of it: to the left are those that only repeat.
+# Features on the left are redundant: a small share of their relevance is unique.
 ax = belief.plot.relevance_redundancy(result)

@@ -1,6 +1,6 @@
 """
-Features that matter only together
-==================================
+Interactions
+============
 
 Two columns can be informative together although neither is by itself. Univariate tests miss such interactions; nearest
 neighbours detect them.
@@ -20,8 +20,8 @@ result = belief.select(X, X[:, 0] ^ X[:, 1], "auto", discrete_features=np.ones(9
 print(result.explain())
 
 # %%
-# A real case: all 958 boards with which noughts and crosses can end, and whether crosses has won. Enumerated here, they
-# are the table "tic-tac-toe endgame" of the UCI repository.
+# A real table: the 958 final boards of tic-tac-toe, and whether crosses won ("tic-tac-toe endgame" in the UCI
+# repository).
 ROWS = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
 
 
@@ -30,7 +30,7 @@ def has_won(board, player):
 
 
 def ends(board=" " * 9, player="x"):
-    """All boards with which a game ends that goes on from this one."""
+    """Return all final boards that can follow this one."""
     if has_won(board, "x") or has_won(board, "o") or " " not in board:
         return {board}
     other = "o" if player == "x" else "x"
@@ -47,8 +47,8 @@ print(f"{len(boards)} boards, crosses won {won.mean():.0%} of them\n")
 print(result.explain())
 
 # %%
-# The squares at the edges say next to nothing alone, and what they say they say with the square across: the report and
-# ``explain()`` name it.
+# The squares at the edges are hardly relevant by themselves. ``explain()`` and the report name the square that they
+# interact with.
 ARROW = {"arrowstyle": "->", "color": "#cc6a1f", "shrinkA": 18, "shrinkB": 18, "connectionstyle": "arc3,rad=0.25"}
 weight = result.relevance.reshape(3, 3)
 figure, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
@@ -59,4 +59,4 @@ for j, partner in zip(result.selected, result.partner, strict=True):
     if partner >= 0:
         (r, c), (r2, c2) = divmod(j, 3), divmod(partner, 3)
         ax.annotate("", (c2, r2), (c, r), arrowprops=ARROW)
-_ = ax.set(xticks=[], yticks=[], title="relevance of each square; arrows: matters with")
+_ = ax.set(xticks=[], yticks=[], title="relevance of each square; arrows: interacts with")

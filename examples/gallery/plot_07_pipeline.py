@@ -2,8 +2,8 @@
 A pipeline with GridSearchCV
 ============================
 
-The selector as a step of a scikit-learn pipeline: features are selected inside each fold, and how many there should be
-is searched for like any other parameter.
+The selector is a step of a scikit-learn pipeline: features are selected inside each fold, and the number of features is
+tuned like any other parameter.
 """
 
 # %%
@@ -23,7 +23,7 @@ numbers = [1, 2, 3, 4, 6, 8, 12, 20, 30]
 
 
 def fewest(tried):
-    """The first whose score is within one standard error of the best: of equals, the one with fewer features."""
+    """Return the smallest number of features within one standard error of the best score."""
     best = tried["mean_test_score"].argmax()
     least = tried["mean_test_score"][best] - tried["std_test_score"][best] / np.sqrt(5)
     return int(np.argmax(tried["mean_test_score"] >= least))
@@ -42,6 +42,6 @@ ax.set(xlabel="features selected in each fold", ylabel="macro F1, five folds")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# The fitted selector has all that a run of ``belief.select`` has.
+# The fitted selector has the result that ``belief.select`` returns.
 selector = search.best_estimator_[0]
 print(selector.result_.explain())

@@ -2,9 +2,8 @@
 Text
 ====
 
-Which words tell the documentation of NumPy from that of SciPy and of scikit-learn? The texts are the docstrings of the
-installed packages. Each is a row, and each word, without stop words, a column of a sparse matrix, at the cost of its
-non-zeros.
+Which words distinguish the documentation of NumPy, SciPy and scikit-learn? Each docstring of the installed packages
+is a row of a sparse matrix, and each word, without stop words, is a column.
 """
 
 # %%
@@ -26,7 +25,7 @@ MODULES = {
 
 
 def texts(modules):
-    """The docstrings of what the modules hold."""
+    """Return the docstrings of everything in these modules."""
     there = {id(thing): thing for name in modules for thing in vars(import_module(name)).values() if callable(thing)}
     return sorted({doc for thing in there.values() if (doc := inspect.getdoc(thing)) and len(doc) > 400})
 
@@ -38,13 +37,13 @@ y = np.repeat(list(library), [len(each) for each in library.values()])
 print({name: len(each) for name, each in library.items()}, X.shape, f"{X.nnz / np.prod(X.shape):.1%} non-zero")
 
 # %%
-# Twenty words; names of the columns are looked up by their index.
+# We select twenty words. The names of the libraries come first.
 result = belief.select(X, y, 20, random_state=0)
 chosen = words.get_feature_names_out()[result.selected]
 print(", ".join(chosen))
 
 # %%
-# The share of the texts of each library that have the word.
+# The share of the docstrings of each library that contain the word:
 chosen_only = X[:, result.selected]
 share = np.array([np.asarray(chosen_only[y == name].mean(axis=0)).ravel() for name in library])
 figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
@@ -53,6 +52,6 @@ for values, name, color in zip(share, library, ("#2f78bd", "#cc6a1f", "#2f8f5b")
 ax.hlines(np.arange(20), share.min(axis=0), share.max(axis=0), color="#c9d0d7", zorder=0)
 ax.set_yticks(np.arange(20), chosen)
 ax.invert_yaxis()
-ax.set(xlabel="share of the docstrings that have the word")
+ax.set(xlabel="share of the docstrings that contain the word")
 ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)

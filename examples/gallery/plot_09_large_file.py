@@ -2,12 +2,12 @@
 A file larger than memory
 =========================
 
-A Parquet file is streamed in blocks: what is held does not grow with the file. Here ``working_memory`` is 64 MiB, about
-a sixth of the file. The process holds more than that: the reader and the libraries keep memory of their own.
+A Parquet file is read in blocks, so the memory does not depend on its size. ``working_memory`` limits the search,
+here to 64 MiB; the reader and the libraries need memory in addition. The process needs less memory than the file has.
 """
 
 # %%
-# A table of one million rows and 64 columns, of which the first eight matter, written in pieces.
+# A table of one million rows and 64 columns, of which the first eight are relevant, written in pieces.
 import tempfile
 import threading
 import time
@@ -41,7 +41,7 @@ with pq.ParquetWriter(path, first.schema) as file:
 print(f"{path.stat().st_size / 2**20:,.0f} MiB")
 
 # %%
-# What the process holds while it runs, read ten times a second (Linux says it in /proc).
+# The memory of the process during the run, read ten times a second from /proc.
 seen = []
 
 
@@ -65,9 +65,9 @@ print(sorted(result.selected_names, key=lambda name: int(name[1:])))
 
 # %%
 when, held = np.array(seen).T
-print(f"at most {np.max(held - held[0]):,.0f} MiB held beside what was there before")
+print(f"at most {np.max(held - held[0]):,.0f} MiB more than before the run")
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-ax.plot(when - when[0], held - held[0], color="#17487a", label="held beside what was there before")
+ax.plot(when - when[0], held - held[0], color="#17487a", label="memory, in addition to that before the run")
 ax.axhline(path.stat().st_size / 2**20, color="#cc6a1f", label="the size of the file")
 ax.set(xlabel="seconds", ylabel="MiB", ylim=(0, None))
 ax.legend(frameon=False, loc="center right")
