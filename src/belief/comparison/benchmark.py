@@ -123,7 +123,7 @@ def compare(
     settings = Settings(n_features_to_select=n_features_to_select, random_state=random_state)
     check_resources(n_jobs, 1024, verbose)
     check_task(task)
-    candidates = find_selectors(selectors)
+    taking_part = find_selectors(selectors)
     if not (is_real(seconds) and seconds > 0):
         raise ValueError(f"seconds must be a number above 0; got {seconds!r}.")
     if is_spark_dataframe(X):
@@ -138,7 +138,7 @@ def compare(
         warnings.simplefilter("ignore")  # every fold would repeat them
         whole = Part(rows.X, rows.y, rows.discrete, rows.task, seed, count_threads(n_jobs))
         benchmark = Benchmark(whole, rows.names, _resolve_n_features(settings, whole), start + seconds)
-        found, skipped = benchmark.run(candidates, print_message if verbose else lambda message: None)
+        found, skipped = benchmark.run(taking_part, print_message if verbose else lambda message: None)
         all_features = benchmark.score_all_features() if found else None
     if not found:
         raise ValueError(f"No selector finishes within seconds={seconds:g}: {_first_reason(skipped)}. Allow more time.")
