@@ -204,6 +204,14 @@ def test_extreme_class_weights_give_the_same_result_as_equal_weights(weight):
     np.testing.assert_allclose(found.weights, expected.weights)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["n_features_to_select", "n_neighbors", "sample_size", "rounds", "random_state"])
+def test_counts_beyond_floats_are_like_large_ones(name):
+    expected = belief.select(X, Y, random_state=0) if name == "random_state" else None
+    found, large = (belief.select(X, Y, **{"random_state": 0, name: n}) for n in (10**400, 10**9))
+    assert sorted(found.selected) == sorted((expected or large).selected)
+
+
 def test_class_weights_beyond_floats_raise():
     with pytest.raises(ValueError, match="class_weight must be"):
         belief.select(X, Y, class_weight={0: 10**400, 1: 1})

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import belief
 from belief.method.redundancy import MEASURES, make_rule
@@ -54,6 +55,22 @@ def test_rules_never_raise_a_score_with_redundancy(redundancy):
         assert rule.score_next(w, redundancies) == pytest.approx(
             rule.score(np.array([w]), accumulated, len(redundancies))[0]
         )
+
+
+@pytest.mark.parametrize("n", [300, 1500])  # without and with compiled kernels
+def test_distant_clusters_do_not_hide_agreement(n):
+    """Neighbours are in the same cluster, so their values are close to each other; the sums keep enough digits."""
+    rng = np.random.default_rng(n)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, 6)) + 3 * y[:, None]
+    X[:, 5] = X[:, 4] + 0.1 * rng.normal(size=n)
+    X[: n // 2, 4:] += 1e8
+    chosen = {"n_features_to_select": 6, "random_state": 0, "scale": "none"}
+    dense, thin = (belief.select(x, y, **chosen) for x in (X, sparse.csr_array(X)))
+    at = [dense.selected.tolist().index(j) for j in (4, 5)]
+    assert dense.redundancy[min(at), max(at)] > 0.9
+    np.testing.assert_allclose(thin.redundancy, dense.redundancy, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(thin.scores, dense.scores, rtol=1e-9)
 
 
 class CountingMeasure:

@@ -161,6 +161,11 @@ def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
     return rates
 
 
+def _complements(d: Array, present: Array, slope: Array, reach: Array) -> Array:
+    """Return e = 1 - cr without rounding; 0 if a value is missing."""
+    return np.where(present, np.where(d <= reach, d * slope, 1.0), 0.0)
+
+
 def tally(
     Xq: Array,
     queries: Array,
@@ -250,11 +255,11 @@ class _Sides:
 
 
 def collisions(
-    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, R: Array, P: Array
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, by_rate: bool, R: Array, P: Array
 ) -> None:
-    """Write cr to R, and presence to P unless it is empty (pairs x features)."""
+    """Write cr, or e = 1 - cr with `by_rate`, to R, and presence to P unless it is empty (pairs x features)."""
     d, present = _differences(Xq, queries, aq, Xr, rows, ar, r)
-    R[: len(d)] = _rates(d, present, r.slope, r.reach)
+    R[: len(d)] = (_complements if by_rate else _rates)(d, present, r.slope, r.reach)
     if len(P):
         P[: len(d)] = present
 

@@ -219,7 +219,7 @@ class Settings:
 
     def watch_list_length(self, n_select: int) -> int:
         """Return the length of the watch list, ⌈|S|·η⌉."""
-        return math.ceil(min(n_select * self.eta, 2.0**53) - 1e-9)
+        return math.ceil(min(min(n_select, 2**53) * self.eta, 2.0**53) - 1e-9)  # larger integers are no floats
 
     def draw_seed(self) -> int:
         """Return the seed, drawn from `random_state` unless that is the seed itself."""

@@ -50,7 +50,7 @@ class JointEngine(RowEngine):
         return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        cached, every = self._find_rates(pairs, difference, rates.kappa), np.union1d(watched, columns)
+        cached, every = self._find_rates(pairs, difference, rates), np.union1d(watched, columns)
         if self._cache_rates(cached, cached.missing(every)):
 
             def task(part: tuple[int, slice]) -> Joint:
@@ -66,7 +66,7 @@ class JointEngine(RowEngine):
 
         def compute(cut: slice) -> Joint:
             Q, N = read(cut)
-            R, P = self._collisions(Q, N, reach, difference.missing)
+            R, P = self._collisions(Q, N, reach, rates, difference.missing)
             lines = CollisionRates.from_rates(R[:, at], P[:, at])
             return joint_sums(rates, lines, CollisionRates.from_rates(R[:, to], P[:, to]))
 
@@ -82,12 +82,12 @@ class JointEngine(RowEngine):
         X, at, a = self._read_columns(cached.rows, columns)
         return lambda cut: ((X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a))
 
-    def _find_rates(self, pairs: Pairs, difference: Difference, kappa: float) -> Rates:
+    def _find_rates(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Rates:
         """Return the cached rates of these pairs, or empty ones. Drop stale ones."""
         self._cached_rates = [x for x in self._cached_rates if not x.is_stale]
-        matching = [x for x in self._cached_rates if x.matches(pairs, difference, kappa)]
+        matching = [x for x in self._cached_rates if x.matches(pairs, difference, rates)]
         if not matching:
-            matching = [Rates(pairs, difference, kappa)]
+            matching = [Rates(pairs, difference, rates)]
             self._cached_rates += matching
         return matching[0]
 
@@ -99,12 +99,12 @@ class JointEngine(RowEngine):
         if not len(features):
             return True
         X, at, a = self._read_columns(cached.rows, features)
-        (out, sums), reach = cached.allocate(features), reaches(cached.difference, cached.kappa, features)
+        (out, sums), reach = cached.allocate(features), reaches(cached.difference, cached.collisions.kappa, features)
 
         def task(part: tuple[int, slice]) -> None:
             for cut in _cut_for_cache(part[1], len(features)):
                 Q, N = (X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a)
-                found = self._collisions(Q, N, reach, cached.difference.missing)
+                found = self._collisions(Q, N, reach, cached.collisions, cached.difference.missing)
                 sums[part[0]] += sum_powers(found[0])
                 for x, values in zip(out, found, strict=False):
                     x[:, cut] = values.T
@@ -112,11 +112,13 @@ class JointEngine(RowEngine):
         deque(self.map(task, list(enumerate(cut_pairs(len(cached.query))))), maxlen=0)
         return True
 
-    def _collisions(self, Q: Located, N: Located, reach: Reach, missing: bool) -> tuple[Array, Array]:
+    def _collisions(
+        self, Q: Located, N: Located, reach: Reach, rates: Collisions, missing: bool
+    ) -> tuple[Array, Array]:
         """Return the rates of some pairs, and whether both values are present if any value is missing."""
         n, width = len(Q[1]), len(reach.reach)
         R, P = np.empty((n, width)), np.empty((n if missing else 0, width))
-        self.kernels.collisions(*Q, *N, reach, R, P)
+        self.kernels.collisions(*Q, *N, reach, rates.by == "rate", R, P)
         return R, P
 
 

@@ -10,7 +10,7 @@ from belief.engines.block.threads import spans
 from belief.method.arrays import Array, unique_ids
 from belief.method.difference import Difference
 from belief.method.partials import Pairs
-from belief.method.redundancy.collisions import CollisionRates
+from belief.method.redundancy.collisions import CollisionRates, Collisions
 
 # independent of the number of threads, so that sums are too
 MIN_PART_PAIRS, MAX_PARTS = 2048, 16
@@ -27,11 +27,11 @@ class Rates:
     Parameters
     ----------
     pairs : the pairs; only the positions of their rows are kept
-    difference, kappa : definition of the rates
+    difference, collisions : definition of the rates
     """
 
-    def __init__(self, pairs: Pairs, difference: Difference, kappa: float) -> None:
-        self._pairs, self.difference, self.kappa = ref(pairs), difference, kappa
+    def __init__(self, pairs: Pairs, difference: Difference, collisions: Collisions) -> None:
+        self._pairs, self.difference, self.collisions = ref(pairs), difference, collisions
         self.rows, at = unique_ids(np.concatenate([pairs.query, pairs.neighbour]))
         self.query, self.neighbour = at.reshape(2, -1)  # positions in `rows`
         # per block: rates, and presence if values are missing, (1 or 2, features, pairs); sums (parts, 2, features)
@@ -47,9 +47,9 @@ class Rates:
     def nbytes(self) -> int:
         return sum(x.nbytes for x, _ in self._blocks)
 
-    def matches(self, pairs: Pairs, difference: Difference, kappa: float) -> bool:
-        """Return True if the cached rates have these pairs, this scaling and this kappa."""
-        return self._pairs() is pairs and self.difference is difference and self.kappa == kappa
+    def matches(self, pairs: Pairs, difference: Difference, collisions: Collisions) -> bool:
+        """Return True if the cached rates have these pairs, this scaling and these collisions."""
+        return self._pairs() is pairs and self.difference is difference and self.collisions == collisions
 
     def missing(self, features: Array) -> Array:
         """Return the features that are not cached."""

@@ -20,6 +20,12 @@ def rate(d: float, slope: float, reach: float) -> float:
     return 1.0 - slope * d if d <= reach else 0.0
 
 
+@kernel(fastmath=FAST)
+def complement(d: float, slope: float, reach: float) -> float:
+    """Return e = 1 - cr of a difference d without rounding; 0 if d is NaN."""
+    return slope * d if d <= reach else (1.0 if d > reach else 0.0)
+
+
 def tally(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, weight: Array, r: Reach,
     sums: Sums,
@@ -220,18 +226,20 @@ def _mixed(
 
 @kernel()
 def collisions(
-    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, R: Array, P: Array
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, by_rate: bool, R: Array, P: Array
 ) -> None:
-    """Write cr to R, and presence to P unless it is empty (pairs x features)."""
+    """Write cr, or e = 1 - cr with `by_rate`, to R, and presence to P unless it is empty (pairs x features)."""
     n = len(r.reach)
     for p in range(len(queries)):
         x = Xq[queries[p], aq : aq + n]
         y = Xr[rows[p], ar : ar + n]
-        cr = R[p]
+        out = R[p]
         for j in range(n):
             d = abs(np.float64(x[j]) - np.float64(y[j]))
-            d = (1.0 if d > 0.0 else d) if r.discrete[j] else d
-            cr[j] = rate(d, r.slope[j], r.reach[j])
+            out[j] = (1.0 if d > 0.0 else d) if r.discrete[j] else d
+        for j in range(n):
+            d = out[j]
+            out[j] = complement(d, r.slope[j], r.reach[j]) if by_rate else rate(d, r.slope[j], r.reach[j])
         if len(P):
             for j in range(n):
                 P[p, j] = 1.0 if x[j] == x[j] and y[j] == y[j] else 0.0

@@ -153,6 +153,11 @@ def compute_rates(d: Tensor, reach: Reach) -> Tensor:
     return torch.where(d <= reach.reach, 1.0 - reach.slope * d, 0.0)
 
 
+def compute_complements(d: Tensor, reach: Reach) -> Tensor:
+    """Return e = 1 - cr of differences without rounding; 0 if a value is missing."""
+    return torch.where(d <= reach.reach, reach.slope * d, (d > reach.reach).double())
+
+
 # --- the tally ---
 
 
@@ -255,8 +260,8 @@ def joint(located: Located, difference: Difference, rates: Collisions, lines: Ar
 
 
 def _joint(d: Tensor, reach: Reach, rates: Collisions, missing: bool, i: Tensor, j: Tensor) -> list[Tensor]:
-    """Return the joint sums; with missing values also the number of complete pairs, and by "rate" also Σcr and Σcr²."""
-    R = compute_rates(d, reach)
+    """Return the joint sums; with missing values also the number of complete pairs, and by "rate" also Σe and Σe²."""
+    R = compute_complements(d, reach) if rates.by == "rate" else compute_rates(d, reach)
     R_i, R_j = R[:, i], R[:, j]
     out = [R_i.T @ R_j if rates.by == "rate" else (R_i.T @ (R_j > 0).double() + (R_i > 0).double().T @ R_j) / 2]
     P = (~d.isnan()).double() if missing else torch.ones_like(d[:, :1])

@@ -22,8 +22,9 @@ Watch = tuple[Pairs, Array]  # some pairs, and the features whose collisions in 
 class Collisions:
     """The collisions that count: rates from κ on, and the products in joint sums.
 
-    With by="hit", joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2 over the pairs; with by="rate", it is Σcr_i·cr_j, along with
-    Σcr and Σcr² of both features.
+    With by="hit", joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2 over the pairs. With by="rate", it is Σe_i·e_j, along with Σe
+    and Σe² of both features: e = 1 - cr has the same correlations as cr, and its sums keep their digits where nearly
+    all values of a feature are close to each other.
     """
 
     kappa: float
@@ -46,9 +47,9 @@ def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
 class CollisionRates(NamedTuple):
     """The collision rates of some pairs (lines) in some features (columns)."""
 
-    R: Array  # cr
+    R: Array  # cr, or e with by="rate"
     P: Array  # presence, if values are missing
-    sums: Array  # Σcr and Σcr², (2, features)
+    sums: Array  # ΣR and ΣR², (2, features)
 
     @classmethod
     def from_rates(cls, R: Array, P: Array) -> Self:
@@ -56,7 +57,7 @@ class CollisionRates(NamedTuple):
 
 
 def sum_powers(R: Array) -> Array:
-    """Return Σcr and Σcr² of each feature."""
+    """Return ΣR and ΣR² of each feature."""
     return np.stack([R.sum(axis=0), np.einsum("pf,pf->f", R, R)])
 
 
@@ -90,7 +91,7 @@ def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, c
     n_pairs : int
     i, j : array of shape (2, features)
         Σe and Σz of each feature with by="hit", since Σcr_i·b_j = pairs - Σe_i - Σz_j + Σe_i·z_j. Σe and Σe² with
-        by="rate": e has the same correlations as cr.
+        by="rate".
     cross : array of shape (features i, features j)
         Σ(e_i·z_j + z_i·e_j)/2 with by="hit", Σe_i·e_j with by="rate".
     """
