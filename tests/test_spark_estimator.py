@@ -4,6 +4,7 @@ import gc
 import inspect
 import os
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -310,7 +311,7 @@ def test_plain_columns_are_assembled_for_the_next_stage(columns):
 
 def test_assembling_text_raises_before_the_fit(columns):
     selector = BeliefSelector(inputCols=["town", NAMES[0]], labelCol="kind", outputCol="best")
-    with pytest.raises(ValueError, match=r"hold numbers, but 'town' cannot become numbers. Index them"):
+    with pytest.raises(ValueError, match=r"hold numbers, but 'town' cannot become numbers. Convert them, text with"):
         selector.fit(columns)
 
 
@@ -334,9 +335,43 @@ def test_names_may_differ_in_case(columns):
 def test_all_bad_columns_are_named_at_once(columns):
     with pytest.raises(ValueError, match=r"no column 'wrong', 'twon' \(did you mean 'town'\?\) in the DataFrame"):
         BeliefSelector(inputCols=["wrong", NAMES[0], "twon"], labelCol="kind").fit(columns)
-    odd = columns.selectExpr("*", "array(1) AS one", "current_date() AS day")
-    with pytest.raises(ValueError, match=r"Column 'one' has the type array<int>, column 'day' has .* Convert them\."):
-        BeliefSelector(inputCols=["one", NAMES[0], "day"], labelCol="kind").fit(odd)
+    odd = columns.selectExpr("*", "INTERVAL '2' YEAR AS age", "NULL AS gap")
+    with pytest.raises(ValueError, match=r"Column 'age' has the type interval .*, column 'gap' has .* Convert them\."):
+        BeliefSelector(inputCols=["age", NAMES[0], "gap"], labelCol="kind").fit(odd)
+
+
+TIMES = [
+    "date_add(DATE'2024-02-25', CAST(id % 13 + 3 * (id % 2) AS INT)) AS day",
+    "timestamp_micros(1711846800000001L + 7000003 * id * id) AS moment",
+    "TIMESTAMP_NTZ'2024-03-31 01:30:00' + make_dt_interval(0, CAST(id % 7 AS INT), 0, 0.000001 * id) AS clock",
+    "make_dt_interval(0, 0, CAST(5 * (id % 2) + id % 3 AS INT), 0.25) AS pause",
+    "CASE WHEN id % 9 = 4 THEN NULL ELSE date_add(DATE'1999-12-31', CAST(id % 5 AS INT)) END AS gaps",
+    "CAST(id % 2 AS INT) AS label",
+]
+NESTED = ["array(id) AS items", "named_struct('a', id) AS pair", "map('a', id) AS look", "CAST('x' AS binary) AS raw"]
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_dates_and_times_are_numbers_as_in_pandas(spark, tmp_path, in_files):
+    """Lists, structs, maps and bytes are left out with one warning."""
+    df = spark.range(0, 80, 1, 1).selectExpr(*TIMES, *NESTED)
+    if in_files:
+        df.write.parquet(str(tmp_path / "rows"))
+        df = spark.read.parquet(str(tmp_path / "rows"))
+    chosen = {"label": "label", "n_features_to_select": 3, "n_neighbors": 5, "random_state": 7}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = belief.select(df, **chosen)
+    (warning,) = [str(w.message) for w in caught if "left out" in str(w.message)]
+    assert "4 columns are left out: 'items' (lists), 'pair' (structs), 'look' (lists), 'raw' (bytes)" in warning
+    assert warning.endswith("To avoid this warning, remove them from the features.")
+    names = ["day", "moment", "clock", "pause", "gaps"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = belief.select(df.select(*names, "label").toPandas(), **chosen)
+    assert list(found.feature_names) == list(expected.feature_names) == names
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-9)
+    assert found.selected.tolist() == expected.selected.tolist()
 
 
 def test_repr_of_the_model(df, selector):

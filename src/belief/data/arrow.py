@@ -75,6 +75,7 @@ class TableEncoder:
     columns : the Arrow fields of the features
     source : the file or table, for error messages
     make_category_encoder : called with the name of each text column
+    time_origin : the time from which days are counted, in microseconds since 1970; None: the first one in each column
     """
 
     def __init__(
@@ -82,8 +83,10 @@ class TableEncoder:
         columns: Sequence[Any],
         source: str,
         make_category_encoder: Callable[[str], CategoryEncoder] | None = None,
+        time_origin: float | None = None,
     ) -> None:
-        self._encoders = [_make_encoder(column, source, make_category_encoder or CategoryEncoder) for column in columns]
+        make = make_category_encoder or CategoryEncoder
+        self._encoders = [_make_encoder(column, source, make, time_origin) for column in columns]
         self.discrete = np.array([encoder.discrete for encoder in self._encoders], bool)
         dtypes = [encoder.dtype for encoder in self._encoders]
         self._dtype = np.result_type(np.float32, *dtypes) if dtypes else np.dtype(np.float32)
@@ -182,13 +185,13 @@ class BooleanEncoder(Encoder):
 
 
 class TimeEncoder(Encoder):
-    """Encoder of dates and times, as days since the first value, or of durations and times of day, in seconds."""
+    """Encoder of dates and times, as days since the origin, or of durations and times of day, in seconds."""
 
     dtype = np.dtype(np.float64)
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, origin: float | None) -> None:
         super().__init__(name)
-        self._origin: float | None = None
+        self._origin = origin  # None: the first value
 
     def __call__(self, column: Any) -> Array:
         pa = pyarrow()
@@ -233,7 +236,9 @@ class CategoryEncoder(Encoder):
         return self._codes.setdefault(value, float(len(self._codes)))
 
 
-def _make_encoder(field: Any, source: str, make_category_encoder: Callable[[str], CategoryEncoder]) -> Encoder:
+def _make_encoder(
+    field: Any, source: str, make_category_encoder: Callable[[str], CategoryEncoder], time_origin: float | None
+) -> Encoder:
     types, kind = pyarrow().types, field.type
     if is_text(kind) or is_dictionary(kind):
         return make_category_encoder(field.name)
@@ -244,7 +249,7 @@ def _make_encoder(field: Any, source: str, make_category_encoder: Callable[[str]
     if is_number(kind):
         return NumberEncoder(field.name, np.float64 if types.is_decimal(kind) else numpy_dtype(kind))
     if types.is_date(kind) or types.is_timestamp(kind) or types.is_duration(kind) or types.is_time(kind):
-        return TimeEncoder(field.name)
+        return TimeEncoder(field.name, time_origin)
     raise ValueError(
         f"{source}: column {field.name!r} has the type {kind}, which is neither numeric nor text. Convert it, or drop"
         " it."

@@ -23,7 +23,9 @@ def is_free_text(texts: Sequence[Any]) -> bool:
     return 2 * sum(len(text.split()) >= MIN_WORDS for text in present) > len(present)
 
 
-def warn_of_left_out(reasons: Mapping[str, str], n_columns: int, source: str = "X") -> None:
+def warn_of_left_out(
+    reasons: Mapping[str, str], n_columns: int, source: str = "X", remedy: str = "add {} to drop"
+) -> None:
     """Warn of the columns that are left out.
 
     Parameters
@@ -31,23 +33,24 @@ def warn_of_left_out(reasons: Mapping[str, str], n_columns: int, source: str = "
     reasons : the content of each omitted column, such as "free text", by column name
     n_columns : the number of all columns; a ValueError is raised if all are omitted
     source : the table or file
+    remedy : how to avoid the warning, with {} for "it" or "them"
     """
     if not reasons:
         return
     names = [f"{escape_controls(name)!r} ({reason})" for name, reason in [*reasons.items()][:MAX_NAMED]]
     more = f" and {len(reasons) - MAX_NAMED} more" if len(reasons) > MAX_NAMED else ""
+    count, verb, them = ("1 column", "is", "it") if len(reasons) == 1 else (f"{len(reasons)} columns", "are", "them")
     advice = []
     if set(reasons.values()) - {"free text"}:
-        advice.append("convert them to columns of numbers or categories")
+        advice.append(f"convert {them} to columns of numbers or categories")
     if "free text" in reasons.values():
         advice.append(
             "turn free text into numbers, for example with scikit-learn's TfidfVectorizer, or add it to"
             " discrete_features to use it as categories"
         )
-    count, verb, them = ("1 column", "is", "it") if len(reasons) == 1 else (f"{len(reasons)} columns", "are", "them")
     message = (
         f"{count} {verb} left out: {', '.join(names)}{more}. To use {them}, {'; '.join(advice)}. To avoid this warning,"
-        f" add {them} to drop."
+        f" {remedy.format(them)}."
     )
     if len(reasons) == n_columns:
         raise ValueError(f"{source} has no usable column. {message}")

@@ -38,7 +38,8 @@ def select_frame(
     Parameters
     ----------
     df : a DataFrame of classic Spark or Spark Connect
-    features : a column of vectors, or the names of plain columns (numbers, booleans, strings; null is missing)
+    features : a column of vectors, or the names of plain columns (numbers, booleans, strings, dates or times; null is
+        missing)
     label : the target column
     task : "classification", "regression", or "auto" to infer the task from the label
     discrete_features : mask, indices or names of the nominal features

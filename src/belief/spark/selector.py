@@ -39,8 +39,8 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     featuresCol : str, default="features"
         The column of feature vectors (dense, sparse or both) or arrays of numbers.
     inputCols : list of str, optional
-        The feature columns, if the features are not in one vector column: numbers, booleans and strings; nulls are
-        missing values.
+        The feature columns, if the features are not in one vector column: numbers, booleans, strings, dates and
+        times; nulls are missing values. Arrays, maps, structs and bytes are left out with one warning.
     labelCol : str, default="label"
         The target column: numbers or strings.
     outputCol : str, optional

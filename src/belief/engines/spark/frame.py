@@ -11,6 +11,7 @@ import numpy as np
 
 from belief._utils.validation import did_you_mean
 from belief.data.columns import parse_discrete_features
+from belief.data.leaving_out import warn_of_left_out
 from belief.engines.spark.blocks import TableSpec
 from belief.engines.spark.parquet import VECTOR, FileRows, is_bare_scan, position_columns
 from belief.engines.spark.reading import Reader
@@ -18,6 +19,8 @@ from belief.method.arrays import Array
 
 MAX_NAMED = 20  # columns in a message
 NUMERIC = ("byte", "short", "integer", "long", "float", "double", "decimal", "boolean")
+TIMES = ("date", "timestamp", "timestamp_ntz", "time", "daytimeinterval")
+UNUSABLE = {"array": "lists", "map": "lists", "struct": "structs", "binary": "bytes"}
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def check_numeric(df: Any, names: Sequence[str], output: str) -> None:
         )
         raise ValueError(
             f"outputCol={output!r} with inputCols makes vectors, which hold numbers, but {shown} cannot become numbers."
-            " Index them with pyspark.ml.feature.StringIndexer, or leave outputCol out."
+            " Convert them, text with pyspark.ml.feature.StringIndexer for example, or leave outputCol out."
         )
 
 
@@ -215,11 +218,17 @@ def _open_columns(df: Any, names: list[str], label: str, discrete_features: Any,
     if repeated:
         n = names.count(repeated[0])
         raise ValueError(f"Column {repeated[0]!r} is listed as a feature {n} times. List it once.")
-    _check_types(df, names, (*NUMERIC, "string"), "numbers, strings or booleans")
+    allowed = (*NUMERIC, *TIMES, *UNUSABLE, "string")
+    _check_types(df, names, allowed, "numbers, strings, booleans, dates or times")
     types = _types(df)
     declared = parse_discrete_features(discrete_features, names, len(names))
+    left_out = {name: UNUSABLE[kind] for name in names if (kind := types[name].typeName()) in UNUSABLE}
+    warn_of_left_out(left_out, len(names), "The DataFrame", "remove {} from the features")
+    declared = declared[[name not in left_out for name in names]]
+    names = [name for name in names if name not in left_out]
     read_as = [_read_type(types[name].typeName(), bool(nominal)) for name, nominal in zip(names, declared, strict=True)]
     arrow = {"string": pa.string(), "float": pa.float32(), "boolean": pa.bool_(), "long": pa.int64()}
+    arrow |= dict.fromkeys(TIMES, pa.timestamp("us"))  # batches have the exact types
     fields = [pa.field(name, arrow.get(kind, pa.float64())) for name, kind in zip(names, read_as, strict=True)]
     is_text = np.array([kind in ("string", "boolean") for kind in read_as], bool)
     spec = TableSpec(label, "", is_text | declared, task=task)
@@ -229,7 +238,10 @@ def _open_columns(df: Any, names: list[str], label: str, discrete_features: Any,
         return FrameInput(*in_files, names, spec)
     # Renamed, because mapInArrow parses column names; as SQL text, because Column objects are slow for many columns.
     read = zip(names, read_as, strict=True)
-    columns = [f"CAST({quote(name)} AS {kind}) AS f{j}" for j, (name, kind) in enumerate(read)]
+    columns = [
+        f"{quote(name) if kind in TIMES else f'CAST({quote(name)} AS {kind})'} AS f{j}"
+        for j, (name, kind) in enumerate(read)
+    ]
     selected = df.selectExpr(*columns, _label_expression(df, label))
     if set(read_as) <= {"float", "double"}:  # one array column is faster than many columns
         array = f"array({', '.join(selected.columns[:-1])}) AS values"
@@ -242,7 +254,7 @@ def _read_type(kind: str, is_nominal: bool) -> str:
     """Return the type a column is read as; nominal integers stay integers, so that too large ones are found."""
     if is_nominal and kind == "long":
         return kind
-    return kind if kind in ("string", "boolean", "float") else "double"
+    return kind if kind in ("string", "boolean", "float", *TIMES) else "double"
 
 
 # --- Parquet files that Python reads itself ---
@@ -265,7 +277,10 @@ def _read_files(df: Any, reader: Reader, columns: list[str]) -> tuple[Any, Reade
 
 
 def _file_type(kind: Any) -> Any:
-    """Return the Arrow type to read a Parquet column as, VECTOR, True for plain columns, or None for decimals."""
+    """Return the Arrow type to read a Parquet column as, VECTOR, True for plain columns, or None.
+
+    Spark hands over decimals and times, which its files hold in several formats.
+    """
     import pyarrow as pa
     from pyspark.ml.linalg import VectorUDT
     from pyspark.sql.types import ArrayType
@@ -275,4 +290,4 @@ def _file_type(kind: Any) -> Any:
     if isinstance(kind, ArrayType):
         element = kind.elementType.typeName()
         return None if element == "decimal" else pa.list_(pa.float32() if element == "float" else pa.float64())
-    return None if kind.typeName() == "decimal" else True
+    return None if kind.typeName() in ("decimal", *TIMES) else True

@@ -17,6 +17,8 @@ from belief.engines.spark.parquet import FileRows
 from belief.engines.spark.staging import Rows, StringCodes
 from belief.method.arrays import Array
 
+TIME_ORIGIN = 0.0  # 1970, since no executor knows the first time of the table
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -44,7 +46,7 @@ class Reader:
                 n += len(batch)
 
     def _column_converter(self, strings: StringCodes) -> Callable[[Any, int], tuple[Matrix, Array]]:
-        columns = TableEncoder(self.columns, "The DataFrame", lambda name: HashedStrings(name, strings))
+        columns = TableEncoder(self.columns, "The DataFrame", lambda name: HashedStrings(name, strings), TIME_ORIGIN)
         columns.declare_discrete(self.declared)
 
         def convert(batch: Any, n: int) -> tuple[Matrix, Array]:
