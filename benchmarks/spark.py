@@ -32,7 +32,7 @@ from page import shown
 import belief
 from belief.engines.spark.executors import FileBlocks
 from belief.engines.spark.frame import open_frame
-from belief.engines.spark.session import small_batches
+from belief.engines.spark.session import staging_settings
 from belief.method.settings import Settings
 from belief.spark.frames import select_frame
 
@@ -233,7 +233,7 @@ def handover(spark: Any, share: float) -> list[dict]:
 
             return run
 
-        with small_batches(spark):
+        with staging_settings(spark, F):
             took = in_turn({name: handed(way) for name, way in ways.items()}, 2)
         for df in (vectors, held, columns):
             df.unpersist()

@@ -9,7 +9,7 @@ from pyarrow import parquet
 from test_spark_engine import same, table, vectors
 
 import belief
-from belief.engines.spark import frame
+from belief.engines.spark import frame, session
 from belief.engines.spark.frame import open_frame
 from belief.method.settings import Settings
 from belief.spark.frames import select_frame
@@ -139,3 +139,20 @@ def test_a_column_missing_in_some_files_is_null_there(spark, tmp_path, monkeypat
     got = selected(df, ["x0", "x1", "x2"])
     monkeypatch.setattr(frame, "is_bare_scan", lambda df, columns: False)
     same(got, selected(df, ["x0", "x1", "x2"]))
+
+
+def test_many_computed_columns_are_not_compiled_as_one_stage(spark, monkeypatch):
+    """Compiling them takes longer than computing them; the settings of the session are restored."""
+    setting = "spark.sql.codegen.wholeStage"
+    before, found, took = spark.conf.get(setting), [], []
+    clock = spark._jvm.org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator
+    computed = [f"sin(id * {j + 1}) AS c{j}" for j in range(300)]
+    for limit in (session.MAX_COMPILED_COLUMNS, 10**6):
+        monkeypatch.setattr(session, "MAX_COMPILED_COLUMNS", limit)
+        df = spark.range(0, 60, 1, 1).selectExpr(*computed, "id % 2 AS label")
+        start = clock.compileTime()
+        found.append(selected(df, df.columns[:-1]).selected.tolist())
+        took.append(clock.compileTime() - start)
+        assert spark.conf.get(setting) == before
+    assert took[0] < took[1] / 2
+    assert found[0] == found[1]

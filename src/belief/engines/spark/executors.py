@@ -45,7 +45,7 @@ from belief.engines.spark.jobs import (
     merge_slice,
     run_job,
 )
-from belief.engines.spark.session import cancel_jobs, phase, small_batches
+from belief.engines.spark.session import cancel_jobs, phase, staging_settings
 from belief.engines.spark.staging import BLOCK_BYTES, StringCodes, stage
 from belief.engines.spark.wire import pack, unpack
 from belief.engines.spark.workers import get_versions, warn_of_differences
@@ -151,7 +151,8 @@ class _SparkCluster:
 
     def _collect(self, table: Any) -> list[BlockInfo]:
         """Run the staging job, and return the descriptions of the blocks."""
-        with self.runner.phase("staging"), small_batches(self.runner.spark):
+        width = self.frame.reader.width or 0
+        with self.runner.phase("staging"), staging_settings(self.runner.spark, width):
             rows = table.drop("data").collect()
         staged = [
             BlockInfo(

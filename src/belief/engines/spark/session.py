@@ -19,6 +19,7 @@ from belief.engines.spark.frame import quote
 from belief.engines.spark.workers import explain_error
 
 STAGING_BATCH_ROWS = 2000
+MAX_COMPILED_COLUMNS = 100  # the default of spark.sql.codegen.maxFields
 STOPPED = "The Spark session was stopped during the fit. Start a new one, and fit again."
 MAX_SECONDS_TO_CANCEL = 30
 OLDEST_SPARK = 3, 5
@@ -133,21 +134,31 @@ def _described(spark: Any, what: str) -> Iterator[None]:
             context.setJobDescription(before)
 
 
-_staging_sessions: dict[int, tuple[int, str]] = {}  # session id -> number of stagings, setting before the first
+_staging_sessions: dict[int, tuple[int, dict[str, str]]] = {}  # session id -> stagings, settings before the first
 _lock = Lock()
 
 
 @contextmanager
-def small_batches(spark: Any) -> Iterator[None]:
-    """Limit Arrow batches to a size that stays in the CPU cache: 10 % faster, and less memory for wide rows.
+def staging_settings(spark: Any, n_columns: int) -> Iterator[None]:
+    """Change the settings of a session that slow staging down.
 
-    Several threads may stage at a time (CrossValidator's parallelism), so the last one restores the setting.
+    Arrow batches that stay in the CPU cache are 10 % faster, and take less memory for wide rows. Spark compiles no
+    stages of more than 100 columns, but counts them after they have been combined to one array; then compiling a
+    thousand computed columns takes longer than computing them, and may exhaust the memory of the driver.
+
+    Several threads may stage at a time (CrossValidator's parallelism), so the last one restores the settings.
     """
-    name, session = "spark.sql.execution.arrow.maxRecordsPerBatch", id(spark)
+    batch_rows, compiling = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.codegen.wholeStage"
+    session = id(spark)
     with _lock:
-        n, before = _staging_sessions.get(session, (0, spark.conf.get(name)))
+        n, before = _staging_sessions.get(
+            session, (0, {name: spark.conf.get(name) for name in (batch_rows, compiling)})
+        )
         _staging_sessions[session] = n + 1, before
-        spark.conf.set(name, str(min(STAGING_BATCH_ROWS, int(before)) if int(before) > 0 else STAGING_BATCH_ROWS))
+        limit = int(before[batch_rows])
+        spark.conf.set(batch_rows, str(min(STAGING_BATCH_ROWS, limit) if limit > 0 else STAGING_BATCH_ROWS))
+        if n_columns > MAX_COMPILED_COLUMNS:
+            spark.conf.set(compiling, "false")
     try:
         yield
     finally:
@@ -157,7 +168,8 @@ def small_batches(spark: Any) -> Iterator[None]:
                 _staging_sessions[session] = n, before
             else:
                 with suppress(Exception):  # fails if the session has been stopped
-                    spark.conf.set(name, before)
+                    for name, value in before.items():
+                        spark.conf.set(name, value)
 
 
 @contextmanager
