@@ -9,7 +9,7 @@ selector is asked for 20 features. "Found" is the share of the 20 informative fe
 and its copy count once: one that ranks without an eye on redundancy and makes no mistake finds about half. "Not noise"
 is the share of the 20 that are informative or copies.
 
-Each selector and table has a process of its own, which makes the table, warms up on a tiny one (so that compiling and
+Each selector and table has a process of its own, which makes the table, warms up on a small one (so that compiling and
 the start of workers are not timed) and is then timed on the whole call, with all cores: the best of three, or of fewer
 where these take ten seconds together. Packages that start worker processes for short tasks are also run on one
 core, and the faster is kept. What takes longer than the limit is stopped; if its time grows with the square of the
@@ -48,6 +48,7 @@ HOME = Path(__file__).parents[1]
 TABLES = ((5_000, 500), (20_000, 200), (2_000, 20_000))
 QUICK = ((500, 500), (2_000, 200), (2_000, 2_000))
 TINY = (300, 60)
+WARM = (2_000, 60)  # for BELIEF, whose compiled kernels are for more than 1,024 rows
 INFORMATIVE, K = 20, 10  # K: the neighbours of the other implementations of ReliefF
 BLUR = 0.25  # the standard deviation of what is added to a copy: it correlates at 0.97 with the original
 REPEATS, PATIENCE = 3, 10  # times, and seconds after which there is no other time
@@ -148,6 +149,7 @@ def one_core_or_all(select: Callable[[Array, Array, int], Array], package: str) 
 PEERS = {
     "BELIEF": ours(),
     "BELIEF, θ = 0.3": ours(theta=0.3),
+    "BELIEF, no significance tests": ours(significance=None),
     "BELIEF, all rows": ours(sample_size=1.0),
     "BELIEF, all rows, no redundancy": ours(sample_size=1.0, redundancy=None),
     "scikit-learn F test": Peer((f_test,), ("scikit-learn",)),
@@ -192,7 +194,7 @@ def measure(cell: Cell) -> dict[str, Any]:
     if cell.name is None:
         return {"peak_mb": status()["VmHWM"]}
     select = PEERS[cell.name].ways[cell.way]
-    select(*table(*TINY, cell.seed)[:2])
+    select(*table(*(WARM if cell.name.startswith("BELIEF") else TINY), cell.seed)[:2])
     print("ready", flush=True)
     before, peak = status()["VmRSS"] + workers(), status()["VmHWM"]
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts again: from here on it is the call's
