@@ -7,6 +7,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
+import pictures  # noqa: E402
+
 import belief  # noqa: E402
 
 project, author, copyright = "belief-fs", "the authors of belief-fs", "the authors of belief-fs"
@@ -20,6 +22,7 @@ extensions = [
     "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
     "sphinx_copybutton",
+    "sphinx_design",
     "mathml",
     "source_pages",
 ]
@@ -46,10 +49,11 @@ def _install_command(command):
 def setup(app):
     """Connect to the events of Sphinx."""
     app.connect("source-read", _set_install_name)
+    app.connect("build-finished", pictures.write_report)
 
 
 # --- the pages that can be read on a git host too ---
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4  # links such as method.md#6c-statistical-significance
 myst_url_schemes = {"http": None, "https": None, "mailto": None, "source": "{{path}}{{params}}#{{fragment}}"}
 
@@ -74,7 +78,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"plot_\d+_\w+\.py",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
-    "capture_repr": ("_repr_html_", "__repr__"),
+    "capture_repr": ("_repr_html_",),  # tables, but not the objects that matplotlib returns
     "matplotlib_animations": False,
     "download_all_examples": False,
     "show_memory": False,
@@ -87,7 +91,7 @@ sphinx_gallery_conf = {
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "belief-fs"
-html_static_path = ["_static"]
+html_static_path = ["_static", "pictures"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False

@@ -42,11 +42,15 @@ def test_the_formulas_can_be_rendered_as_mathml():
         assert "\\" not in latex2mathml.convert(formula)  # commands that are unknown are kept as they are
 
 
-def test_the_readme_lists_every_setting_with_its_default():
-    text = (HOME / "README.md").read_text()
+def test_the_guide_lists_every_setting_with_its_default():
+    text = (HOME / "docs" / "guide" / "settings.md").read_text()
     for f in Settings.definitions():
         shown = f'"{f.default}"' if isinstance(f.default, str) else str(f.default)
         assert re.search(rf"^\| `{f.name}` \| {re.escape(shown)} \|", text, re.M), f.name
+
+
+def test_the_readme_has_at_most_700_words():
+    assert len((HOME / "README.md").read_text().split()) <= 700
 
 
 WITHOUT = """
@@ -94,7 +98,7 @@ def test_the_first_example_runs_after_the_first_install_line():
     assert done.stdout.partition("\n")[2] == printed
 
 
-README_ROWS = {  # by file: the case, the data, and what the README says of it
+SUMMARY_ROWS = {  # by file: the case, the data, and what the summary of the benchmarks says of it
     "local": [
         ("tall", "200,000", "| {seconds:.1f} | {ratio:.2f} times the bare matrix product of queries and rows |"),
         ("wide", "2,350", "| {seconds:.0f} | {ratio:.2f} times the bare matrix product; {peak_gb:.1f} GB memory"),
@@ -113,11 +117,11 @@ README_ROWS = {  # by file: the case, the data, and what the README says of it
 }
 
 
-@pytest.mark.parametrize("name", README_ROWS)
-def test_readme_figures_equal_the_measurements(name):
+@pytest.mark.parametrize("name", SUMMARY_ROWS)
+def test_the_summary_of_the_benchmarks_equals_the_measurements(name):
     noted = json.loads((HOME / "benchmarks" / f"{name}.json").read_text())["rows"]
-    text = (HOME / "README.md").read_text()
-    for case, data, says in README_ROWS[name]:
+    text = (HOME / "docs" / "benchmarks.md").read_text()
+    for case, data, says in SUMMARY_ROWS[name]:
         row = next(r for r in noted if r["case"] == case and r["data"].startswith(data))
         in_all = (row.get("matrix_gb") or 0) + (row.get("peak_gb") or 0)
         assert says.format(**row, all_gb=in_all) in text
@@ -132,3 +136,12 @@ def test_benchmark_tables_equal_the_measurements(monkeypatch):
     for name in ("local", "sparse", "files", "spark", "gpu"):
         assert page.markdown(json.loads((HOME / "benchmarks" / f"{name}.json").read_text())["rows"]) in text
     assert peers_page.markdown(json.loads((HOME / "benchmarks" / "peers.json").read_text())) in text
+
+
+def test_the_landing_table_equals_the_measurements():
+    import landing
+
+    answers, peers = landing.Answers(landing.ANSWERS, landing.configuration()), json.loads(landing.PEERS.read_text())
+    assert answers.answers
+    for page, folder in landing.PAGES.items():
+        assert landing.markdown(answers, peers, folder) in page.read_text()

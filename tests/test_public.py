@@ -56,13 +56,6 @@ def test_no_other_module_has_all():
     } == set(PUBLIC)
 
 
-@pytest.mark.parametrize("module", PUBLIC)
-def test_the_readme_lists_every_public_name(module):
-    row = re.search(rf"^\| `{module}` \| (.*) \|$", (HOME / "README.md").read_text(), re.M)[1]
-    modules = {name.removeprefix("belief.") for name in PUBLIC} if module == "belief" else set()
-    assert set(re.findall(r"`(\w+)`", row)) | (modules - {"belief"}) == PUBLIC[module]
-
-
 def test_unknown_names_raise():
     assert set(dir(belief)) == set(belief.__all__)
     for module in (belief, belief.data, belief.spark):

@@ -1,0 +1,80 @@
+"""The table of the landing page and of the README: BELIEF and five other selectors on four kinds of table.
+
+    python experiments/landing.py
+
+Writes the table from the stored answers of experiments/contest.py (the share of the relevant features that is found, on
+synthetic tables with interactions, a rare class, and copies) and of benchmarks/peers.py (the time on a large table). It
+measures nothing; run it again after either of them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from common import HOME, Answers, publish, table
+from contest import ANSWERS, configuration
+from contest_marks import mean_truth
+from contest_tasks import MADE
+
+PAGES = {HOME / "docs" / "index.md": "", HOME / "README.md": "docs/"}  # and the folder of the pages they link to
+PEERS = HOME / "benchmarks" / "peers.json"
+SELECTORS = {  # as the table names them: their names in the answers of both
+    "BELIEF": ("BELIEF", "BELIEF"),
+    "F test": ("F test", "scikit-learn F test"),
+    "mutual information": ("mutual information", "scikit-learn mutual information"),
+    "mRMR": ("mRMR (mrmr-selection)", "mrmr-selection"),
+    "Boruta": ("Boruta", "Boruta"),
+    "ReliefF": ("ReliefF (fast-select)", "fast-select ReliefF"),
+}
+FOUND = {
+    "interactions": "columns that matter only **together**",
+    "imbalance": "a **rare class**",
+    "copies": "many **copies** of each column",
+}
+SIZE = [2_000, 20_000]
+
+
+def markdown(answers: Answers, peers: dict[str, Any], folder: str) -> str:
+    """The table, with links to the pages in this folder."""
+    shares = [[mean_truth(answers, name, MADE[kind]) for name, _ in SELECTORS.values()] for kind in FOUND]
+    lines = [[words, *emphasised(each)] for words, each in zip(FOUND.values(), shares, strict=True)]
+    lines.append(["**{:,} rows × {:,} columns**".format(*SIZE), *on_large(peers)])
+    sources = f"[synthetic tables]({folder}experiments/contest.md), [times on two cores]({folder}benchmarks.md)"
+    return (
+        f"{table(['relevant columns found', *SELECTORS], lines)}\n\nMeasured on {sources}; copies count once. mRMR is"
+        " mrmr-selection, ReliefF is fast-select."
+    )
+
+
+def emphasised(shares: list[float]) -> list[str]:
+    """Percentages, the largest ones in bold."""
+    shown = [f"{share:.0%}".replace("%", " %") for share in shares]
+    return [f"**{x}**" if share > max(shares) - 0.005 else x for x, share in zip(shown, shares, strict=True)]
+
+
+def on_large(peers: dict[str, Any]) -> list[str]:
+    """What each selector found on the large table, and its time, or the limit that it exceeded."""
+    named = [next(row for row in peers["rows"] if is_on_large(row, name)) for _, name in SELECTORS.values()]
+    shares = emphasised([row.get("found", 0.0) for row in named])
+    return [
+        f"{share} in {row['seconds']:.2g} s" if "seconds" in row else f"more than {row['more_than']:g} s"
+        for share, row in zip(shares, named, strict=True)
+    ]
+
+
+def is_on_large(row: dict[str, Any], name: str) -> bool:
+    """Whether this is the row of a selector on all rows of the large table."""
+    return row["peer"] == name and row["table"] == SIZE and row["rows"] == SIZE[0]
+
+
+def main() -> None:
+    """Write the table into both pages."""
+    answers, peers = Answers(ANSWERS, configuration()), json.loads(PEERS.read_text())
+    for page, folder in PAGES.items():
+        publish(Path(page), "landing", markdown(answers, peers, folder))
+
+
+if __name__ == "__main__":
+    main()
