@@ -410,3 +410,30 @@ def test_cli_page_shows_the_output_of_compare(found):
         line = re.search(rf"^{re.escape(s.selector)}  +{figures}", page, re.M)
         assert float(line[1]) == pytest.approx(s.score, abs=0.02)
         assert line[3].split(", ") == s.selected
+
+
+# --- the score by the number of features ---
+
+
+def test_score_by_size_scores_the_first_features_of_each_fold():
+    curve = belief.score_by_size(str(CHURN), label="left", max_features=6, random_state=0, seconds=600)
+    assert curve.sizes == [1, 2, 3, 4, 5, 6]
+    assert curve.automatic == len(belief.select(str(CHURN), "left", "auto", random_state=0).selected)
+    assert curve.scores[3] > curve.scores[0] + 0.1
+    assert curve.all_features == pytest.approx(
+        belief.compare(str(CHURN), "left", 4, selectors=["F test"], random_state=0, seconds=600).all_features
+    )
+    same = belief.compare(str(CHURN), "left", 4, selectors=["BELIEF"], random_state=0, seconds=600).standings[0]
+    assert curve.scores[3] == pytest.approx(same.score, abs=0.03)  # the first four of six
+    assert "With 5 features, the number that 'auto' selects" in repr(curve)
+    assert curve._repr_html_().count("<tr>") == 8
+
+
+def test_score_by_size_tries_fewer_numbers_with_little_time():
+    curve = belief.score_by_size(str(CHURN), label="left", max_features=12, random_state=0, seconds=0.01)
+    assert curve.all_features is None
+    assert curve.automatic in curve.sizes
+    assert 1 < len(curve.sizes) < 6
+    for bad in ({"max_features": 0}, {"seconds": -1}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            belief.score_by_size(str(CHURN), label="left", **bad)

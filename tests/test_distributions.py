@@ -64,11 +64,15 @@ def test_mean_ranks_with_ties_and_missing_values():
     np.testing.assert_allclose(mean_ranks(x), x.argsort().argsort() / 49)
 
 
-def portrayed(x, targets, target):
+def named(task, *classes, p=1.0):
+    return SimpleNamespace(task=task, classes=np.array(classes), p_univariate=[p], settings={"alpha": 0.05})
+
+
+def portrayed(x, targets, target, discrete=False):
     sample = Sample(np.zeros(len(x), np.uint64), np.arange(len(x)), targets)
     summary = SimpleNamespace(m=len(x), missing=np.array([0.0]))
     return describe_distributions(
-        np.array([0]), lambda rows, _: x[rows, None], sample, target, summary, np.array([False])
+        np.array([0]), lambda rows, _: x[rows, None], sample, target, summary, np.array([discrete])
     )[0]
 
 
@@ -120,9 +124,7 @@ def test_describe_direction(result):
     says = {name: describe_direction(result, each) for name, each in by_name(result).items()}
     assert says["up"] == "higher in yes"
     assert says["noise"] == "no univariate direction"
-    assert says["kind"].startswith("a is more frequent in yes (") or says["kind"].startswith(
-        "b is more frequent in no ("
-    )
+    assert says["kind"] == "'a': 93 % of yes, 22 % of no"
 
 
 @pytest.mark.parametrize(
@@ -138,14 +140,33 @@ def test_describe_direction(result):
 def test_describe_direction_with_a_numeric_target(make, says):
     t = np.linspace(0, 1, 101)
     drawn = portrayed(make(t), t, Numeric(101, np.linspace(0, 1, 21)))
-    assert describe_direction(SimpleNamespace(task="regression", classes=()), drawn) == says
+    assert describe_direction(named("regression"), drawn) == says
 
 
 def test_describe_direction_with_three_classes():
     y = np.repeat([0, 1, 2], 30)
     drawn = portrayed(y + np.tile(np.linspace(0, 0.5, 30), 3), y, Classes(np.arange(3), np.full(3, 30)))
-    named = SimpleNamespace(task="classification", classes=np.array(["p", "q", "r"]))
-    assert describe_direction(named, drawn) == "highest in r, lowest in p"
+    assert describe_direction(named("classification", "p", "q", "r"), drawn) == "highest in r, lowest in p"
+
+
+def test_describe_direction_of_separated_classes_without_one_direction():
+    y = np.repeat([0, 1], 50)
+    middle = np.where(y, np.tile([-3.0, 3.0], 50), np.linspace(-0.5, 0.5, 100))
+    drawn = portrayed(middle, y, Classes(np.arange(2), np.full(2, 50)))
+    assert describe_direction(named("classification", "no", "yes"), drawn) == "more spread out in yes than in no"
+    many = np.tile(np.arange(25.0), 4) + 25 * y
+    drawn = portrayed(many, y, Classes(np.arange(2), np.full(2, 50)), discrete=True)
+    assert describe_direction(named("classification", "no", "yes", p=0.5), drawn) == "no univariate direction"
+    assert describe_direction(named("classification", "no", "yes", p=0.01), drawn).startswith("differs with the target")
+
+
+def test_numbers_with_two_values_have_shares():
+    y = np.repeat([0, 1], 50)
+    drawn = portrayed(np.where(y, 2.0, np.tile([1.0, 2.0], 50)), y, Classes(np.arange(2), np.full(2, 50)))
+    assert (drawn.levels, drawn.shares) == (["1", "2"], [[0.5, 0.5], [0.0, 1.0]])
+    assert not drawn.discrete
+    assert drawn.with_level_names(None) == drawn
+    assert describe_direction(named("classification", "no", "yes"), drawn) == "'1': 50 % of no, 0 % of yes"
 
 
 # --- on the page ---
@@ -155,22 +176,23 @@ def test_render_shows_distributions(result):
     said = collect_content(result)
     assert [each["feature"] for each in said["distributions"]] == result.selected_names
     noise = next(each for each in said["distributions"] if each["feature"] == "noise")
-    assert (noise["type"], noise["missing"]) == ("numeric", "10 %")
+    assert (noise["type"], noise["missing"]) == ("numbers", "10 %")
     page = render(result)
     assert page.count('<article class="distribution">') == 3
-    assert "numeric, 10 % missing: no univariate direction" in page
+    assert "numbers, 10 % missing: no univariate direction" in page
 
 
-def test_collect_content_lists_all_features():
+def test_collect_content_lists_all_other_features():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 100)
     X = rng.normal(size=(100, 30))
     X[:, 7] += 2 * y
     found = belief.select(X, y, 1, random_state=0)
-    listed = collect_content(found)["all_features"]
-    assert sorted(line["feature"] for line in listed) == sorted(found.feature_names)
-    assert (listed[0]["feature"], listed[0]["rank"]) == ("x7", 1)
-    assert [line["relevance"] for line in listed] == sorted((line["relevance"] for line in listed), reverse=True)
+    said = collect_content(found)
+    assert [line.feature for line in said["selected"]] == ["x7"]
+    assert sorted(line.feature for line in said["others"]) == sorted({*found.feature_names} - {"x7"})
+    relevance = [line.relevance for line in said["others"][1:]]
+    assert relevance == sorted(relevance, reverse=True)
 
 
 def test_collect_content_has_names_to_copy():
@@ -181,26 +203,18 @@ def test_collect_content_has_names_to_copy():
     assert len(said["names_text"].splitlines()) == 2
 
 
-def test_collect_content_counts_significant_features(result):
-    assert collect_content(result)["sufficient"] == "2 of 3 selected features are significant."
-    churn = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
-    assert collect_content(churn)["sufficient"] == "5 of 6 selected features are significant."
-    few = belief.select(*table(), 1, random_state=0)
-    assert collect_content(few)["sufficient"].endswith("significant; select more to find others.")
-
-
 def test_render_a_numeric_target():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
     found = belief.select(X, X[:, 0] * 10 + rng.normal(size=200), 2, random_state=0)
     page = render(found)
-    assert "with a numeric target from" in page
+    assert "regression, -" in page
     assert "0 classes" not in page
-    assert "<h3>Classes</h3>" not in page
+    assert "<summary>Classes</summary>" not in page
     quantiles = collect_content(found)["target"]["quantiles"]
     assert [share for share, _ in quantiles] == ["0 %", "5 %", "25 %", "50 %", "75 %", "95 %", "100 %"]
     assert "rises with the target" in page
-    assert "with a numeric target from" in found._repr_html_()
+    assert "regression, -" in found._repr_html_()
 
 
 # --- pictures ---

@@ -1,5 +1,6 @@
 """The pictures show the numbers of the result, take names as they are, and leave matplotlib as it was."""
 
+import dataclasses
 import io
 import json
 import os
@@ -19,6 +20,7 @@ from matplotlib.patches import Rectangle  # noqa: E402
 
 from belief import plot  # noqa: E402
 from belief.report.text import NO_REDUNDANCY, ONE_BATCH, ONE_FEATURE, shorten_distinct  # noqa: E402
+from belief.result.pairs import FeaturePair  # noqa: E402
 
 EACH = [plot.ranking, plot.relevance_redundancy, plot.redundancy, plot.convergence, plot.timings]
 NASTY = "cost in $ and $$x^2$"
@@ -129,9 +131,22 @@ def test_relevance_redundancy_marks_selected_features():
         np.testing.assert_allclose(
             offsets[np.isfinite(offsets).all(axis=1)], [[100 * r["unique_share"], r["relevance"]] for r in known]
         )
-    assert sorted(text.get_text() for text in ax.texts) == [
-        str(r["rank"]) for r in lines[:2] if r["unique_share"] is not None
-    ]
+    shown = {text.get_text() for text in ax.texts}
+    names = dict(zip([r["feature"] for r in lines], shorten_distinct([r["feature"] for r in lines], 28), strict=True))
+    assert f"1 {names[lines[0]['feature']]}" in shown
+    assert shown <= {f"{r['rank']} {names[r['feature']]}" if r["rank"] else names[r["feature"]] for r in lines}
+
+
+def test_names_in_relevance_redundancy_do_not_overlap():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = rng.standard_normal((300, 30)) + y[:, None] * np.linspace(1, 0.2, 30)
+    names = [f"a_feature_with_a_long_name_{j}" for j in range(30)]
+    ax = plot.relevance_redundancy(belief.select(pd.DataFrame(X, columns=names), y, 15, random_state=0), axes())
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) > 5
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
 def test_redundancy_shows_agreement_and_frames_groups(result):
@@ -165,6 +180,69 @@ def test_plots_of_mcr(by_mcr):
     heat = plot.redundancy(given, axes())
     assert "mCR" in heat.get_xlabel()
     assert not heat.patches  # no groups by a number that is relative
+
+
+@pytest.fixture(scope="module")
+def exclusive():
+    """The result of a table whose target is the exclusive or of two columns."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.choice([-1.0, 1.0], (300, 4)), columns=["left", "right", "c", "d"])
+    return belief.select(X, np.where(X["left"] * X["right"] > 0, "same", "other"), 3, random_state=0)
+
+
+def test_interactions_join_partners(exclusive, result):
+    ax = plot.interactions(exclusive, axes())
+    assert {"left", "right"} <= {text.get_text() for text in ax.texts}
+    joined = [line for line in ax.lines if len(line.get_xdata()) == 2]
+    assert len(joined) == len(exclusive.interactions) >= 1
+    assert "No interactions were found" in said(plot.interactions(result, axes()))
+
+
+def test_interaction_shows_rows_by_class(exclusive, result):
+    ax = plot.interaction(exclusive, "left", axes())
+    assert {ax.get_xlabel(), ax.get_ylabel()} == {"left", "right"}
+    drawn = {points.get_label(): np.asarray(points.get_offsets()) for points in ax.collections}
+    assert {*drawn} == {"same", "other"}
+    assert sum(map(len, drawn.values())) == 250
+    assert (np.sign(drawn["same"]).prod(axis=1) == 1).all()
+    assert (np.sign(drawn["other"]).prod(axis=1) == -1).all()
+    assert len(np.unique(drawn["same"][:, 0])) > 50  # spread
+    assert "no values of this feature and a partner" in said(plot.interaction(result, 2, axes()))
+
+
+def test_interaction_with_a_numeric_target():
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (400, 4))
+    target = rng.random(400).round(3)
+    found = belief.select(X, X[:, 0] + rng.standard_normal(400), 2, random_state=0)
+    pair = FeaturePair([0, 1], X[:, :2].T.tolist(), [[], []], target.tolist())
+    ax = plot.interaction(dataclasses.replace(found, pairs=[pair]), 0, axes())
+    assert len(ax.collections) == 5
+    assert ax.get_legend().get_texts()[0].get_text() == "lowest fifth"
+
+
+def test_score_by_size_marks_the_automatic_choice():
+    curve = belief.SizeCurve(
+        sizes=[1, 2, 4], scores=[0.5, 0.8, 0.81], spread=[0.1, 0.02, 0.01], automatic=2, all_features=0.7,
+        n_features=12, folds=5, seed=0, task="regression", seconds=1.0,
+    )  # fmt: skip
+    ax = plot.score_by_size(curve, axes())
+    drawn = {line.get_label(): line for line in ax.lines}
+    assert drawn["mean over the folds"].get_ydata().tolist() == curve.scores
+    assert drawn["auto: 2"].get_xdata() == [2, 2]
+    assert drawn["all 12 features"].get_ydata() == [0.7, 0.7]
+    assert ax.get_ylabel() == "R²"
+    assert len(plot.score_by_size(dataclasses.replace(curve, all_features=None), axes()).lines) == 2
+
+
+def test_ranking_has_the_line_of_significance(result):
+    ax = plot.ranking(result, axes())
+    (line,) = [line for line in ax.lines if line.get_label() == "significant (q < 0.05)"]
+    at = line.get_xdata()[0]
+    lines = result.explain()[:5]
+    assert all((row.relevance > at) == row.is_significant for row in lines)
+    untested = plot.ranking(select(2, significance=None), axes())
+    assert not [line for line in untested.lines if "significant" in line.get_label()]
 
 
 def test_convergence_follows_the_history(result):

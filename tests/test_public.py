@@ -15,13 +15,14 @@ import belief
 HOME = Path(__file__).parents[1]
 SOURCE = Path(belief.__file__).parent
 PUBLIC = {
-    "belief": {"PAPER", "BeliefSelector", "Comparison", "MissingExtraError", "Result", "__version__", "baselines",
-               "compare", "data", "datasets", "plot", "progress", "report", "select", "spark"},
+    "belief": {"PAPER", "BeliefSelector", "Comparison", "MissingExtraError", "Result", "SizeCurve", "__version__",
+               "baselines", "compare", "data", "datasets", "plot", "progress", "report", "score_by_size",
+               "select", "spark"},
     "belief.baselines": {"MRMR", "RReliefF", "Relief", "ReliefF", "mrmr"},
     "belief.data": {"ColumnSelection", "load_libsvm", "open_files"},
     "belief.datasets": {"CHURN"},
-    "belief.plot": {"comparison", "distribution", "scores", "ranking", "redundancy", "relevance_redundancy",
-                    "convergence", "timings"},
+    "belief.plot": {"comparison", "distribution", "interaction", "interactions", "score_by_size", "scores",
+                    "ranking", "redundancy", "relevance_redundancy", "convergence", "timings"},
     "belief.progress": {"Progress"},
     "belief.report": {"render"},
     "belief.spark": {"BeliefSelector", "BeliefSelectorModel"},

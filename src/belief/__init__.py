@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from belief.api import select
     from belief.comparison.benchmark import compare
     from belief.comparison.comparison import Comparison
+    from belief.comparison.curve import SizeCurve, score_by_size
     from belief.method.settings import PAPER
     from belief.result import Result
     from belief.selector import BeliefSelector
@@ -29,6 +30,7 @@ __all__ = [
     "Comparison",
     "MissingExtraError",
     "Result",
+    "SizeCurve",
     "__version__",
     "baselines",
     "compare",
@@ -37,6 +39,7 @@ __all__ = [
     "plot",
     "progress",
     "report",
+    "score_by_size",
     "select",
     "spark",
 ]
@@ -50,7 +53,9 @@ _MODULE_OF = {
     "MissingExtraError": "belief._utils.optional",
     "PAPER": "belief.method.settings",
     "Result": "belief.result",
+    "SizeCurve": "belief.comparison.curve",
     "compare": "belief.comparison.benchmark",
+    "score_by_size": "belief.comparison.curve",
     "select": "belief.api",
 }
 

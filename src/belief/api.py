@@ -12,7 +12,7 @@ from belief._utils.names import DefaultNames
 from belief._utils.warnings import warn
 from belief.data.columns import ColumnSelection
 from belief.data.containers import ArrayStream
-from belief.data.inputs import open_input, resolve_label
+from belief.data.inputs import describe_origin, open_input, resolve_label
 from belief.data.labels import check_task, read_target
 from belief.data.stream import LibsvmStream, Stream, TableStream
 from belief.data.table import Table, open_table
@@ -28,6 +28,7 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import REGRESSION, Target
 from belief.progress import Callback, Reporter
+from belief.result.pairs import collect_pairs
 from belief.result.result import Result, build_result
 
 DEFAULT_WORKING_MEMORY = 1024  # MiB
@@ -227,13 +228,15 @@ def select(
     notes = None if checkpoint is None else Checkpoint(checkpoint, restart)
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, settings.resolve_sample_size)
+    about: dict[str, Any] = describe_origin(X, y, label)
     X, y, numbered = open_input(X, y, columns, feature_names, layer)
     engine, table = open_engine(X, y, discrete_features, resources, notes, task, numbered)
     with reporter, engine, closing(notes) if notes else nullcontext():
         result = run_engine(engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels, table)
     if result.notes:
         warn(" ".join(result.notes))
-    return result
+    left_out = [*getattr(table, "left_out", ())]
+    return replace(result, about={**about, "left_out": left_out} if left_out else about)
 
 
 def open_engine(
@@ -279,8 +282,9 @@ def run_engine(
     result = build_result(replace(outcome, distributions=named), feature_names())
     if table is None:
         return replace(result, timings=reporter.timings())
+    sample = engine.peek()  # type: ignore[attr-defined]
     notes_on_columns = describe_suspicious(
-        engine.peek(),  # type: ignore[attr-defined]
+        sample,
         described[0],
         result.weights,
         table.discrete,
@@ -288,7 +292,8 @@ def run_engine(
         feature_names(),
         result.task == REGRESSION,
     )
-    return replace(result, notes=notes_on_columns, columns=table.labels, timings=reporter.timings())
+    pairs = collect_pairs(sample, result.interactions, levels)
+    return replace(result, notes=notes_on_columns, columns=table.labels, pairs=pairs, timings=reporter.timings())
 
 
 def is_spark_dataframe(X: Any) -> bool:
@@ -319,4 +324,5 @@ def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settin
     for name in {"drop", "candidates"}.intersection(columns.changed_options() if has_vectors else ()):
         raise ValueError(f"{name} has no effect because the features of X are vectors: remove it.")
     features = "features" if has_vectors else columns.feature_names(df.columns, "X")
-    return select_frame(df, features=features, label=str(columns.label), settings=settings, **options)
+    result = select_frame(df, features=features, label=str(columns.label), settings=settings, **options)
+    return replace(result, about=describe_origin(df, None, columns.label))

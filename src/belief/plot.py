@@ -17,10 +17,13 @@ from belief._utils.validation import check_result
 from belief.comparison.comparison import OURS, Comparison
 from belief.method.arrays import Array
 from belief.method.distributions import FeatureDistribution
+from belief.method.relevance import WEAK
 from belief.progress import LABELS
 from belief.report.canvas import (
+    FIFTHS,
     LINES,
     MARK,
+    MARKERS,
     MUTED,
     RELEVANCE,
     SCORE,
@@ -30,48 +33,60 @@ from belief.report.canvas import (
     drawing,
     figure_height,
     note_omitted,
+    place_labels,
     remove_frame,
     write_sentence,
 )
 from belief.report.content import GROUP_LEVEL, group_redundant
+from belief.report.distributions import FIFTHS as FIFTH_NAMES
 from belief.report.distributions import describe_direction, find_distribution, group_names
 from belief.report.text import (
     NO_DISTRIBUTION,
+    NO_INTERACTIONS,
+    NO_PAIR,
     NO_REDUNDANCY,
     NO_TIMINGS,
     ONE_BATCH,
     ONE_FEATURE,
+    clean,
     format_percent_of,
     format_seconds,
     shorten,
     shorten_distinct,
 )
-from belief.result.explanation import FeatureExplanation
+from belief.result.explanation import MIN_AGREEMENT, FeatureExplanation
 from belief.result.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from belief.comparison.curve import SizeCurve
+
 __all__ = [
     "comparison",
     "convergence",
     "distribution",
+    "interaction",
+    "interactions",
     "ranking",
     "redundancy",
     "relevance_redundancy",
+    "score_by_size",
     "scores",
     "timings",
 ]
 
 TOP = 30  # features in one figure
 MAX_CURVE_FEATURES = 100
+MAX_INTERACTIONS = 12  # lines in one figure
+MAX_SPREAD_VALUES = 12
 NAME_LENGTH = 28  # characters
 
 
 def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
     """Draw the relevance of each selected feature, with two standard errors either way, and its score.
 
-    Hollow bars are features that are not significant.
+    Features that do not reach the dashed line are not significant; their bars are hollow.
 
     Parameters
     ----------
@@ -105,6 +120,9 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_
             drawn.append(
                 ax.errorbar(w, place, xerr=2 * error, fmt="none", ecolor=MARK, capsize=2.5, label="± 2 standard errors")
             )
+        if result.settings["significance"] is not None:
+            limit = f"significant (q < {result.settings['alpha']:g})"
+            drawn.append(ax.axvline(WEAK, color=MARK, linewidth=0.9, linestyle=(0, (4, 3)), label=limit))
         if len(drawn) > 1:
             add_legend(ax, drawn)
         ax.axvline(0, color=MUTED, linewidth=0.8, zorder=0.5)
@@ -118,10 +136,12 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_
     return ax
 
 
-def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = TOP) -> Axes:
+def relevance_redundancy(
+    result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH
+) -> Axes:
     """Draw relevance against unique share, for the selected and the other watched features.
 
-    The selected features are marked with their rank. On the dashed line a feature has the score of the last selected
+    Names that would overlap others are left out. On the dashed line a feature has the score of the last selected
     one. With redundancy="mcr" the x axis is the subtracted mCR, and the dashed line is a score of 0.
 
     Parameters
@@ -131,6 +151,8 @@ def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = T
         The axes to draw on; None creates a new figure.
     top : int, default=30
         The number of selected and of other features to show; the figure says if there are more.
+    max_name_length : int, default=28
+        Longer names are shortened to this length.
 
     Returns
     -------
@@ -154,14 +176,15 @@ def relevance_redundancy(result: Result, ax: Axes | None = None, *, top: int = T
         x = draw_x(ax, result, [*selected, *others])
         y = _column([*selected, *others], "relevance")
         cut = len(selected)
-        open_ = ax.scatter(x[cut:], y[cut:], s=34, facecolors="none", edgecolors=MUTED, label="not selected")
-        full = ax.scatter(x[:cut], y[:cut], s=130, color=SCORE, linewidths=0, label="selected, by rank")
-        for t in reversed(np.flatnonzero(np.isfinite(x[:cut])).tolist()):
-            ax.annotate(str(t + 1), (x[t], y[t]), ha="center", va="center", fontsize=7.5, color="#ffffff")
+        open_ = ax.scatter(x[cut:], y[cut:], s=26, facecolors="none", edgecolors=MUTED, label="not selected")
+        full = ax.scatter(x[:cut], y[:cut], s=26, color=SCORE, linewidths=0, label="selected, with rank")
         ax.set(ylabel="relevance", ylim=(-0.06, 1.08))
         remove_frame(ax, grid="both")
         add_legend(ax, [full, open_] if others else [full])
         note_omitted(ax, cut, n)
+        names = shorten_distinct([line.feature for line in [*selected, *others]], max_name_length)
+        ranks = [f"{line.rank} " if line.rank else "" for line in [*selected, *others]]
+        place_labels(ax, x, y, [rank + name for rank, name in zip(ranks, names, strict=True)])
     return ax
 
 
@@ -207,7 +230,7 @@ def redundancy(
         groups = [[i for i in group if i < n] for group in group_redundant(result.redundancy, level)]
         order = [i for group in groups for i in group]
         values = result.redundancy[np.ix_(order, order)].T  # a line: the redundancy of this feature with each other
-        draw_heat_map(ax, values)
+        draw_heat_map(ax, values, smallest=MIN_AGREEMENT if measure.has_absolute_scale else 0.0)
         if measure.has_absolute_scale:
             draw_frames(ax, [len(group) for group in groups])
         ax.set_yticks(range(n), _ranked([(i + 1, _names(result)[i]) for i in order], max_name_length))
@@ -335,7 +358,7 @@ def distribution(
     with drawing(ax, figure_height(len(found.groups) if found else 2, 0.34)) as ax:
         if found is None:
             return write_sentence(ax, NO_DISTRIBUTION)
-        (_draw_names if found.discrete else _draw_numbers)(ax, found, max_name_length)
+        (_draw_names if found.levels else _draw_numbers)(ax, found, max_name_length)
         place = np.arange(len(found.groups))
         ax.set_yticks(place, [shorten(name, max_name_length) for name in group_names(result, found)])
         ax.set_ylim(len(place) - 0.4, -0.6)
@@ -344,6 +367,115 @@ def distribution(
         ax.set_xlabel(f"{shorten(line.feature, max_name_length)}{missing}" + (f"\n{direction}" if direction else ""))
         remove_frame(ax, grid="x")
     return ax
+
+
+def interactions(result: Result, ax: Axes | None = None, *, max_name_length: int = NAME_LENGTH) -> Axes:
+    """Draw the features that interact: a line joins each feature and its partner.
+
+    The line is as wide as the share of its weight that the feature would lose without its partner.
+
+    Parameters
+    ----------
+    result : Result
+    ax : matplotlib Axes, default=None
+        The axes to draw on; None creates a new figure.
+    max_name_length : int, default=28
+        Longer names are shortened to this length.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief, numpy as np
+    >>> X = np.random.default_rng(0).choice([-1.0, 1.0], (300, 4))
+    >>> result = belief.select(X, (X[:, 0] * X[:, 1] > 0).astype(int), 2, random_state=0)
+    >>> ax = belief.plot.interactions(result)
+    """
+    check_result(result)
+    pairs = result.interactions[:MAX_INTERACTIONS]
+    with drawing(ax, 3.6) as ax:
+        if not pairs:
+            return write_sentence(ax, NO_INTERACTIONS)
+        features = list(dict.fromkeys(j for pair in pairs for j in pair[:2]))
+        angle = {j: 2 * np.pi * t / len(features) for t, j in enumerate(features)}
+        for i, j, share in pairs:
+            ends = np.array([angle[i], angle[j]])
+            ax.plot(np.cos(ends), np.sin(ends), color=RELEVANCE, linewidth=1 + 4 * min(share, 1.0), zorder=1)
+        names = shorten_distinct([result.feature_names[j] for j in features], max_name_length)
+        for j, name in zip(features, names, strict=True):
+            x, y = np.cos(angle[j]), np.sin(angle[j])
+            ax.plot(x, y, "o", color=SCORE, markersize=7, zorder=2)
+            side = "center" if abs(x) < 0.3 else "left" if x > 0 else "right"
+            ax.annotate(name, (x, y), (9 * x, 9 * y), textcoords="offset points", ha=side, va="center")
+        ax.set(xlim=(-2.6, 2.6), ylim=(-1.35, 1.35))
+        ax.set_axis_off()
+    return ax
+
+
+def interaction(
+    result: Result, feature: str | int, ax: Axes | None = None, *, max_name_length: int = NAME_LENGTH
+) -> Axes:
+    """Draw a feature against its interaction partner in up to 250 rows, coloured by the target.
+
+    Categories and whole numbers are spread a little so that points do not hide each other.
+
+    Parameters
+    ----------
+    result : Result
+    feature : str or int
+        The name or the index of one of two interacting features, the first six pairs of them.
+    ax : matplotlib Axes, default=None
+        The axes to draw on; None creates a new figure.
+    max_name_length : int, default=28
+        Longer names are shortened to this length.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief, numpy as np
+    >>> X = np.random.default_rng(0).choice([-1.0, 1.0], (300, 4))
+    >>> result = belief.select(X, (X[:, 0] * X[:, 1] > 0).astype(int), 2, random_state=0)
+    >>> ax = belief.plot.interaction(result, "x0")
+    """
+    check_result(result)
+    index = result.explain(feature).index
+    found = next((pair for pair in result.pairs if index in pair.features), None)
+    with drawing(ax, 3.6) as ax:
+        if found is None:
+            return write_sentence(ax, NO_PAIR)
+        (x, y), target = (_spread(np.array(line)) for line in found.values), np.array(found.target)
+        names, colours = _target_groups(result)
+        group = target.astype(int) if len(result.classes) else np.minimum(5 * target, 4).astype(int)
+        frequent = np.argsort(-np.bincount(group, minlength=len(names)), kind="stable")[: len(colours)]
+        drawn = []
+        for place, g in enumerate(sorted(frequent.tolist())):
+            style: dict[str, Any] = {"color": colours[place], "marker": MARKERS[place], "alpha": 0.75, "linewidths": 0}
+            drawn.append(ax.scatter(x[group == g], y[group == g], s=16, label=shorten(names[g], 12), **style))
+        for axis, levels, j in zip((ax.xaxis, ax.yaxis), found.levels, found.features, strict=True):
+            axis.set_label_text(shorten(result.feature_names[j], max_name_length))
+            if levels:
+                axis.set_ticks(range(len(levels)), [shorten(level, 12) for level in levels])
+        remove_frame(ax, grid="both")
+        add_legend(ax, drawn)
+    return ax
+
+
+def _spread(x: Array) -> Array:
+    """Spread the points of a feature with few values, always in the same way."""
+    values = np.unique(x)
+    if not 1 < len(values) <= MAX_SPREAD_VALUES:
+        return x
+    return x + np.diff(values).min() * np.random.default_rng(0).uniform(-0.3, 0.3, len(x))
+
+
+def _target_groups(result: Result) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names of the classes, or of the fifths of a numeric target, and their colours."""
+    return ([clean(c) for c in result.classes], LINES) if len(result.classes) else (FIFTH_NAMES, FIFTHS)
 
 
 def _draw_numbers(ax: Axes, distribution: FeatureDistribution, max_name_length: int) -> None:
@@ -417,6 +549,45 @@ def scores(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATU
         remove_frame(ax, grid="y")
         add_legend(ax, drawn)
         note_omitted(ax, n, len(result.selected))
+    return ax
+
+
+def score_by_size(curve: SizeCurve, ax: Axes | None = None) -> Axes:
+    """Draw the score of models by the number of features, with its spread over the folds.
+
+    The dotted line marks the number that "auto" selects, the dashed line the score with all features.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The return value of :func:`belief.score_by_size`.
+    ax : matplotlib Axes, default=None
+        The axes to draw on; None creates a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> curve = belief.score_by_size(str(belief.datasets.CHURN), label="left", max_features=4, random_state=0)
+    >>> ax = belief.plot.score_by_size(curve)
+    """
+    with drawing(ax, 3.4) as ax:
+        scores, spread = np.array(curve.scores), np.array(curve.spread)
+        drawn: list[Any] = [
+            *ax.plot(curve.sizes, scores, "o-", color=SCORE, markersize=4, linewidth=1.4, label="mean over the folds"),
+            ax.fill_between(curve.sizes, scores - spread, scores + spread, color=RELEVANCE, alpha=0.4, linewidth=0),
+            ax.axvline(curve.automatic, color=MARK, linewidth=1.2, linestyle=":", label=f"auto: {curve.automatic}"),
+        ]
+        if curve.all_features is not None:
+            label = f"all {curve.n_features:,} features"
+            drawn.append(ax.axhline(curve.all_features, color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2, label=label))
+        ax.set(xlabel="features selected", ylabel=curve.measure)
+        ax.locator_params(axis="x", integer=True)
+        remove_frame(ax, grid="y")
+        add_legend(ax, [each for each in drawn if not each.get_label().startswith("_")])
     return ax
 
 

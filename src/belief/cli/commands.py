@@ -147,6 +147,8 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
     output = command.add_argument_group("output")
     output.add_argument("--out", type=Path, metavar="FILE", help="the result (.json), or the ranking (.csv, .parquet)")
     output.add_argument("--report", type=Path, metavar="FILE", help="the result as an HTML report (.html)")
+    text = "add the score of models by the number of features to the report (about a minute)"
+    output.add_argument("--score-by-size", action="store_true", help=text)
     output.add_argument("--write-data", type=Path, metavar="FILE", help="the selected columns (.csv, .parquet)")
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     add_json_option(output)
@@ -200,7 +202,8 @@ def run_select(options: argparse.Namespace) -> None:
         if options.out:
             write_result(result, options.out)
         if options.report:
-            write_report(result, options.report, " ".join(file.name for file in options.files))
+            title = " ".join(file.name for file in options.files)
+            write_report(result, options.report, title, _score_by_size(options, columns, result.seed))
         if options.write_data:
             write_data(X, result, options.write_data)
     finally:  # print the answer even if the disk is full
@@ -209,6 +212,19 @@ def run_select(options: argparse.Namespace) -> None:
             print(json.dumps(result.to_dict(), allow_nan=False))
         else:
             print_result(result, f"{_summarize(result)}; {sample}; seed {result.seed}")
+
+
+def _score_by_size(options: argparse.Namespace, columns: Any, seed: int) -> Any:
+    """Return the score of models by the number of features, if the report should show it."""
+    if not options.score_by_size:
+        return None
+    if not options.quiet:
+        print_message("scoring models by the number of features")
+    X, y, discrete_features = open_input(options, columns)
+    n_jobs = options.n_jobs
+    return belief.score_by_size(
+        X, y, task=options.task, discrete_features=discrete_features, n_jobs=n_jobs, random_state=seed
+    )
 
 
 def _summarize(result: belief.Result) -> str:
@@ -255,6 +271,8 @@ def _read_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def _check_select_options(options: argparse.Namespace) -> None:
     check_run_options(options)
+    if options.score_by_size and (options.report is None or options.engine == "spark"):
+        raise UsageError("--score-by-size needs --report FILE and --engine local.")
     if options.restart and options.checkpoint is None:
         raise UsageError("--restart needs --checkpoint DIR.")
     if options.master is not None and options.engine != "spark":

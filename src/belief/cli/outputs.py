@@ -167,11 +167,11 @@ def _ranking_table(result: Result, names: Sequence[str]) -> Any:
     )
 
 
-def write_report(result: Result, path: Path, title: str) -> None:
+def write_report(result: Result, path: Path, title: str, curve: Any = None) -> None:
     """Write a result as an HTML report."""
     from belief.report import render
 
-    write_text(render(result, title), path)
+    write_text(render(result, title, curve), path)
 
 
 def write_data(stream: Any, result: Result, path: Path) -> None:

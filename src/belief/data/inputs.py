@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,20 @@ def resolve_label(y: Any, label: Any) -> tuple[Any, Any]:
             " target values as y."
         )
     return (None, y) if is_column(y) else (y, label)
+
+
+def describe_origin(X: Any, y: Any, label: Any) -> dict[str, str]:
+    """Return the target, the file and the date of a run, as far as they are known."""
+    files = [X] if isinstance(X, str | Path) else X if isinstance(X, list | tuple) else []
+    files = [getattr(getattr(X, "files", None), "first", "")] if isinstance(X, TableStream) else files
+    names = [Path(str(file).partition("?")[0]).name for file in files if isinstance(file, str | Path) and str(file)]
+    target = getattr(X, "label", None) if label is None else label
+    known = {
+        "target": getattr(y, "name", None) if target is None else target,
+        "source": names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "") if names else None,
+        "date": date.today().isoformat(),
+    }
+    return {name: str(value) for name, value in known.items() if value is not None}
 
 
 def open_input(

@@ -130,6 +130,11 @@ class TableStream:
         return find_labels(self.files.labels, self.names) if isinstance(self.files, Relation) else None
 
     @property
+    def left_out(self) -> list[str]:
+        """The columns that are neither numbers nor categories."""
+        return [*self._unusable]
+
+    @property
     def target_name(self) -> str:
         """The target as error messages call it."""
         return "y" if self.label is None else f"column {self.label!r}"

@@ -51,6 +51,7 @@ class Table:
     declared: Array  # a mask of the features that the user declared discrete
     codes: Sequence[Mapping[Any, float]] = ()  # the code of each category of each feature; empty without categories
     labels: list[Any] | None = None  # the column labels, if they are not all strings
+    left_out: Sequence[str] = ()  # columns that are neither numbers nor categories
 
     def levels(self, j: int) -> dict[float, str]:
         """Return the category that each code of a feature stands for."""
@@ -86,7 +87,8 @@ def open_table(
             check_exact_codes(source.max_abs_integer(j), name)
     source = sources[0] if len(sources) == 1 else BlockSource(sources)
     labels = None if frames[0] is None else find_labels(frames[0].columns, names or [])
-    return Table(source, names, discrete, declared, [c.codes for c in columns], labels)
+    left_out = [] if frames[0] is None else [str(c) for c in frames[0].columns if str(c) not in {*(names or [])}]
+    return Table(source, names, discrete, declared, [c.codes for c in columns], labels, left_out)
 
 
 def find_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any] | None:

@@ -26,7 +26,7 @@ PARTS = 5  # a numeric target is cut into fifths
 class FeatureDistribution:
     """One feature in the sampled rows of each group: a class, or a fifth of a numeric target.
 
-    Continuous features have `quantiles` and `ranks`, discrete ones `levels` and `shares`.
+    Continuous features have `quantiles` and `ranks`, discrete ones and numbers with two values `levels` and `shares`.
     """
 
     feature: int
@@ -57,7 +57,7 @@ class FeatureDistribution:
         return found
 
     def _has_valid_lengths(self) -> bool:
-        if self.discrete:
+        if self.discrete or self.levels:
             is_valid = len(self.shares) == len(self.groups) and not self.quantiles and not self.ranks
             return is_valid and all(len(line) == len(self.levels) for line in self.shares)
         is_valid = len(self.quantiles) == len(self.ranks) == len(self.groups) and not self.levels and not self.shares
@@ -65,6 +65,8 @@ class FeatureDistribution:
 
     def with_level_names(self, names: Mapping[float, str] | None) -> FeatureDistribution:
         """Replace the codes of the levels by their names; None: the names are unknown."""
+        if not self.discrete:
+            return self
         if names is None:
             return replace(self, levels=[f"level {i}" for i in range(1, len(self.levels) + 1)])
         return replace(self, levels=[names.get(float(x), x) for x in self.levels])
@@ -97,13 +99,13 @@ def describe_distributions(
         return []
     group, shown = _group_rows(sample.target, target)
     X, missing = values(sample.row, features), summary.missing / max(summary.m, 1)
-    is_complete = ~discrete[features] & ~np.isnan(X).any(axis=0)
+    is_complete = ~discrete[features] & ~np.isnan(X).any(axis=0) & ~_has_two_values(X)
     columns = np.flatnonzero(is_complete).tolist()
     described = dict(zip(columns, _describe_numeric(X[:, is_complete], group, shown), strict=True))
     for t in np.flatnonzero(~is_complete).tolist():
         x, present = X[:, t], ~np.isnan(X[:, t])
-        if discrete[features[t]]:
-            described[t] = _describe_levels(x[present], group[present], shown)
+        if discrete[features[t]] or _has_two_values(x[present, None])[0]:
+            described[t] = _describe_levels(x[present], group[present], shown, bool(discrete[features[t]]))
         else:
             described[t] = _describe_numeric(x[present, None], group[present], shown)[0]
     return [
@@ -134,10 +136,18 @@ def _describe_numeric(X: Array, group: Array, shown: list[int]) -> list[_Describ
     return [(list(present), quantiles[:, :, t].tolist(), ranks[:, t].tolist(), [], []) for t in range(n)]
 
 
-def _describe_levels(x: Array, group: Array, shown: list[int]) -> _Described:
+def _has_two_values(X: Array) -> Array:
+    """Return which columns have exactly two values and no missing ones."""
+    if not len(X):
+        return np.zeros(X.shape[1], bool)
+    low, high = X.min(axis=0), X.max(axis=0)
+    return np.asarray(((low == X) | (high == X)).all(axis=0) & (low < high))
+
+
+def _describe_levels(x: Array, group: Array, shown: list[int], by_frequency: bool) -> _Described:
     """Describe a column of levels without missing values."""
     level, count = np.unique(x, return_counts=True)
-    top = level[np.argsort(-count, kind="stable")[:MAX_LEVELS]]
+    top = level[np.argsort(-count, kind="stable")[:MAX_LEVELS]] if by_frequency else level
     present = [g for g in shown if (group == g).any()]
     shares = [(x[group == g, None] == top).mean(axis=0).tolist() for g in present]
     return present, [], [], [f"{v:.17g}" for v in top.tolist()], shares

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from belief.comparison.curve import SizeCurve
     from belief.result.result import Result
 
 __all__ = ["render"]
 
 
-def render(result: Result, title: str | None = None) -> str:
+def render(result: Result, title: str | None = None, curve: SizeCurve | None = None) -> str:
     """Render a result as an HTML page that loads nothing and needs no network.
 
     Parameters
@@ -18,6 +19,8 @@ def render(result: Result, title: str | None = None) -> str:
     result : Result
     title : str, default=None
         The title of the page.
+    curve : SizeCurve, default=None
+        The return value of :func:`belief.score_by_size`, to show how many features suffice.
 
     Returns
     -------
@@ -38,5 +41,5 @@ def render(result: Result, title: str | None = None) -> str:
     from belief.report.templating import render_template
 
     check_result(result)
-    content = collect_content(result, title)
-    return render_template("page.html", {**content, "pictures": draw_figures(result, content["pictures"])})
+    content = collect_content(result, title, curve)
+    return render_template("page.html", {**content, "pictures": draw_figures(result, content["pictures"], curve)})

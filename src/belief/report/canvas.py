@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import textwrap
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +20,13 @@ if TYPE_CHECKING:
 
 # readable on light and on dark backgrounds
 RELEVANCE, MARK, SCORE, MUTED, HEAT = "#8fb8dc", "#cc6a1f", "#17487a", "#7f8a96", "#17528c"
-LINES = ("#2f78bd", "#cc6a1f", "#2f8f5b", "#a4559a", "#b08a1e", "#c2474a", "#2d8f96", "#75706a")
+# for classes and levels; told apart with any colour vision (Okabe and Ito), together with MARKERS
+LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b08a1e", "#56b4e9", "#8c6bb1", "#75706a")
+MARKERS = "osD^vP<>"
+FIFTHS = ("#2166ac", "#67a9cf", "#999999", "#ef8a62", "#b2182b")  # from the lowest to the highest
 
+LABEL_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
+LABEL_DISTANCES = (6, 12, 20)  # points
 NARROW = 5.0  # inches
 LOCK = threading.RLock()  # for changes of matplotlib's settings, which all threads share
 
@@ -71,10 +78,10 @@ def _safe() -> Iterator[None]:
             settings.update(before)
 
 
-def draw_heat_map(ax: Axes, values: Array, texts: Array | None = None) -> None:
+def draw_heat_map(ax: Axes, values: Array, texts: Array | None = None, smallest: float = 0.0) -> None:
     """Draw a heat map in one colour of varying transparency, to suit any background.
 
-    Up to ten lines the cells off the diagonal show their values; `texts` replaces them.
+    Up to ten lines the cells off the diagonal show their values from `smallest` on; `texts` replaces them.
     """
     colors = matplotlib(".colors")
     rgb = colors.to_rgb(HEAT)
@@ -88,7 +95,7 @@ def draw_heat_map(ax: Axes, values: Array, texts: Array | None = None) -> None:
         scale.ax.tick_params(length=0)
         return
     for (y, x), value in np.ndenumerate(values):
-        if x != y or texts is not None:
+        if (x != y and value >= smallest) or texts is not None:
             style: dict[str, Any] = {"color": "#ffffff"} if value > 0.68 else {}
             text = f"{value:.2f}" if texts is None else str(texts[y, x])
             ax.text(x, y, text, ha="center", va="center", fontsize="small", **style)
@@ -130,6 +137,31 @@ def add_legend(ax: Axes, drawn: Sequence[Any]) -> None:
         columnspacing=1.2,
         scatterpoints=1,
     )
+
+
+def place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
+    """Write texts next to points such that none overlap; those without room are left out."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # the warning of the final drawing is enough
+        _place_labels(ax, x, y, texts)
+
+
+def _place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
+    boxes = matplotlib(".transforms").Bbox
+    ax.figure.figure.draw_without_rendering()  # the layout decides where the points are
+    points, half = ax.transData.transform(np.column_stack([x, y])), ax.figure.dpi / 16
+    taken = [boxes.from_extents(*(point - half), *(point + half)) for point in points if np.isfinite(point).all()]
+    frame = ax.get_window_extent()
+    for at, text in zip(zip(x, y, strict=True), texts, strict=True):
+        for r, (right, up) in product(LABEL_DISTANCES, LABEL_SIDES) if np.isfinite(at).all() else ():
+            sides: dict[str, Any] = {"ha": ("center", "left", "right")[right], "va": ("center", "bottom", "top")[up]}
+            offset = (r * right, r * up)
+            label = ax.annotate(text, at, offset, textcoords="offset points", fontsize="small", **sides)
+            box = label.get_window_extent()
+            if frame.x0 <= box.x0 and box.x1 <= frame.x1 and not box.count_overlaps(taken):
+                taken.append(box)
+                break
+            label.remove()
 
 
 def note_omitted(ax: Axes, shown: int, total: int) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,9 +14,13 @@ from belief.method.arrays import Array
 from belief.method.settings import Settings
 from belief.progress import LABELS
 from belief.report.distributions import STRIP_WIDTH, describe_distribution
+from belief.report.findings import list_findings
 from belief.report.text import clean, count, format_number
-from belief.result.explanation import FeatureExplanation, is_worth_more
+from belief.result.explanation import MIN_AGREEMENT, FeatureExplanation, is_worth_more
 from belief.result.result import Result
+
+if TYPE_CHECKING:
+    from belief.comparison.curve import SizeCurve
 
 MAX_ROWS = 1_000  # longer tables are cut
 MAX_CLASSES = 20
@@ -25,41 +29,82 @@ QUANTILES = {0: "0 %", 1: "5 %", 5: "25 %", 10: "50 %", 15: "75 %", 19: "95 %", 
 BOX = (1, 5, 10, 15, 19)  # the quantiles that a box plot shows
 
 
-def collect_content(result: Result, title: str | None = None) -> dict[str, Any]:
+def collect_content(result: Result, title: str | None = None, curve: SizeCurve | None = None) -> dict[str, Any]:
     """Collect everything the page shows: names are clean but not escaped, numbers are not formatted."""
     lines = [clean_texts(line) for line in result.explain()]
     n = len(result.selected)
-    selected, others = lines[:n], lines[n:]
-    redundant = [line for line in others if _is_redundant(result, line)]
+    selected, others = lines[:n], _list_others(result, lines[n:])
+    distributions = {each.feature: describe_distribution(result, each) for each in result.distributions}
     content: dict[str, Any] = {
         "title": clean(title) if title else "Features selected with BELIEF",
         "version": belief.__version__,
         "run": describe_run(result),
-        "notes": [clean(note) for note in result.notes],
+        "facts": _list_facts(result),
         "classes": _largest_classes(result),
         "settings": _list_settings(result.settings),
         "measure": asdict(result.rule.presentation),
         "columns": table_columns(result, lines),
+        "all_selected": selected,
         "selected": selected[:MAX_ROWS],
         "n_selected": n,
-        "n_not_significant": sum(not line.is_significant for line in selected),
         "others": others[:MAX_ROWS],
-        "n_others": len(others),
-        "redundant": redundant,
-        "redundant_with": _group_by_partner(redundant),
+        "n_others": len(result.weights) - n,
+        "scale": RelevanceScale.of([*selected, *others]),
+        "directions": {j: each["direction"] for j, each in distributions.items()},
+        "redundant_with": _group_by_partner([line for line in others if _is_redundant(result, line)]),
         "alpha": result.settings["alpha"],
         "group_level": GROUP_LEVEL,
         "groups": _list_groups(result),
+        "has_overlaps": bool((result.redundancy >= MIN_AGREEMENT).any()),
         "stability": _describe_stability(result),
         "timings": [(LABELS.get(phase, phase), float(s)) for phase, s in result.timings.items()],
-        "distributions": [describe_distribution(result, each) for each in result.distributions],
-        "all_features": _list_all_features(result),
-        "sufficient": _describe_sufficient(result, selected),
+        "distributions": [*distributions.values()],
         "names_python": repr(result.selected_names),
         "names_text": "\n".join(_clean_names(result, result.selected)),
         "target": _describe_target(result),
+        "curve": curve,
     }
-    return {**content, "pictures": _list_figures(content), "sections": _list_sections(content)}
+    content["findings"] = list_findings(result, content)
+    content["pictures"] = _list_figures(result, content)
+    return {**content, "sections": _list_sections(content)}
+
+
+@dataclass(frozen=True)
+class RelevanceScale:
+    """Relevance as positions in a bar of 200 units."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, lines: Sequence[FeatureExplanation]) -> Self:
+        """Make a scale on which all bars and their errors end."""
+        ends = [(line.relevance, 2 * (line.error or 0.0)) for line in lines if line.rank]
+        scores = [line.score for line in lines if line.score is not None]
+        return cls(min(0.0, *scores, *(x - e for x, e in ends)), max(0.01, *(x + e for x, e in ends)))
+
+    def __call__(self, x: float) -> float:
+        return round(STRIP_WIDTH * min(max((x - self.low) / (self.high - self.low), 0.0), 1.0), 1)
+
+
+def _list_others(result: Result, watched: Sequence[FeatureExplanation]) -> list[FeatureExplanation]:
+    """Return the features that were not selected: the watched ones by score, then the others by relevance."""
+    known = {*result.selected.tolist(), *(line.index for line in watched)}
+    order = np.argsort(result.ranking, kind="stable")
+    rest = [j for j in order.tolist() if j not in known][: max(0, MAX_ROWS - len(watched))]
+    return [*watched, *(clean_texts(result.explain(j)) for j in rest)]
+
+
+def _list_facts(result: Result) -> list[tuple[str, str]]:
+    """Return what the header names: target, source, size, task and date."""
+    facts = [
+        ("Target", result.about.get("target")),
+        ("Data", result.about.get("source")),
+        ("Size", f"{count(result.n_rows, 'row')}, {count(len(result.weights), 'feature')}"),
+        ("Task", _describe_task(result)),
+        ("Date", result.about.get("date")),
+    ]
+    return [(name, clean(value)) for name, value in facts if value]
 
 
 def table_columns(result: Result, lines: Sequence[FeatureExplanation]) -> list[str]:
@@ -81,7 +126,7 @@ def describe_run(result: Result) -> dict[str, Any]:
         "features": len(result.weights),
         "constant": len(result.constant),
         "classes": len(result.classes),
-        "source": _describe_source(result),
+        "source": f"{count(result.n_rows, 'row')}, {_describe_task(result)}",
         "sample": result.sample_size,
         "sampling": result.settings["sampling"],
         "stop_reason": result.stop_reason,
@@ -134,31 +179,35 @@ def _group_by_partner(lines: Sequence[FeatureExplanation]) -> list[tuple[str, li
 
 
 def _list_sections(content: dict[str, Any]) -> dict[str, str]:
-    """Return the sections of the page and their titles; those on redundancy only if it was measured."""
-    measure = content["measure"]
+    """Return the sections of the page that have something to show, and their titles."""
     sections = {
         "ranking": "Ranking",
-        "scores": "How many features suffice",
-        "distributions": "Distributions",
-        "relevance": measure["relevance_title"],
-        "redundancy": measure["redundancy_title"],
         "others": "Features not selected",
-        "all": "All features",
-        "convergence": "Stability of the ranking",
-        "run": "Data and settings",
-        "timings": "Timings",
+        "scores": "How many features suffice",
+        "interactions": "Interactions",
+        "redundancy": content["measure"]["redundancy_title"],
+        "distributions": "Distributions",
+        "run": "Data, settings and timings",
     }
-    return {name: title for name, title in sections.items() if title}
-
-
-def _list_figures(content: dict[str, Any]) -> list[str]:
-    """Return the names of the figures that have something to show."""
-    measured = bool(content["measure"]["name"])
     is_shown = {
-        "ranking": True,
-        "scores": content["n_selected"] > 1,
-        "relevance_redundancy": measured,
-        "redundancy": measured and content["n_selected"] > 1,
+        "others": content["n_others"] > 0,
+        "scores": content["curve"] is not None,
+        "interactions": any(name.startswith("interaction") for name in content["pictures"]),
+        "redundancy": "redundancy" in content["pictures"],
+        "distributions": bool(content["distributions"]),
+    }
+    return {name: title for name, title in sections.items() if is_shown.get(name, True)}
+
+
+def _list_figures(result: Result, content: dict[str, Any]) -> list[str]:
+    """Return the names of the figures that have something to show."""
+    measure = content["measure"]
+    has_redundancy = content["has_overlaps"] if measure["has_absolute_scale"] else content["n_selected"] > 1
+    is_shown = {
+        "score_by_size": content["curve"] is not None,
+        "interactions": len(result.pairs) > 1 or bool(result.interactions and not result.pairs),
+        **{f"interaction-{t}": True for t in range(len(result.pairs))},
+        "redundancy": bool(measure["name"]) and has_redundancy,
         "convergence": content["stability"] is not None,
         "timings": bool(content["timings"]),
     }
@@ -208,41 +257,12 @@ def _clean_names(result: Result, features: Iterable[int]) -> list[str]:
     return [clean(result.feature_names[j]) for j in features]
 
 
-def _describe_source(result: Result) -> str:
-    """Describe the rows and the target, as "200 rows in 2 classes"."""
-    rows = count(result.n_rows, "row")
+def _describe_task(result: Result) -> str:
+    """Describe the target, as "classification in 2 classes"."""
     if len(result.classes):
-        return f"{rows} in {count(len(result.classes), 'class', 'classes')}"
+        return f"classification into {count(len(result.classes), 'class', 'classes')}"
     low, high = (format_number(x) for x in result.quantiles[[0, -1]].tolist())
-    return f"{rows} with a numeric target from {low} to {high}"
-
-
-def _list_all_features(result: Result) -> list[dict[str, Any]]:
-    """List the most relevant features, including those that were not watched."""
-    rank = {int(j): i for i, j in enumerate(result.selected, 1)}
-    error = result.error_of_relevance
-    order = np.lexsort((np.arange(len(result.weights)), -result.weights, -result.relevance))[:MAX_ROWS]
-    return [
-        {
-            "feature": clean(result.feature_names[j]),
-            "rank": rank.get(j),
-            "relevance": float(result.relevance[j]),
-            "error": float(error[j]) if np.isfinite(error[j]) else None,
-            "q_value": float(result.q_value[j]) if np.isfinite(result.q_value[j]) else None,
-        }
-        for j in order.tolist()
-    ]
-
-
-def _describe_sufficient(result: Result, selected: Sequence[FeatureExplanation]) -> str:
-    """Say in a sentence how many of the selected features are significant."""
-    if selected and selected[0].q_value is None:
-        return "The significance of the features was not computed."
-    significant = sum(line.is_significant for line in selected)
-    if significant < len(selected):
-        return f"{significant} of {len(selected)} selected features are significant."
-    limited = result.settings["n_features_to_select"] != "auto" and significant < len(result.weights)
-    return f"All {significant} selected features are significant{'; select more to find others' if limited else ''}."
+    return f"regression, {low} to {high}"
 
 
 def _describe_target(result: Result) -> dict[str, Any] | None:

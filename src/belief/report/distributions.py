@@ -12,7 +12,9 @@ from belief.result.result import Result
 MIN_DIFFERENCE = 0.08  # smaller differences between the mean ranks or shares of two groups show no direction
 STRIP_WIDTH = 200  # units of the SVG
 FIFTHS = ("lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth")
+MIN_SPREAD_RATIO = 1.5  # between the middle halves of two classes
 NO_DIRECTION = "no univariate direction"
+DIFFERS = "differs with the target, but not in one direction"
 
 
 def find_distribution(result: Result, feature: int) -> FeatureDistribution | None:
@@ -22,11 +24,11 @@ def find_distribution(result: Result, feature: int) -> FeatureDistribution | Non
 
 def describe_distribution(result: Result, distribution: FeatureDistribution) -> dict[str, Any]:
     """Describe a feature: its type, missing values and direction, and a strip for each group."""
-    strips = _bars if distribution.discrete else _boxes
+    strips = _bars if distribution.levels else _boxes
     return {
         "feature": clean(result.feature_names[distribution.feature]),
         "rank": result.selected.tolist().index(distribution.feature) + 1,
-        "type": "nominal" if distribution.discrete else "numeric",
+        "type": "categories" if distribution.discrete else "two values" if distribution.levels else "numbers",
         "missing": format_percent_of(distribution.missing),
         "direction": describe_direction(result, distribution),
         "levels": [clean(level) for level in distribution.levels],
@@ -81,21 +83,29 @@ def _bars(result: Result, distribution: FeatureDistribution) -> list[dict[str, A
 
 def describe_direction(result: Result, distribution: FeatureDistribution) -> str:
     """Say in words how a feature by itself depends on the target."""
-    if distribution.discrete:
-        return _compare_shares(result, distribution)
-    if len(distribution.ranks) < 2:
+    if distribution.levels:
+        found = _compare_shares(result, distribution)
+    elif len(distribution.ranks) < 2:
         return ""
-    if result.task == CLASSIFICATION:
-        return _compare_classes(group_names(result, distribution), distribution.ranks)
-    return _compare_fifths(distribution.ranks)
+    elif result.task == CLASSIFICATION:
+        found = _compare_classes(group_names(result, distribution), distribution)
+    else:
+        found = _compare_fifths(distribution.ranks)
+    differs = bool(result.p_univariate[distribution.feature] < result.settings["alpha"])
+    return found or (DIFFERS if differs else NO_DIRECTION)
 
 
-def _compare_classes(names: list[str], ranks: list[float]) -> str:
+def _compare_classes(names: list[str], distribution: FeatureDistribution) -> str:
+    """Compare the ranks of the classes, or else how far their values are spread."""
+    ranks, spread = distribution.ranks, [q[3] - q[1] for q in distribution.quantiles]
     high, low = ranks.index(max(ranks)), ranks.index(min(ranks))
-    if ranks[high] - ranks[low] < MIN_DIFFERENCE:
-        return NO_DIRECTION
-    lowest = f", lowest in {names[low]}" if len(names) > 2 else ""
-    return f"{'highest' if len(names) > 2 else 'higher'} in {names[high]}{lowest}"
+    if ranks[high] - ranks[low] >= MIN_DIFFERENCE:
+        lowest = f", lowest in {names[low]}" if len(names) > 2 else ""
+        return f"{'highest' if len(names) > 2 else 'higher'} in {names[high]}{lowest}"
+    wide, narrow = spread.index(max(spread)), spread.index(min(spread))
+    if spread[wide] >= MIN_SPREAD_RATIO * spread[narrow]:
+        return f"more spread out in {names[wide]} than in {names[narrow]}"
+    return ""
 
 
 def _compare_fifths(ranks: list[float]) -> str:
@@ -104,22 +114,21 @@ def _compare_fifths(ranks: list[float]) -> str:
     if min(first, last) - middle > MIN_DIFFERENCE or middle - max(first, last) > MIN_DIFFERENCE:
         return f"{'lowest' if middle < first else 'highest'} where the target is in its middle"
     if abs(last - first) < MIN_DIFFERENCE:
-        return NO_DIRECTION
+        return ""
     return "rises with the target" if last > first else "falls as the target rises"
 
 
 def _compare_shares(result: Result, distribution: FeatureDistribution) -> str:
     """Name the level whose share differs most between two groups."""
-    if len(distribution.shares) < 2 or not distribution.levels:
+    if len(distribution.shares) < 2:
         return ""
     columns = list(zip(*distribution.shares, strict=True))
     differences = [max(column) - min(column) for column in columns]
     largest = differences.index(max(differences))
     if differences[largest] < MIN_DIFFERENCE:
-        return NO_DIRECTION
+        return ""
     names, column = group_names(result, distribution), columns[largest]
     high, low = column.index(max(column)), column.index(min(column))
-    return (
-        f"{clean(distribution.levels[largest])} is more frequent in {names[high]} ({format_percent_of(column[high])})"
-        f" than in {names[low]} ({format_percent_of(column[low])})"
-    )
+    the = "" if result.task == CLASSIFICATION else "the "
+    parts = [f"{format_percent_of(column[g])} of {the}{names[g]}" for g in (high, low)]
+    return f"{clean(distribution.levels[largest])!r}: {', '.join(parts)}"

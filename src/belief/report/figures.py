@@ -6,13 +6,17 @@ import io
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from belief import plot
 from belief.report import canvas
 from belief.result.result import Result
+
+if TYPE_CHECKING:
+    from belief.comparison.curve import SizeCurve
 
 # these colours are replaced by CSS variables of the page, which differ between light and dark mode
 INK, GRID, PAPER = "#1d2329", "#c9d0d7", "#ffffff"
@@ -51,6 +55,7 @@ class Width:
 
 
 WIDTHS = (Width("wide", 7.2, 9, plot.TOP, 30), Width("narrow", 3.7, 8.5, 16, 15))
+PANEL = Width("panel", 3.7, 8.5, 8, 15)  # side by side on wide screens
 
 
 @dataclass(frozen=True)
@@ -59,33 +64,41 @@ class Picture:
 
     draw: Callable[..., Any]
     height: Callable[[int], float]  # from the number of features shown
-    options: tuple[str, ...] = field(default=("top", "max_name_length"))
+    options: tuple[str, ...] = ("top", "max_name_length")
+    widths: tuple[Width, ...] = WIDTHS
 
 
 PICTURES = {
-    "ranking": Picture(plot.ranking, canvas.figure_height),
-    "scores": Picture(plot.scores, lambda n: 3.2, ("top",)),
-    "relevance_redundancy": Picture(plot.relevance_redundancy, lambda n: 4.2, ("top",)),
     "redundancy": Picture(plot.redundancy, lambda n: canvas.figure_height(n, 0.22)),
     "convergence": Picture(plot.convergence, canvas.figure_height),
     "timings": Picture(plot.timings, lambda n: canvas.figure_height(6, 0.2), ()),
+    "interactions": Picture(plot.interactions, lambda n: 2.7, ("max_name_length",), (PANEL,)),
 }
 
 
-def draw_figures(result: Result, names: list[str]) -> dict[str, dict[str, str]]:
+def draw_figures(result: Result, names: list[str], curve: SizeCurve | None = None) -> dict[str, dict[str, str]]:
     """Draw figures, as name -> width -> SVG."""
-    return {name: {width.name: _draw_svg(result, name, width) for width in WIDTHS} for name in names}
+    pictures = dict(PICTURES)
+    for t, pair in enumerate(result.pairs):
+        draw = partial(plot.interaction, feature=pair.features[0])
+        pictures[f"interaction-{t}"] = Picture(draw, lambda n: 2.7, ("max_name_length",), (PANEL,))
+    if curve is not None:
+        pictures["score_by_size"] = Picture(lambda result, ax: plot.score_by_size(curve, ax), lambda n: 2.9, ())
+    return {
+        name: {width.name: _draw_svg(result, name, pictures[name], width) for width in pictures[name].widths}
+        for name in names
+    }
 
 
-def _draw_svg(result: Result, name: str, width: Width) -> str:
-    style, figures = canvas.matplotlib(".style"), canvas.matplotlib(".figure")
-    picture, file = PICTURES[name], io.BytesIO()
+def _draw_svg(result: Result, name: str, picture: Picture, width: Width) -> str:
+    style, figures, file = canvas.matplotlib(".style"), canvas.matplotlib(".figure"), io.BytesIO()
     shown = min(width.top, len(result.selected))
     salt = {"font.size": width.font, "svg.hashsalt": name}
     with canvas.LOCK, style.context(["default", STYLE, salt]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # matplotlib lacks letters that the browser has
         figure = figures.Figure(figsize=(width.inches, picture.height(shown)), layout="constrained")
-        picture.draw(result, figure.add_subplot(), **{option: getattr(width, option) for option in picture.options})
+        options = {option: getattr(width, option) for option in picture.options}
+        picture.draw(result, ax=figure.add_subplot(), **options)
         figure.savefig(file, format="svg", metadata={"Date": None})
     return _inline(file.getvalue(), f"{name}-{width.name}")
 

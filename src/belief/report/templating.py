@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from belief._utils.optional import import_optional
 from belief._utils.text import escape_controls, format_percent, format_probability
+from belief.method.relevance import WEAK
 from belief.report import text
 from belief.report.canvas import LINES
 from belief.report.content import clean_texts, describe_run, table_columns
 from belief.report.distributions import describe_distribution
+from belief.report.findings import Name
 from belief.result.explanation import FeatureExplanation
 from belief.result.result import Result
 
@@ -42,7 +44,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"text": text, "format_probability": format_probability, "format_percent": format_percent}
+    environment.tests["name"] = lambda part: isinstance(part, Name)
+    shared = {"text": text, "format_probability": format_probability, "format_percent": format_percent}
+    environment.globals |= {**shared, "WEAK": WEAK}
     return environment
 
 

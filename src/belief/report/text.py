@@ -11,8 +11,8 @@ NO_REDUNDANCY = "Redundancy was not measured: the features are ranked by relevan
 ONE_BATCH = "The sample was taken in one batch, so the stability of the ranking is unknown."
 ONE_FEATURE = "Only one feature was selected, so there is no redundancy to show."
 NO_TIMINGS = "This result has no timings."
-NO_DISTRIBUTIONS = "This result has no distributions."
-ONE_FEATURE_ENOUGH = "Only one feature was selected."
+NO_INTERACTIONS = "No interactions were found among the selected features."
+NO_PAIR = "The result has no values of this feature and a partner: only of the first six pairs that interact."
 NO_DISTRIBUTION = "The distribution of this feature is not in the result: it was not among the first 100 selected."
 STOP_REASONS = {  # by Result.stop_reason
     "converged": "a larger sample would most likely select the same features",

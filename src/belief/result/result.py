@@ -21,6 +21,7 @@ from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
 from belief.result.annotation import write_anndata
 from belief.result.explanation import Explanation, FeatureExplanation, explain_feature, explain_features
+from belief.result.pairs import FeaturePair
 from belief.result.serialization import (
     PlainValues,
     array_field,
@@ -76,6 +77,21 @@ def _read_notes(notes: Any, values: PlainValues) -> list[str]:
     if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):
         raise ValueError("expected texts")
     return [*notes]
+
+
+def _read_pairs(value: list[dict[str, Any]], values: PlainValues) -> list[FeaturePair]:
+    return [FeaturePair.read(each, len(values["weights"])) for each in value]
+
+
+def _write_pairs(pairs: list[FeaturePair]) -> list[dict[str, Any]]:
+    return [dict(vars(each)) for each in pairs]
+
+
+def _read_about(value: dict[str, Any], values: PlainValues) -> dict[str, Any]:
+    texts = [*value.get("left_out", []), *(text for name, text in value.items() if name != "left_out")]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("expected texts")
+    return dict(value)
 
 
 def _read_columns(columns: Any, values: PlainValues) -> list[Any] | None:
@@ -179,6 +195,10 @@ class Result:
         The seconds spent in each phase, which add up to the whole run.
     notes : list of str
         Columns to look at: identifiers, codes for missing values, copies of the target.
+    pairs : list
+        The values of interacting features in up to 250 rows. `belief.plot.interaction` and the report draw them.
+    about : dict
+        The target, the file and the date of the run as far as they are known, and the columns that were left out.
     columns : list or None
         The column labels of the DataFrame, if they are not all strings; `feature_names` has them as text.
 
@@ -228,8 +248,10 @@ class Result:
     distributions: list[FeatureDistribution] = plain_field(read=_read_distributions, write=_write_distributions)
     settings: dict[str, Any] = plain_field(read=_read_settings)
     feature_names: Sequence[str] = plain_field(read=_read_names, write=_write_names)
-    timings: dict[str, float] = plain_field(read=read_seconds, default_factory=dict)
+    timings: dict[str, float] = plain_field(read=read_seconds, checked=False, default_factory=dict)
     notes: list[str] = plain_field(read=_read_notes, default_factory=list)
+    pairs: list[FeaturePair] = plain_field(read=_read_pairs, write=_write_pairs, default_factory=list)
+    about: dict[str, Any] = plain_field(read=_read_about, default_factory=dict)
     columns: list[Any] | None = plain_field(read=_read_columns, write=_write_columns, default=None)
 
     def __post_init__(self) -> None:
@@ -299,6 +321,13 @@ class Result:
     def significant(self) -> Array:
         """Which features are significant: their q-value is below the setting `alpha`."""
         return np.asarray(self.q_value < self.settings["alpha"])
+
+    @property
+    def interactions(self) -> list[tuple[int, int, float]]:
+        """The pairs of interacting features that are significant: feature, partner, and the share it would lose."""
+        known = self.significant[self.selected] | ~np.isfinite(self.q_value[self.selected])
+        found = zip(self.selected, self.partner, self.partner_share, known, strict=True)
+        return [(int(i), int(j), float(share)) for i, j, share, is_known in found if j >= 0 and is_known]
 
     @property
     def unit_of_relevance(self) -> float:

@@ -24,6 +24,7 @@ def plain_field(
     *,
     read: Callable[[Any, PlainValues], Any] = lambda value, values: value,
     write: Callable[[Any], Any] = lambda value: value,
+    checked: bool = True,
     **options: Any,
 ) -> Any:
     """Declare a field that is stored as a plain JSON value.
@@ -34,10 +35,12 @@ def plain_field(
         Convert the plain value, given all plain values of the record. Raise an error if it is invalid.
     write : callable
         Convert the value to a plain one.
+    checked : bool
+        Whether the checksum includes the field.
     **options
-        Options of `dataclasses.field`. A field with a default is optional and excluded from the checksum.
+        Options of `dataclasses.field`. A field with a default is optional.
     """
-    return field(metadata={"read": read, "write": write}, **options)
+    return field(metadata={"read": read, "write": write, "checked": checked}, **options)
 
 
 @dataclass(frozen=True)
@@ -188,10 +191,10 @@ def _is_optional(f: Field[Any]) -> bool:
 
 
 def compute_checksum(cls: Any, values: PlainValues) -> str:
-    """Compute the checksum of the required fields; it does not depend on the order of keys."""
+    """Compute the checksum of the checked fields; it does not depend on the order of keys."""
     checksum = hashlib.sha256()
     for f in fields(cls):
-        if not _is_optional(f):
+        if f.name in values and f.metadata["checked"]:
             checksum.update(f.name.encode() + _to_bytes(f, values[f.name]))
     return checksum.hexdigest()
 

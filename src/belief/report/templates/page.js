@@ -15,7 +15,7 @@ for (const table of document.querySelectorAll("table.live")) {
     heads.forEach((h) => h.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", order);
     const sign = order === "ascending" ? 1 : -1;
-    const compare = head.classList.contains("n") ? (a, b) => parseFloat(a) - parseFloat(b) : words.compare;
+    const compare = head.dataset.first === "descending" || head.classList.contains("n") ? (a, b) => parseFloat(a) - parseFloat(b) : words.compare;
     rows.sort((a, b) => sign * compare(value(a, column), value(b, column)));
     body.append(...rows);
   };

@@ -1,0 +1,82 @@
+"""The values of interacting features in some rows, for scatter plots; nothing is computed from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from belief.method.arrays import Array
+
+MAX_PAIRS, MAX_POINTS, MAX_LEVELS = 6, 250, 12
+DIGITS = 4
+
+
+@dataclass(frozen=True)
+class FeaturePair:
+    """Two interacting features in some rows."""
+
+    features: list[int]
+    values: list[list[float]]  # a line per feature; categories by their position in `levels`
+    levels: list[list[str]]  # the categories of each feature; empty for numbers
+    target: list[float]  # of each row: the number of its class, or its rank from 0 to 1
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any], n_features: int) -> Self:
+        """Make a pair from plain values; raise a ValueError if they are invalid."""
+        found = cls(**plain)
+        numbers = [*found.target, *(x for line in found.values for x in line)]
+        is_valid = (
+            len(found.features) == len(found.values) == len(found.levels) == 2
+            and all(type(j) is int and 0 <= j < n_features for j in found.features)
+            and all(type(x) in (int, float) and math.isfinite(x) for x in numbers)
+            and all(len(line) == len(found.target) for line in found.values)
+            and all(type(x) is str for line in found.levels for x in line)
+        )
+        if not is_valid:
+            raise ValueError("invalid pair of features")
+        return found
+
+
+def collect_pairs(
+    sample: tuple[Array, Array] | None,
+    interactions: Sequence[tuple[int, int, float]],
+    levels: Callable[[int], Mapping[float, str] | None],
+) -> list[FeaturePair]:
+    """Collect the values of the first interacting features.
+
+    Parameters
+    ----------
+    sample : some rows and their targets: class numbers, or ranks
+    interactions : features, their interaction partners, and what they would lose
+    levels : returns the names of the category codes of a feature
+    """
+    if sample is None or not len(sample[0]):
+        return []
+    X, targets = sample
+    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), MAX_POINTS)).astype(np.int64))
+    found: dict[frozenset[int], FeaturePair] = {}
+    for i, j, _ in interactions:
+        pair, names = [i, j], [levels(i) or {}, levels(j) or {}]
+        if frozenset(pair) in found or max(map(len, names)) > MAX_LEVELS:
+            continue
+        points = X[rows][:, pair].astype(float)
+        is_complete = np.isfinite(points).all(axis=1)
+        values = [_place(points[is_complete, t], [*names[t]]) for t in (0, 1)]
+        shown = [[str(name) for name in each.values()] for each in names]
+        found[frozenset(pair)] = FeaturePair([*pair], values, shown, _round(targets[rows][is_complete]))
+        if len(found) == MAX_PAIRS:
+            break
+    return [*found.values()]
+
+
+def _place(x: Array, codes: list[float]) -> list[float]:
+    """Return numbers, or the positions of category codes."""
+    return [float(codes.index(code)) for code in x.tolist()] if codes else _round(x)
+
+
+def _round(x: Array) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in x.tolist()]
