@@ -77,6 +77,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_\d+_\w+\.py",
     "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": "gallery/backreferences",  # "examples using this" in the reference
+    "doc_module": ("belief",),
     "abort_on_example_error": True,
     "capture_repr": ("_repr_html_",),  # tables, but not the objects that matplotlib returns
     "matplotlib_animations": False,

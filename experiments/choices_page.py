@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from choices import CASES, DEFAULTS, GRID, PAGE, SECOND, SEEDS, key_of
-from common import Answers, publish, table
+from common import Answers, as_data, publish, table
 
 NAMES = {"theta": "θ", "kappa": "κ", "eta": "η", "n_neighbors": "k"}
 KINDS = {"planted": "share of the truth found", "real": "macro F1"}
@@ -72,16 +72,14 @@ def symbol(setting: str) -> str:
 
 
 def markdown(answers: Answers) -> str:
-    """What the second edition gains, a table and a verdict for each setting, and two tables with every data set."""
-    parts = [f"## {SECOND.capitalize()}", second_edition(answers)]
-    for setting in GRID:
-        lines = [line_of(answers, setting, value) for value in GRID[setting]]
-        head = [symbol(setting), "truth found", "gain", "better / worse", "macro F1", "gain", "better / worse"]
-        title = f"## {symbol(setting)}, reference {DEFAULTS[setting]}"
-        parts += [title, table(head, lines), verdict(answers, setting)]
-    for kind, what in KINDS.items():
-        parts += [f"## Every data set: {what}", details(answers, kind)]
-    return "\n\n".join([*parts, answers.origin])
+    """What the second edition gains, a verdict for each setting, and tables with every value and every data set."""
+    verdicts = [f"- {symbol(setting)}, reference {DEFAULTS[setting]}: {verdict(answers, setting)}" for setting in GRID]
+    head = ["setting", "value", "truth found", "gain", "better / worse", "macro F1", "gain", "better / worse"]
+    lines = [[symbol(setting), *line_of(answers, setting, value)] for setting in GRID for value in GRID[setting]]
+    files = [as_data("by setting", table(head, lines))]
+    files += [as_data(f"by data set, {kind}".replace(",", ""), details(answers, kind)) for kind in KINDS]
+    parts = [second_edition(answers), "\n".join(verdicts), f"Tables: {', '.join(files)}.", answers.origin]
+    return "\n\n".join(parts)
 
 
 def second_edition(answers: Answers) -> str:

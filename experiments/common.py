@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -122,10 +124,50 @@ def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
+DATA = re.compile(r"<!-- data: (?P<name>[\w -]+) -->\n(?P<table>.*?)\n<!-- /data -->", re.S)
+
+
+def as_data(name: str, table: str) -> str:
+    """Mark a table that the page links to as a CSV file, because it has the details of a single run."""
+    return f"<!-- data: {name} -->\n{table}\n<!-- /data -->"
+
+
+def split_data(page: Path, text: str) -> tuple[str, dict[Path, str]]:
+    """Replace the tables marked by `as_data` by links, and return the text and the CSV files."""
+    files: dict[Path, str] = {}
+
+    def link(found: re.Match[str]) -> str:
+        file = page.parent / "data" / f"{page.stem}-{found['name'].replace(' ', '-')}.csv"
+        files[file] = as_csv(found["table"])
+        return f"[{found['name']}](data/{file.name})"
+
+    return DATA.sub(link, text), files
+
+
+def as_csv(markdown: str) -> str:
+    """Return a table in markdown, as `table` writes it, as CSV."""
+    rows = [line[2:-2].split(" | ") for line in markdown.splitlines()]
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(
+        [re.sub(r"[*`]", "", x).strip() for x in row] for i, row in enumerate(rows) if i != 1
+    )
+    return out.getvalue()
+
+
+def is_published(page: Path, text: str) -> bool:
+    """Return True if a page and its CSV files have a text and its data."""
+    shown, files = split_data(page, text)
+    return shown in page.read_text() and all(file.exists() and file.read_text() == x for file, x in files.items())
+
+
 def publish(page: Path, mark: str, text: str) -> None:
-    """Put a text into a page, between <!-- mark --> and <!-- /mark -->."""
+    """Put a text into a page, between <!-- mark --> and <!-- /mark -->, and its data into CSV files beside it."""
+    text, files = split_data(page, text)
     marks = re.compile(rf"(<!-- {mark} -->\n).*(<!-- /{mark} -->)", re.S)
     old = page.read_text()
     if not marks.search(old):
         raise SystemExit(f"{page} has no marks <!-- {mark} --> and <!-- /{mark} --> to put the tables between.")
     page.write_text(marks.sub(lambda m: f"{m[1]}{text}\n{m[2]}", old))
+    for file, content in files.items():
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content)

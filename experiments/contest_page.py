@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from common import Answers, publish, table
+from common import Answers, as_data, publish, table
 from contest import JUDGES, PAGE, SIZES
 from contest_marks import (
     ASIDE,
@@ -42,11 +42,18 @@ def markdown(answers: Answers) -> str:
     """All tables; as long as there is nothing to compare with BELIEF, only who has yet to be asked."""
     if not asked(answers, KIND) or not aside(answers):
         return "\n\n".join([heading("Time limits and failures", not_ended(answers)), answers.origin])
+    files = {
+        "means of all selectors": by_selector(answers, whole=True),
+        "by source": by_source(answers),
+        "by classifier and size": by_judge(answers),
+        "by data set": by_set(answers),
+        "recall and precision": by_kind(answers, both),
+        "recall by synthetic set": by_made_set(answers),
+    }
     parts = [
-        heading("Means, ranks and time", by_selector(answers), describe_significance(answers), by_source(answers)),
-        heading("By judge and size", by_judge(answers)),
-        heading("By data set", by_set(answers)),
-        heading("Where the truth is known", by_kind(answers), by_made_set(answers)),
+        heading("Means, ranks and time", by_selector(answers), describe_significance(answers)),
+        heading("Where the truth is known", f"Recall of what matters:\n\n{by_kind(answers, recall)}"),
+        heading("All tables", ", ".join(as_data(*file) for file in files.items()) + "."),
         heading("Targets", targets(answers)),
         heading("Time limits and failures", not_ended(answers)),
     ]
@@ -72,10 +79,10 @@ def by_f1(answers: Answers) -> list[str]:
 # --- public sets -----------------------------------------------------------------------------------------------------
 
 
-def by_selector(answers: Answers) -> str:
-    """F1 on all sets and on those kept aside, each beside BELIEF's; mean ranks; time."""
-    head = ["selector", "kind", "ended", "F1, all", "less BELIEF's", "F1, kept aside", "less BELIEF's"]
-    head += ["rank, all", "rank, kept aside", "time, x BELIEF's", "total time, x BELIEF's"]
+def by_selector(answers: Answers, whole: bool = False) -> str:
+    """F1 on all sets and on those kept aside, each beside BELIEF's; mean ranks; time. By default the main columns."""
+    head = ["selector", "F1, all", "less BELIEF's", "F1, kept aside", "rank, all", "time, x BELIEF's"]
+    head += ["kind", "ended", "less BELIEF's, kept aside", "rank, kept aside", "total time, x BELIEF's"]
     names, every, few = by_f1(answers), taking_part(answers), aside(answers)
     mean_ranks = [ranks(answers, names, sets).mean(axis=0) for sets in (every, few)]
     lines = []
@@ -84,8 +91,11 @@ def by_selector(answers: Answers) -> str:
         places = [f"{x[i]:.1f}" for x in mean_ranks]
         share = f"{ended(answers, name, every)} of {len(every)}"
         times = [shown(ratio(answers, name, every), ".2g") for ratio in (slower, slower_in_all)]
-        lines.append([name, SELECTORS[name].kind, share, *marks, *places, *times])
-    return table(head, lines)
+        main = [name, *marks[:3], places[0], times[0]]
+        lines.append(
+            [*main, SELECTORS[name].kind, share, marks[3], places[1], times[1]][: None if whole else len(main)]
+        )
+    return table(head if whole else head[:6], lines)
 
 
 def by_source(answers: Answers) -> str:
@@ -93,7 +103,7 @@ def by_source(answers: Answers) -> str:
     by_name = {words: [each for each in aside(answers) if each in source] for words, source in SOURCES.items()}
     known = {f"{words} ({len(sets)})": sets for words, sets in by_name.items() if sets}
     lines = [[name, *(mean(answers, name, sets) for sets in known.values())] for name in by_f1(answers)]
-    return "F1, kept aside, by where the sets come from:\n\n" + table(["selector", *known], lines)
+    return table(["selector", *known], lines)
 
 
 def mean(answers: Answers, name: str, sets: Iterable[str]) -> str:
@@ -166,13 +176,18 @@ def winner(answers: Answers, names: list[str], each: str) -> str:
 # --- made sets -------------------------------------------------------------------------------------------------------
 
 
-def by_kind(answers: Answers) -> str:
-    """Every kind of made set: recall of the distinct features, and precision; of pairs beside a rare class, recall."""
+def by_kind(answers: Answers, cell: Callable[[Answers, str, Iterable[str]], str]) -> str:
+    """Every kind of made set: recall of the distinct features, or more; of pairs beside a rare class, recall."""
     groups: dict[str, Iterable[str]] = {**MADE, "all": KIND, "kept aside": MADE_ASIDE}
     names = sorted(asked(answers, KIND), key=lambda name: -mean_truth(answers, name, KIND))
     pairs = {name: shown(mean_truth(answers, name, PAIRED, "together"), ".2f") for name in names}
-    lines = [[name, *(both(answers, name, sets) for sets in groups.values()), pairs[name]] for name in names]
-    return "Recall of what matters / precision:\n\n" + table(["selector", *groups, "rare, only together"], lines)
+    lines = [[name, *(cell(answers, name, sets) for sets in groups.values()), pairs[name]] for name in names]
+    return table(["selector", *groups, "rare, only together"], lines)
+
+
+def recall(answers: Answers, name: str, sets: Iterable[str]) -> str:
+    """Recall."""
+    return shown(mean_truth(answers, name, sets), ".2f")
 
 
 def both(answers: Answers, name: str, sets: Iterable[str]) -> str:
@@ -190,7 +205,7 @@ def by_made_set(answers: Answers) -> str:
         who = f"{max(marks.values()):.2f} " + (", ".join(top) if len(top) < 4 else f"{len(top)} of them")
         star = " *" if each in MADE_ASIDE else ""
         lines.append([f"{each}{star}", kind, *(shown(truth(answers, x, each), ".2f") for x in few), who])
-    return "Recall, set by set (* kept aside):\n\n" + table(["data", "kind", *few, "best"], lines)
+    return table(["data (* kept aside)", "kind", *few, "best"], lines)
 
 
 # --- targets ---

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import problems
-from common import HOME, Answers, data_home, paper, publish, table
+from common import HOME, Answers, as_data, data_home, paper, publish, table
 from large import published
 from large_judges import marks_of
 from large_tasks import SEED, Array, Data, slices
@@ -172,7 +172,9 @@ def configuration() -> dict[str, Any]:
 
 def write(answers: Answers) -> None:
     """The tables between the pages' marks."""
-    publish(FOLDER / "large.md", "defaults", f"{on_slices(answers)}\n\n{on_look_alikes(answers)}\n\n{answers.origin}")
+    slices = as_data("the defaults on slices", on_slices(answers))
+    shown = f"{on_look_alikes(answers)}\n\nF1 on the slices: {slices}. {answers.origin}"
+    publish(FOLDER / "large.md", "defaults", shown)
     publish(FOLDER / "sampling.md", "defaults", f"{by_sample(answers)}\n\n{answers.origin}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from common import table
+from common import as_data, table
 from large_copies import shown
 from large_judges import JUDGES
 from large_paper import ALL, MRMR, PAPER
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 def markdown(study: Study) -> str:
     """All tables, and where they come from."""
     note = f"Seed {study.answers.configuration['seed']}. {study.answers.origin}"
-    parts = [note, shapes(study), findings(study)]
-    return "\n\n".join([*parts, *(section(study, name) for name in study.tasks)])
+    files = [as_data(name, results(study, name)) for name in study.tasks]
+    mostly = [name for name in study.tasks if study.shape(name)["share"] >= MOSTLY]
+    files += [as_data(f"{name} unweighted", results(study, name, "macro")) for name in mostly]
+    parts = [note, shapes(study), findings(study), f"Tables: {', '.join(files)}."]
+    parts += [f"### Oversampling\n\n{shown(study.copies(name))}" for name in mostly if name == OVERSAMPLED]
+    return "\n\n".join(parts)
 
 
 def shapes(study: Study) -> str:
@@ -39,17 +43,6 @@ def shapes(study: Study) -> str:
         counts = (shape["rows"], shape["test"], task.folds, shape["features"], sampled)
         lines.append([name, *(f"{x:,}" for x in counts), always])
     return table(head, lines)
-
-
-def section(study: Study, name: str) -> str:
-    """The table of one data set; where nearly all rows are of one class, F1 as the mean over the classes too."""
-    text = f"### {name}\n\n{results(study, name)}"
-    if study.shape(name)["share"] < MOSTLY:
-        return text
-    always = study.shape(name)["always"]["macro"]
-    text += f"\n\nThe plain mean over the classes (always the same class: {always:.3f}):\n\n"
-    text += results(study, name, "macro")
-    return text + (f"\n\n{shown(study.copies(name))}" if name == OVERSAMPLED else "")
 
 
 def results(study: Study, name: str, kind: str = "f1") -> str:

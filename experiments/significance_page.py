@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import Answers, table
+from common import Answers, as_data, table
 from made import Array
 from significance import ALPHAS, FIRST_SEED, SEEDS, key_of
 from significance_tables import ASKED, AUTO, BORUTA, CALIBRATION, INTERACTIONS, POWER
@@ -179,7 +179,7 @@ def tables(answers: Answers) -> dict[str, str]:
     """Return each table by the mark that it has on the page."""
     return {
         "summary": summary(answers),
-        "calibration": calibration(answers),
+        "calibration": f"Every situation: {as_data('calibration', calibration(answers))}.",
         "power": compared(answers),
         "interactions": interactions(answers),
         "asked": asked(answers),

@@ -9,13 +9,14 @@ tables into docs/experiments/small.md, and the figure beside it.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import HOME, Answers, data_home, publish, table
+from common import HOME, Answers, as_data, data_home, publish, table
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -164,8 +165,9 @@ def markdown(answers: Answers) -> str:
     made = {"published": "the published files", "made anew": "generated with seed 0"}
     note = f"Data: {made[answers.configuration['data']]}. Seed {SEED}. {answers.origin}"
     figure = f"![mCR against plain BELIEF]({FIGURE.name})"
-    parts = [note, agreement(answers), figure, *(f"## {name}\n\n{results(answers, name)}" for name in TASKS)]
-    return "\n\n".join([*parts, f"## The defaults\n\n{defaults_beside(answers)}"])
+    files = [as_data(re.sub(r"[^\w-]+", " ", name).strip(), results(answers, name)) for name in TASKS]
+    links = f"Tables: {', '.join(files)}; {as_data('the defaults', defaults_beside(answers))}."
+    return "\n\n".join([note, agreement(answers), figure, links])
 
 
 def defaults_beside(answers: Answers) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from common import Answers, publish, table
+from common import Answers, as_data, publish, table
 from made import IMBALANCED, RARE
 from steps import DATA, MADE_SEEDS, PAGE, SIZES, STEPS
 
@@ -62,8 +62,8 @@ def by_data(answers: Answers) -> str:
     """Every data set: the paper's settings, each step, the defaults."""
     head = ["data, features", *(str(i) for i in range(len(STEPS)))]
     lines = [[f"{name}, {n}", *(f"{f1(answers, name, n, step):.3f}" for step in STEPS)] for name, n in cells(answers)]
-    note = "The same by data set, 0 to " + f"{len(STEPS) - 1} being the steps in the order above:"
-    return f"{note}\n\n{table(head, lines)}"
+    note = "The same for every data set, with the steps numbered in the order above:"
+    return f"{note} {as_data('by data set', table(head, lines))}."
 
 
 def write(answers: Answers) -> None:

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
-from common import read_answers
+from common import is_published, read_answers
 from pages import words_of
 
 
@@ -57,7 +57,7 @@ def test_the_published_page_is_that_of_the_answers(modules):
     choices, page, common = modules
     answers = common.Answers(choices.ANSWERS, choices.configuration())
     assert answers.answers, "choices.jsonl is of another configuration: run experiments/choices.py again"
-    assert page.markdown(answers) in choices.PAGE.read_text()
+    assert is_published(choices.PAGE, page.markdown(answers))
 
 
 def test_what_the_page_says_in_words(modules):

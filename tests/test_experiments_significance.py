@@ -77,6 +77,5 @@ def test_the_page_is_that_of_the_answers(it):
     significance, page = it["significance"], it["page"]
     answers = it["common"].Answers(significance.ANSWERS, significance.configuration())
     assert answers.answers, "significance.jsonl is of another configuration: run experiments/significance.py again"
-    text = significance.PAGE.read_text()
     for mark, shown in page.tables(answers).items():
-        assert f"<!-- {mark} -->\n{shown}\n<!-- /{mark} -->" in text
+        assert it["common"].is_published(significance.PAGE, f"<!-- {mark} -->\n{shown}\n<!-- /{mark} -->"), mark
