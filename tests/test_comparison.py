@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from scipy.stats import t as t_distribution
 
 import belief
 from belief.cli import commands as cli
@@ -158,11 +159,31 @@ def test_score_all_features_if_there_is_time(monkeypatch, clock):
 
     monkeypatch.setattr(benchmark, "score_features", score_features)
     X, y = np.random.default_rng(0).normal(size=(60, 50)), np.arange(60) % 2
-    short, long = (belief.compare(X, y, 2, selectors=["F test"], seconds=s) for s in (20, 30))  # 1, 2 and 25 s
-    assert short.all_features is None
-    assert short.skipped == {"all features": "scoring them would take too long"}
-    assert long.all_features == 0.5
-    assert long.skipped == {}
+    none, one, all_five = (belief.compare(X, y, 2, selectors=["F test"], seconds=s) for s in (6, 20, 80))
+    assert none.all_features == []  # the trial takes 2 s, and predicts 5 s for a fold
+    assert none.skipped == {"all features": "scoring them would take too long"}
+    assert one.all_features == [0.5]
+    assert "All features were scored in 1 of 5 folds" in str(one)
+    assert all_five.all_features == [0.5] * 5
+    assert one.skipped == all_five.skipped == {}
+
+
+def test_compare_ends_in_time_on_a_busy_machine(monkeypatch, clock):
+    """Everything becomes ten times slower after the trials."""
+    calls = count()
+
+    def score_features(train, test, features):
+        clock.seconds += 0.2 if next(calls) < 6 else 2.0
+        return {"nobody": 0.5}
+
+    monkeypatch.setattr(benchmark, "score_features", score_features)
+    for name in ("a", "b", "c", "d"):
+        monkeypatch.setitem(SELECTORS, name, taking(clock, lambda m: 0.1))
+    X, y = np.random.default_rng(0).normal(size=(60, 50)), np.arange(60) % 2
+    found = belief.compare(X, y, 2, selectors=["a", "b", "c", "d"], seconds=30)
+    assert clock.seconds < 1.1 * 30
+    assert 1 < len(found.standings) < 4
+    assert all("left" in reason or "were left" in reason for reason in found.skipped.values())
 
 
 def test_failing_selectors_are_skipped_with_the_error(monkeypatch):
@@ -280,7 +301,8 @@ def made(**changes):
         Standing("mRMR", 0.6, 0.01, [0.6, 0.6, 0.59, 0.6, 0.61], {"a": 0.6, "b": 0.6}, 0.01, ["y", "z"]),
     ]
     about = {
-        "standings": standings, "all_features": 0.81, "skipped": {"ReliefF": "would take about 2 min"},
+        "standings": standings, "all_features": [0.8, 0.81, 0.83, 0.8, 0.81],
+        "skipped": {"ReliefF": "would take about 2 min"},
         "task": "classification", "n_rows": 9000, "n_compared": 3000, "n_features": 40, "n_selected": 2, "folds": 5,
         "seed": 7, "seconds": 31.2,
     }  # fmt: skip
@@ -291,24 +313,23 @@ def test_comparison_str():
     assert str(made()) == (
         "classification: 9,000 rows (3,000 compared), 40 features, 2 selected; macro F1 over 5 folds, the mean of a,"
         " b; 31 s; seed 7\n\n"
-        "selector  F1             behind         seconds  common  selected\n"
-        "BELIEF    0.800 ± 0.010                 0.10     2 of 2  x, <b>\\x1b[2J\n"
-        "F test    0.790 ± 0.030  0.010 ± 0.020  0.01     1 of 2  x, z\n"
-        "mRMR      0.600 ± 0.010  0.200 ± 0.007  0.01     0 of 2  y, z\n\n"
+        "selector      F1             behind          p        seconds  common  selected\n"
+        "BELIEF        0.800 ± 0.010                           0.10     2 of 2  x, <b>\\x1b[2J\n"
+        "F test        0.790 ± 0.030  0.010 ± 0.013   0.5      0.01     1 of 2  x, z\n"
+        "mRMR          0.600 ± 0.010  0.200 ± 0.005   1.9e-06  0.01     0 of 2  y, z\n"
+        "all features  0.810 ± 0.012  -0.010 ± 0.008  0.29                      all 40\n\n"
         "features in common  1  2  3\n"
         "1 BELIEF            2  1  0\n"
         "2 F test            1  2  1\n"
         "3 mRMR              0  1  2\n\n"
-        "Tied with the best, as behind by at most the standard deviation of the difference over the folds: F test.\n\n"
-        "With all 40 features: 0.810.\n\n"
+        "Not significantly different from BELIEF (p >= 0.05): F test. p: paired t test over the folds, whose error"
+        " allows for the rows that training parts share.\n\n"
         "Skipped: ReliefF: would take about 2 min."
     )
-    assert repr(made()) == ("<belief.Comparison: 3 selectors, 2 of 40 features; BELIEF has the best F1, 0.800 ± 0.010>")
-    ahead = made(standings=made().standings[::2], all_features=None, skipped={})
-    assert str(ahead).endswith(
-        "\n\nBELIEF is ahead of each of the others by more than the standard deviation of the difference over the"
-        " folds."
-    )
+    assert repr(made()) == str(made())
+    ahead = made(standings=made().standings[::2], all_features=[], skipped={})
+    assert "Not significantly different from BELIEF (p >= 0.05): none." in str(ahead)
+    assert "all features" not in str(ahead)
 
 
 def test_scores_are_compared_fold_by_fold():
@@ -317,7 +338,10 @@ def test_scores_are_compared_fold_by_fold():
     found = made(standings=[Standing(x, float(np.mean(f)), float(np.std(f, ddof=1)), f, {}, 0.1, ["x"])
                             for x, f in (("a", better), ("b", worse))])  # fmt: skip
     assert found.standings[0].score - found.standings[0].spread < found.standings[1].score
-    assert found.behind == pytest.approx(np.array([[0, 0], [0.024, np.std([2, 3, 2, 3, 2], ddof=1) / 100]]))
+    error = np.std([2, 3, 2, 3, 2], ddof=1) / 100 * math.sqrt(1 / 5 + 1 / 4)
+    p = 2 * t_distribution.sf(0.024 / error, 4)
+    assert found.behind == pytest.approx(np.array([[0, 0, 1], [0.024, error, p]]))
+    assert p < 0.01
     assert found.tied == ["a"]
     assert found.to_dict()["behind"] == found.behind.tolist()
 
@@ -326,7 +350,7 @@ def test_comparison_html_json_and_table():
     page = made()._repr_html_()
     assert "<b>" not in page
     assert "&lt;b&gt;" in page
-    assert page.count("<tr>") == 4
+    assert page.count("<tr>") == 5
     told = json.loads(made().to_json())
     assert told["standings"][0]["selected"] == ["x", "<b>\x1b[2J"]
     assert told["common"] == [[2, 1, 0], [1, 2, 1], [0, 1, 2]]
@@ -349,7 +373,7 @@ def test_plot_comparison():
     loose = figure.add_axes((0.1, 0.1, 0.8, 0.8))
     assert belief.plot.comparison(made(), loose) is loose
     one = figure.add_subplot()
-    belief.plot.comparison(made(standings=made().standings[:1], all_features=None), one)
+    belief.plot.comparison(made(standings=made().standings[:1], all_features=[]), one)
     assert one.get_legend() is None
 
 
@@ -375,7 +399,7 @@ def test_compare_command_on_a_file(capsys):
     assert cli.main(command) == 0
     out, err = capsys.readouterr()
     assert out.startswith("classification: 600 rows, 12 features, 3 selected; macro F1 over 5 folds")
-    assert err == "belief: timing F test\nbelief: comparing F test\n"
+    assert err == "belief: scoring all features\nbelief: timing F test\nbelief: comparing F test\n"
 
 
 @pytest.mark.parametrize(
@@ -421,7 +445,7 @@ def test_score_by_size_scores_the_first_features_of_each_fold():
     assert curve.automatic == len(belief.select(str(CHURN), "left", "auto", random_state=0).selected)
     assert curve.scores[3] > curve.scores[0] + 0.1
     assert curve.all_features == pytest.approx(
-        belief.compare(str(CHURN), "left", 4, selectors=["F test"], random_state=0, seconds=600).all_features
+        np.mean(belief.compare(str(CHURN), "left", 4, selectors=["F test"], random_state=0, seconds=600).all_features)
     )
     same = belief.compare(str(CHURN), "left", 4, selectors=["BELIEF"], random_state=0, seconds=600).standings[0]
     assert curve.scores[3] == pytest.approx(same.score, abs=0.03)  # the first four of six

@@ -640,9 +640,11 @@ def _draw_scores(ax: Axes, found: Comparison) -> None:
     for i, s in enumerate(found.standings):
         color = SCORE if s.selector.startswith(OURS) else MUTED
         ax.errorbar(s.score, i, xerr=s.spread, fmt="o", color=color, capsize=2.5)
-    if found.all_features is not None:
+    if found.all_features:
         what = f"all {found.n_features:,} features"
-        line = ax.axvline(found.all_features, color=MARK, linestyle=(0, (4, 3)), linewidth=1.2, label=what)
+        line = ax.axvline(
+            float(np.mean(found.all_features)), color=MARK, linestyle=(0, (4, 3)), linewidth=1.2, label=what
+        )
         add_legend(ax, [line])
 
 

@@ -1,6 +1,7 @@
 """`compare`: cross-validate selectors, with selection inside the folds.
 
-table ─► sample of rows ─► time each selector on small parts ─► those that finish in time, BELIEF and then the fastest:
+table ─► sample of rows ─► score all features, as the baseline
+                        ─► time each selector on small parts ─► those that finish in time, BELIEF and then the fastest:
                            in each fold: select on the training rows ─► fit models ─► score on the test rows
 
 The parts for timing grow until the total runtime can be predicted.
@@ -37,7 +38,8 @@ FOLDS = 5
 MIN_TRIAL_SECONDS = 0.5  # a trial that takes longer is enough to predict the total runtime
 FIRST_TRIAL = (100, 25)  # rows and features
 ALL_FEATURES_TRIAL = 10  # times as many features as are selected predict the time to score all
-PATIENCE = 1.5  # times the remaining time that a selector may be predicted to take
+MAX_BASELINE_SHARE = 0.5  # of the time for scoring all features; otherwise in fewer folds
+MAX_TRIALS_SHARE = 0.4  # of the time, after which trials stop to grow
 
 
 class TooSlowError(Exception):
@@ -116,7 +118,7 @@ def compare(
     >>> import belief
     >>> found = belief.compare(str(belief.datasets.CHURN), label="left", n_features_to_select=4,
     ...                        selectors=["BELIEF", "mRMR"], random_state=0)
-    >>> found.standings[0].score > found.all_features - 0.05  # four of twelve columns are nearly as good as all
+    >>> found.standings[0].score > max(found.all_features) - 0.05  # four of twelve columns are nearly as good as all
     True
     """
     start = time.perf_counter()
@@ -138,11 +140,13 @@ def compare(
         warnings.simplefilter("ignore")  # every fold would repeat them
         whole = Part(rows.X, rows.y, rows.discrete, rows.task, seed, count_threads(n_jobs))
         benchmark = Benchmark(whole, rows.names, _resolve_n_features(settings, whole), start + seconds)
-        found, skipped = benchmark.run(taking_part, print_message if verbose else lambda message: None)
-        all_features = benchmark.score_all_features() if found else None
+        report = print_message if verbose else lambda message: None
+        report("scoring all features")
+        all_features = benchmark.score_all_features()
+        found, skipped = benchmark.run(taking_part, report)
     if not found:
         raise ValueError(f"No selector finishes within seconds={seconds:g}: {_first_reason(skipped)}. Allow more time.")
-    if all_features is None:
+    if not all_features:
         skipped["all features"] = "scoring them would take too long"
     return _comparison(rows, benchmark, found, all_features, skipped, time.perf_counter() - start)
 
@@ -182,7 +186,7 @@ def _comparison(
     rows: Rows,
     benchmark: Benchmark,
     found: Iterable[Standing],
-    all_features: float | None,
+    all_features: list[float],
     skipped: dict[str, str],
     took: float,
 ) -> Comparison:
@@ -206,6 +210,7 @@ class Benchmark:
 
     def __init__(self, whole: Part, names: Sequence[str], n: int, deadline: float) -> None:
         self.whole, self.names, self.n, self.deadline = whole, names, n, deadline
+        self.allowed = self.remaining
         self.folds = list(_folds(whole))
 
     @property
@@ -243,7 +248,8 @@ class Benchmark:
             rows, features = min(size[0], m), min(size[1], F)
             took = self._trial(selector, train.rows(np.arange(rows)).columns(features))
             done, whole = selector.work(rows, features), selector.work(m, F)
-            if before[0] and (took > MIN_TRIAL_SECONDS or done == whole):
+            is_late = self.remaining < (1 - MAX_TRIALS_SHARE) * self.allowed
+            if before[0] and (took > MIN_TRIAL_SECONDS or done == whole or is_late):
                 more = max(0.0, took - before[1]) / max(done - before[0], 1.0) * (whole - done)
                 return (took + more) * (FOLDS + 1)
             size, before = (2 * size[0], 2 * size[1]), (done, took)
@@ -262,7 +268,7 @@ class Benchmark:
     def measure(self, name: str, selector: Selector, predicted: float) -> Standing:
         """Select and score in each fold, and select from all rows."""
         remaining, began, took, scores = self.remaining, time.perf_counter(), [], []
-        if predicted > PATIENCE * remaining:
+        if predicted > remaining:
             raise TooSlowError(
                 f"would take about {format_duration(predicted)}, and {format_duration(max(0.0, remaining))} are left"
             )
@@ -271,7 +277,7 @@ class Benchmark:
             took.append(seconds)
             scores.append(score_features(train, test, selected))
             whole = (time.perf_counter() - began) / len(scores) * (FOLDS + 1)
-            if whole > PATIENCE * max(remaining, 0.0) and len(scores) < FOLDS:
+            if whole > max(remaining, 0.0) and len(scores) < FOLDS:
                 raise TooSlowError(
                     f"a fold took {format_duration(whole / (FOLDS + 1))}, and {format_duration(remaining)} were left"
                 )
@@ -287,17 +293,21 @@ class Benchmark:
             names,
         )
 
-    def score_all_features(self) -> float | None:
-        """Return the score with all features, or None if there is no time."""
-        F = self.whole.X.shape[1]
+    def score_all_features(self) -> list[float]:
+        """Return the score with all features in each fold, in fewer folds if there is little time, or in none."""
+        F, start, allowed = self.whole.X.shape[1], time.perf_counter(), self.remaining
         few = min(F, ALL_FEATURES_TRIAL * self.n)
-        start = time.perf_counter()
-        first = score_features(*self.folds[0], np.arange(few)) if self.remaining > 0 else {}
-        if (time.perf_counter() - start) * F / few * FOLDS > self.remaining:
-            return None
-        scores = [first] if few == F else []
-        scores += [score_features(train, test, np.arange(F)) for train, test in self.folds[len(scores) :]]
-        return float(_summary(scores)[0].mean())
+        if few < F:
+            score_features(*self.folds[0], np.arange(few))
+        if (time.perf_counter() - start) * F / few > self.remaining:
+            return []
+        scores: list[dict[str, float]] = []
+        for train, test in self.folds:
+            scores.append(score_features(train, test, np.arange(F)))
+            each = (time.perf_counter() - start) / len(scores)
+            if each * (len(scores) + 1) > MAX_BASELINE_SHARE * allowed:
+                break
+        return _summary(scores)[0].tolist()
 
 
 def _folds(whole: Part) -> Iterator[tuple[Part, Part]]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtr
 
-from belief._utils.text import escape_controls, format_html_table, format_table
+from belief._utils.text import escape_controls, format_html_table, format_probability, format_table
 from belief.method.arrays import Array
 from belief.method.targets import CLASSIFICATION
 from belief.progress import format_duration
 
 OURS = "BELIEF"
+ALL = "all features"
+LEVEL = 0.05  # differences with a smaller p-value are significant
 MAX_SHOWN_NAMES = 6  # names of features in a line of text
 
 
@@ -57,8 +61,9 @@ class Comparison:
     standings : list
         An entry for each selector, the best first: `selector`, `score` (macro F1 or R²), its `spread` over the folds,
         the score `by_fold` and `by_model`, the `seconds` of one selection, and the names `selected`.
-    all_features : float or None
-        The score with all features; None if there was no time left to compute it.
+    all_features : list of float
+        The baseline: the score with all features in each fold, in fewer folds if there was little time; empty if there
+        was none.
     skipped : dict
         The selectors that were skipped, and why.
     task : str
@@ -84,7 +89,7 @@ class Comparison:
     """
 
     standings: list[Standing]
-    all_features: float | None
+    all_features: list[float]
     skipped: dict[str, str]
     task: str
     n_rows: int
@@ -119,14 +124,28 @@ class Comparison:
 
     @property
     def behind(self) -> Array:
-        """How far each selector is behind the best: the mean and standard deviation of the difference in each fold."""
-        differences = np.array([np.subtract(self.standings[0].by_fold, s.by_fold) for s in self.standings])
-        return np.column_stack([differences.mean(axis=1), differences.std(axis=1, ddof=1)])
+        """How far each selector is behind the best: the mean difference over the folds, its standard error, and p.
+
+        p is that of a paired t test. Its error allows for the rows that the training parts of the folds share (Nadeau
+        and Bengio, 2003).
+        """
+        return np.array([self.compare_with_best(s.by_fold) for s in self.standings])
+
+    def compare_with_best(self, by_fold: Sequence[float]) -> tuple[float, float, float]:
+        """Return how far scores are behind those of the best selector, in the folds that both have; see `behind`."""
+        difference = np.subtract(self.standings[0].by_fold[: len(by_fold)], by_fold)
+        mean, n = float(difference.mean()), len(difference)
+        if n < 2:
+            return mean, np.nan, np.nan
+        error = float(difference.std(ddof=1) * np.sqrt(1 / n + 1 / (self.folds - 1)))
+        if error == 0:
+            return mean, 0.0, float(mean == 0)
+        return mean, error, float(2 * stdtr(n - 1, -abs(mean) / error))
 
     @property
     def tied(self) -> list[str]:
-        """The selectors that are behind the best by at most the standard deviation of the difference."""
-        return [s.selector for s, (mean, spread) in zip(self.standings, self.behind, strict=True) if mean <= spread]
+        """The best selector, and those that are not significantly different from it."""
+        return [s.selector for s, (_, _, p) in zip(self.standings, self.behind, strict=True) if not p < LEVEL]
 
     def table(self) -> list[dict[str, Any]]:
         """Return a dictionary for each selector, the best first; pass them to pandas.DataFrame or polars.DataFrame."""
@@ -145,16 +164,9 @@ class Comparison:
         """Convert the comparison to JSON."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         parts = [summarize(self), format_table(list_rows(self)), self._in_common(), *list_notes(self)]
         return "\n\n".join(part for part in parts if part)
-
-    def __repr__(self) -> str:
-        best = self.standings[0]
-        return (
-            f"<belief.Comparison: {len(self.standings)} selectors, {self.n_selected} of {self.n_features} features;"
-            f" {best.selector} has the best {self.measure}, {best.score:.3f} ± {best.spread:.3f}>"
-        )
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{escape(note)}</p>" for note in list_notes(self))
@@ -183,32 +195,31 @@ def summarize(found: Comparison) -> str:
 
 
 def list_rows(found: Comparison) -> list[list[str]]:
-    """Return the table of selectors as text; the first row holds the headings."""
-    head = ["selector", found.measure, "behind", "seconds", "common", "selected"]
-    return [head] + [
-        [
-            s.selector,
-            f"{s.score:.3f} ± {s.spread:.3f}",
-            f"{mean:.3f} ± {spread:.3f}" if i else "",
-            f"{s.seconds:.2f}",
-            f"{c} of {found.n_selected}",
-            join_names(s),
-        ]
-        for i, (s, (mean, spread), c) in enumerate(
-            zip(found.standings, found.behind, _count_common(found), strict=True)
-        )
-    ]
+    """Return the table of selectors and the baseline as text; the first row holds the headings."""
+    rows = [["selector", found.measure, "behind", "p", "seconds", "common", "selected"]]
+    for i, (s, c) in enumerate(zip(found.standings, _count_common(found), strict=True)):
+        behind = _format_difference(*found.behind[i]) if i else ["", ""]
+        common = f"{c} of {found.n_selected}"
+        rows.append([s.selector, f"{s.score:.3f} ± {s.spread:.3f}", *behind, f"{s.seconds:.2f}", common, join_names(s)])
+    if found.all_features:
+        mean, spread = np.mean(found.all_features), np.std(found.all_features, ddof=min(1, len(found.all_features) - 1))
+        behind = _format_difference(*found.compare_with_best(found.all_features))
+        rows.append([ALL, f"{mean:.3f} ± {spread:.3f}", *behind, "", "", f"all {found.n_features:,}"])
+    return rows
+
+
+def _format_difference(mean: float, error: float, p: float) -> list[str]:
+    return [f"{mean:.3f} ± {error:.3f}", format_probability(p)] if error == error else [f"{mean:.3f}", "-"]
 
 
 def list_notes(found: Comparison) -> list[str]:
     """Say in sentences which selectors differ, and which were skipped."""
-    tied, best = found.tied, found.standings[0]
-    rule = "the standard deviation of the difference over the folds"
-    notes = [f"{best.selector} is ahead of each of the others by more than {rule}."] * (len(found.standings) > 1)
-    if len(tied) > 1:
-        notes = [f"Tied with the best, as behind by at most {rule}: {', '.join(tied[1:])}."]
-    if found.all_features is not None:
-        notes.append(f"With all {found.n_features:,} features: {found.all_features:.3f}.")
+    tied, best, notes = found.tied[1:], found.standings[0].selector, []
+    if len(found.standings) > 1:
+        test = "paired t test over the folds, whose error allows for the rows that training parts share"
+        notes = [f"Not significantly different from {best} (p >= {LEVEL}): {', '.join(tied) or 'none'}. p: {test}."]
+    if 0 < len(found.all_features) < found.folds:
+        notes.append(f"All features were scored in {len(found.all_features)} of {found.folds} folds, to save time.")
     return notes + [f"Skipped: {name}: {reason}." for name, reason in found.skipped.items()]
 
 

@@ -176,7 +176,7 @@ def score_by_size(
         scores=[float(x.mean()) for x in means.values()],
         spread=[float(x.std(ddof=1)) for x in means.values()],
         automatic=automatic,
-        all_features=all_features,
+        all_features=float(np.mean(all_features)) if all_features else None,
         n_features=rows.X.shape[1],
         folds=FOLDS,
         seed=seed,
