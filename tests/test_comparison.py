@@ -430,7 +430,7 @@ def test_cli_page_shows_the_output_of_compare(found):
     """But for the time, and for the last digits, which other versions of scikit-learn may have others of."""
     page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
     for s in found.standings:
-        figures = r"(\d\.\d+) ± (\d\.\d+)  +(?:\d\.\d+ ± \d\.\d+  +)?\d\.\d\d  +\d of 4  +(.*)$"
+        figures = r"(\d\.\d+) ± (\d\.\d+)  +(?:\d\.\d+ ± \d\.\d+  +[\d.e-]+  +)?\d\.\d\d  +\d of 4  +(.*)$"
         line = re.search(rf"^{re.escape(s.selector)}  +{figures}", page, re.M)
         assert float(line[1]) == pytest.approx(s.score, abs=0.02)
         assert line[3].split(", ") == s.selected
