@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
-from common import HOME, commit, publish, table
+from common import HOME, as_data, commit, publish, table
 
 PAGE = HOME / "docs" / "benchmarks.md"
+MAIN = ("case", "data", "seconds", "against", "their_seconds", "ratio", "wanted")
 HEADS = {
     "case": "case", "data": "data", "seconds": "seconds", "against": "against", "their_seconds": "theirs, s",
     "ratio": "ratio", "wanted": "target", "speed": "MB/s", "cpu": "CPU s", "their_cpu": "theirs, CPU s",
@@ -38,11 +39,26 @@ def shown(name: str, rows: list[dict[str, Any]], whole: bool) -> str:
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """A table for each run of rows that have the same figures, and the commits."""
-    parts = []
+    """A table for each run of rows that have the same figures, and the commits.
+
+    The page shows the main columns of tables that are compared with something, and links to the others.
+    """
+    parts, files = [], []
     for names, some in groupby(rows, key=lambda r: tuple(n for n in HEADS if n in r)):
-        parts.append(table([HEADS[n] for n in names], [[_cell(n, r[n]) for n in names] for r in some]))
-    return "\n\n".join([*parts, computed_at(r["commit"] for r in rows)])
+        lines = list(some)
+        if compared := [n for n in MAIN if n in names] if "ratio" in names else []:
+            parts.append(table([HEADS[n] for n in compared], [[_cell(n, r[n]) for n in compared] for r in lines]))
+        if len(compared) < len(names):
+            whole = table([HEADS[n] for n in names], [[_cell(n, r[n]) for n in names] for r in lines])
+            files.append(as_data(_name_of([r["case"] for r in lines]), whole))
+    links = f"Details: {', '.join(files)}. " if files else ""
+    return "\n\n".join([*parts, links + computed_at(r["commit"] for r in rows)])
+
+
+def _name_of(cases: list[str]) -> str:
+    """The cases of a table, as the name of its file."""
+    first, *others = dict.fromkeys(x.split(",")[0] for x in cases)
+    return f"{first} and others" if others else first
 
 
 def computed_at(commits: Any) -> str:

@@ -5,30 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from common import as_data, table
 from page import computed_at, digits
 
 
 def markdown(kept: dict[str, Any]) -> str:
-    lines = [
-        "| table | selector | seconds | times BELIEF's | MB in all | MB in the call | found | not noise |",
-        "|---" * 8 + "|",
-    ]
-    lines += [line(row, belief_seconds(kept, row["table"])) for row in kept["rows"]]
+    head = ["table", "selector", "seconds", "times BELIEF's", "MB in all", "MB in the call", "found", "not noise"]
+    rows = [line(row, belief_seconds(kept, row["table"])) for row in kept["rows"]]
+    lines = [f"All figures: {as_data('other selectors', table(head, rows))}."]
     lines += ["", "Versions: " + ", ".join(dict.fromkeys(kept["packages"].values())) + "."]
     lines += [f"{name}: not installed, left out." for name in kept["left_out"]]
     return "\n".join([*lines, computed_at(row["commit"] for row in kept["rows"])])
 
 
-def line(row: dict[str, Any], ours: float | None) -> str:
+def line(row: dict[str, Any], ours: float | None) -> list[str]:
     m, F = row["table"]
-    start = f"| {m:,} x {F:,} | {label(row)} |"
+    start = [f"{m:,} x {F:,}", label(row), outcome(row)]
     if "seconds" not in row:
-        return f"{start} {outcome(row)} | | | | | |"
+        return [*start, "", "", "", "", ""]
     times = digits(row["seconds"] / ours) if ours else ""
-    return (
-        f"{start} {outcome(row)} | {times} | {row['peak_mb']:,.0f} | {row['call_mb']:,.0f}"
-        f" | {row['found']:.2f} | {row['not_noise']:.2f} |"
-    )
+    memory = (f"{row['peak_mb']:,.0f}", f"{row['call_mb']:,.0f}")
+    return [*start, times, *memory, f"{row['found']:.2f}", f"{row['not_noise']:.2f}"]
 
 
 def belief_seconds(kept: dict[str, Any], shape: list[int]) -> float | None:
