@@ -27,7 +27,8 @@ def markdown(study: Study) -> str:
     files = [as_data(name, results(study, name)) for name in study.tasks]
     mostly = [name for name in study.tasks if study.shape(name)["share"] >= MOSTLY]
     files += [as_data(f"{name} unweighted", results(study, name, "macro")) for name in mostly]
-    parts = [note, shapes(study), findings(study), f"Tables: {', '.join(files)}."]
+    files.append(as_data("the data sets", shapes(study)))
+    parts = [note, findings(study), f"Tables: {', '.join(files)}."]
     parts += [f"### Oversampling\n\n{shown(study.copies(name))}" for name in mostly if name == OVERSAMPLED]
     return "\n\n".join(parts)
 

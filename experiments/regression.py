@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import HOME, Answers, publish, table
+from common import HOME, Answers, as_data, publish, table
 from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import ExtraTreesRegressor
@@ -303,9 +303,9 @@ def page(kept: Answers) -> dict[str, str]:
     speeds = [[f"{m:,} x {F}", f"{kept.answers[f'speed | {m} x {F}']:.2f}"] for m, F in SIZES]
     return {
         "found": table_of(kept, "found", METHODS, KINDS),
-        "by-k": table_of(kept, "by k", NEIGHBOURS, KINDS),
+        "by-k": f"Other numbers of neighbours: {as_data('by k', table_of(kept, 'by k', NEIGHBOURS, KINDS))}.",
         "worth": table_of_worth(kept),
-        "noise": table_of_noise(kept),
+        "noise": f"By kind of noise: {as_data('noise', table_of_noise(kept))}.",
         "speed": f"{table(['rows x columns', 'times as long as two classes'], speeds)}\n\n{kept.origin}",
     }
 

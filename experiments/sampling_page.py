@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from common import table
+from common import as_data, table
 
 if TYPE_CHECKING:
     from sampling import Study
@@ -19,9 +19,9 @@ def markdown(study: Study) -> str:
     """All tables and figures, and where they come from."""
     note = f"Seed 0, and 0 to 2 for 100 rows against 1 %. {study.answers.origin}"
     figures = [f"![{text}](sampling-{file}.svg)" for file, text in titles(study).items()]
-    parts = [(f"### {n} features", against_rate(study, n)) for n in study.sizes]
-    tables = [f"{head}\n\n{lines}" for head, lines in parts]
-    return "\n\n".join([note, findings(study), *figures, *tables, "### 100 rows against 1 %", over_reduced(study)])
+    files = [as_data(f"{n} features", against_rate(study, n)) for n in study.sizes]
+    files.append(as_data("100 rows against 1 percent", over_reduced(study)))
+    return "\n\n".join([note, findings(study), *figures, f"Tables (F1 · time of selection): {', '.join(files)}."])
 
 
 def titles(study: Study) -> dict[str, str]:
@@ -68,7 +68,7 @@ def against_rate(study: Study, n: int) -> str:
         cells = [f"{x['f1']:.3f} · {x['seconds']:.1f} s" for x in answers]
         peer = study.mrmr(name, n)
         lines.append([name, f"{study.rows(name):,}", *cells, f"{peer['f1']:.3f} · {peer['seconds']:.1f} s"])
-    return "F1 · time of selection.\n\n" + table(head, lines)
+    return table(head, lines)
 
 
 def over_reduced(study: Study) -> str:

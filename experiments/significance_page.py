@@ -180,7 +180,7 @@ def tables(answers: Answers) -> dict[str, str]:
     return {
         "summary": summary(answers),
         "calibration": f"Every situation: {as_data('calibration', calibration(answers))}.",
-        "power": compared(answers),
+        "power": f"Every kind of column: {as_data('power', compared(answers))}.",
         "interactions": interactions(answers),
         "asked": asked(answers),
         "auto": automatic(answers),
