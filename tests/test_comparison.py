@@ -355,9 +355,8 @@ def test_comparison_html_json_and_table():
     assert told["standings"][0]["selected"] == ["x", "<b>\x1b[2J"]
     assert told["common"] == [[2, 1, 0], [1, 2, 1], [0, 1, 2]]
     assert told["skipped"] == {"ReliefF": "would take about 2 min"}
-    frame = pd.DataFrame(made().table())
-    assert frame["selector"].tolist() == ["BELIEF", "F test", "mRMR"]
-    assert frame["common"].tolist() == [2, 1, 0]
+    assert pd.DataFrame(made().standings)["selector"].tolist() == ["BELIEF", "F test", "mRMR"]
+    assert page.count("<svg") == 4
 
 
 def test_plot_comparison():

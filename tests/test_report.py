@@ -361,8 +361,37 @@ def test_render_without_jinja(tmp_path, result):
 
 def test_render_result_table_is_short():
     seen = Reader(select(30, 40)._repr_html_())
-    assert seen.tags.count("tr") == 21
+    assert seen.tags.count("tr") == 21 + 11  # selected, and those that were not
     assert "and 10 more features" in seen.text
+
+
+def test_notebook_table_has_findings_and_sorts(browser):
+    result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=4, random_state=0)
+    html = result._repr_html_()
+    assert "tenure_months" in Reader(html).text
+    assert "is the most relevant feature; all 4 selected features are significant (q < 0.05)." in Reader(html).text
+    page = browser.new_page()
+    page.set_content(html + result.explain()._repr_html_())
+    names = page.locator("table").first.locator("tbody td:nth-child(2)")
+    assert names.all_inner_texts() == result.selected_names
+    page.locator("table").first.locator("th", has_text="feature").click()
+    assert names.all_inner_texts() == sorted(result.selected_names)
+    page.close()
+
+
+def test_repr_is_a_table(result, monkeypatch):
+    assert repr(result).startswith("belief.Result: 6 of 12 features selected\n\nrank  feature")
+    assert len(repr(select(30, 40)).splitlines()) == 2 + 21 + 1
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    shown = repr(result)
+    monkeypatch.undo()
+    assert max(map(len, shown.splitlines())) <= 100 < max(map(len, repr(result).splitlines()))
 
 
 # --- in a browser ---

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from html import escape
 
 CONTROL_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")  # control, surrogate, line and paragraph separators
+MIN_WRAPPED = 20  # characters; narrower columns do not wrap
 BIDI_CONTROLS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 SMALLEST_PROBABILITY = 1e-16  # smaller probabilities are displayed as "< 1e-16"
 
@@ -23,8 +26,13 @@ def _is_control(c: str) -> bool:
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> str:
-    """Align cells in columns, for a terminal."""
+    """Align cells in columns. On a terminal, the last column wraps."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rest = shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * len(widths) + 1
+    if sys.stdout is not None and sys.stdout.isatty() and MIN_WRAPPED <= rest < widths[-1]:
+        wrapped = [(row, textwrap.wrap(row[-1], rest) or [""]) for row in rows]
+        blank = [""] * (len(widths) - 1)
+        rows = [[*(blank if i else row[:-1]), line] for row, lines in wrapped for i, line in enumerate(lines)]
     return "\n".join("  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr
 
-from belief._utils.text import escape_controls, format_html_table, format_probability, format_table
+from belief._utils.text import escape_controls, format_probability, format_table
 from belief.method.arrays import Array
 from belief.method.targets import CLASSIFICATION
 from belief.progress import format_duration
@@ -147,10 +147,6 @@ class Comparison:
         """The best selector, and those that are not significantly different from it."""
         return [s.selector for s, (_, _, p) in zip(self.standings, self.behind, strict=True) if not p < LEVEL]
 
-    def table(self) -> list[dict[str, Any]]:
-        """Return a dictionary for each selector, the best first; pass them to pandas.DataFrame or polars.DataFrame."""
-        return [asdict(s) | {"common": int(c)} for s, c in zip(self.standings, _count_common(self), strict=True)]
-
     def to_dict(self) -> dict[str, Any]:
         """Convert the comparison to plain JSON values."""
         return asdict(self) | {
@@ -169,8 +165,9 @@ class Comparison:
         return "\n\n".join(part for part in parts if part)
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{escape(note)}</p>" for note in list_notes(self))
-        return f"<p>{escape(summarize(self))}</p>{format_html_table(list_rows(self))}{notes}"
+        from belief.report.templating import render_comparison_table
+
+        return render_comparison_table(self) or f"<pre>{escape(repr(self))}</pre>"
 
     def _in_common(self) -> str:
         """Format the number of features in common as a table."""

@@ -42,31 +42,39 @@ def collect_content(result: Result, title: str | None = None, curve: SizeCurve |
         "facts": _list_facts(result),
         "classes": _largest_classes(result),
         "settings": _list_settings(result.settings),
-        "measure": asdict(result.rule.presentation),
         "columns": table_columns(result, lines),
-        "all_selected": selected,
         "selected": selected[:MAX_ROWS],
         "n_selected": n,
         "others": others[:MAX_ROWS],
         "n_others": len(result.weights) - n,
         "scale": RelevanceScale.of([*selected, *others]),
         "directions": {j: each["direction"] for j, each in distributions.items()},
-        "redundant_with": _group_by_partner([line for line in others if _is_redundant(result, line)]),
         "alpha": result.settings["alpha"],
-        "group_level": GROUP_LEVEL,
-        "groups": _list_groups(result),
         "has_overlaps": bool((result.redundancy >= MIN_AGREEMENT).any()),
-        "stability": _describe_stability(result),
         "timings": [(LABELS.get(phase, phase), float(s)) for phase, s in result.timings.items()],
         "distributions": [*distributions.values()],
         "names_python": repr(result.selected_names),
         "names_text": "\n".join(_clean_names(result, result.selected)),
         "target": _describe_target(result),
         "curve": curve,
+        **collect_findings(result, lines),
     }
-    content["findings"] = list_findings(result, content)
     content["pictures"] = _list_figures(result, content)
     return {**content, "sections": _list_sections(content)}
+
+
+def collect_findings(result: Result, lines: Sequence[FeatureExplanation]) -> dict[str, Any]:
+    """Collect the findings, and what they are made from."""
+    n = len(result.selected)
+    content: dict[str, Any] = {
+        "measure": asdict(result.rule.presentation),
+        "all_selected": lines[:n],
+        "redundant_with": _group_by_partner([line for line in lines[n:] if _is_redundant(result, line)]),
+        "group_level": GROUP_LEVEL,
+        "groups": _list_groups(result),
+        "stability": _describe_stability(result),
+    }
+    return {**content, "findings": list_findings(result, content)}
 
 
 @dataclass(frozen=True)

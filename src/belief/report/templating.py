@@ -11,13 +11,17 @@ from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
 
 from belief._utils.optional import import_optional
 from belief._utils.text import escape_controls, format_percent, format_probability
+from belief.comparison.comparison import Comparison, list_notes, list_rows, summarize
 from belief.method.relevance import WEAK
 from belief.report import text
 from belief.report.canvas import LINES
-from belief.report.content import clean_texts, describe_run, table_columns
+from belief.report.content import clean_texts, collect_findings, describe_run, table_columns
 from belief.report.distributions import describe_distribution
 from belief.report.findings import Name
 from belief.result.explanation import FeatureExplanation
@@ -51,15 +55,17 @@ def _environment() -> Environment:
 
 
 def render_result_table(result: Result) -> str | None:
-    """Render the first selected features, with their distributions and reasons, for a notebook.
+    """Render the findings, and the first features with their distributions and reasons, for a notebook.
 
     Return None without Jinja2; the notebook then shows the repr.
     """
     n, lines = len(result.selected), result.explain()
     context = {
+        **collect_findings(result, [clean_texts(line) for line in lines]),
         "run": describe_run(result),
         "n_selected": n,
         "columns": table_columns(result, lines),
+        "others": _escape(lines[n : n + MAX_NOTEBOOK_ROWS]),
         "distributions": {
             each.feature: describe_distribution(result, each) for each in result.distributions[:MAX_NOTEBOOK_ROWS]
         },
@@ -71,13 +77,36 @@ def render_explanation_table(lines: Sequence[FeatureExplanation]) -> str | None:
     """Render explanations of features, each with a bar, for a notebook; None without Jinja2."""
     keys = ("relevance", "q_value", "unique_share", "score")
     known = [key for key in keys if any(line[key] is not None for line in lines)]
-    return _render_table(lines, {"run": None, "n_selected": len(lines), "columns": known, "distributions": {}})
+    context: dict[str, Any] = {
+        "run": None,
+        "n_selected": len(lines),
+        "columns": known,
+        "others": [],
+        "distributions": {},
+    }
+    return _render_table(lines, context)
+
+
+def render_comparison_table(found: Comparison) -> str | None:
+    """Render the table of a comparison, with a bar for each score, for a notebook; None without Jinja2."""
+    if find_spec("jinja2") is None:
+        return None
+    scores = [s.by_fold for s in found.standings] + ([found.all_features] if found.all_features else [])
+    ends = [(mean - spread, mean, mean + spread) for mean, spread in ((np.mean(x), np.std(x)) for x in scores)]
+    low, high = min(x[0] for x in ends), max(x[2] for x in ends)
+    scale = [[round(200 * float((x - low) / ((high - low) or 1.0)), 1) for x in each] for each in ends]
+    parts = {"summary": summarize(found), "rows": list_rows(found), "notes": list_notes(found)}
+    return render_template("comparison.html", {**parts, "scale": scale})
 
 
 def _render_table(lines: Sequence[FeatureExplanation], context: dict[str, Any]) -> str | None:
     if find_spec("jinja2") is None:
         return None
+    key = "belief" + format(crc32(repr(lines).encode(errors="replace")), "x")  # the same for the same table
+    return render_template("compact.html", {**context, "selected": _escape(lines), "LINES": LINES, "id": key})
+
+
+def _escape(lines: Sequence[FeatureExplanation]) -> list[FeatureExplanation]:
+    """Escape control characters, and put every text on one line."""
     safe = [replace(line, feature=escape_controls(line.feature), reason=escape_controls(line.reason)) for line in lines]
-    return render_template(
-        "compact.html", {**context, "selected": [clean_texts(line) for line in safe], "LINES": LINES}
-    )
+    return [clean_texts(line) for line in safe]

@@ -9,7 +9,6 @@ from typing import Any, Self, overload
 import numpy as np
 
 from belief._utils.names import DefaultNames
-from belief._utils.text import escape_controls
 from belief._utils.validation import did_you_mean, is_integer
 from belief.method.arrays import Array
 from belief.method.distributions import PARTS, FeatureDistribution
@@ -34,6 +33,7 @@ from belief.result.serialization import (
 )
 
 STOP_REASONS = ("converged", "equivalent", "limit", "all rows", "fixed")
+MAX_SHOWN = 20  # features in the repr
 PER_FEATURE, PER_SELECTED = ("weights",), ("selected",)  # fields of these lengths
 
 
@@ -207,8 +207,10 @@ class Result:
     >>> import belief, pandas as pd
     >>> table = pd.read_csv(belief.datasets.CHURN)
     >>> result = belief.select(table, label="left", n_features_to_select=4, random_state=0)
-    >>> result
-    <belief.Result: 4 of 12 features selected: support_calls, contract, tenure_days, monthly_fee>
+    >>> print(result.explain()[:2])
+    rank  feature        relevance      q_value  unique_share  score  reason
+    1     support_calls  1.000 ± 0.098  < 1e-16  100 %         1.000  selected: the most relevant feature
+    2     contract       0.721 ± 0.091  3.8e-09  100 %         0.721  selected: highest remaining relevance
     >>> result.explain("tenure_months").reason
     "not selected: redundant with 'tenure_days' (0.98)"
     >>> belief.Result.from_dict(result.to_dict()).selected_names == result.selected_names
@@ -375,9 +377,10 @@ class Result:
         return from_plain(cls, plain)
 
     def __repr__(self) -> str:
-        names = ", ".join(escape_controls(self.feature_names[j]) for j in self.selected[:5])
-        names += ", ..." if len(self.selected) > 5 else ""
-        return f"<belief.Result: {len(self.selected)} of {len(self.weights)} features selected: {names}>"
+        n = len(self.selected)
+        lines = explain_features(self, self.selected[:MAX_SHOWN].tolist())
+        more = f"\n... and {n - MAX_SHOWN:,} more" if n > MAX_SHOWN else ""
+        return f"belief.Result: {n:,} of {len(self.weights):,} features selected\n\n{lines}{more}"
 
     def _repr_html_(self) -> str | None:
         from belief.report.templating import render_result_table
