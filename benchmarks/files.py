@@ -1,12 +1,14 @@
 """How fast files are read, and what a file larger than memory takes.
 
-    python benchmarks/files.py [--only make,read,big,demo] [--share 1.0] [--folder DIR]
+    python benchmarks/files.py [--only make,read,big,tables,demo] [--share 1.0] [--folder DIR]
 
 `make`: a Parquet file of 20,000,000 x 128 float32, about 10 GB, ten of whose columns tell the classes apart; it is kept
 in the folder, and made once. `read`: our blocks against the bare library's scan of the same columns with the same
 batches, on a tenth of such a file, and on a hundredth of it as CSV. `big`: the command on the whole file, sample 500,
 in a process of its own: time, peak memory, how often the file was opened, and how many bytes were read of it.
-`demo`: the command `belief demo`.
+`tables`: `belief.select` on 4 GB in a process of its own, given as a path, a polars LazyFrame, a DuckDB relation and
+an AnnData file of 1,000,000 x 1,000, which needs anndata: the peak memory above that before the call. The file in
+Parquet has row groups of 51 MB, or of 256 MB. `demo`: the command `belief demo`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +37,7 @@ from belief.data.stream import open_files
 
 ROWS, COLUMNS, GROUP = 20_000_000, 128, 100_000
 INFORMATIVE = [12 * j for j in range(10)]
+TABLE_ROWS, KINDS = 8_000_000, ("Parquet path", "LazyFrame", "DuckDB relation")
 REPEATS = 7  # of both in turn: what else runs on the machine meets both
 NAMES = [f"f{j}" for j in range(COLUMNS)]
 SCHEMA = pa.schema([*((name, pa.float32()) for name in NAMES), ("y", pa.int8())])
@@ -54,20 +58,56 @@ sys.exit(code)
 """
 
 
-def tables(rows: int, seed: int = 0) -> Iterator[pa.Table]:
+# what belief.select takes above what it found: pages of mapped files, which the system may drop, do not count
+SELECT = """
+import json, sys, threading, time
+import numpy as np
+import belief
+out, kind, file = sys.argv[1:]
+if kind == "LazyFrame":
+    import polars as pl
+    X = pl.scan_parquet(file)
+elif kind == "DuckDB relation":
+    import duckdb
+    X = duckdb.sql(f"SELECT * FROM '{file}'")
+else:
+    X = file
+
+def used():
+    said = dict(line.split(":") for line in open("/proc/self/status"))
+    return int(said["RssAnon"].split()[0]) / 1e6
+
+belief.select(np.random.default_rng(0).random((3000, 5)), np.arange(3000) % 2, 2)
+before, peak, done = used(), [0.0], threading.Event()
+
+def watch():
+    while not done.wait(0.02):
+        peak[0] = max(peak[0], used())
+
+threading.Thread(target=watch).start()
+start = time.perf_counter()
+result = belief.select(X, label="y", sample_size=500, random_state=0)
+seconds = time.perf_counter() - start
+done.set()
+took = {"seconds": seconds, "overhead_gb": peak[0] - before, "selected": result.selected.tolist()}
+open(out, "w").write(json.dumps(took))
+"""
+
+
+def tables(rows: int, seed: int = 0, group: int = GROUP) -> Iterator[pa.Table]:
     """A table of noise, a few columns shifted by class, in pieces of a row group each."""
     rng = np.random.default_rng(seed)
-    for first in range(0, rows, GROUP):
-        m = min(GROUP, rows - first)
+    for first in range(0, rows, group):
+        m = min(group, rows - first)
         y = rng.integers(0, 2, m)
         X = rng.standard_normal((COLUMNS, m), dtype=np.float32)
         X[INFORMATIVE] += 0.5 * y
         yield pa.table([*X, y.astype(np.int8)], schema=SCHEMA)
 
 
-def made(folder: Path, rows: int, ending: str = "parquet") -> Path:
+def made(folder: Path, rows: int, ending: str = "parquet", group: int = GROUP) -> Path:
     """The file of so many rows, made unless it is there."""
-    file = folder / f"noise_{rows}.{ending}"
+    file = folder / f"noise_{rows}_{group}.{ending}"
     if not file.exists():
         beside = file.with_suffix(".part")
         writer = (
@@ -76,7 +116,7 @@ def made(folder: Path, rows: int, ending: str = "parquet") -> Path:
             else parquet.ParquetWriter(beside, SCHEMA, use_dictionary=False)
         )
         with writer as out:
-            for piece in tables(rows):
+            for piece in tables(rows, group=group):
                 out.write(piece)
         beside.rename(file)
     return file
@@ -92,7 +132,7 @@ def make(folder: Path, share: float) -> list[dict]:
 def read(folder: Path, share: float) -> list[dict]:
     file = made(folder, int(ROWS * share) // 10)
     stream = open_files([file], ColumnSelection("y"))
-    ours = counted(stream.again)
+    ours = counted(stream.later_pass)
     bare = counted(lambda: scan(file, batch_size=2**24 // (4 * COLUMNS), batch_readahead=1, fragment_readahead=1))
     fastest = counted(lambda: scan(file))
     streamed = counted(lambda: pl.scan_parquet(file).select(NAMES).collect_batches())
@@ -103,7 +143,7 @@ def read(folder: Path, share: float) -> list[dict]:
     })  # fmt: skip
     file = made(folder, int(ROWS * share) // 100, "csv")
     stream = open_files([file], ColumnSelection("y"))
-    ours = counted(stream.again)
+    ours = counted(stream.later_pass)
     options = csv.ReadOptions(block_size=2**23), csv.ConvertOptions(include_columns=NAMES)
     bare = counted(lambda: csv.open_csv(file, read_options=options[0], convert_options=options[1]))
     fastest = counted(lambda: csv.open_csv(file))
@@ -158,6 +198,56 @@ def big(folder: Path, share: float) -> list[dict]:
     ]  # fmt: skip
 
 
+def made_anndata(folder: Path, cells: int, genes: int = 1000) -> Path:
+    """An AnnData file with a dense matrix, made unless it is there."""
+    import anndata
+    import h5py
+    import pandas as pd
+
+    file = folder / f"cells_{cells}.h5ad"
+    if not file.exists():
+        rng = np.random.default_rng(0)
+        y = rng.integers(0, 2, cells)
+        obs = pd.DataFrame({"y": y}, index=[f"c{i}" for i in range(cells)])
+        var = pd.DataFrame(index=[f"g{j}" for j in range(genes)])
+        beside = file.with_suffix(".part")
+        anndata.AnnData(obs=obs, var=var).write_h5ad(beside)
+        with h5py.File(beside, "a") as store:
+            if "X" in store:
+                del store["X"]
+            X = store.create_dataset("X", (cells, genes), np.float32, chunks=(1000, genes))
+            X.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+            for a in range(0, cells, 1000):
+                rows = rng.standard_normal((min(1000, cells - a), genes), dtype=np.float32)
+                rows[:, INFORMATIVE] += 0.5 * y[a : a + 1000, None]
+                X[a : a + 1000] = rows
+        beside.rename(file)
+    return file
+
+
+def tables_outside(folder: Path, share: float) -> list[dict]:
+    """What tables outside memory take, by how they are given."""
+    rows = []
+    groups = {"51 MB": GROUP, "256 MB": 5 * GROUP}
+    files = {name: made(folder, int(TABLE_ROWS * share), group=group) for name, group in groups.items()}
+    given = [(kind, file, f"row groups of {name}") for name, file in files.items() for kind in KINDS]
+    if find_spec("anndata"):
+        given.append(("h5ad path", made_anndata(folder, int(1_000_000 * share)), "rows of 1,000 genes"))
+    for kind, file, about in given:
+        with tempfile.TemporaryDirectory() as beside:
+            out = Path(beside, "took.json")
+            subprocess.run([sys.executable, "-W", "ignore", "-c", SELECT, out, kind, file], check=True)
+            said = json.loads(out.read_text())
+        rows.append(
+            {
+                "case": "tables", "data": f"{kind}, {file.stat().st_size / 1e9:.2f} GB, {about}",
+                "seconds": said["seconds"], "overhead_gb": said["overhead_gb"],
+                "recall": float(np.isin(INFORMATIVE, said["selected"]).mean()),
+            }
+        )  # fmt: skip
+    return rows
+
+
 def demo(folder: Path, share: float) -> list[dict]:
     """`belief demo` in a new process: where no kernel has been compiled, and again."""
     rows = []
@@ -171,7 +261,7 @@ def demo(folder: Path, share: float) -> list[dict]:
     return rows
 
 
-CASES = {"make": make, "read": read, "big": big, "demo": demo}
+CASES = {"make": make, "read": read, "big": big, "tables": tables_outside, "demo": demo}
 
 
 def main() -> None:

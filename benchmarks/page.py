@@ -17,7 +17,7 @@ HEADS = {
     "case": "case", "data": "data", "seconds": "seconds", "against": "against", "their_seconds": "theirs, s",
     "ratio": "ratio", "wanted": "target", "speed": "MB/s", "cpu": "CPU s", "their_cpu": "theirs, CPU s",
     "cpu_ratio": "ratio of CPU", "cpu_speed": "MB per CPU s",
-    "peak_gb": "peak GB", "matrix_gb": "matrix, GB", "reads": "reads of the file",
+    "peak_gb": "peak GB", "overhead_gb": "overhead, GB", "matrix_gb": "matrix, GB", "reads": "reads of the file",
     "recall": "share of the strongest found", "out": "out, to each task, MB", "back": "back from all, MB",
     "describe": "describe, s", "sample": "sample, s", "neighbours": "neighbours, s", "tally": "tally, s",
     "redundancy": "redundancy, s",
