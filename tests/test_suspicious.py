@@ -95,11 +95,30 @@ def test_copy_of_a_numeric_target(copy):
         belief.select(X, y, 1, random_state=0)
 
 
-def test_small_and_sparse_tables_are_not_looked_at():
-    small = ODD[:50]
-    assert belief.select(small, **SETTINGS, n_neighbors=5).notes == []
-    X = sparse.csr_array(np.column_stack([np.arange(M), Y]))
-    assert belief.select(X, Y, 1, random_state=0).notes == []
+def test_small_tables_show_only_named_identifiers_and_codes():
+    """Among few rows all values may differ, or a feature determine the target, by chance."""
+    with pytest.warns(UserWarning, match="identifier"):
+        notes = belief.select(ODD[:40], **SETTINGS, n_neighbors=5).notes
+    assert notes[0].startswith("Column 'user_id' looks like an identifier")
+    assert "'dose' contains -9" in notes[1]
+    assert "'weight' contains -999" in notes[2]
+    assert "determine" not in " ".join(notes)
+
+
+@pytest.mark.parametrize("n", [40, M])
+def test_sparse_matrices_have_the_notes_of_arrays(n):
+    X = ODD[["signal", "visits", "user_id", "dose", "weight", "score"]].to_numpy()[:n]
+    options = {"feature_names": ["signal", "visits", "user_id", "dose", "weight", "score"], "n_features_to_select": 2}
+    found = []
+    for table in (X, sparse.csr_array(X)):
+        with pytest.warns(UserWarning, match="user_id.* like an identifier"):
+            found.append(belief.select(table, Y[:n], random_state=0, n_neighbors=5, **options).notes)
+    assert found[0] == found[1]
+
+
+def test_wide_sparse_matrices_are_not_looked_at():
+    X = sparse.csr_array((np.arange(M), (np.arange(M), np.zeros(M, int))), shape=(M, suspicious.MAX_WIDTH + 1))
+    assert belief.select(X, Y, 1, random_state=0, significance=None).notes == []
 
 
 def test_rows_are_spread_over_the_table():

@@ -158,7 +158,7 @@ class StreamEngine(ThreadedEngine):
         return _concatenate(parts) if out is None else out
 
     def peek(self) -> tuple[Array, Array] | None:
-        """Return some rows, spread over the table, and their targets; None for sparse data."""
+        """Return some rows, spread over the table, and their targets; None for sparse files larger than memory."""
         if self._whole is not None:
             return self._whole.peek()
         if not self._seen.n_rows:

@@ -18,7 +18,8 @@ from belief.method.arrays import Array
 from belief.method.summary import Summary
 
 MAX_ROWS, MAX_CELLS = 5_000, 2**22
-MIN_ROWS = 50  # fewer rows show nothing
+MAX_WIDTH = 2**16  # wider sparse tables are not looked at
+MIN_ROWS = 50  # among fewer rows all values may differ, or one feature determine the target, by chance
 CODES = (-9, -99, -999, -9999, -99999)  # common codes for missing values, if all other values are at least 0
 NEARLY_ALL = 0.9  # the smallest share of distinct values in an identifier
 MIN_REPEATS = 10  # as many repeated values are expected in numbers of the range of an identifier
@@ -82,14 +83,15 @@ def describe_suspicious(
     names : the names of the features
     is_regression : whether the targets are ranks
     """
-    if sample is None or len(sample[0]) <= MIN_ROWS:
+    if sample is None:
         return []
     X, targets = sample
     identifiers = _find_identifiers(X, summary, discrete, declared, names)
     coded = _find_codes(X, summary, discrete)
     best = np.argsort(-weights, kind="stable")[:N_COPY_CANDIDATES]
     compare = _is_monotone if is_regression else _determines_class
-    copies = [j for j in sorted(best.tolist()) if j not in identifiers and compare(X[:, j], targets)]
+    candidates = [j for j in sorted(best.tolist()) if j not in identifiers] if len(X) > MIN_ROWS else []
+    copies = [j for j in candidates if compare(X[:, j], targets)]
     found = []
     if identifiers:
         found.append(f"{_list(identifiers, names)} {_verb(identifiers, 'look')} like an identifier, with a different"
@@ -136,6 +138,8 @@ def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
         return False
     if IDENTIFIER_NAME.search(name):
         return True
+    if n <= MIN_ROWS:
+        return False
     steps = np.diff(x)
     if n_distinct == n and (np.all(steps > 0) or np.all(steps < 0)):
         return True

@@ -20,6 +20,7 @@ from belief.engines.block.rates import MAX_PARTS, MIN_PART_PAIRS, cut_pairs
 from belief.engines.block.rounded_sparse import SparseRoundedSearch
 from belief.engines.block.threads import Threads, spans
 from belief.engines.resources import Resources
+from belief.engines.suspicious import MAX_WIDTH, spread_rows
 from belief.kernels import dense, sparse
 from belief.kernels.shapes import cut_between_queries, reaches
 from belief.method.arrays import Array
@@ -157,8 +158,12 @@ class SparseEngine(JointEngine):
     def rows(self, ids: Array, columns: Array) -> Array:
         return self._gather(ids)[:, columns].toarray().astype(np.float64)
 
-    def peek(self) -> None:
-        """Return None, because suspicious columns are not searched for in sparse data."""
+    def peek(self) -> tuple[Array, Array] | None:
+        """Return some rows, spread over the table, and their targets; None if the table is too wide for dense rows."""
+        if self.n_features > MAX_WIDTH:
+            return None
+        ids = spread_rows(self.m, self.n_features)
+        return self.rows(ids, np.arange(self.n_features)), self.targets[ids]
 
     # --- 3. neighbours ---
 
