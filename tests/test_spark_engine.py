@@ -7,6 +7,7 @@ test_engines.py compares its operations with the local engine. A test runs other
 import itertools
 import json
 import os
+import time
 from threading import Timer
 
 import numpy as np
@@ -409,7 +410,37 @@ def test_read_files_reads_csv_like_the_local_engine(tmp_path, capsys):
     same(found[1], found[0])
 
 
-# --- a standalone cluster that loses a worker ---
+# --- a standalone cluster with speculation or executors that come and go; one that loses a worker ---
+
+SPECULATION = {
+    "spark.speculation": "true", "spark.speculation.interval": "20ms", "spark.speculation.multiplier": "1.01",
+    "spark.speculation.quantile": "0.1", "spark.speculation.minTaskRuntime": "1ms",
+}  # fmt: skip
+DYNAMIC = {
+    "spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": "0", "spark.dynamicAllocation.executorIdleTimeout": "1s",
+    "spark.dynamicAllocation.cachedExecutorIdleTimeout": "1s",
+}  # fmt: skip
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the cluster needs classic Spark")
+@pytest.mark.skipif(not THOROUGH, reason="slow: runs with BELIEF_THOROUGH")
+@pytest.mark.parametrize("staging", ["memory", "disk", "folder"])
+@pytest.mark.parametrize("conf", [SPECULATION, DYNAMIC], ids=["speculation", "dynamic allocation"])
+def test_a_cluster_that_repeats_tasks_or_drops_executors_gives_the_same_result(conf, staging, tmp_path):
+    X, y = table(6000)
+
+    def pause(p):  # so that idle executors, and what they hold, are dropped
+        if conf is DYNAMIC and p.detail in ("searching", "tallying", "comparing features"):
+            time.sleep(4)
+
+    with cluster() as running, running.session(**conf) as session:
+        df = in_partitions(session, X, y.astype(np.int32), 6)
+        where = str(tmp_path) if staging == "folder" else staging
+        chosen = {"n_features_to_select": 3, "random_state": 0, "sample_size": 600, "significance": None}
+        same(belief.select(df, label="label", staging=where, callback=pause, **chosen), belief.select(X, y, **chosen))
+    assert list(tmp_path.iterdir()) == []
+
 
 SHORT = ("staging", "comparing features")  # phases that may end before a timer
 LARGE = {"n_features_to_select": 3, "random_state": 1, "sample_size": 6000}

@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -443,3 +444,21 @@ def test_load_a_model_of_another_process(df):
     model = BeliefSelectorModel.load(os.environ["BELIEF_TEST_MODEL"])
     np.testing.assert_allclose(model.toLocal().weights, expected().weights, rtol=1e-9)
     assert model.transform(df).head().best.toArray().tolist() == numbers()[0][0, model.selectedFeatures].tolist()
+
+
+@pytest.mark.skipif("BELIEF_TEST_MODEL" not in os.environ, reason="runs in the child of test_on_spark_connect")
+def test_a_fit_that_is_interrupted_on_connect_raises_one_sentence(spark):
+    def slow(batches):
+        import time
+
+        for batch in batches:
+            time.sleep(4)
+            yield batch
+
+    columns = "array(cast(id % 7 AS double), cast(id % 3 AS double)) AS features", "id % 2 AS label"
+    df = spark.range(0, 80, 1, 8).mapInArrow(slow, "id long").selectExpr(*columns)
+    timer = Timer(3, spark.interruptAll)
+    timer.start()
+    with pytest.raises(RuntimeError, match=r"^The fit was cancelled, because its Spark jobs were\.$"):
+        belief.select(df, label="label", n_features_to_select=1)
+    timer.join()
