@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -93,11 +94,13 @@ sphinx_gallery_conf = {
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "belief-fs"
+html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static", "pictures"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
+    "logo": {"text": f"belief-fs {version}", "alt_text": ""},
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
@@ -108,4 +111,6 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+if repository := tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["urls"].get("Repository"):
+    html_theme_options["icon_links"] = [{"name": "Repository", "url": repository, "icon": "fa-brands fa-git-alt"}]
 html_sidebars = {"changelog": [], "method": [], "gallery/*": []}
