@@ -113,4 +113,6 @@ html_theme_options = {
 }
 if repository := tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["urls"].get("Repository"):
     html_theme_options["icon_links"] = [{"name": "Repository", "url": repository, "icon": "fa-brands fa-git-alt"}]
-html_sidebars = {"changelog": [], "method": [], "gallery/*": []}
+WIDE = ("benchmarks", "reproduction", "experiments/*")  # their tables need the width of the page
+html_theme_options["secondary_sidebar_items"] = {"**": ["page-toc"], **{page: [] for page in WIDE}}
+html_sidebars = {page: [] for page in ("changelog", "method", "gallery/*", *WIDE)}

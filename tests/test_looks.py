@@ -11,8 +11,13 @@ import pytest
 from test_report import address, browser, column, result, visit  # noqa: F401  (fixtures)
 
 SITE = Path(__file__).parents[1] / "build" / "site"
-PAGES = ["index.html", "gallery/index.html", "gallery/plot_05_together.html", "api/generated/belief.plot.ranking.html",
-         "api/generated/belief.select.html", "guide/settings.html", "method.html"]  # fmt: skip
+PAGES = ["index.html", "start.html", "gallery/index.html", "gallery/plot_05_together.html", "method.html",
+         "api/generated/belief.plot.ranking.html", "api/generated/belief.select.html", "guide/result.html",
+         "guide/settings.html", "guide/faq.html", "benchmarks.html", "reproduction.html",
+         "experiments/contest.html"]  # fmt: skip
+WIDTHS = [375, 1280]
+CLIPPED = """[...document.querySelectorAll(".bd-article .pst-scrollable-table-container")]
+    .filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.innerText.slice(0, 60))"""
 
 
 @pytest.fixture(scope="session")
@@ -108,7 +113,7 @@ def place(request):
     return (SITE / request.param).as_uri()
 
 
-@pytest.mark.parametrize("width", [375, 1200])
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_site_pages_fit_load_nothing_and_are_accessible(browser, place, axe, width, scheme):  # noqa: F811
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -118,6 +123,7 @@ def test_site_pages_fit_load_nothing_and_are_accessible(browser, place, axe, wid
     page.wait_for_timeout(200)
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert width < max(WIDTHS) or page.evaluate(CLIPPED) == []  # phones scroll wide tables
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     found = complaints(page, axe)
     context.close()
