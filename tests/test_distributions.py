@@ -240,21 +240,6 @@ def test_plot_distribution_of_a_feature_that_was_not_selected():
     assert "distribution of this feature is not in" in " ".join(ax.texts[0].get_text().split())
 
 
-def test_plot_scores_marks_features_that_are_not_significant(result):
-    ax = belief.plot.scores(result, axes())
-    drawn = {line.get_label(): line for line in ax.lines}
-    np.testing.assert_allclose(drawn["score"].get_ydata(), result.scores)
-    weak = np.flatnonzero(result.q_value[result.selected] >= 0.05)
-    assert weak.tolist() == [2]
-    assert drawn["not significant"].get_xdata().tolist() == [3]
-    np.testing.assert_allclose(drawn["not significant"].get_ydata(), result.scores[weak])
-
-
-def test_plot_scores_marks_nothing_without_tests():
-    ax = belief.plot.scores(belief.select(*table(), 3, random_state=0, significance=None), axes())
-    assert "not significant" not in {line.get_label() for line in ax.lines}
-
-
 # --- notebooks ---
 
 

@@ -98,6 +98,17 @@ def test_the_search_chooses_few_features(run, capfd):
     assert v["mean"][v["search"].best_index_] >= v["mean"].max() - v["spread"][v["mean"].argmax()]
 
 
+def test_the_gallery_of_plots_draws_each_of_them(run, capfd):
+    import belief
+
+    v, _ = run("plot_11_plots", capfd)
+    text = (GALLERY / "plot_11_plots.py").read_text()
+    assert {name for name in belief.plot.__all__ if f"belief.plot.{name}(" not in text} == set()
+    pairs = {frozenset((i, j)) for i, j, _ in v["together"].interactions}
+    assert pairs == {frozenset((0, 1)), frozenset((2, 3))}
+    assert v["curve"].automatic == 5
+
+
 def test_the_names_of_the_libraries_are_among_the_words(run, capfd):
     v, _ = run("plot_08_text", capfd)
     assert {"sklearn", "scipy"} == set(v["chosen"][:2])

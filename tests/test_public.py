@@ -21,7 +21,7 @@ PUBLIC = {
     "belief.baselines": {"MRMR", "RReliefF", "Relief", "ReliefF", "mrmr"},
     "belief.data": {"ColumnSelection", "load_libsvm", "open_files"},
     "belief.datasets": {"CHURN"},
-    "belief.plot": {"comparison", "distribution", "interaction", "interactions", "score_by_size", "scores",
+    "belief.plot": {"comparison", "distribution", "interaction", "interactions", "score_by_size",
                     "ranking", "redundancy", "relevance_redundancy", "convergence", "timings"},
     "belief.progress": {"Progress"},
     "belief.report": {"render"},

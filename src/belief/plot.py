@@ -72,12 +72,10 @@ __all__ = [
     "redundancy",
     "relevance_redundancy",
     "score_by_size",
-    "scores",
     "timings",
 ]
 
 TOP = 30  # features in one figure
-MAX_CURVE_FEATURES = 100
 MAX_INTERACTIONS = 12  # lines in one figure
 MAX_SPREAD_VALUES = 12
 NAME_LENGTH = 28  # characters
@@ -497,61 +495,6 @@ def _draw_names(ax: Axes, distribution: FeatureDistribution, max_name_length: in
     add_legend(ax, drawn)
 
 
-def scores(result: Result, ax: Axes | None = None, *, top: int = MAX_CURVE_FEATURES) -> Axes:
-    """Draw the score of each selected feature, with two standard errors either way, and its unique share.
-
-    Rings mark the features that are not significant.
-
-    Parameters
-    ----------
-    result : Result
-    ax : matplotlib Axes, default=None
-        The axes to draw on; None creates a new figure.
-    top : int, default=100
-        The number of features to show; the figure says if there are more.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Examples
-    --------
-    >>> import belief
-    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, random_state=0)
-    >>> ax = belief.plot.scores(result)
-    """
-    check_result(result)
-    n = min(top, len(result.selected))
-    number, features, score = np.arange(1, n + 1), result.selected[:n], result.scores[:n]
-    share = unique_shares(result)[:n]
-    error = result.error_of_relevance[features]
-    if result.rule.presentation.has_unique_share:
-        error = error * np.abs(np.nan_to_num(share, nan=1.0))
-    with drawing(ax, 3.6) as ax:
-        drawn: list[Any] = []
-        if result.rule.presentation.has_unique_share:
-            drawn += ax.plot(
-                number, share, "o", color=MUTED, markersize=3.5, markerfacecolor="none", label="unique share"
-            )
-        drawn += ax.plot(number, score, "o-", color=SCORE, markersize=4, linewidth=1.4, label="score")
-        if np.isfinite(error).any():
-            drawn.append(
-                ax.errorbar(
-                    number, score, yerr=2 * error, fmt="none", ecolor=RELEVANCE, zorder=0.9, label="± 2 standard errors"
-                )
-            )
-        weak = ~result.significant[features] & np.isfinite(result.q_value[features])
-        if weak.any():
-            ring: dict[str, Any] = {"color": MARK, "markersize": 7, "markerfacecolor": "none"}
-            drawn += ax.plot(number[weak], score[weak], "o", label="not significant", **ring)
-        ax.set(xlabel="features selected", ylabel="score", xlim=(0.5, n + 0.5))
-        ax.locator_params(axis="x", integer=True)
-        remove_frame(ax, grid="y")
-        add_legend(ax, drawn)
-        note_omitted(ax, n, len(result.selected))
-    return ax
-
-
 def score_by_size(curve: SizeCurve, ax: Axes | None = None) -> Axes:
     """Draw the score of models by the number of features, with its spread over the folds.
 
@@ -589,13 +532,6 @@ def score_by_size(curve: SizeCurve, ax: Axes | None = None) -> Axes:
         remove_frame(ax, grid="y")
         add_legend(ax, [each for each in drawn if not each.get_label().startswith("_")])
     return ax
-
-
-def unique_shares(result: Result) -> Array:
-    """Return the unique share of each selected feature; NaN if its relevance is 0."""
-    relevance = result.relevance[result.selected]
-    unknown = np.full(len(relevance), np.nan)
-    return np.divide(result.scores, relevance, out=unknown, where=relevance > 0)
 
 
 def comparison(found: Comparison, ax: Axes | None = None) -> Axes:

@@ -38,19 +38,9 @@ class UniqueShareRule:
         name="agreement",
         has_unique_share=True,
         has_absolute_scale=True,
-        relevance_title="Relevance and unique share",
         redundancy_title="Agreement of the selected features",
-        ranking_caption=(
-            "Each bar is a feature's relevance: how far its weight exceeds the weight expected under the null, as a"
-            " share of the largest, and less than 0.05 for features that are not significant. The narrow bar is its"
-            " score, the relevance that it does not share with the features selected before it."
-        ),
         score_note="score: relevance times unique share.",
         relevance_axis="unique share of the relevance, in %",
-        relevance_caption=(
-            "Higher is more relevant. Further right, less of the relevance is shared with the features selected before."
-            " On the dashed line a feature has the score of the last selected feature."
-        ),
         redundancy_axis="agreement with the feature of this rank",
         redundancy_caption=(
             "How far two features agree on which neighbours are alike, from 0 (no more than by chance, pale) to 1 (on"

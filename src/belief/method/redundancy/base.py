@@ -43,12 +43,9 @@ class Presentation:
     name: str  # "agreement", "mCR": for labels and sentences
     has_unique_share: bool  # score = relevance · unique share, so that the share can be shown
     has_absolute_scale: bool  # values mean the same in every table, so that features can be grouped at a level
-    relevance_title: str = ""  # title of the report's section on relevance and redundancy
     redundancy_title: str = ""  # title of the report's section on the selected features' redundancy
-    ranking_caption: str = ""  # description of the bars of the ranking
     score_note: str = ""  # how the score is computed, below the table of features
     relevance_axis: str = ""  # x axis of relevance against redundancy
-    relevance_caption: str = ""  # caption of relevance against redundancy
     redundancy_axis: str = ""  # x axis of the heat map of the selected features
     redundancy_caption: str = ""  # caption of that heat map
 
@@ -149,7 +146,6 @@ class RelevanceOnly:
         name="",
         has_unique_share=False,
         has_absolute_scale=False,
-        ranking_caption="Each bar is a feature's relevance, from 0 (least relevant) to 1 (most relevant).",
     )
 
     def relevance_scale(self, w: Array) -> tuple[float, float]:

@@ -26,18 +26,9 @@ class SubtractionRule(RelevanceOnly):
         name="mCR",
         has_unique_share=False,
         has_absolute_scale=False,
-        relevance_title="Relevance and subtracted mCR",
         redundancy_title="Redundancy of the selected features",
-        ranking_caption=(
-            "Each bar is a feature's relevance, from 0 (least relevant) to 1 (most relevant). The narrow bar is its"
-            " score: its relevance minus its mCR with the features selected before it."
-        ),
         score_note="score: relevance minus mCR.",
         relevance_axis="mCR subtracted from the relevance",
-        relevance_caption=(
-            "Higher is more relevant. Further right, more is subtracted for redundancy with the features selected"
-            " before. Below the dashed line the score is negative."
-        ),
         redundancy_axis="mCR with the feature of this rank",
         redundancy_caption=(
             "Each line shows the mCR of a feature with each of the others. The values are relative, from 0 for the"

@@ -1,0 +1,67 @@
+"""
+All plots
+=========
+
+``belief.plot`` draws results and comparisons with matplotlib. Each function draws on the axes that are passed, or on
+new ones, and returns them.
+"""
+
+# %%
+# The bundled table of customers: which columns predict who leaves?
+import numpy as np
+import pandas as pd
+
+import belief
+
+result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, random_state=0)
+
+# %%
+# **Ranking**: relevance and score, with two standard errors. Features that do not reach the dashed line are not
+# significant.
+ax = belief.plot.ranking(result)
+
+# %%
+# **How many features suffice**: the cross-validated score of models by the number of features.
+curve = belief.score_by_size(str(belief.datasets.CHURN), label="left", random_state=0)
+ax = belief.plot.score_by_size(curve)
+
+# %%
+# **Relevance and unique share**: features on the left are redundant with selected ones.
+ax = belief.plot.relevance_redundancy(result)
+
+# %%
+# **Redundancy** of the selected features. A frame holds a group of redundant ones; here both columns of the tenure are
+# selected, because ``theta=0`` ranks by relevance alone.
+ax = belief.plot.redundancy(
+    belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, theta=0.0, random_state=0)
+)
+
+# %%
+# **Distribution** of a feature in each class.
+ax = belief.plot.distribution(result, "contract")
+
+# %%
+# **Interactions**: lines join the features that matter only together. The class of these rows depends on whether two
+# pairs of columns have the same sign.
+rng = np.random.default_rng(0)
+table = pd.DataFrame(rng.normal(size=(800, 6)), columns=["north", "south", "east", "west", "up", "down"])
+same = (np.sign(table["north"] * table["south"]) + np.sign(table["east"] * table["west"]) > 0).astype(int)
+together = belief.select(table, same, 4, random_state=0)
+ax = belief.plot.interactions(together)
+
+# %%
+# **Interaction** of two features, in some of the rows.
+ax = belief.plot.interaction(together, "north")
+
+# %%
+# **Convergence**: the order of the selected features after each batch of rows.
+ax = belief.plot.convergence(result)
+
+# %%
+# **Timings** of the phases of the run.
+ax = belief.plot.timings(result)
+
+# %%
+# **Comparison** of selectors: their scores, and the features that they have in common.
+found = belief.compare(str(belief.datasets.CHURN), label="left", n_features_to_select=4, random_state=0)
+ax = belief.plot.comparison(found)
