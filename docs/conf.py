@@ -113,6 +113,7 @@ html_theme_options = {
 }
 if repository := tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["urls"].get("Repository"):
     html_theme_options["icon_links"] = [{"name": "Repository", "url": repository, "icon": "fa-brands fa-git-alt"}]
-WIDE = ("benchmarks", "reproduction", "experiments/*")  # their tables need the width of the page
+# the tables of these pages need the width of the page
+WIDE = ["benchmarks", "reproduction", *(f"experiments/{page.stem}" for page in HERE.glob("experiments/*.md"))]
 html_theme_options["secondary_sidebar_items"] = {"**": ["page-toc"], **{page: [] for page in WIDE}}
 html_sidebars = {page: [] for page in ("changelog", "method", "gallery/*", *WIDE)}
