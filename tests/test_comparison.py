@@ -159,7 +159,7 @@ def test_score_all_features_if_there_is_time(monkeypatch, clock):
 
     monkeypatch.setattr(benchmark, "score_features", score_features)
     X, y = np.random.default_rng(0).normal(size=(60, 50)), np.arange(60) % 2
-    none, one, all_five = (belief.compare(X, y, 2, selectors=["F test"], seconds=s) for s in (6, 20, 80))
+    none, one, all_five = (belief.compare(X, y, 2, selectors=["F test"], seconds=s) for s in (6, 20, 120))
     assert none.all_features == []  # the trial takes 2 s, and predicts 5 s for a fold
     assert none.skipped == {"all features": "scoring them would take too long"}
     assert one.all_features == [0.5]

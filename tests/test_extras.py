@@ -146,7 +146,7 @@ def test_select_refuses_local_options_on_spark(given):
 
 def test_open_files_refuses_names_for_npz(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.eye(4), y=[0, 1, 0, 1])
-    with pytest.raises(ValueError, match=r"^keep applies only to CSV, .* got \['a'\]\."):
+    with pytest.raises(ValueError, match=r"^candidates applies only to CSV, .* got \['a'\]\."):
         open_files([tmp_path / "a.npz"], ColumnSelection(candidates=["a"]))
 
 

@@ -38,8 +38,8 @@ FOLDS = 5
 MIN_TRIAL_SECONDS = 0.5  # a trial that takes longer is enough to predict the total runtime
 FIRST_TRIAL = (100, 25)  # rows and features
 ALL_FEATURES_TRIAL = 10  # times as many features as are selected predict the time to score all
-MAX_BASELINE_SHARE = 0.5  # of the time for scoring all features; otherwise in fewer folds
-MAX_TRIALS_SHARE = 0.4  # of the time, after which trials stop to grow
+MAX_BASELINE_SHARE = 0.25  # of the time for scoring all features; otherwise in fewer folds
+MAX_TRIALS_SHARE = 0.5  # of the time, after which trials do not grow any more
 
 
 class TooSlowError(Exception):
