@@ -157,8 +157,10 @@ def _place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
             sides: dict[str, Any] = {"ha": ("center", "left", "right")[right], "va": ("center", "bottom", "top")[up]}
             offset = (r * right, r * up)
             label = ax.annotate(text, at, offset, textcoords="offset points", fontsize="small", **sides)
+            label.set_in_layout(False)  # or the axes would move
             box = label.get_window_extent()
-            if frame.x0 <= box.x0 and box.x1 <= frame.x1 and not box.count_overlaps(taken):
+            is_inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+            if is_inside and not box.count_overlaps(taken):
                 taken.append(box)
                 break
             label.remove()
