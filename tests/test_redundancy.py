@@ -100,7 +100,7 @@ def test_features_without_relevance_are_selected_without_measuring_their_redunda
     R = np.minimum(1.0, rng.random((F, F)) * 1.02)  # sometimes 1, which leaves a relevant feature with J = 0
     np.fill_diagonal(R, 0.0)
     measure = CountingMeasure(R, order[:16])
-    found = forward_selection(relevance, w, order, n_select, measure, rule)
+    found = forward_selection(relevance, w, order, n_select, measure, rule, np.zeros(0, int))
     expected, share = [], np.ones(F)
     for _ in range(n_select):  # every feature measured
         J = np.round(relevance * share, 10)

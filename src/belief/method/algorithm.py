@@ -42,6 +42,7 @@ from belief.method.protocols import Engine, Search, Storage
 from belief.method.redundancy import MEASURES, make_rule
 from belief.method.redundancy.base import Evidence, Measure
 from belief.method.relevance import (
+    by_class,
     candidate_features,
     mean,
     relevance,
@@ -49,7 +50,7 @@ from belief.method.relevance import (
     sort_by_weight,
 )
 from belief.method.sampling import Sample, batches, sample_quota
-from belief.method.selection import Selection, forward_selection, initial_pool
+from belief.method.selection import Selection, forward_selection, initial_pool, select_per_class
 from belief.method.settings import MAX_AUTO_NEIGHBOURS, Settings
 from belief.method.significance import (
     Eligibility,
@@ -76,6 +77,7 @@ def belief(
     check: Callable[[Summary, Target], None],
     phase: Phase,
     storage: Storage | None = None,
+    given: Callable[[], Array] = lambda: np.zeros(0, np.int64),
 ) -> Outcome:
     """Run BELIEF on an engine.
 
@@ -91,8 +93,10 @@ def belief(
         Called as each phase begins.
     storage : Storage, optional
         Stores the neighbours, and the sums after each batch, so that the next run can continue from them.
+    given : callable
+        Returns the features that are selected already; called when the data is described.
     """
-    return Run(engine, settings, phase, storage or Storage()).execute(check)
+    return Run(engine, settings, phase, storage or Storage(), given).execute(check)
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,16 @@ class Estimate:
     relevance: Array
     selection: Selection
     measure: Measure | None
+    selected_for: Array  # the class that each feature was selected for, -1 for given ones; empty without per_class
 
 
 class Run:
     """The state of one run."""
 
-    def __init__(self, engine: Engine, settings: Settings, phase: Phase, storage: Storage) -> None:
-        self.engine, self.settings, self.storage = engine, settings, storage
+    def __init__(
+        self, engine: Engine, settings: Settings, phase: Phase, storage: Storage, find_given: Callable[[], Array]
+    ) -> None:
+        self.engine, self.settings, self.storage, self.find_given = engine, settings, storage, find_given
         self.timings: dict[str, float] = {}
         self.timed = partial(_timed, self.timings, phase)
         self.measure = MEASURES.get(settings.redundancy or "")
@@ -140,12 +147,23 @@ class Run:
             self.summary = engine.describe()
         settings = self.settings = engine.target.adapt(self.settings)
         check(self.summary, engine.target)
+        if settings.per_class is not None and not len(engine.target.names):
+            raise ValueError(
+                f"per_class={settings.per_class} needs a target with classes, but the target is numeric. Pass"
+                " n_features_to_select instead."
+            )
+        self.given = self.find_given()
         self.difference = Difference.from_summary(self.summary, engine.discrete, settings.scale)
-        self.seed = self.storage.begin(settings, self.summary, engine.target, engine.fingerprint)
+        self.seed = self.storage.begin(settings, self.summary, engine.target, self._fingerprint)
         self.target = engine.merge_copies(self.seed) if settings.copies == "merge" else engine.target
+        self.constant = np.flatnonzero(self.difference.constant)
+        self.given_live = self.given[~np.isin(self.given, self.constant)]
         self.metric = self.difference
         self.search_settings = make_search(settings, self.target, self.summary.m, self.seed)
         self.n_watch = settings.watch_list_length(settings.resolve_n_features(engine.n_features))
+
+    def _fingerprint(self) -> bytes:
+        return self.engine.fingerprint() + self.given.tobytes()
 
     # --- the sample, and how it grows ---
 
@@ -184,7 +202,7 @@ class Run:
             if probe.target.is_numeric and ranked > len(sample.row):
                 rows = self.draw("random", ranked)
                 p_univariate = rank_p_values(rows, self.engine.rows, self.engine.discrete, constant, search)
-            how = settings.class_weight, settings.max_rounds, search
+            how = settings.class_weight, settings.max_rounds, self.given, search
             self.significance = assess(probe, self.engine.rows, p_univariate, self.engine.discrete, constant, *how)
         self.metric = self.difference.restrict(self.significance.metric)
         self._warn_of_missingness()
@@ -242,6 +260,7 @@ class Run:
             return Step(s, "all rows" if s >= m else "fixed")
         with self.timed("redundancy", "convergence"):
             may_change = self._depends_on_weight()
+            may_change[self.given] = False
             w = np.where(may_change, estimate.w - estimate.null_weight, -np.inf)
             is_live = may_change[selection.selected]
             live = selection.selected[is_live]
@@ -307,7 +326,8 @@ class Run:
             with self.timed("tally", f"batch {t + 1} of {len(self.pairs)}"):
                 tally = next(tallies)
                 self.tally = tally if self.tally is None else self.tally.merge(tally)
-            self.watch_lists.append(self._heaviest(self._compute_weights()[0], self.n_watch))
+            heaviest = self._heaviest(self._compute_weights()[0], self.n_watch)
+            self.watch_lists.append(np.r_[heaviest, np.setdiff1d(self.given_live, heaviest)])
             self.storage.save_sums(self.tally, self.watch_lists)
 
     def _compute_weights(self) -> tuple[Array, Array]:
@@ -341,18 +361,29 @@ class Run:
             if settings.n_features_to_select == "auto":
                 largest_p = settings.alpha * float(is_significant.sum()) / max(float((~constant).sum()), 1.0)
                 eligibility = Eligibility.from_p_values(p, largest_p, self.rule.max_redundancy)
-                order = eligibility.filter(order)
+                order = eligibility.filter(order, needs_one=not len(self.given))
                 n_select = len(order)
+            given = self.given_live
+            order = order[~np.isin(order, given)]
             pool = initial_pool(order, min(n_select, EXPECTED_SELECTED), engine.columns_at_once)
-            measure = self._make_measure(pool)
-            if measure is None:
-                selection = Selection(order[:n_select], scores[order[:n_select]])
+            measure = self._make_measure(np.r_[given, pool])
+            classes = np.zeros(0, np.int64)
+            if settings.per_class is not None:
+                assert measure is not None
+                of_class = np.array([self.rule.normalise(x - null_weight, constant) for x in by_class(tally)[0]])
+                order = np.setdiff1d(candidate_features(tally, constant, settings.per_class * len(of_class)), given)
+                selection, classes = select_per_class(of_class, w, order, settings.per_class, measure, self.rule, given)
+            elif measure is None:
+                order = np.r_[given, order[:n_select]]
+                selection = Selection(order, scores[order])
             else:
                 on_the_way = eligibility if self.rule.max_redundancy is not None else None
-                selection = forward_selection(scores, w, order, n_select, measure, self.rule, on_the_way)
-            if eligibility is None:
-                selection = selection.append_constants(constant, n_select)
-        return Estimate(w, v, se, null_weight, scores, selection, measure)
+                selection = forward_selection(scores, w, order, n_select, measure, self.rule, given, on_the_way)
+            selection = selection.insert_constants(np.intersect1d(self.given, self.constant), len(given))
+            if eligibility is None and settings.per_class is None:
+                rest = np.setdiff1d(self.constant, self.given)
+                selection = selection.append_constants(rest, len(self.given) + n_select)
+        return Estimate(w, v, se, null_weight, scores, selection, measure, classes)
 
     def _null_weight(self) -> Array:
         """Return the weight that an irrelevant feature has because it takes part in the search."""
@@ -381,6 +412,7 @@ class Run:
         selected = estimate.selection.selected
         watched = self._watched(estimate.relevance, len(selected))
         found = self.significance
+        class_weights, class_errors = by_class(tally) if len(target.names) else np.zeros((2, 0, self.engine.n_features))
         partner, partner_share = self._find_partners(estimate)
         queries = self.sample.part(slice(0, len(self.neighbours.row)))
         with self.timed("explain", "distributions"):
@@ -406,7 +438,11 @@ class Run:
             watched=watched,
             watched_redundancy=self._redundancy_with_selected(estimate, watched),
             history=np.array(list(zip_longest(*self.watch_lists, fillvalue=-1)), np.int64).T,
-            constant=np.flatnonzero(self.difference.constant),
+            constant=self.constant,
+            given=self.given,
+            selected_for=estimate.selected_for,
+            class_weights=class_weights,
+            class_errors=class_errors,
             task=target.task,
             classes=target.names,
             priors=target.P,

@@ -32,6 +32,10 @@ class Outcome:
     watched_redundancy: Array
     history: Array
     constant: Array
+    given: Array
+    selected_for: Array
+    class_weights: Array
+    class_errors: Array
     task: str
     classes: Array
     priors: Array

@@ -29,7 +29,10 @@ def scale_spread(spread: Array, pairs: Pairs, per_unit: Array) -> Array:
 
 
 def relevance(tally: Tally, v: Array) -> Array:
-    """Return w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]); a term without pairs is 0. In the paper v(c) = P(c)."""
+    """Return w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]); a term without pairs is 0. In the paper v(c) = P(c).
+
+    With v = 1 for one class and 0 for the others, this is the weight in separating that class from the others.
+    """
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
     return subtract_hits(*((v @ x if v.ndim == 1 else (v * x).sum(axis=0)) for x in (misses, hits)))
 
@@ -73,6 +76,13 @@ def influence_error(tally: Tally) -> Array:
     squares = np.sum(terms, axis=0)
     squares[squares <= INFLUENCE_ROUNDING * np.abs(terms).sum(axis=0)] = 0.0
     return np.sqrt(squares)
+
+
+def by_class(tally: Tally) -> tuple[Array, Array]:
+    """Return the weight of each feature in separating each class from the others, and its standard error: (|C|, F)."""
+    alone = np.eye(len(tally.DD))
+    w, se = ([each(tally, v) for v in alone] for each in (relevance, standard_error))
+    return np.array(w), np.array(se)
 
 
 def z_of(w: Array, se: Array) -> Array:

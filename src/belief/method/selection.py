@@ -27,10 +27,13 @@ class Selection:
     selected: Array
     scores: Array
 
+    def insert_constants(self, constant: Array, place: int) -> Selection:
+        """Insert constant features, whose score is 0, at a place."""
+        return Selection(np.insert(self.selected, place, constant), np.insert(self.scores, place, constant * 0.0))
+
     def append_constants(self, constant: Array, n_select: int) -> Selection:
         """Fill up to n_select features with constant ones, by index and with a score of 0."""
-        rest = np.flatnonzero(constant)[: max(0, n_select - len(self.selected))]
-        return Selection(np.concatenate([self.selected, rest]), np.concatenate([self.scores, np.zeros(len(rest))]))
+        return self.insert_constants(constant[: max(0, n_select - len(self.selected))], len(self.selected))
 
 
 def initial_pool(order: Array, n_select: int, columns_at_once: int) -> Array:
@@ -45,6 +48,7 @@ def forward_selection(
     n_select: int,
     measure: Measure,
     rule: Rule,
+    given: Array,
     eligibility: Eligibility | None = None,
 ) -> Selection:
     """Select features one by one, each time the one with the largest J.
@@ -58,15 +62,17 @@ def forward_selection(
     order : array of int
         The features to select from, by falling relevance.
     n_select : int
-        How many features to select.
+        How many features to select, in addition to the given ones.
     measure, rule : Measure, Rule
         Redundancy, and J.
+    given : array of int
+        The features that are selected already.
     eligibility : Eligibility, optional
         Excludes features during the selection, which ends when all are excluded.
     """
-    n_select = min(n_select, len(order))
     race = _Race(relevance, w, order, measure, rule, eligibility)
-    scores: list[float] = []
+    scores = race.start_with(given)
+    n_select = min(n_select, len(race.remaining())) + len(given)
     while len(scores) < n_select:
         if race.is_decided():
             rest = race.remaining()[: n_select - len(scores)]
@@ -75,8 +81,43 @@ def forward_selection(
         if score == -np.inf and scores:
             break
         scores.append(score)
-        race.select(best, n_select)
+        race.select(best, race.likely_next(n_select))
     return Selection(np.array(race.selected, np.int64), np.array(scores))
+
+
+def select_per_class(
+    relevance: Array, w: Array, order: Array, n: int, measure: Measure, rule: Rule, given: Array
+) -> tuple[Selection, Array]:
+    """Select n features for each class in turn, each time the one with the largest J for that class.
+
+    Redundancy counts with all selected features, whichever class they were selected for. A class gets fewer features if
+    no others separate it from the other classes.
+
+    Parameters
+    ----------
+    relevance : array of shape (classes, F)
+        The normalised weights for each class.
+    w, order, measure, rule, given
+        As for `forward_selection`.
+
+    Returns
+    -------
+    selection : Selection
+    classes : array of int
+        The class that each feature was selected for; -1 for given ones.
+    """
+    race = _Race(relevance[0], w, order, measure, rule, None)
+    scores = race.start_with(given)
+    classes = [-1] * len(given)
+    for _ in range(n):
+        for c, relevance_of_class in enumerate(relevance):
+            race.relevance = relevance_of_class
+            if len(race.remaining()) and not race.is_decided():
+                best, score = race.find_best(len(scores) + 1)
+                race.select(best, race.likely_next(len(scores) + 1))
+                scores.append(score)
+                classes.append(c)
+    return Selection(np.array(race.selected, np.int64), np.array(scores)), np.array(classes, np.int64)
 
 
 class _Race:
@@ -100,6 +141,18 @@ class _Race:
         self.accumulated = np.full(len(relevance), rule.initial)  # exact inside, a bound outside
         self.bounded: set[int] = set()  # the selected features whose lower bounds have been accumulated
         self.bounds: dict[int, Array] = {}  # likely next feature -> lower bounds of its redundancy with outside
+
+    def start_with(self, given: Array) -> list[float]:
+        """Select the given features first; return J of each."""
+        scores = []
+        for j in given.tolist():
+            if j in self.outside:
+                self._admit(np.array([j]))
+            elif self.measure.column[j] < 0:
+                self.measure.extend(np.array([j]))
+            scores.append(float(self.score(np.array([j]))[0]))
+            self.select(j, given)
+        return scores
 
     def is_decided(self) -> bool:
         """Return True if all remaining features have the least possible J: no redundancy can change their order."""
@@ -125,7 +178,7 @@ class _Race:
         if self.eligibility is not None:
             self.max_redundancy[features] = np.maximum(self.max_redundancy[features], redundancy)
 
-    def _likely_next(self, n_select: int) -> Array:
+    def likely_next(self, n_select: int) -> Array:
         J = np.round(self.score(self.inside), 10)
         return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW_FEATURES)]
 
@@ -139,7 +192,7 @@ class _Race:
                 at = self._argmax(J)
                 return int(self.inside[at]), float(exact[at])
             is_worth_bounding = len(rivals) > FEW_FEATURES and set(self.selected) - self.bounded
-            if is_worth_bounding and self._bound(self._likely_next(n_select)):
+            if is_worth_bounding and self._bound(self.likely_next(n_select)):
                 continue
             # measure some more than the rivals, which will soon be rivals too
             by_bound = self.outside[np.argsort(-upper, kind="stable")]
@@ -152,10 +205,10 @@ class _Race:
             best = best[w == w.max()]
         return int(best[0])
 
-    def select(self, feature: int, n_select: int) -> None:
-        """Add a feature to the selection and update the redundancy of the others."""
+    def select(self, feature: int, likely: Array) -> None:
+        """Add a feature to the selection and update the redundancy of the others; `likely` may be selected next."""
         self.selected.append(feature)
-        self._accumulate(self.measure.pool, self.measure.row(feature, self._likely_next(n_select)))
+        self._accumulate(self.measure.pool, self.measure.row(feature, likely))
         if feature in self.bounds:
             self._accumulate(self.outside, self.bounds.pop(feature))
             self.bounded.add(feature)

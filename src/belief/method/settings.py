@@ -53,6 +53,13 @@ class Settings:
         "'auto', an integer of at least 1, or a share of the features in (0, 1]",
         "number or share of features to select, or 'auto': all significant features that are not redundant",
     )
+    per_class: int | None = setting(
+        None,
+        lambda x: x is None or is_count(x),
+        "None or an integer of at least 1",
+        "number of features to select for each class, by their weight in separating it from the others; replaces"
+        " n_features_to_select",
+    )
     n_neighbors: int | str = setting(
         "auto",
         lambda x: is_count(x) or one_of("auto")(x),
@@ -159,6 +166,9 @@ class Settings:
                 raise ValueError(f"{f.name} must be {f.metadata['allowed']}; got {value!r}.")
         if self.redundancy is not None:
             MEASURES[self.redundancy].make_rule(self.theta)
+        if self.per_class is not None and (self.redundancy is None or self.n_features_to_select == "auto"):
+            option = "redundancy=None" if self.redundancy is None else "n_features_to_select='auto'"
+            raise ValueError(f"per_class={self.per_class} cannot be combined with {option}. Omit one of them.")
         if self.significance is None and self.n_features_to_select == "auto":
             raise ValueError(
                 "n_features_to_select='auto' selects significant features, but significance is None. Pass a number of"
@@ -180,7 +190,7 @@ class Settings:
     def resolve_n_features(self, n_features: int) -> int:
         """Return |S|, the number of features to select; all features for "auto"."""
         n = self.n_features_to_select
-        if n == "auto":
+        if n == "auto" or self.per_class is not None:
             return n_features
         return max(1, int(float(n) * n_features + 1e-9)) if is_share(n) else int(n)
 

@@ -79,6 +79,7 @@ def assess(
     constant: Array,
     class_weight: Any,
     max_rounds: int,
+    given: Array,
     search: LocalSearch,
 ) -> Significance:
     """Test all features.
@@ -91,15 +92,22 @@ def assess(
     p_univariate : array of shape (F,)
         The univariate p-values from all rows; NaN where they are unknown.
     discrete, constant : array of bool of shape (F,)
+    given : array of int
+        Features that are known to be relevant. They do not count in the correction for multiple testing of the others.
     """
     F, features = len(p_univariate), probe.features
     p_univariate = check_univariate(probe, rows, p_univariate, discrete, search)
     of_probe = np.where(np.isnan(p_univariate[features]), 1.0, p_univariate[features])
-    found = find_significant(probe, of_probe, class_weight, search, max_rounds)
+    is_given = np.zeros(F, bool)
+    is_given[given] = True
+    found = find_significant(probe, of_probe, is_given[features], class_weight, search, max_rounds)
     p_neighbours, round_of = np.full(F, np.nan), np.zeros(F, np.int64)
     p_neighbours[features], round_of[features] = found.p_neighbours, found.round
     p, q = combine(p_neighbours, p_univariate), np.ones(F)
     q[~constant] = q_values(p[~constant])
+    tested = ~constant & ~is_given
+    if len(given) and tested.any():
+        q[tested] = q_values(p[tested])
     metric, bias = features[found.metric], found.bias
     if not len(metric):
         metric = np.flatnonzero(~constant)
@@ -261,13 +269,14 @@ class Weigher:
 
 
 def find_significant(
-    probe: Probe, p_univariate: Array, class_weight: Any, search: LocalSearch, max_rounds: int
+    probe: Probe, p_univariate: Array, given: Array, class_weight: Any, search: LocalSearch, max_rounds: int
 ) -> Found:
-    """Test the features of a probe, given their univariate p-values."""
+    """Test the features of a probe by their univariate p-values and their neighbours; some are known to be relevant."""
     n, target = len(probe.features), probe.target
     weigher = Weigher(probe, class_weight, search, max_rounds)
     p, round_of = np.full(n, np.nan), np.zeros(n, np.int64)
-    known = q_values(p_univariate) < LEVEL
+    p_univariate = np.where(given, 1.0, p_univariate)
+    known = given | (q_values(p_univariate) < LEVEL)
     left, bias = np.zeros(0, np.int64), 0.0
     for t in range(MAX_PASSES if probe.k else 0):
         S, N = np.flatnonzero(known), np.flatnonzero(~known)
@@ -430,10 +439,10 @@ class Eligibility:
         is_significant = (p <= self.largest_p) & (self.largest_p > 0)
         return is_significant if self.max_redundancy is None else is_significant & (redundancy <= self.max_redundancy)
 
-    def filter(self, order: Array) -> Array:
-        """Return the features that are eligible at the start, or only the first one if there are none."""
+    def filter(self, order: Array, needs_one: bool) -> Array:
+        """Return the features that are eligible at the start; if there are none but one is needed, the first."""
         eligible = order[self.mask(order, np.zeros(len(order)))]
-        if not len(eligible):
+        if needs_one and not len(eligible):
             warn("No feature is significant. The one with the largest weight is selected.")
             return order[:1]
         return eligible

@@ -14,7 +14,7 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from belief.result.result import Result
 
-TABLE_COLUMNS = ("rank", "feature", "relevance", "q_value", "unique_share", "score", "reason")
+TABLE_COLUMNS = ("rank", "feature", "relevance", "q_value", "unique_share", "score", "best_class", "reason")
 MIN_AGREEMENT = 0.2  # smaller ones are mentioned only if they decided against a feature
 
 
@@ -46,6 +46,8 @@ class FeatureExplanation:
         The round of searches in which the evidence of the neighbours was largest.
     partner
         The selected feature that this one interacts with.
+    best_class
+        The class that the feature separates best from the others, if there are more than two.
     reason
         The explanation in words.
     """
@@ -66,6 +68,7 @@ class FeatureExplanation:
     p_neighbours: float | None
     round: int | None
     partner: str | None
+    best_class: str | None
     reason: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -160,8 +163,17 @@ def explain_feature(result: Result, j: int) -> FeatureExplanation:
         "p_neighbours": _none_if_nan(result.p_neighbours[j]),
         "round": int(result.round[j]) or None,
         "partner": result.feature_names[partner] if partner >= 0 else None,
+        "best_class": _best_class(result, j, rank),
     }
     return FeatureExplanation(**values, reason=_reason(result, FeatureExplanation(**values)))
+
+
+def _best_class(result: Result, j: int, rank: int | None) -> str | None:
+    """Return the class that a feature was selected for, or separates best; None if there are only two."""
+    if len(result.classes) < 3 or j in result.constant:
+        return None
+    c = int(result.selected_for[rank - 1]) if rank and len(result.selected_for) else -1
+    return str(result.classes[c if c >= 0 else int(result.class_weights[:, j].argmax())])
 
 
 def _none_if_nan(x: float) -> float | None:
@@ -205,6 +217,12 @@ def _reason(result: Result, row: FeatureExplanation) -> str:
 
 
 def _why_selected(result: Result, row: FeatureExplanation) -> str:
+    assert row.rank is not None
+    if row.index in result.given:
+        return "given"
+    if len(result.selected_for):
+        redundant, name = _redundant(result, row), result.classes.tolist()[result.selected_for[row.rank - 1]]
+        return f"selected for class {name!r}" + (f", although {redundant}" if redundant else "")
     if not row.is_significant:
         return f"selected only to reach the requested number; {_not_significant(result, row)}"
     if row.rank == 1 and row.relevance <= 0:

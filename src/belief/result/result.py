@@ -116,6 +116,23 @@ def _write_names(names: Sequence[str]) -> Sequence[str] | None:
     return None if isinstance(names, DefaultNames) else names
 
 
+@dataclass(frozen=True, eq=False)
+class ClassRanking:
+    """How well each feature separates one class from the others.
+
+    Attributes
+    ----------
+    weight, error : ndarray of shape (n_features,)
+        The weight of each feature over the queries of this class only, and its standard error.
+    rank : ndarray of int of shape (n_features,)
+        The rank of each feature by weight, from 1.
+    """
+
+    weight: Array
+    error: Array
+    rank: Array
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
     """The result of a feature selection with BELIEF.
@@ -165,6 +182,12 @@ class Result:
         The features with the largest weights after each batch, best first, padded with -1.
     constant : ndarray of int
         The constant features.
+    given : ndarray of int
+        The features that were given as selected already; they are the first of `selected`.
+    selected_for : ndarray of int of shape (n_selected,) or (0,)
+        The index of the class that each feature was selected for, -1 for given ones; empty without `per_class`.
+    class_weights, class_errors : ndarray of shape (n_classes, n_features)
+        The weights over the queries of each class, and their standard errors; see `by_class`.
     task : str
         "classification" or "regression".
     classes, priors : ndarray
@@ -236,6 +259,10 @@ class Result:
     watched_redundancy: Array = array_field(float, ("selected", "watched"))
     history: Array = array_field(np.int64, (None, None), index_into="weights", minimum=-1)
     constant: Array = array_field(np.int64, index_into="weights")
+    given: Array = array_field(np.int64, index_into="weights")
+    selected_for: Array = array_field(np.int64, PER_SELECTED, allow_empty=True)
+    class_weights: Array = array_field(float, ("classes", "weights"), allow_empty=True)
+    class_errors: Array = array_field(float, ("classes", "weights"), allow_empty=True)
     task: str = plain_field(read=_read_task)
     classes: Array = array_field(write=_write_classes)
     priors: Array = array_field(float, ("classes",))
@@ -277,6 +304,16 @@ class Result:
         rank[np.concatenate([self.selected, rest])] = np.arange(1, len(rank) + 1)
         return rank
 
+    @property
+    def by_class(self) -> dict[Any, ClassRanking]:
+        """How well each feature separates each class from the others, by class; empty for a numeric target."""
+        out = {}
+        for name, w, se in zip(self.classes.tolist(), self.class_weights, self.class_errors, strict=True):
+            rank = np.empty(len(w), np.int64)
+            rank[np.argsort(-w, kind="stable")] = np.arange(1, len(w) + 1)
+            out[name] = ClassRanking(w, se, rank)
+        return out
+
     @overload
     def explain(self, feature: None = None) -> Explanation: ...
     @overload
@@ -294,7 +331,7 @@ class Result:
         Explanation or FeatureExplanation
             For one feature, an object with the attributes `feature`, `index`, `rank`, `relevance`, `error`, `p_value`,
             `q_value`, `is_significant`, `unique_share`, `score`, `redundant_with`, `agreement`, `p_univariate`,
-            `p_neighbours`, `round`, `partner` and `reason`.
+            `p_neighbours`, `round`, `partner`, `best_class` and `reason`.
             Otherwise a list of those that is displayed as a table; pass it to `pandas.DataFrame` or
             `polars.DataFrame` for a data frame.
         """
