@@ -8,21 +8,26 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from belief._utils.names import DefaultNames
 from belief._utils.warnings import warn
-from belief.data.columns import ColumnSelection
+from belief.data.columns import ColumnSelection, find_columns, is_column
 from belief.data.containers import ArrayStream
-from belief.data.inputs import describe_origin, open_input, resolve_label
+from belief.data.inputs import describe_origin, name_columns, open_input, resolve_label
 from belief.data.labels import check_task, read_target
+from belief.data.roles import Roles
 from belief.data.stream import LibsvmStream, Stream, TableStream
 from belief.data.table import Table, open_table
 from belief.engines.block import table_engine
 from belief.engines.checkpoint import Checkpoint
 from belief.engines.checks import check_resources, check_sizes, check_values
+from belief.engines.designed import DesignedEngine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
 from belief.engines.suspicious import describe_suspicious
 from belief.method.algorithm import belief
+from belief.method.arrays import Array
 from belief.method.protocols import Engine, Storage
 from belief.method.settings import Settings
 from belief.method.summary import Summary
@@ -44,6 +49,11 @@ def select(
     label: str | int | None = None,
     drop: Any = (),
     candidates: Any = (),
+    given: Any = (),
+    groups: Any = None,
+    adjust_for: Any = None,
+    sample_weight: Any = None,
+    per_class: int | None = None,
     discrete_features: Any = "auto",
     feature_names: Sequence[str] | None = None,
     layer: str | None = None,
@@ -62,6 +72,7 @@ def select(
     significance: str | None = "permutation",
     alpha: float = 0.05,
     rounds: int | str = "auto",
+    stability: int = 0,
     random_state: Any = None,
     separator: str | None = None,
     header: bool = True,
@@ -98,6 +109,20 @@ def select(
         The name or index of the target column, instead of y.
     drop, candidates : names or indices of columns, default=()
         Columns of X to ignore; columns of X to use exclusively. Unnamed columns keep their numbers: x0, x2, ...
+    given : names or indices of columns, default=()
+        Features that are selected already. Others lose what they share with them; `n_features_to_select` more are
+        selected.
+    groups : name or index of a column, or array of shape (n_rows,), default=None
+        The group of each row (patient, household, block of time), if rows of a group are not independent: neighbours
+        come from other groups, and tests and standard errors count groups. The column is not a feature.
+    adjust_for : names or indices of columns, or array of shape (n_rows,) or (n_rows, n), default=None
+        What to adjust for (batch, site, age): neighbours come from the same stratum, and tests are stratified. Numeric
+        columns with more than ten values are cut at their quintiles. The columns are not features.
+    sample_weight : name or index of a column, or array of shape (n_rows,), default=None
+        The weight of each row in the order of the sample, in all means, in the shares of the classes and in the
+        univariate tests. A row with a weight of 0 is ignored. The column is not a feature.
+    per_class : int, default=None
+        The number of features to select for each class, instead of `n_features_to_select` in all.
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, whose values are only compared for equality. "auto": string, category and boolean columns.
     feature_names : list of str, default=None
@@ -141,6 +166,8 @@ def select(
     rounds : int or "auto", default="auto"
         The number of searches of the significance test, each without the weakest features of the one before. "auto"
         goes on until 16 are left, which finds interactions among many features; 1 is faster.
+    stability : int, default=0
+        The number of half-samples of the queries on which the selection is repeated, for `Result.stability`.
     random_state : int, RandomState, Generator or None, default=None
         The seed of the sample and of tie breaking. None draws one and stores it in `Result.seed`.
     separator : str, default=None
@@ -185,6 +212,7 @@ def select(
     """
     settings = Settings(
         n_features_to_select=n_features_to_select,
+        per_class=per_class,
         n_neighbors=n_neighbors,
         sample_size=sample_size,
         sampling=sampling,
@@ -200,6 +228,7 @@ def select(
         significance=significance,
         alpha=alpha,
         rounds=rounds,
+        stability=stability,
         random_state=random_state,
     )
     check_resources(n_jobs, working_memory, verbose, device)
@@ -208,6 +237,9 @@ def select(
     columns = ColumnSelection(label, drop, candidates, discrete_features, task, separator, header, encoding)
     if is_spark_dataframe(X):
         _check_spark_options(
+            groups=groups is not None,
+            adjust_for=adjust_for is not None,
+            sample_weight=sample_weight is not None,
             checkpoint=checkpoint is not None,
             n_jobs=n_jobs is not None,
             working_memory=working_memory != DEFAULT_WORKING_MEMORY,
@@ -219,6 +251,7 @@ def select(
             "staging": staging,
             "verbose": verbose,
             "callback": callback,
+            "given": [given] if is_column(given) else list(given or ()),
         }
         return _select_on_spark(X, y, columns, settings, options)
     if staging != "auto":
@@ -229,10 +262,18 @@ def select(
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, settings.resolve_sample_size)
     about: dict[str, Any] = describe_origin(X, y, label)
+    given = name_columns(X, given, feature_names)
+    roles = Roles(groups, adjust_for, sample_weight)
+    if roles.exist:
+        X, y, columns, roles = roles.take_from(X, y, columns)
     X, y, numbered = open_input(X, y, columns, feature_names, layer)
     engine, table = open_engine(X, y, discrete_features, resources, notes, task, numbered)
+    if roles.exist:
+        engine = DesignedEngine(engine, roles.open(X))
     with reporter, engine, closing(notes) if notes else nullcontext():
-        result = run_engine(engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels, table)
+        result = run_engine(
+            engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels, table, given
+        )
     if result.notes:
         warn(" ".join(result.notes))
     left_out = [*getattr(table, "left_out", ())]
@@ -265,6 +306,7 @@ def run_engine(
     notes: Storage | None = None,
     levels: LevelNames = lambda j: None,
     table: Table | Stream | None = None,
+    given: Sequence[Any] = (),
 ) -> Result:
     """Run the method on an engine and return its result."""
     described: list[Summary] = []
@@ -277,7 +319,13 @@ def run_engine(
         check_values(summary, feature_names())
         described.append(summary)
 
-    outcome = belief(engine, settings, check, reporter.phase, notes)
+    def find_given() -> Array:
+        if not given:
+            return np.zeros(0, np.int64)
+        labels = None if table is None else table.labels
+        return np.array(find_columns(given, labels or feature_names(), "given"), np.int64)
+
+    outcome = belief(engine, settings, check, reporter.phase, notes, find_given)
     named = [each.with_level_names(levels(each.feature)) for each in outcome.distributions]
     result = build_result(replace(outcome, distributions=named), feature_names())
     if table is None:

@@ -86,6 +86,13 @@ class BeliefSelector(ColumnSelector):
     task : {"auto", "classification", "regression"}, default="auto"
         How to interpret the target. "auto": strings, categories, booleans and up to 50 different integers
         are classes; fractions and more integers are numbers. `result_.task` has the outcome.
+    given : names or indices of columns, default=()
+        Features that are selected already; `n_features_to_select` more are selected.
+    adjust_for : names or indices of columns, or array of shape (n_rows,) or (n_rows, n), default=None
+        What to adjust for (batch, site, age): neighbours come from the same stratum, and tests are stratified. The
+        columns are not selected.
+    per_class : int, default=None
+        The number of features to select for each class, instead of `n_features_to_select` in all.
     n_neighbors : int or "auto", default="auto"
         The number of neighbours k per class; with a numeric target, 2·k in all. "auto": 20, or a third of the smallest
         class, but at least 10; more for small tables with a numeric target.
@@ -125,6 +132,8 @@ class BeliefSelector(ColumnSelector):
     rounds : int or "auto", default="auto"
         The number of searches of the significance test, each without the weakest features of the one before. "auto"
         goes on until 16 are left, which finds interactions among many features; 1 is faster.
+    stability : int, default=0
+        The number of half-samples of the queries on which the selection is repeated, for `result_.stability`.
     n_jobs : int, default=None
         The number of threads; -1: all cores, -2: all but one. None uses the available cores, and respects joblib
         contexts and OMP_NUM_THREADS.
@@ -179,6 +188,9 @@ class BeliefSelector(ColumnSelector):
         n_features_to_select: int | float | str = 10,
         *,
         task: str = "auto",
+        given: Any = (),
+        adjust_for: Any = None,
+        per_class: int | None = None,
         n_neighbors: int | str = "auto",
         sample_size: int | float | str = "auto",
         sampling: str = "balanced",
@@ -195,6 +207,7 @@ class BeliefSelector(ColumnSelector):
         significance: str | None = "permutation",
         alpha: float = 0.05,
         rounds: int | str = "auto",
+        stability: int = 0,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -204,6 +217,9 @@ class BeliefSelector(ColumnSelector):
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.task = task
+        self.given = given
+        self.adjust_for = adjust_for
+        self.per_class = per_class
         self.n_neighbors = n_neighbors
         self.sample_size = sample_size
         self.sampling = sampling
@@ -220,6 +236,7 @@ class BeliefSelector(ColumnSelector):
         self.significance = significance
         self.alpha = alpha
         self.rounds = rounds
+        self.stability = stability
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -227,7 +244,7 @@ class BeliefSelector(ColumnSelector):
         self.device = device
         self.callback = callback
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Select features.
 
         Parameters
@@ -235,6 +252,10 @@ class BeliefSelector(ColumnSelector):
         X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
         y : array of shape (n_rows,)
             The target: classes, or numbers to predict.
+        groups : array of shape (n_rows,), default=None
+            The group of each row, as in `belief.select`.
+        sample_weight : array of shape (n_rows,), default=None
+            The weight of each row, as in `belief.select`.
 
         Returns
         -------
@@ -242,8 +263,9 @@ class BeliefSelector(ColumnSelector):
         """
         check_is_eager(X)
         given = {f.name: getattr(self, f.name) for f in fields(Settings)}
-        others = ("task", "discrete_features", "n_jobs", "verbose", "working_memory", "device", "callback")
-        found = self.result_ = select(X, y, **given, **{name: getattr(self, name) for name in others})
+        others = "given", "adjust_for", "task", "discrete_features", "n_jobs", "verbose", "working_memory", "device"
+        given |= {name: getattr(self, name) for name in (*others, "callback")}
+        found = self.result_ = select(X, y, groups=groups, sample_weight=sample_weight, **given)
         used = _find_columns(X, found)
         left_out = np.setdiff1d(np.arange(count_columns(X)), used)
         order = np.empty(len(used) + len(left_out), np.int64)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from belief._utils.validation import is_integer
 from belief.data.columns import CSV_OPTIONS, ColumnSelection, find_columns, is_column
 from belief.data.containers import (
     ANNDATA_ENDINGS,
@@ -56,6 +57,22 @@ def describe_origin(X: Any, y: Any, label: Any) -> dict[str, str]:
         "date": date.today().isoformat(),
     }
     return {name: str(value) for name, value in known.items() if value is not None}
+
+
+def name_columns(X: Any, columns: Any, feature_names: Sequence[str] | None) -> list[Any]:
+    """Return columns of X by name, since the position of a column is not that of its feature."""
+    columns = [columns] if is_column(columns) else [] if columns is None else list(columns)
+    if not any(map(is_integer, columns)):
+        return columns
+    block = as_blocks(X)[0]
+    frame = as_frame(block)
+    if frame is not None:
+        names: Sequence[Any] = frame.columns
+    elif getattr(block, "ndim", 0) == 2:
+        names = [f"x{j}" for j in range(block.shape[1])] if feature_names is None else feature_names
+    else:
+        raise ValueError(f"given has the position of a column, but X is {describe_kind(X)}. Pass names of columns.")
+    return [names[j] for j in find_columns(columns, names, "given")]
 
 
 def open_input(
@@ -175,7 +192,7 @@ def _select_from_table(X: Any, y: Any, columns: ColumnSelection, given: list[str
     """Extract the label and the features; `given` are names for the columns of an array."""
     if given is not None:
         columns = columns.with_positions(given)
-    blocks = [_Block(block, f"block {i}") for i, block in enumerate(as_blocks(X))]
+    blocks = [TableBlock(block, f"block {i}") for i, block in enumerate(as_blocks(X))]
     names = blocks[0].names
     features = columns.feature_positions(names)
     if columns.label is not None:
@@ -189,7 +206,7 @@ def _select_from_table(X: Any, y: Any, columns: ColumnSelection, given: list[str
     return rest[0] if len(rest) == 1 else rest, y, generated
 
 
-class _Block:
+class TableBlock:
     """A block of rows from which columns can be selected."""
 
     def __init__(self, X: Any, source: str) -> None:
@@ -205,6 +222,10 @@ class _Block:
         if not self._is_frame:
             return self._X[:, names]
         return self._X[:, find_columns(names, self.names, "The blocks of X differ", self._source)].to_native()
+
+    def find(self, column: Any, role: str) -> Any:
+        """Return the column with a name or position, one-dimensional; errors name the role it is for."""
+        return self.column(self.names[find_columns([column], self.names, role)[0]])
 
     def column(self, name: Any) -> Any:
         """Return one column, one-dimensional."""

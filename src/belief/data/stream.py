@@ -24,11 +24,11 @@ from belief.data.arrow import (
     pyarrow,
     target_values,
 )
-from belief.data.columns import PANDAS_INDEX, ColumnSelection, parse_discrete_features
+from belief.data.columns import PANDAS_INDEX, ColumnSelection, find_columns, parse_discrete_features
 from belief.data.containers import ANNDATA_ENDINGS, ArrayStream, open_anndata_file
 from belief.data.diagnostics import suggest_csv_options
 from belief.data.files import ChangeDetector, find_files
-from belief.data.labels import Labels
+from belief.data.labels import Labels, as_array
 from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
 from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.readers import ColumnarFiles, CsvFiles, TableReader
@@ -101,9 +101,17 @@ class TableStream:
         if label is not None:
             check_target_type(files.schema.field(label), str(files.first))
         kinds = {name: files.schema.field(name).type for name in names}
+        self.also: dict[str, Array] = {}  # the values of other columns, after the first pass
+        self._also: list[str] = []
+        self._weight: str | None = None
         self._unusable = {name: reason for name, kind in kinds.items() if (reason := describe_unusable(kind))}
         self._all = dict(zip(names, declared.tolist(), strict=True))
         self._use_columns()
+
+    def read_also(self, names: Sequence[str], weight: str | None = None) -> None:
+        """Read columns that are no features in the first pass; leave out rows whose weight is 0."""
+        find_columns(names, self.files.schema.names, "groups, adjust_for or sample_weight", str(self.files.first))
+        self._also, self._weight = list(names), weight
 
     def _use_columns(self) -> None:
         """Use all columns that hold numbers or categories."""
@@ -141,12 +149,16 @@ class TableStream:
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
         n_rows = 0
+        parts: dict[str, list[Array]] = {name: [] for name in self._also}
         if self.label is None:
             labels.add(self._y)
         else:
             labels.is_categorical |= is_dictionary(self.files.schema.field(self.label).type)
-        for batch in self._batches([*self._all, *([] if self.label is None else [self.label])], first_time=True):
+        columns = dict.fromkeys([*self._all, *([] if self.label is None else [self.label]), *self._also])
+        for batch in self._batches([*columns], first_time=True):
             n_rows += len(batch)
+            for name, values in parts.items():
+                values.append(as_array(batch.column(name)))
             if self.label is not None:
                 labels.add_encoded(*target_values(batch.column(self.label), self.label, labels.n_rows))
             elif n_rows > labels.n_rows:
@@ -161,11 +173,17 @@ class TableStream:
                 " target per row."
             )
         self._columns.warn_of_numbers_as_text(self.declared)
+        self.also = {name: np.concatenate(values) for name, values in parts.items()}
 
     def _batches(self, columns: Sequence[str], first_time: bool) -> Iterator[Any]:
         """Yield the batches that have rows."""
         first = 0
+        weight = self._weight
+        if weight is not None:
+            columns = [*dict.fromkeys([*columns, weight])]
         for batch in prefetch(self.files.batches(columns)):
+            if weight is not None:
+                batch = batch.filter(pyarrow().compute.not_equal(batch.column(weight), 0))
             if len(batch):
                 if first_time and not first:
                     self._leave_out_columns(batch)
@@ -179,7 +197,7 @@ class TableStream:
         return self._columns.levels(j)
 
     def later_pass(self) -> Iterator[Any]:
-        return (Batch(self._columns, batch) for batch in self._batches(self.names, first_time=False))
+        return (Batch(self._columns, batch.select(self.names)) for batch in self._batches(self.names, first_time=False))
 
 
 class RowOrder:

@@ -63,7 +63,7 @@ class StreamEngine(ThreadedEngine):
         self._needs_checksum = notes is not None
         self._crc = 0
         self._seen = RowSample()
-        self._counted: Array | None = None  # the rows left after merging copies
+        self.counted: Array | None = None  # the rows left after merging copies
         self._whole: DenseEngine | SparseEngine | None = None  # over all rows, if they fit into memory
         self._fetched: _Fetched | None = None  # over some rows, if not
 
@@ -123,10 +123,16 @@ class StreamEngine(ThreadedEngine):
         return np.concatenate([engine.identities() for engine in engines])
 
     def merge_copies(self, seed: int) -> Target:
-        self._counted = select_representatives(self._identities(), self.targets, seed)
+        self.counted = select_representatives(self._identities(), self.targets, seed)
         if self._whole is not None:
-            self._whole.counted = self._counted
-        return self.target.counted(self.targets[self._counted])
+            self._whole.counted = self.counted
+        return self.target.counted(self.targets[self.counted])
+
+    def retarget(self, targets: Array, counted: Array | None) -> None:
+        """Replace the targets of all rows, and choose the rows that may be sampled and found."""
+        self.targets, self.counted = targets, counted
+        if self._whole is not None:
+            self._whole.retarget(targets, counted)
 
     def _as_rows(self, X: FileBlock) -> FileBlock:
         """Convert a block to the form the kernels take."""
@@ -168,7 +174,7 @@ class StreamEngine(ThreadedEngine):
     # --- 2. the sample ---
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        return draw_sample(self.targets, self._counted, quota, seed)
+        return draw_sample(self.targets, self.counted, quota, seed)
 
     # --- 3. neighbours ---
 
@@ -186,7 +192,7 @@ class StreamEngine(ThreadedEngine):
             if first < start:
                 raise ValueError("The checkpoint was made with blocks of other sizes. Pass restart=True.")
             mine = slice(first, first + X.shape[0])
-            counted = None if self._counted is None else self._counted[mine]
+            counted = None if self.counted is None else self.counted[mine]
             engine = self._make_engine(self._as_rows(X), self.targets[mine], quiet, counted)
             found = engine.nearest(sample, difference, search, Visit(queries, first, found, ready))
             if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:

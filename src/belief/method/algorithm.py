@@ -33,11 +33,19 @@ from belief.method.copies import (
 )
 from belief.method.difference import Difference
 from belief.method.distributions import describe_distributions
+from belief.method.folds import (
+    Stability,
+    deal,
+    fold_errors,
+    half_samples,
+    interchangeable_sets,
+    nogueira_index,
+)
 from belief.method.growing import Limits, Step, find_rivals, next_step
 from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import MAX_QUERIES, find_partners
-from belief.method.probe import choose_ranked_size, choose_size, count_copies, make_probe
+from belief.method.probe import LocalSearch, Probe, choose_ranked_size, choose_size, count_copies, make_probe
 from belief.method.protocols import Engine, Search, Storage
 from belief.method.redundancy import MEASURES, make_rule
 from belief.method.redundancy.base import Evidence, Measure
@@ -55,6 +63,8 @@ from belief.method.settings import MAX_AUTO_NEIGHBOURS, Settings
 from belief.method.significance import (
     Eligibility,
     assess,
+    check_univariate,
+    design_p_values,
     no_tests,
     q_values,
     rank_p_values,
@@ -111,6 +121,18 @@ class Estimate:
     selection: Selection
     measure: Measure | None
     selected_for: Array  # the class that each feature was selected for, -1 for given ones; empty without per_class
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The features that can be selected, best first, and what decides between them."""
+
+    order: Array
+    n_select: int
+    w: Array
+    relevance: Array
+    of_class: Array  # the relevance for each class
+    eligibility: Eligibility | None
 
 
 class Run:
@@ -171,10 +193,15 @@ class Run:
         """Draw the largest sample that may be needed; the queries are the first rows of it."""
         m, sampling = self.target.m, self.settings.sampling
         s = self.settings.resolve_sample_size(m)
-        self.limits = Limits.from_shape(m, self.engine.n_features) if self.settings.grows else Limits(s, s)
+        self.limits = Limits.from_shape(m, self.engine.n_features) if self.grows else Limits(s, s)
         largest = max(s, self.limits.same, self.limits.loss)
         self.sample = self.draw(sampling, largest)
         return Step(s, None)
+
+    @property
+    def grows(self) -> bool:
+        """Whether the sample grows. With row weights it does not: the weights of its rows depend on its size."""
+        return self.settings.grows and self.engine.design.weight is None
 
     def draw(self, sampling: str, size: int) -> Sample:
         with self.timed("sample"):
@@ -196,16 +223,27 @@ class Run:
         with self.timed("significance"):
             search = self.engine.local_search()
             of_data = self.summary, self.engine.discrete, self.target
-            probe = make_probe(sample, self.engine.rows, *of_data, self._neighbours_of_probe(), self.seed, search)
-            p_univariate = self._univariate_p_values()
-            ranked = min(self.target.m, choose_ranked_size(self.engine.n_features))
-            if probe.target.is_numeric and ranked > len(sample.row):
-                rows = self.draw("random", ranked)
-                p_univariate = rank_p_values(rows, self.engine.rows, self.engine.discrete, constant, search)
+            of_rows = self.seed, search, self.engine.design.take(sample.row)
+            probe = make_probe(sample, self.engine.rows, *of_data, self._neighbours_of_probe(), *of_rows)
+            p_univariate = self._test_features(probe, sample, search)
             how = settings.class_weight, settings.max_rounds, self.given, search
-            self.significance = assess(probe, self.engine.rows, p_univariate, self.engine.discrete, constant, *how)
+            self.significance = assess(probe, p_univariate, constant, *how)
         self.metric = self.difference.restrict(self.significance.metric)
         self._warn_of_missingness()
+
+    def _test_features(self, probe: Probe, sample: Sample, search: LocalSearch) -> Array:
+        """Return the univariate p-values: from all rows and checked by shuffles of the probe, or from sampled rows."""
+        engine, constant, is_numeric = self.engine, self.difference.constant, probe.target.is_numeric
+        ranked = min(self.target.m, choose_ranked_size(engine.n_features))
+        if (is_numeric or engine.design.exists) and ranked > len(sample.row):
+            sample = self.draw("random" if is_numeric else "balanced", ranked)
+        of_data = engine.rows, engine.discrete, constant
+        if engine.design.exists:
+            return design_p_values(sample, is_numeric, *of_data, engine.design.take(sample.row), self.seed, search)
+        p = self._univariate_p_values()
+        if len(sample.row) > len(probe.sample.row):
+            p = rank_p_values(sample, *of_data, search)
+        return check_univariate(probe, engine.rows, p, engine.discrete, search)
 
     def _univariate_p_values(self) -> Array:
         """Return the univariate p-values from all rows; NaN if copies were merged, because the sums include them."""
@@ -256,7 +294,7 @@ class Run:
     def next_step(self, estimate: Estimate) -> Step:
         """Decide whether to stop or to continue with more queries."""
         s, m, selection = len(self.neighbours.row), self.target.m, estimate.selection
-        if s >= m or not self.settings.grows:
+        if s >= m or not self.grows:
             return Step(s, "all rows" if s >= m else "fixed")
         with self.timed("redundancy", "convergence"):
             may_change = self._depends_on_weight()
@@ -342,48 +380,90 @@ class Run:
         return sort_by_weight(w, candidate_features(self.tally, self.difference.constant, n))[:n]
 
     def select(self) -> Estimate:
-        engine, settings, tally, constant = self.engine, self.settings, self.tally, self.difference.constant
+        tally = self.tally
         assert tally is not None
         w, v = self._compute_weights()
-        se = engine.target.error(tally, v, w)
+        se = self._errors(tally, v, w)
         null_weight = self._null_weight()
         with self.timed("redundancy"):
-            n_select = settings.resolve_n_features(engine.n_features)
-            if settings.significance is None:
-                scores = self.rule.normalise(w, constant)
-                order = sort_by_weight(w, candidate_features(tally, constant, n_select + self.n_watch))
-            else:
-                p, is_significant = self.significance.p_value, self._significant()
-                scores = relevance_by_evidence(w - null_weight, p, is_significant, constant)
-                order = candidate_features(tally, constant, n_select + self.n_watch)
-                order = sort_by_weight(scores, np.union1d(order, np.flatnonzero(is_significant)))
-            eligibility = None
-            if settings.n_features_to_select == "auto":
-                largest_p = settings.alpha * float(is_significant.sum()) / max(float((~constant).sum()), 1.0)
-                eligibility = Eligibility.from_p_values(p, largest_p, self.rule.max_redundancy)
-                order = eligibility.filter(order, needs_one=not len(self.given))
-                n_select = len(order)
-            given = self.given_live
-            order = order[~np.isin(order, given)]
-            pool = initial_pool(order, min(n_select, EXPECTED_SELECTED), engine.columns_at_once)
-            measure = self._make_measure(np.r_[given, pool])
-            classes = np.zeros(0, np.int64)
-            if settings.per_class is not None:
-                assert measure is not None
-                of_class = np.array([self.rule.normalise(x - null_weight, constant) for x in by_class(tally)[0]])
-                order = np.setdiff1d(candidate_features(tally, constant, settings.per_class * len(of_class)), given)
-                selection, classes = select_per_class(of_class, w, order, settings.per_class, measure, self.rule, given)
-            elif measure is None:
-                order = np.r_[given, order[:n_select]]
-                selection = Selection(order, scores[order])
-            else:
-                on_the_way = eligibility if self.rule.max_redundancy is not None else None
-                selection = forward_selection(scores, w, order, n_select, measure, self.rule, given, on_the_way)
-            selection = selection.insert_constants(np.intersect1d(self.given, self.constant), len(given))
-            if eligibility is None and settings.per_class is None:
+            contest = self._rank_features(tally, w, null_weight)
+            pool = initial_pool(contest.order, min(contest.n_select, EXPECTED_SELECTED), self.engine.columns_at_once)
+            measure = self._make_measure(np.r_[self.given_live, pool])
+            selection, classes = self._select(contest, measure)
+            given_constants = np.intersect1d(self.given, self.constant)
+            selection = selection.insert_constants(given_constants, len(self.given_live))
+            if contest.eligibility is None and self.settings.per_class is None:
                 rest = np.setdiff1d(self.constant, self.given)
-                selection = selection.append_constants(rest, len(self.given) + n_select)
-        return Estimate(w, v, se, null_weight, scores, selection, measure, classes)
+                selection = selection.append_constants(rest, len(self.given) + contest.n_select)
+        return Estimate(w, v, se, null_weight, contest.relevance, selection, measure, classes)
+
+    def _rank_features(self, tally: Tally, w: Array, null_weight: Array) -> Contest:
+        """Return the features that can be selected, and their relevance."""
+        settings, constant = self.settings, self.difference.constant
+        n_select, eligibility = settings.resolve_n_features(self.engine.n_features), None
+        if settings.significance is None:
+            scores = self.rule.normalise(w, constant)
+            order = sort_by_weight(w, candidate_features(tally, constant, n_select + self.n_watch))
+        else:
+            p, is_significant = self.significance.p_value, self._significant()
+            scores = relevance_by_evidence(w - null_weight, p, is_significant, constant)
+            order = candidate_features(tally, constant, n_select + self.n_watch)
+            order = sort_by_weight(scores, np.union1d(order, np.flatnonzero(is_significant)))
+        if settings.n_features_to_select == "auto":
+            largest_p = settings.alpha * float(is_significant.sum()) / max(float((~constant).sum()), 1.0)
+            eligibility = Eligibility.from_p_values(p, largest_p, self.rule.max_redundancy)
+            order = eligibility.filter(order, needs_one=not len(self.given))
+            n_select = len(order)
+        order = order[~np.isin(order, self.given_live)]
+        of_class = scores[None]
+        if settings.per_class is not None:
+            of_class = np.array([self.rule.normalise(x - null_weight, constant) for x in by_class(tally)[0]])
+        return Contest(order, n_select, w, scores, of_class, eligibility)
+
+    def _select(self, contest: Contest, measure: Measure | None) -> tuple[Selection, Array]:
+        """Return the selection, and the class that each feature was selected for, if it was selected for one."""
+        x, given, classes = contest, self.given_live, np.zeros(0, np.int64)
+        if measure is None:
+            order = np.r_[given, x.order[: x.n_select]]
+            return Selection(order, x.relevance[order]), classes
+        if self.settings.per_class is not None:
+            n = self.settings.per_class
+            return select_per_class(x.of_class, x.w, x.order, n, measure, self.rule, given)
+        on_the_way = x.eligibility if self.rule.max_redundancy is not None else None
+        selected = forward_selection(x.relevance, x.w, x.order, x.n_select, measure, self.rule, given, on_the_way)
+        return selected, classes
+
+    def _measure_stability(self, estimate: Estimate) -> Stability | None:
+        """Repeat the selection with the weights of half-samples; neighbours, p-values and redundancy stay."""
+        n = self.settings.stability
+        if not n:
+            return None
+        folds = self._folds()
+        with self.timed("stability"):
+            chosen = np.zeros((n, self.engine.n_features), bool)
+            for line, half in zip(chosen, half_samples(folds, n, self.seed), strict=True):
+                v = self.engine.target.weights(self.settings.class_weight, half)
+                contest = self._rank_features(half, relevance(half, v), estimate.null_weight)
+                line[self._select(contest, estimate.measure)[0].selected] = True
+            often = np.flatnonzero(chosen.any(axis=0))
+            agreement = np.eye(len(often)) if estimate.measure is None else estimate.measure.matrix(often)
+            sets = interchangeable_sets(often, agreement)
+            return Stability(chosen.mean(axis=0), *nogueira_index(chosen), sets)
+
+    def _errors(self, tally: Tally, v: Array, w: Array) -> Array:
+        """Return the standard error of w; by folds if rows depend on each other or have weights."""
+        design = self.engine.design
+        if design.group is None and design.weight is None:
+            return self.engine.target.error(tally, v, w)
+        return fold_errors(self._folds(), v)
+
+    def _folds(self) -> list[Tally]:
+        """Return the sums of each fold of the queries."""
+        group = self.engine.design.group
+        with self.timed("tally", "folds"):
+            groups = (lambda rows: rows) if group is None else (lambda rows: group[rows])
+            folds = deal(self.all_pairs, groups, self.engine.n_features, self.seed)
+            return list(self.engine.tally(folds, self.difference, None))
 
     def _null_weight(self) -> Array:
         """Return the weight that an irrelevant feature has because it takes part in the search."""
@@ -414,6 +494,7 @@ class Run:
         found = self.significance
         class_weights, class_errors = by_class(tally) if len(target.names) else np.zeros((2, 0, self.engine.n_features))
         partner, partner_share = self._find_partners(estimate)
+        stability = self._measure_stability(estimate)
         queries = self.sample.part(slice(0, len(self.neighbours.row)))
         with self.timed("explain", "distributions"):
             distributions = describe_distributions(
@@ -452,6 +533,7 @@ class Run:
             n_neighbors=self.search_settings.size,
             partner=partner,
             partner_share=partner_share,
+            stability=stability,
             stop_reason=reason,
             seed=self.seed,
             distributions=distributions,

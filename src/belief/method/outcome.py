@@ -7,6 +7,7 @@ from typing import Any
 
 from belief.method.arrays import Array
 from belief.method.distributions import FeatureDistribution
+from belief.method.folds import Stability
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,7 @@ class Outcome:
     n_neighbors: int
     partner: Array
     partner_share: Array
+    stability: Stability | None
     stop_reason: str
     seed: int
     distributions: list[FeatureDistribution]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.special import ndtri
 
 from belief.method.arrays import Array
 from belief.method.copies import column_keys
+from belief.method.design import Design, Units
 from belief.method.partials import Tally
 from belief.method.sampling import Sample, row_keys, splitmix64
 from belief.method.summary import Summary
@@ -133,6 +135,23 @@ class Probe:
     k: int  # neighbours of each class; 0 if the classes are too small for a test
     seed: int
     sample: Sample  # the rows, including rows of classes that are too small
+    design: Design  # of the rows of the scores
+
+    @cached_property
+    def units(self) -> list[Units]:
+        """Return the units that shuffles move: among the queries, and among the other rows."""
+        m = len(self.ids)
+        others = np.setdiff1d(np.arange(m), self.queries)
+        return [Units.of(rows, self.design, m) for rows in (self.queries, others)]
+
+    def distances(self, features: Array) -> Array:
+        """Return d² of the queries to all rows in some features; rows that cannot be neighbours are far away."""
+        D = self.scores.take(features).squared_distances(self.queries)
+        if self.design.has_units:
+            # no distance in all features is larger, so that such rows stay the farthest in any of them
+            longest = max(float(np.square(x.astype(np.float64)).sum()) for x in self.scores.X)
+            D[self.design.excludes(self.queries, np.arange(len(self.ids)))] += np.float32(4.0 * longest)
+        return D
 
     def shuffles(self, n_features: int) -> int:
         """Return the number of shuffles for this number of features."""
@@ -150,6 +169,7 @@ def make_probe(
     n_neighbors: int,
     seed: int,
     search: LocalSearch,
+    design: Design,
 ) -> Probe:
     """Read the probe.
 
@@ -159,11 +179,14 @@ def make_probe(
         The rows of the probe, best first.
     rows : callable
         Returns some features of some rows.
+    design : Design
+        Of the rows of the sample.
     """
     features, whole = choose_features(summary, len(sample.row)), sample
     if target.task == CLASSIFICATION:
         counts = np.bincount(sample.target, minlength=len(target.counts))
-        sample = sample.part(counts[sample.target] >= MIN_CLASS)
+        is_large = counts[sample.target] >= MIN_CLASS
+        sample, design = sample.part(is_large), design.take(np.flatnonzero(is_large))
         order = np.lexsort((np.arange(len(sample.row)), sample.target))
         codes, values = np.unique(sample.target, return_inverse=True)
         of_probe = ProbeTarget(make_class_target(target.names[codes], values), values[order])
@@ -175,7 +198,7 @@ def make_probe(
     k = min(n_neighbors, max(10, n // 6), n // 2) if n >= MIN_CLASS else 0
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    ids, m = sample.row[order], len(order)
+    ids, m, design = sample.row[order], len(order), design.take(order)
     cells = m * len(features)
     n_queries = int(np.clip(MAX_MULTIPLICATIONS // ((1 + MIN_SHUFFLES) * max(cells, 1)), MIN_QUERIES, MAX_QUERIES))
     none = np.zeros(0, np.int64)
@@ -193,7 +216,44 @@ def make_probe(
         feature.append(line[of[varies[of]]])
         kept.append(columns[varies])
     scores = Scores(np.concatenate(parts, axis=1), np.concatenate(feature), n_kept)
-    return Probe(scores, np.concatenate(kept), of_probe, ids, np.sort(place[:n_queries]), k, seed, whole)
+    queries = np.sort(place[:n_queries])
+    if design.has_units:
+        queries, k = choose_queries(place, n_queries, of_probe, design, k)
+    return Probe(scores, np.concatenate(kept), of_probe, ids, queries, k, seed, whole, design)
+
+
+def choose_queries(place: Array, n: int, target: ProbeTarget, design: Design, k: int) -> tuple[Array, int]:
+    """Return whole groups of rows that have neighbours of each class, and the number of neighbours they all have.
+
+    Parameters
+    ----------
+    place : array of int
+        The rows, best first.
+    n : int
+        The number of queries.
+    k : int
+        The number of neighbours wanted.
+    """
+    m = len(place)
+    allowed = ~design.excludes(np.arange(m), np.arange(m))
+    np.fill_diagonal(allowed, False)
+    if target.is_numeric:
+        available = allowed.sum(axis=1) // 2
+    else:
+        of_class = target.values[:, None] == np.arange(len(target.ends))
+        available = (allowed.astype(np.float32) @ of_class.astype(np.float32)).min(axis=1).astype(np.int64)
+    group = design.groups(m)
+    usable = place[available[place] >= min(k, MIN_CLASS)]
+    if not len(usable):
+        return np.sort(place[:n]), 0
+    k = min(k, int(np.quantile(available[usable], 0.1)))
+    usable = usable[available[usable] >= k]
+    last = len(usable) if len(usable) <= n else n
+    chosen = np.isin(group[usable], group[usable[:last]])
+    while chosen.sum() > n and last > 1:  # whole groups, as many as fit
+        last = int(last * n / chosen.sum())
+        chosen = np.isin(group[usable], group[usable[: max(last, 1)]])
+    return np.sort(usable[chosen]), k
 
 
 def choose_features(summary: Summary, m: int) -> Array:

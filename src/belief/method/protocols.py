@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Protocol, Self, TypeVar
 
 from belief.method.arrays import Array
+from belief.method.design import Design
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally, check_features
 from belief.method.probe import LocalSearch
@@ -88,6 +89,7 @@ class Engine(_CommonEngine, Protocol):
     n_features: int
     discrete: Array
     target: Target
+    design: Design
     rereads_data: bool  # whether each search reads all data again, so that few large searches are better
     columns_at_once: int  # features whose joint sums can be computed at little extra cost
 

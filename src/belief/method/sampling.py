@@ -72,7 +72,7 @@ class Sample:
 
     @classmethod
     def draw(cls, rows: Array, targets: Array, quota: Array, seed: int) -> Self:
-        return cls(row_keys(seed, SAMPLE, rows), rows, targets)._cut(quota)
+        return cls(row_keys(seed, SAMPLE, rows), rows, targets).first(quota)
 
     @classmethod
     def zero(cls) -> Self:
@@ -80,7 +80,7 @@ class Sample:
 
     def merge(self, other: Self, quota: Array) -> Self:
         both = (np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self))
-        return type(self)(*both)._cut(quota)
+        return type(self)(*both).first(quota)
 
     def in_order(self, sampling: str, s: int) -> Self:
         """Return the first s rows in sampling order: by key, or one of each class, then the second of each."""
@@ -95,7 +95,8 @@ class Sample:
         """Return some of the rows."""
         return type(self)(self.key[which], self.row[which], self.target[which])
 
-    def _cut(self, quota: Array) -> Self:
+    def first(self, quota: Array) -> Self:
+        """Return the rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
         group = self.target if len(quota) > 1 else np.zeros(len(self.row), np.int32)
         parts = []
         for g, n in enumerate(quota):

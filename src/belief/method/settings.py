@@ -152,6 +152,12 @@ class Settings:
         "searches of the significance test, each without the weakest features of the one before; 'auto' goes on until"
         " few are left, which finds interactions among many features",
     )
+    stability: int = setting(
+        0,
+        lambda x: is_count(x) or (is_integer(x) and x == 0),
+        "an integer of at least 0",
+        "half-samples of the queries to repeat the selection on, for the frequency of each feature; 0: none",
+    )
     random_state: Any = setting(
         None,
         lambda x: x is None or is_integer(x) or isinstance(x, np.random.RandomState | np.random.Generator),

@@ -22,6 +22,7 @@ from scipy.special import ndtr, ndtri
 
 from belief._utils.warnings import warn
 from belief.method.arrays import Array
+from belief.method.design import Design, Units
 from belief.method.partials import Tally
 from belief.method.probe import (
     FEATURES_PER_READ,
@@ -73,9 +74,7 @@ def no_tests(p_univariate: Array) -> Significance:
 
 def assess(
     probe: Probe,
-    rows: Rows,
     p_univariate: Array,
-    discrete: Array,
     constant: Array,
     class_weight: Any,
     max_rounds: int,
@@ -87,16 +86,13 @@ def assess(
     Parameters
     ----------
     probe : Probe
-    rows : callable
-        Returns some features of some rows.
     p_univariate : array of shape (F,)
-        The univariate p-values from all rows; NaN where they are unknown.
-    discrete, constant : array of bool of shape (F,)
+        The univariate p-values; NaN where they are unknown.
+    constant : array of bool of shape (F,)
     given : array of int
         Features that are known to be relevant. They do not count in the correction for multiple testing of the others.
     """
     F, features = len(p_univariate), probe.features
-    p_univariate = check_univariate(probe, rows, p_univariate, discrete, search)
     of_probe = np.where(np.isnan(p_univariate[features]), 1.0, p_univariate[features])
     is_given = np.zeros(F, bool)
     is_given[given] = True
@@ -120,6 +116,19 @@ def rank_p_values(sample: Sample, rows: Rows, discrete: Array, constant: Array, 
     for a in range(0, len(features), FEATURES_PER_READ):
         part = features[a : a + FEATURES_PER_READ]
         p[part] = make_share_test(sample, True, rows, part, discrete[part], search).p_values()
+    return p
+
+
+def design_p_values(
+    sample: Sample, is_numeric: bool, rows: Rows, discrete: Array, constant: Array, design: Design, seed: int,
+    search: LocalSearch,
+) -> Array:  # fmt: skip
+    """Return the univariate p-values under a study design, from shuffles of the sampled rows; NaN for constants."""
+    p, features = np.full(len(discrete), np.nan), np.flatnonzero(~constant)
+    for a in range(0, len(features), FEATURES_PER_READ):
+        part = features[a : a + FEATURES_PER_READ]
+        test = make_share_test(sample, is_numeric, rows, part, discrete[part], search).under(design)
+        p[part] = test.shuffled_p_values(sample.row, seed, search.map, Units.of_all(design, len(sample.row)))
     return p
 
 
@@ -188,11 +197,9 @@ class Arrangement:
     def shuffle_block(self, probe: Probe, stream: int) -> Arrangement:
         """Shuffle the block against the other features and the target, separately among queries and other rows."""
         keys, m = row_keys(probe.seed, stream, probe.ids), len(probe.ids)
-        is_query = np.zeros(m, bool)
-        is_query[self.queries] = True
         order, line = np.empty(m, np.int64), np.empty(m, np.int64)
-        for rows in (self.queries, np.flatnonzero(~is_query)):
-            order[rows] = rows[np.argsort(keys[rows])]
+        for units in probe.units:
+            units.shuffle(keys, order)
         line[self.queries] = np.arange(len(self.queries))
         of_block = self.of_block[line[order[self.queries]]][:, order]
         return Arrangement(self.block.arrange(order), self.fixed, of_block, self.queries)
@@ -255,7 +262,8 @@ class Weigher:
     def shuffled_target(self, a: Arrangement, strata: Array, b: int) -> Array:
         """Return the largest z of each feature in the b-th shuffle of the target within strata of the rows."""
         keys = row_keys(self.probe.seed, SECOND_NULL + b, self.probe.ids)
-        return self.rounds(a.shuffle_target(shuffle_within(strata, keys))).T
+        units = self.probe.design.groups(len(keys))
+        return self.rounds(a.shuffle_target(shuffle_within(strata, keys, units))).T
 
     def start(self, a: Arrangement) -> tuple[Array, Array, Array, Array, Scores]:
         """Return the arguments of `weigh` for the first search of an arrangement."""
@@ -284,15 +292,13 @@ def find_significant(
             break
         in_S, block = probe.scores.take(S), probe.scores.take(N)
         shuffles = probe.shuffles(len(N))
-        start = Arrangement(
-            block, in_S.squared_distances(probe.queries), block.squared_distances(probe.queries), probe.queries
-        )
+        start = Arrangement(block, probe.distances(S), block.squared_distances(probe.queries), probe.queries)
         found = weigher.rounds(start)
         p[N], above = compare(found.T, search.map(partial(weigher.shuffled_block, start), range(shuffles)))
         round_of[N], left = found.round, N[found.left]
         is_found = q_values(combine(p, p_univariate))[N] < LEVEL
         if len(S) and is_found.any():
-            strata = equal_prospects(in_S, target, row_keys(probe.seed, STRATA, probe.ids))
+            strata = equal_prospects(in_S, target, probe.design, row_keys(probe.seed, STRATA, probe.ids))
 
             null = search.map(partial(weigher.shuffled_target, start, strata), range(shuffles))
             p[N] = np.maximum(p[N], compare(found.T, null)[0])
@@ -320,8 +326,8 @@ def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
     if not len(left):
         return 0.0
     probe, queries = weigher.probe, weigher.probe.queries
-    block, known_scores = probe.scores.take(left), probe.scores.take(known)
-    start = Arrangement(block, known_scores.squared_distances(queries), block.squared_distances(queries), queries)
+    block = probe.scores.take(left)
+    start = Arrangement(block, probe.distances(known), block.squared_distances(queries), queries)
 
     def weigh_shuffled(b: int) -> tuple[float, float]:
         w, _, tally = weigher.weigh(*weigher.start(start.shuffle_block(probe, FIRST_NULL + b)))
@@ -376,13 +382,15 @@ def q_values(p: Array) -> Array:
     return q
 
 
-def equal_prospects(known: Scores, target: ProbeTarget, keys: Array) -> Array:
+def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Array) -> Array:
     """Return a stratum for each row: rows of a stratum have a similar expected target, given the known features.
 
-    The expected target is the mean target of the nearest other rows in these features.
+    The expected target is the mean target of the nearest other rows in these features, and its mean over a group.
     """
     m = len(keys)
     D = known.squared_distances(np.arange(m))
+    if design.has_units:
+        D[design.excludes(np.arange(m), np.arange(m))] = np.inf
     np.fill_diagonal(D, np.inf)
     n = min(int(np.clip(m // PROSPECT_SHARE, *PROSPECT_ROWS)), m - 1)
     near = np.partition(D, n - 1, axis=1)[:, n - 1 : n] >= D
@@ -392,16 +400,20 @@ def equal_prospects(known: Scores, target: ProbeTarget, keys: Array) -> Array:
         is_of_class = (target.values[:, None] == np.arange(len(target.target.counts))).astype(float)
         votes = (near @ is_of_class) / near.sum(axis=1)[:, None]
         score = votes[:, 1] if votes.shape[1] == 2 else votes.argmax(axis=1) * 2.0 + votes.max(axis=1)
+    if design.group is not None:
+        score = (np.bincount(design.group, score) / np.maximum(np.bincount(design.group), 1))[design.group]
     n_strata = max(1, min(m // ROWS_PER_STRATUM, MAX_STRATA))
+    _, first, unit = np.unique(design.groups(m), return_index=True, return_inverse=True)
     stratum = np.empty(m, np.int64)
-    stratum[np.lexsort((keys, np.round(score, 9)))] = np.arange(m) * n_strata // m
-    return stratum
+    stratum[np.lexsort((keys[first][unit], np.round(score, 9)))] = np.arange(m) * n_strata // m
+    return stratum * (1 + int(design.strata(m).max())) + design.strata(m)
 
 
-def shuffle_within(stratum: Array, keys: Array) -> Array:
-    """Return an order of the rows that is shuffled within each stratum."""
-    order = np.empty(len(stratum), np.int64)
-    order[np.lexsort((np.arange(len(stratum)), stratum))] = np.lexsort((keys, stratum))
+def shuffle_within(stratum: Array, keys: Array, units: Array) -> Array:
+    """Return an order of the rows that is shuffled within each stratum; rows of a unit stay together."""
+    order, (_, first, unit) = np.empty(len(stratum), np.int64), np.unique(units, return_index=True, return_inverse=True)
+    place = np.arange(len(stratum))
+    order[np.lexsort((place, unit, stratum))] = np.lexsort((place, unit, keys[first][unit], stratum))
     return order
 
 

@@ -83,13 +83,14 @@ class Classes:
 
     names: Array
     counts: Array
+    shares: Array | None = None  # of the classes, if rows have weights
 
     task = CLASSIFICATION
     quantiles = np.zeros(0)
 
     @property
     def P(self) -> Array:
-        return self.counts / self.counts.sum()
+        return self.counts / self.counts.sum() if self.shares is None else self.shares
 
     @property
     def m(self) -> int:

@@ -8,12 +8,13 @@ are wrong for skewed or rare features in small classes, so small p-values are ch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import betainc, betaincc, chdtrc
 
 from belief.method.arrays import Array
+from belief.method.design import Design, Units
 from belief.method.sampling import row_keys
 from belief.method.summary import Levels, Summary
 
@@ -169,7 +170,17 @@ class ShareTest:
         chi2 = chdtrc(np.maximum(levels, 1.0) * groups, share * (m - 1.0 if self.is_numeric else 1.0))
         return np.where(self.discrete, chi2, p)
 
-    def shuffled_p_values(self, ids: Array, seed: int, run: Callable[..., Iterator[Array]]) -> Array:
+    def under(self, design: Design) -> ShareTest:
+        """Return the test within the strata of a study design, in which rows count by their weight."""
+        m = len(self.A)
+        weight, stratum = np.ones(m) if design.weight is None else design.weight / design.weight.max(), design.strata(m)
+        total = np.bincount(stratum, weight)[:, None] + LEAST
+        A, G = (x - (_sum_by(stratum, weight[:, None] * x) / total)[stratum] for x in (self.A, self.G))
+        return replace(self, A=weight[:, None] * A, G=G)
+
+    def shuffled_p_values(
+        self, ids: Array, seed: int, run: Callable[..., Iterator[Array]], units: Units | None = None
+    ) -> Array:
         """Return p-values from shuffles of the target, with a fitted Pareto tail for the smallest.
 
         Parameters
@@ -178,6 +189,8 @@ class ShareTest:
             The ids of the rows, whose keys order the shuffles.
         run : callable
             Applies a function to each argument, in threads.
+        units : Units, optional
+            The units that are shuffled instead of single rows.
         """
         A, G = self.A.astype(np.float32), self.G.astype(np.float32)
         test = ShareTest(A, self.feature, self.discrete, G, self.is_numeric)
@@ -185,7 +198,7 @@ class ShareTest:
 
         def shuffle(first: int) -> Array:
             streams = range(first, min(first + SHUFFLES_AT_ONCE, n))
-            orders = (np.argsort(row_keys(seed, CHECKS + t, ids)) for t in streams)
+            orders = (_shuffled(row_keys(seed, CHECKS + t, ids), units) for t in streams)
             return test.statistic(np.concatenate([G[order] for order in orders], axis=1))
 
         null = np.sort(np.concatenate(list(run(shuffle, range(0, n, SHUFFLES_AT_ONCE)))), axis=0)
@@ -198,6 +211,22 @@ class ShareTest:
         far = (cut < T) & (n_excess > 0) & (beyond < MIN_BEYOND)
         p[far] = n_excess[far] / n * pareto_tails(excess[:, far], n_excess[far], T[far] - cut[far])
         return np.maximum(p, LEAST)
+
+
+def _sum_by(group: Array, x: Array) -> Array:
+    """Return the sums of the lines of x by group."""
+    order = np.argsort(group, kind="stable")
+    present, first = np.unique(group[order], return_index=True)
+    out = np.zeros((int(group.max(initial=0)) + 1, x.shape[1]))
+    out[present] = np.add.reduceat(x[order], first, axis=0)
+    return out
+
+
+def _shuffled(keys: Array, units: Units | None) -> Array:
+    order = np.argsort(keys)
+    if units is not None:
+        units.shuffle(keys, order)
+    return order
 
 
 def pareto_tails(excess: Array, n: Array, x: Array) -> Array:

@@ -14,7 +14,17 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from belief.result.result import Result
 
-TABLE_COLUMNS = ("rank", "feature", "relevance", "q_value", "unique_share", "score", "best_class", "reason")
+TABLE_COLUMNS = (
+    "rank",
+    "feature",
+    "relevance",
+    "q_value",
+    "unique_share",
+    "score",
+    "best_class",
+    "frequency",
+    "reason",
+)
 MIN_AGREEMENT = 0.2  # smaller ones are mentioned only if they decided against a feature
 
 
@@ -48,6 +58,8 @@ class FeatureExplanation:
         The selected feature that this one interacts with.
     best_class
         The class that the feature separates best from the others, if there are more than two.
+    frequency
+        The share of the half-samples in which the feature was selected, with the setting `stability`.
     reason
         The explanation in words.
     """
@@ -69,6 +81,7 @@ class FeatureExplanation:
     round: int | None
     partner: str | None
     best_class: str | None
+    frequency: float | None
     reason: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -92,7 +105,7 @@ class FeatureExplanation:
             return f"{value:.3f} ± {self.error:.3f}"
         if name in ("p_value", "q_value", "p_univariate", "p_neighbours"):
             return format_probability(value)
-        if name == "unique_share":
+        if name in ("unique_share", "frequency"):
             return format_percent(value)
         return f"{value:.3f}" if isinstance(value, float) else str(value)
 
@@ -164,6 +177,7 @@ def explain_feature(result: Result, j: int) -> FeatureExplanation:
         "round": int(result.round[j]) or None,
         "partner": result.feature_names[partner] if partner >= 0 else None,
         "best_class": _best_class(result, j, rank),
+        "frequency": None if result.stability is None else float(result.stability.frequency[j]),
     }
     return FeatureExplanation(**values, reason=_reason(result, FeatureExplanation(**values)))
 
@@ -200,18 +214,18 @@ def _next_score(result: Result, j: int, redundancy: Array | None) -> float | Non
 
 
 def _unique_share(result: Result, relevance: float, score: float | None) -> float | None:
-    if not result.rule.presentation.has_unique_share or score is None or relevance <= 0:
+    if not result.rule.presentation.has_unique_share or score is None or relevance <= 0 or len(result.selected_for):
         return None
     return score / relevance
 
 
 def is_worth_more(result: Result, row: FeatureExplanation) -> bool:
     """Whether a feature is more relevant than the score of the last selected one."""
-    return bool(row.relevance > result.scores.min(initial=np.inf))
+    return bool(row.relevance > result.scores[len(result.given) :].min(initial=np.inf))
 
 
 def _reason(result: Result, row: FeatureExplanation) -> str:
-    if row.index in result.constant:
+    if row.index in result.constant and row.index not in result.given:
         return "selected only to reach the requested number; constant" if row.rank else "not selected: constant"
     return _why_selected(result, row) if row.rank else f"not selected: {_why_not_selected(result, row)}"
 
@@ -222,7 +236,8 @@ def _why_selected(result: Result, row: FeatureExplanation) -> str:
         return "given"
     if len(result.selected_for):
         redundant, name = _redundant(result, row), result.classes.tolist()[result.selected_for[row.rank - 1]]
-        return f"selected for class {name!r}" + (f", although {redundant}" if redundant else "")
+        weak = "" if row.is_significant else f"; {_not_significant(result, row)}"
+        return f"selected for class {name!r}" + (f", although {redundant}" if redundant else "") + weak
     if not row.is_significant:
         return f"selected only to reach the requested number; {_not_significant(result, row)}"
     if row.rank == 1 and row.relevance <= 0:
@@ -233,6 +248,8 @@ def _why_selected(result: Result, row: FeatureExplanation) -> str:
 
 
 def _why_not_selected(result: Result, row: FeatureExplanation) -> str:
+    if len(result.selected_for):
+        return _redundant(result, row) or f"other features separate class {row.best_class!r} better"
     if not row.is_significant:
         return _not_significant(result, row)
     if result.settings["n_features_to_select"] == "auto":

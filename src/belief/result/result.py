@@ -12,6 +12,7 @@ from belief._utils.names import DefaultNames
 from belief._utils.validation import did_you_mean, is_integer
 from belief.method.arrays import Array
 from belief.method.distributions import PARTS, FeatureDistribution
+from belief.method.folds import Stability
 from belief.method.outcome import Outcome
 from belief.method.redundancy import make_rule
 from belief.method.redundancy.base import Rule
@@ -62,6 +63,22 @@ def _read_settings(value: dict[str, Any], values: PlainValues) -> dict[str, Any]
         raise ValueError("unknown or missing settings")
     Settings(**value)
     return dict(value)
+
+
+def _read_stability(value: dict[str, Any] | None, values: PlainValues) -> Stability | None:
+    if value is None:
+        return None
+    frequency, sets = np.array(value["frequency"], float), value["interchangeable"]
+    if len(frequency) != len(values["weights"]) or not ((frequency >= 0) & (frequency <= 1)).all():
+        raise ValueError("expected one share per feature")
+    if not all(0 <= int(j) < len(frequency) for each in sets for j in each):
+        raise ValueError("expected features")
+    low, high = map(float, value["interval"])
+    return Stability(frequency, float(value["index"]), (low, high), [[int(j) for j in each] for each in sets])
+
+
+def _write_stability(x: Stability | None) -> dict[str, Any] | None:
+    return None if x is None else vars(x) | {"frequency": x.frequency.tolist(), "interval": list(x.interval)}
 
 
 def _read_names(names: Any, values: PlainValues) -> Sequence[str]:
@@ -201,6 +218,8 @@ class Result:
     partner, partner_share : ndarray of shape (n_selected,)
         The interaction partner of each selected feature, -1 for none: the selected feature without which it would lose
         at least half of its weight; and the share it would lose.
+    stability : Stability or None
+        How the selection varies over half-samples; None with `stability=0`.
     stop_reason : str
         Why the sample stopped growing: "converged", a larger sample would select the same features; "equivalent", it
         would find features of about the same value; "limit", it would take too long; "all rows", every row is in the
@@ -272,6 +291,7 @@ class Result:
     n_neighbors: int = integer_field(0)
     partner: Array = array_field(np.int64, PER_SELECTED, index_into="weights", minimum=-1)
     partner_share: Array = array_field(float, PER_SELECTED)
+    stability: Stability | None = plain_field(read=_read_stability, write=_write_stability)
     stop_reason: str = choice_field(STOP_REASONS)
     seed: int = integer_field()
     distributions: list[FeatureDistribution] = plain_field(read=_read_distributions, write=_write_distributions)
@@ -331,7 +351,7 @@ class Result:
         Explanation or FeatureExplanation
             For one feature, an object with the attributes `feature`, `index`, `rank`, `relevance`, `error`, `p_value`,
             `q_value`, `is_significant`, `unique_share`, `score`, `redundant_with`, `agreement`, `p_univariate`,
-            `p_neighbours`, `round`, `partner`, `best_class` and `reason`.
+            `p_neighbours`, `round`, `partner`, `best_class`, `frequency` and `reason`.
             Otherwise a list of those that is displayed as a table; pass it to `pandas.DataFrame` or
             `polars.DataFrame` for a data frame.
         """

@@ -32,6 +32,7 @@ def select_frame(
     staging: str = "auto",
     verbose: int = 0,
     callback: Callback | None = None,
+    given: Sequence[Any] = (),
 ) -> Result:
     """Select features of a Spark DataFrame; the rows stay on the executors.
 
@@ -49,7 +50,7 @@ def select_frame(
     frame = open_frame(df, features, label, discrete_features, task)
     reporter = Reporter(callback, bar=verbose > 0)
     with reporter, frame_engine(frame, staging, lambda what: reporter.rows(0, 0, what)) as engine:
-        return run_engine(engine, settings, lambda: frame.names, JOINT_MEMORY_MB, reporter)
+        return run_engine(engine, settings, lambda: frame.names, JOINT_MEMORY_MB, reporter, given=given)
 
 
 def select_files(

@@ -24,6 +24,7 @@ SPARK_NAMES = {  # settings that have another name here
     "batch_size": "batchSize",
     "class_weight": "classWeight",
     "random_state": "seed",
+    "per_class": "perClass",
 }
 
 
@@ -81,6 +82,11 @@ TABLE: dict[Param[Any], Any] = {  # Params and their defaults
         " that are nominal by their ML attributes are always nominal; 'auto' adds no others",
         to_plain,
     ): "auto",
+    make_param(
+        "given",
+        "features that are selected already: names; numTopFeatures more are selected",
+        TypeConverters.toListString,
+    ): [],
     make_param(
         "staging",
         "where the rows are held during the fit: 'memory', 'disk', a folder that all executors can read, or 'auto', a"

@@ -23,7 +23,8 @@ from belief.spark.saving import ModelReader, ModelWriter, ParamsReader, ParamsWr
 EXPLANATION = (
     "feature string, index long, rank int, relevance double, error double, p_value double, q_value double,"
     " is_significant boolean, unique_share double, score double, redundant_with string, agreement double,"
-    " p_univariate double, p_neighbours double, round int, partner string, reason string"
+    " p_univariate double, p_neighbours double, round int, partner string, best_class string, frequency double,"
+    " reason string"
 )
 
 
@@ -53,10 +54,13 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     staging : str, default="auto"
         Where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto": a
         temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little.
-    numTopFeatures, numNeighbors, sampleSize, classWeight, batchSize, seed
-        `n_features_to_select`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and `random_state` of
+    given : list of str, optional
+        Features that are selected already; `numTopFeatures` more are selected.
+    numTopFeatures, perClass, numNeighbors, sampleSize, classWeight, batchSize, seed
+        `n_features_to_select`, `per_class`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and `random_state` of
         :class:`belief.BeliefSelector`, with the same defaults.
-    task, sampling, neighborhood, scale, redundancy, theta, eta, kappa, copies, significance, alpha, rounds
+    task, sampling, neighborhood, scale, redundancy, theta, eta, kappa, copies, significance, alpha, rounds,
+    stability
         As in :class:`belief.BeliefSelector`.
 
     Examples
@@ -100,6 +104,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
             task=self.getTask(),
             discrete_features=self.getDiscreteFeatures(),
             staging=self.getStaging(),
+            given=self.getGiven(),
         )
         return self._copyValues(BeliefSelectorModel(result)._resetUid(self.uid))
 

@@ -271,7 +271,7 @@ class MultiGpuEngine(GpuEngine):
         nothing = Neighbours.zero(len(sample.row), search.n_groups, search.size)
         shared = replace(visit, found=nothing) if visit else Visit(self._read_sample(sample), 0, nothing)
         for engine in self._shares:
-            engine.counted = self.counted
+            engine.retarget(self.targets, self.counted)
         with ThreadPoolExecutor(len(self._shares)) as drivers:
             found = drivers.map(lambda engine: engine.nearest(sample, difference, search, shared), self._shares)
             return reduce(Neighbours.merge, found, visit.found if visit else nothing)

@@ -16,6 +16,7 @@ from belief.engines.block.blas import limit_blas, limit_blas_in_this_thread
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.copies import select_representatives
+from belief.method.design import Design
 from belief.method.partials import Pairs
 from belief.method.sampling import Sample
 from belief.method.summary import can_count_groups
@@ -78,6 +79,7 @@ class ThreadedEngine:
     """
 
     target: Target  # the target of all rows; needed for sampling
+    design = Design()
     rereads_data = False
     columns_at_once = 0
 
@@ -148,6 +150,10 @@ class RowEngine(ThreadedEngine):
     def merge_copies(self, seed: int) -> Target:
         self.counted = select_representatives(self.identities(), self.targets, seed)
         return self.target.counted(self.targets[self.counted])
+
+    def retarget(self, targets: Array, counted: Array | None) -> None:
+        """Replace the targets of all rows, and choose the rows that may be sampled and found."""
+        self.targets, self.counted = targets, counted
 
     def _count_groups(self) -> int:
         """Return the number of groups to sum by; 0 if the targets are unknown (-1) or the sums would be too large."""

@@ -29,6 +29,7 @@ from belief.engines.spark.jobs import (
 )
 from belief.engines.spark.records import count_bytes, flatten, join_features, restore
 from belief.method.arrays import Array
+from belief.method.design import Design
 from belief.method.copies import select_representatives
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
@@ -52,6 +53,7 @@ class ClusterEngine:
     n_features: int
     discrete: Array
     target: Target
+    design = Design()
     rereads_data = False
     columns_at_once = 2048  # high, because a job has a large fixed cost
 

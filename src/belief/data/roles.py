@@ -1,0 +1,190 @@
+"""Read what a row is besides its features and its target: its group, its strata and its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from belief._utils.validation import is_integer
+from belief.data.columns import ColumnSelection, is_column
+from belief.data.containers import is_anndata
+from belief.data.inputs import TableBlock
+from belief.data.labels import as_array, is_missing
+from belief.data.source import is_sparse
+from belief.data.stream import TableStream
+from belief.data.table import as_blocks, as_frame
+from belief.method.arrays import Array
+from belief.method.design import Design, make_strata
+
+ROLES = ("groups", "adjust_for", "sample_weight")
+ReadDesign = Callable[[], Design]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The parameters `groups`, `adjust_for` and `sample_weight`: columns of X, or values for every row."""
+
+    groups: Any = None
+    adjust_for: Any = None
+    sample_weight: Any = None
+
+    @property
+    def exist(self) -> bool:
+        return any(getattr(self, name) is not None for name in ROLES)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the columns that each parameter names."""
+        named: dict[str, list[Any]] = {}
+        for name in ROLES:
+            value = getattr(self, name)
+            if is_column(value):
+                named[name] = [value]
+            elif name == "adjust_for" and isinstance(value, list | tuple) and value and all(map(is_column, value)):
+                named[name] = list(value)
+        return named
+
+    def take_from(self, X: Any, y: Any, columns: ColumnSelection) -> tuple[Any, Any, ColumnSelection, Roles]:
+        """Read the named columns of a table in memory, and leave out rows with a weight of 0.
+
+        Returns
+        -------
+        X, y, columns, roles
+            The table, the target and the columns to use, and the roles as values. Columns of files and of other tables
+            that are read in batches stay names, which `open` reads.
+        """
+        named = self.columns()
+        names = [column for each in named.values() for column in each]
+        if columns.label is not None and columns.label in names:
+            raise ValueError(
+                f"Column {columns.label!r} is the target. Name another column as {_role_of(named, columns.label)}."
+            )
+        if is_anndata(X):
+            values = {role: [X.obs[name].to_numpy() for name in _in_obs(X, role, each)] for role, each in named.items()}
+        elif _is_in_memory(X):
+            blocks = [TableBlock(block, f"block {i}") for i, block in enumerate(as_blocks(X))]
+            values = {
+                role: [np.concatenate([as_array(block.find(name, role)) for block in blocks]) for name in each]
+                for role, each in named.items()
+            }
+            columns = replace(columns, drop=(*columns.drop, *names))
+        else:
+            return X, y, replace(columns, drop=(*columns.drop, *names)), self
+        given: dict[str, Any] = {role: x if role == "adjust_for" else x[0] for role, x in values.items()}
+        roles = replace(self, **given)
+        if roles.sample_weight is not None:
+            weight = check_weights(roles.sample_weight)
+            roles = replace(roles, sample_weight=weight)
+            if not weight.all():
+                X, y, roles = _without_rows(X, y, roles, weight > 0)
+        return X, y, columns, roles
+
+    def open(self, X: Any) -> ReadDesign:
+        """Return a function that returns the design of all rows, after the first pass over a stream."""
+        named = self.columns()
+        if named and not isinstance(X, TableStream):
+            role, names = next(iter(named.items()))
+            raise ValueError(
+                f"{role}: X has no column {names[0]!r} that can be read row by row. Pass {role} as an array."
+            )
+        if isinstance(X, TableStream):
+            X.read_also([name for each in named.values() for name in each], *named.get("sample_weight", []))
+
+        def read() -> Design:
+            found = {role: [X.also[name] for name in each] for role, each in named.items()}
+            values = {role: x if role == "adjust_for" else x[0] for role, x in found.items()}
+            return make_design(replace(self, **values))
+
+        return read
+
+
+def make_design(roles: Roles) -> Design:
+    """Return the design of rows whose roles are given as values."""
+    group = stratum = weight = None
+    if roles.groups is not None:
+        values = _as_column(roles.groups, "groups")
+        if (values.dtype.kind == "f" and np.isnan(values).any()) or (
+            values.dtype.kind == "O" and is_missing(values).any()
+        ):
+            raise ValueError("groups has missing values. Give every row a group, such as one of its own.")
+        group = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1].ravel()
+        if group.max(initial=0) == 0:
+            raise ValueError("groups has only one group, so no row has neighbours. Pass at least two groups.")
+    if roles.adjust_for is not None:
+        stratum = make_strata([_as_column(x, "adjust_for") for x in _as_columns(roles.adjust_for)])
+    if roles.sample_weight is not None:
+        weight = check_weights(roles.sample_weight)
+        if weight.min() == weight.max():
+            weight = None
+    sizes = {len(x) for x in (group, stratum, weight) if x is not None}
+    if len(sizes) > 1:
+        raise ValueError("groups, adjust_for and sample_weight have different numbers of rows. Pass one value per row.")
+    return Design(group, stratum, weight)
+
+
+def check_weights(weight: Any) -> Array:
+    """Return weights as floats; raise a ValueError if they cannot be weights."""
+    try:
+        out = _as_column(weight, "sample_weight").astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold numbers, one for each row; got other values.") from None
+    if not np.isfinite(out).all() or (out < 0).any() or not out.any():
+        bad = out[~(np.isfinite(out) & (out >= 0))]
+        came = f"it contains {bad[0]:g}" if len(bad) else "all weights are 0"
+        raise ValueError(f"sample_weight must hold numbers of at least 0, some of them positive; {came}.")
+    return out / out.max()
+
+
+def _role_of(named: dict[str, list[Any]], column: Any) -> str:
+    return next(role for role, names in named.items() if column in names)
+
+
+def _in_obs(X: Any, role: str, names: Sequence[Any]) -> Sequence[Any]:
+    for name in names:
+        if name not in X.obs.columns:
+            raise ValueError(f"{role}: there is no column {name!r} in obs, whose columns are {[*X.obs.columns][:8]}.")
+    return names
+
+
+def _is_in_memory(X: Any) -> bool:
+    block = as_blocks(X)[0]
+    return is_sparse(block) or as_frame(block) is not None or (isinstance(block, np.ndarray) and block.ndim == 2)
+
+
+def _as_columns(x: Any) -> list[Any]:
+    """Return strata as a list of columns."""
+    frame = as_frame(x)
+    if frame is not None:
+        return [frame[:, j] for j in range(frame.shape[1])]
+    if isinstance(x, np.ndarray) and x.ndim == 2:
+        return [*x.T]
+    return list(x) if isinstance(x, list | tuple) and len(x) and hasattr(x[0], "__len__") else [x]
+
+
+def _as_column(x: Any, role: str) -> Array:
+    out = as_array(x)
+    if out.ndim != 1:
+        raise ValueError(f"{role} must be one column of X, or an array with one value per row; got {type(x).__name__}.")
+    return out
+
+
+def _without_rows(X: Any, y: Any, roles: Roles, used: Array) -> tuple[Any, Any, Roles]:
+    """Leave out the rows that are not used."""
+    parts, first = [], 0
+    for block in as_blocks(X):
+        mask = used[first : first + block.shape[0]]
+        frame = as_frame(block)
+        parts.append(block[np.flatnonzero(mask)] if frame is None else frame.filter(mask.tolist()).to_native())
+        first += block.shape[0]
+    if first != len(used):
+        raise ValueError(f"X has {first} rows, but sample_weight has {len(used)}. Pass one weight per row.")
+    kept: dict[str, Any] = {}
+    for role in ("groups", "sample_weight"):
+        value = getattr(roles, role)
+        kept[role] = None if value is None else _as_column(value, role)[used]
+    if roles.adjust_for is not None:
+        kept["adjust_for"] = [_as_column(x, "adjust_for")[used] for x in _as_columns(roles.adjust_for)]
+    y = y if y is None or is_column(y) or is_integer(y) else as_array(y)[used]
+    return parts[0] if len(parts) == 1 else parts, y, replace(roles, **kept)

@@ -1,0 +1,266 @@
+"""An engine that applies a study design to the rows of another engine (section 11 of the method).
+
+The other engine searches for neighbours in every cell: a stratum, a class, and a group if that is large. Neighbours of
+the query's own group and of other strata are then left out; as many more are searched for as the group has rows, so
+that the answer is exact. Weights are shares of pairs that are added to kinds that nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from belief._utils.warnings import warn
+from belief.method.arrays import Array
+from belief.method.design import Design
+from belief.method.difference import Difference
+from belief.method.partials import Neighbours, Pairs, Tally
+from belief.method.protocols import Search
+from belief.method.redundancy.collisions import Collisions
+from belief.method.sampling import SAMPLE, Sample, row_keys
+from belief.method.summary import Summary
+from belief.method.targets import Classes, Target
+
+MIN_CELL = 10  # a class with fewer rows in a stratum is left out there
+MAX_OWN_GROUPS = 4096  # groups that can have a cell of their own
+
+
+class DesignedEngine:
+    """The Engine protocol over another engine, whose rows have a design.
+
+    Parameters
+    ----------
+    inner : Engine
+        An engine with the methods `retarget` and the attribute `targets`.
+    read_design : callable
+        Returns the design of all rows, after the data was described.
+    """
+
+    def __init__(self, inner: Any, read_design: Callable[[], Design]) -> None:
+        self.inner, self._read_design = inner, read_design
+        self.design = Design()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def __enter__(self) -> Self:
+        self.inner.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.inner.__exit__(*error)
+
+    def fingerprint(self) -> bytes:
+        parts = (self.design.group, self.design.stratum, self.design.weight)
+        return b"".join([self.inner.fingerprint(), *(str(x.tolist()).encode() for x in parts if x is not None)])
+
+    def describe(self) -> Summary:
+        summary: Summary = self.inner.describe()
+        self.design, self.targets = self._read_design(), self.inner.targets
+        m = len(self.targets)
+        self._usable = np.ones(m, bool) if self.design.weight is None else self.design.weight > 0
+        if self.design.stratum is not None:
+            self._leave_out_small_cells()
+        self._weight = self.design.weight  # of a row as a query: set by the search
+        self.inner.retarget(self.targets, self._usable)
+        self.target = self._count()
+        return summary
+
+    @property
+    def _is_numeric(self) -> bool:
+        return not isinstance(self.inner.target, Classes)
+
+    def _leave_out_small_cells(self) -> None:
+        """Leave out classes with few rows in a stratum, and strata that have fewer than two classes then."""
+        stratum, m = self.design.strata(len(self.targets)), len(self.targets)
+        classes = np.zeros(m, np.int64) if self._is_numeric else self.targets.astype(np.int64)
+        n_classes = int(classes.max()) + 1
+        before = self._usable.copy()
+        cell = stratum * n_classes + classes
+        size = np.bincount(cell[self._usable], minlength=(int(stratum.max()) + 1) * n_classes).reshape(-1, n_classes)
+        size[size < (2 * MIN_CELL if self._is_numeric else MIN_CELL)] = 0
+        size[(size > 0).sum(axis=1) < (1 if self._is_numeric else 2)] = 0
+        self._usable &= (size > 0)[stratum, classes]
+        n_out = int((before & ~self._usable).sum())
+        if not self._is_numeric:
+            gone = np.flatnonzero(~(size > 0).any(axis=0))
+            if len(gone):
+                name = self.inner.target.names.tolist()[gone[0]]
+                raise ValueError(
+                    f"adjust_for makes {len(size)} strata, and in none of them class {name!r} and another class have"
+                    f" {MIN_CELL} rows each. Adjust for fewer columns, or merge their values."
+                )
+        elif not self._usable.any():
+            raise ValueError(
+                f"adjust_for makes {len(size)} strata, and none of them has {2 * MIN_CELL} rows. Adjust for fewer"
+                " columns, or merge their values."
+            )
+        if n_out:
+            warn(
+                f"{n_out:,} of {m:,} rows are left out: adjust_for makes {len(size)} strata, and in some of them a"
+                f" class has fewer than {MIN_CELL} rows, or no other class is present."
+            )
+
+    def _count(self) -> Target:
+        """Return the target of the rows that are used; their weights make the shares of the classes."""
+        target: Target = self.inner.target.counted(self.targets[self._usable])
+        if self.design.weight is not None and isinstance(target, Classes):
+            shares = np.bincount(self.targets, self.design.weight * self._usable, len(target.names))
+            target = replace(target, shares=shares / shares.sum())
+        return target
+
+    def merge_copies(self, seed: int) -> Target:
+        """Keep one of all identical rows with the same target and design."""
+        parts = [x for x in (self.design.group, self.design.stratum, self.design.weight) if x is not None]
+        columns = np.stack([self.targets.astype(float), self._usable.astype(float), *(x.astype(float) for x in parts)])
+        self.inner.retarget(np.unique(columns, axis=1, return_inverse=True)[1].ravel().astype(np.int32), None)
+        self.inner.merge_copies(seed)
+        self._usable = self._usable & self.inner.counted
+        self.inner.retarget(self.targets, self._usable)
+        self.target = self._count()
+        return self.target
+
+    # --- the sample: in the order of weights, and over groups ---
+
+    def sample(self, quota: Array, seed: int) -> Sample:
+        """Return the first rows: one of each group, then the second of each; rows of large weight come early."""
+        ids = np.flatnonzero(self._usable)
+        race = self._race(ids, seed)
+        rank = np.zeros(len(ids), np.int64)
+        if self.design.group is not None:
+            classes = self.targets[ids] if not self._is_numeric else np.zeros(len(ids))
+            order = np.lexsort((race, self.design.group[ids], classes))
+            unit = np.stack([classes, self.design.group[ids]])[:, order]
+            is_new = np.r_[True, (unit[:, 1:] != unit[:, :-1]).any(axis=0)]
+            place = np.arange(len(ids))
+            rank[order] = place - np.maximum.accumulate(np.where(is_new, place, 0))
+        key = np.empty(len(ids), np.uint64)
+        key[np.lexsort((race, rank))] = np.arange(len(ids), dtype=np.uint64)
+        return Sample(key, ids, self.targets[ids]).first(quota)
+
+    def _race(self, ids: Array, seed: int) -> Array:
+        """Return a random number for each row, whose order is that of drawing rows by weight without replacement."""
+        uniform = (row_keys(seed, SAMPLE, ids).astype(float) + 1.0) / 2.0**64
+        if self.design.weight is None or self.design.group is not None:
+            return uniform
+        race: Array = -np.log1p(-uniform * (1 - 1e-12)) / self.design.weight[ids]
+        return race
+
+    def _weigh_queries(self, sample: Sample, seed: int) -> None:
+        """Set the weight of each query: its own, divided by the probability that it is in the sample."""
+        if self.design.weight is None or self.design.group is not None:
+            return
+        ids = np.flatnonzero(self._usable)
+        race, inside = self._race(ids, seed), np.isin(ids, sample.row)
+        classes = np.zeros(len(ids), np.int64) if self._is_numeric else self.targets[ids]
+        self._weight = self.design.weight.copy()
+        for c in np.unique(classes):
+            outside = race[(classes == c) & ~inside]
+            mine = ids[(classes == c) & inside]
+            if len(outside):
+                self._weight[mine] /= -np.expm1(-self.design.weight[mine] * outside.min())
+
+    # --- neighbours ---
+
+    def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
+        """Return the exact nearest rows of each query that its design allows."""
+        self._weigh_queries(sample, search.seed)
+        found = Neighbours.zero(len(sample.row), search.n_groups, search.size)
+        target = np.full(found.row.shape, -1, self.targets.dtype)
+        stratum = self.design.strata(len(self.targets))
+        if self.inner.rereads_data:
+            parts = [np.unique(stratum)]
+        else:
+            parts = [np.array([s]) for s in np.unique(stratum[sample.row])]
+        try:
+            for strata in parts:
+                lines = np.flatnonzero(np.isin(stratum[sample.row], strata))
+                if len(lines):
+                    some = self._nearest_in(strata, sample.part(lines), difference, search)
+                    for name in ("d2", "key", "row"):
+                        getattr(found, name)[lines] = getattr(some, name)
+        finally:
+            self.inner.retarget(self.targets, self._usable)
+        known = found.row >= 0
+        target[known] = self.targets[found.row[known]]
+        return replace(found, target=target)
+
+    def _nearest_in(self, strata: Array, sample: Sample, difference: Difference, search: Search) -> Neighbours:
+        """Return the nearest rows of queries in some strata."""
+        m, n_classes = len(self.targets), search.n_groups
+        usable = self._usable & np.isin(self.design.strata(m), strata)
+        stratum = np.searchsorted(strata, self.design.strata(m))
+        classes = np.zeros(m, np.int64) if n_classes == 1 else self.targets.astype(np.int64)
+        cell = np.where(usable, stratum * n_classes + classes, 0)
+        bucket, n_buckets, extra = self._own_buckets(cell, usable, search.size)
+        cells = (cell * n_buckets + bucket).astype(np.int32)
+        self.inner.retarget(cells, usable)
+        wide = Search(search.size + extra, len(strata) * n_classes * n_buckets, search.seed)
+        found = self.inner.nearest(sample, difference, wide)
+        shape = len(sample.row), len(strata), n_classes, n_buckets * wide.size
+        line = np.arange(len(sample.row))
+        d2, key, row = (
+            getattr(found, x).reshape(shape)[line, stratum[sample.row]].copy() for x in ("d2", "key", "row")
+        )
+        excluded = row < 0
+        if self.design.group is not None:
+            excluded |= self.design.group[row] == self.design.group[sample.row][:, None, None]
+        d2[excluded], key[excluded], row[excluded] = np.inf, np.iinfo(np.uint64).max, -1
+        order = np.lexsort((key, d2), axis=2)[:, :, : search.size]
+        d2, key, row = (np.take_along_axis(x, order, axis=2) for x in (d2, key, row))
+        short = search.size - d2.shape[2]
+        if short > 0:
+            pad = ((0, 0), (0, 0), (0, short))
+            d2, key = np.pad(d2, pad, constant_values=np.inf), np.pad(key, pad, constant_values=np.iinfo(key.dtype).max)
+            row = np.pad(row, pad, constant_values=-1)
+        return Neighbours(d2, key, row, row)
+
+    def _own_buckets(self, cell: Array, usable: Array, k: int) -> tuple[Array, int, int]:
+        """Return the bucket of each row, the number of buckets, and how many more rows to search for.
+
+        Bucket 0 holds the rows of small groups; a query finds at most as many rows of its own group there as the
+        largest of these has in a cell. Each large group has a bucket of its own, which its own queries ignore.
+        """
+        bucket = np.zeros(len(cell), np.int64)
+        if self.design.group is None:
+            return bucket, 1, 0
+        group = self.design.group
+        pair, count = np.unique(group[usable] * (int(cell.max()) + 1) + cell[usable], return_counts=True)
+        largest = np.zeros(int(group.max()) + 1, np.int64)
+        np.maximum.at(largest, pair // (int(cell.max()) + 1), count)
+        order = np.argsort(-largest, kind="stable")
+        limit = np.r_[largest[order], 0][: MAX_OWN_GROUPS + 1]  # the largest group left if this many have a bucket
+        n_own = int(np.argmin((1 + np.arange(len(limit))) * (k + limit)))
+        number = np.zeros(len(largest), np.int64)
+        number[order[:n_own]] = 1 + np.arange(n_own)
+        return number[group], 1 + n_own, int(limit[n_own])
+
+    # --- sums ---
+
+    def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
+        """Yield the sums of each batch, weighted by the product of the weights of both rows."""
+        if self.design.weight is None or self._weight is None:
+            yield from self.inner.tally(batches, difference, rates)
+            return
+        unit = float(self._weight.max()) * float(self.design.weight.max())
+        split = []
+        for pairs in batches:
+            share = self._weight[pairs.query] * self.design.weight[pairs.neighbour] / unit
+            if pairs.weight is None:
+                split.append(_discarding_rest(pairs, 2 * pairs.kind, 2 * pairs.n_kinds, share))
+            else:
+                split += [_discarding_rest(pairs, pairs.kind, 2, share * x) for x in (pairs.weight, 1.0 - pairs.weight)]
+        sums = self.inner.tally(split, difference, rates)
+        for pairs in batches:
+            parts = [next(sums)] if pairs.weight is None else [next(sums), next(sums)]
+            total, count = (np.concatenate([getattr(x, f)[0::2] for x in parts]) for f in ("total", "count"))
+            nothing = Tally.zero(pairs, total.shape[1], rates is not None)
+            yield replace(nothing, total=total, count=count, rates=parts[0].rates, n_pairs=len(pairs))
+
+
+def _discarding_rest(pairs: Pairs, kind: Array, n_kinds: int, share: Array) -> Pairs:
+    """Return the pairs with a share of each added to its kind, and the rest to the next kind, which nobody reads."""
+    return replace(pairs, kind=kind, n_kinds=n_kinds, weight=share, coupled=False)

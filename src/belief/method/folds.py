@@ -1,0 +1,105 @@
+"""Sums over folds of the queries: standard errors by group, and the stability of a selection.
+
+The queries of the sample are dealt into folds, whole groups at a time. The sums over pairs of each fold give the sums
+of any union of folds without a new search: half of the folds are a half-sample, and the influence of each fold on w is
+its contribution to the error of w, also where rows of a group depend on each other or have weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+
+from belief.method.arrays import Array
+from belief.method.partials import Pairs, Tally
+from belief.method.relevance import mean
+from belief.method.sampling import row_keys
+
+FOLDS = (20, 50)  # at least and at most, within MAX_CELLS
+MAX_CELLS = 10_000_000  # folds x features
+FOLD, HALF = 5, 2**22  # the streams of keys that deal groups into folds, and choose half of the folds
+MIN_AGREEMENT = 0.5  # features that agree at least this much are interchangeable
+Z_95 = 1.96
+
+
+def deal(pairs: Pairs, group_of: Callable[[Array], Array], n_features: int, seed: int) -> list[Pairs]:
+    """Deal the pairs into folds by the group of their query."""
+    rows, query = np.unique(pairs.query, return_inverse=True)
+    _, unit = np.unique(group_of(rows), return_inverse=True)
+    n_units = int(unit.max(initial=0)) + 1
+    rank = np.argsort(np.argsort(row_keys(seed, FOLD, np.arange(n_units))))
+    n = min(n_units, int(np.clip(MAX_CELLS // max(n_features, 1), *FOLDS)))
+    fold = (rank % n)[unit][query]
+    pairs = replace(pairs, coupled=False)
+    return [pairs.take(fold == f) for f in range(n)]
+
+
+def fold_errors(folds: Sequence[Tally], v: Array) -> Array:
+    """Return the standard error of w from the influence of each fold.
+
+    The influence of a fold on w is Σ_c v(c)·((DD_f - A·DC_f)/DC - (ED_f - B·EC_f)/EC), with A = DD/DC and B = ED/EC.
+    """
+    whole, n = reduce(Tally.merge, folds), len(folds)
+    A, B = mean(whole.DD, whole.DC), mean(whole.ED, whole.EC)
+    v = v[:, None] if v.ndim == 1 else v
+    squares = np.zeros(whole.total.shape[1])
+    for x in folds:
+        miss, hit = mean(x.DD - A * x.DC, whole.DC), mean(x.ED - B * x.EC, whole.EC)
+        squares += (v * (miss - hit)).sum(axis=0) ** 2
+    return np.sqrt(squares * n / max(n - 1, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """How the selection varies over half-samples.
+
+    Attributes
+    ----------
+    frequency : ndarray of shape (n_features,)
+        The share of the half-samples in which each feature is selected.
+    index : float
+        The stability index of Nogueira et al. (2018): 1 if the same features are always selected, 0 if they are as
+        random ones.
+    interval : tuple of float
+        Its 95 % confidence interval, given the sample.
+    interchangeable : list of list of int
+        Features that replace each other: each set holds features that were selected and agree with each other.
+    """
+
+    frequency: Array
+    index: float
+    interval: tuple[float, float]
+    interchangeable: list[list[int]]
+
+
+def half_samples(folds: Sequence[Tally], n: int, seed: int) -> Iterator[Tally]:
+    """Yield the sums of n half-samples."""
+    for b in range(n):
+        order = np.argsort(row_keys(seed, HALF + b, np.arange(len(folds))))
+        yield reduce(Tally.merge, (folds[f] for f in order[: max(1, len(folds) // 2)]))
+
+
+def nogueira_index(chosen: Array) -> tuple[float, tuple[float, float]]:
+    """Return the stability index of sets of features, given as a mask of shape (sets, F), and its 95 % interval."""
+    M, F = chosen.shape
+    p, k = chosen.mean(axis=0), chosen.sum(axis=1)
+    share = k.mean() / F
+    by_chance = share * (1.0 - share)
+    if not by_chance > 0 or M < 2:
+        return 1.0, (1.0, 1.0)
+    index = 1.0 - (M / (M - 1.0)) * float((p * (1.0 - p)).mean()) / by_chance
+    of_set = (chosen @ p / F - k * share / F + index / 2.0 * (2.0 * share * k / F - k / F - share + 1.0)) / by_chance
+    error = Z_95 * 2.0 / M * float(np.sqrt(((of_set - of_set.mean()) ** 2).sum()))
+    return index, (index - error, min(index + error, 1.0))
+
+
+def interchangeable_sets(features: Array, agreement: Array) -> list[list[int]]:
+    """Return the sets of features that are connected by agreement."""
+    from scipy.sparse.csgraph import connected_components
+
+    _, label = connected_components(agreement >= MIN_AGREEMENT, directed=False)
+    sets = [features[label == c].tolist() for c in np.unique(label)]
+    return [each for each in sets if len(each) > 1]
