@@ -24,7 +24,21 @@ CLI_NAMES = {"top": "n_features_to_select", "seed": "random_state", "discrete": 
 OPTION_NAMES = {"header": "no_header"} | {parameter: name for name, parameter in CLI_NAMES.items()}
 PARAMETERS = (
     *(f.name for f in Settings.definitions()),
-    *("task", "label", "drop", "candidates", "encoding", "separator", "header", "discrete_features", "n_jobs"),
+    *(
+        "task",
+        "label",
+        "drop",
+        "candidates",
+        "given",
+        "groups",
+        "adjust_for",
+        "sample_weight",
+        "encoding",
+        "separator",
+        "header",
+        "discrete_features",
+        "n_jobs",
+    ),
     *("working_memory", "device", "checkpoint", "restart", "force", "selectors", "seconds"),
 )
 ANY_PARAMETER = "|".join(PARAMETERS)
@@ -33,7 +47,7 @@ QUOTED = r"'[^']*'|\"[^\"]*\""
 ASSIGNMENT = re.compile(rf"(?<!['\"\w])({ANY_PARAMETER})=(\[(?:{QUOTED})\]|{QUOTED}|[\w+-]+(?:\.\d+)?)")
 VERBS = "must|applies|cannot|has no effect|is empty"
 MENTION = re.compile(rf"(?<!['\"\w])(?:{UNAMBIGUOUS})\b(?!['\"])|^(?:{ANY_PARAMETER})(?=:| (?:{VERBS})\b)")
-GREEDY_OPTIONS = ("drop", "candidates", "discrete")  # options that take all names that follow
+GREEDY_OPTIONS = ("drop", "candidates", "given", "adjust_for", "discrete")  # options that take all names that follow
 MAX_LISTED_COLUMNS = 40
 FILES_FIRST = "put the files before it, or put -- before them"
 
@@ -159,7 +173,7 @@ def check_run_options(options: argparse.Namespace) -> None:
     except ValueError as error:
         raise UsageError(error) from None
     for name in GREEDY_OPTIONS:
-        for column in getattr(options, name):
+        for column in getattr(options, name, None) or ():
             if Path(column).suffix and os.path.isfile(column):  # unlike Path.is_file, accepts any text
                 raise UsageError(f"{option_name(name)}: {column!r} is a file, not a column: {FILES_FIRST}.")
 

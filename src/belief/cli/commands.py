@@ -60,7 +60,9 @@ SELECT_EXAMPLES = """examples:
 
 
 GROUPS = {  # of settings; the others belong to the group "method"
-    "selection": ("n_features_to_select", "redundancy", "theta", "eta", "kappa", "random_state"),
+    "selection": (
+        *("n_features_to_select", "per_class", "redundancy", "theta", "eta", "kappa", "stability", "random_state"),
+    ),
     "significance": ("significance", "alpha", "rounds"),
     "sample": ("sample_size", "sampling", "batch_size", "copies"),
 }
@@ -144,6 +146,12 @@ def _add_command(
 
 def _add_select_options(command: argparse.ArgumentParser) -> None:
     add_input_options(command.add_argument_group("input"))
+    study = command.add_argument_group("study")
+    study.add_argument("--given", nargs="+", default=[], metavar="COL", help="features that are selected already")
+    study.add_argument("--groups", metavar="COL", help="the group of each row, such as a patient with several rows")
+    adjust = "what to adjust for, such as a batch: neighbours come from the same stratum"
+    study.add_argument("--adjust-for", nargs="+", metavar="COL", help=adjust)
+    study.add_argument("--sample-weight", metavar="COL", help="the weight of each row")
     output = command.add_argument_group("output")
     output.add_argument("--out", type=Path, metavar="FILE", help="the result (.json), or the ranking (.csv, .parquet)")
     output.add_argument("--report", type=Path, metavar="FILE", help="the result as an HTML report (.html)")
@@ -245,18 +253,23 @@ def _select_locally(options: argparse.Namespace, columns: Any, settings: dict[st
         discrete_features=discrete_features,
         verbose=0 if options.quiet else 1,
         restart=options.restart,
+        given=options.given,
         **settings,
+        **given_options(options, "groups", "adjust_for", "sample_weight"),
         **given_options(options, "n_jobs", "working_memory", "device", "checkpoint"),
     )
     return X, result
 
 
 def _select_on_spark(options: argparse.Namespace, columns: Any, settings: dict[str, Any]) -> belief.Result:
-    for name in given_options(options, "checkpoint", "write_data", "n_jobs", "working_memory", "device"):
+    roles = "groups", "adjust_for", "sample_weight"
+    for name in given_options(options, "checkpoint", "write_data", "n_jobs", "working_memory", "device", *roles):
         raise UsageError(f"{option_name(name)} needs --engine local.")
     from belief.spark.frames import select_files
 
-    return select_files(options.files, columns, Settings(**settings), options.master, 0 if options.quiet else 1)
+    return select_files(
+        options.files, columns, Settings(**settings), options.master, 0 if options.quiet else 1, options.given
+    )
 
 
 def _read_settings(options: argparse.Namespace) -> dict[str, Any]:

@@ -58,9 +58,8 @@ class Roles:
         named = self.columns()
         names = [column for each in named.values() for column in each]
         if columns.label is not None and columns.label in names:
-            raise ValueError(
-                f"Column {columns.label!r} is the target. Name another column as {_role_of(named, columns.label)}."
-            )
+            role = next(role for role, each in named.items() if columns.label in each)
+            raise ValueError(f"Column {columns.label!r} is the target. Name another column as {role}.")
         if is_anndata(X):
             values = {role: [X.obs[name].to_numpy() for name in _in_obs(X, role, each)] for role, each in named.items()}
         elif _is_in_memory(X):
@@ -71,7 +70,7 @@ class Roles:
             }
             columns = replace(columns, drop=(*columns.drop, *names))
         else:
-            return X, y, replace(columns, drop=(*columns.drop, *names)), self
+            return X, y, columns, self
         given: dict[str, Any] = {role: x if role == "adjust_for" else x[0] for role, x in values.items()}
         roles = replace(self, **given)
         if roles.sample_weight is not None:
@@ -135,10 +134,6 @@ def check_weights(weight: Any) -> Array:
         came = f"it contains {bad[0]:g}" if len(bad) else "all weights are 0"
         raise ValueError(f"sample_weight must hold numbers of at least 0, some of them positive; {came}.")
     return out / out.max()
-
-
-def _role_of(named: dict[str, list[Any]], column: Any) -> str:
-    return next(role for role, names in named.items() if column in names)
 
 
 def _in_obs(X: Any, role: str, names: Sequence[Any]) -> Sequence[Any]:

@@ -101,17 +101,21 @@ class TableStream:
         if label is not None:
             check_target_type(files.schema.field(label), str(files.first))
         kinds = {name: files.schema.field(name).type for name in names}
-        self.also: dict[str, Array] = {}  # the values of other columns, after the first pass
-        self._also: list[str] = []
+        self.also: dict[Any, Array] = {}  # the values of other columns, after the first pass
+        self._also: dict[Any, str] = {}
         self._weight: str | None = None
         self._unusable = {name: reason for name, kind in kinds.items() if (reason := describe_unusable(kind))}
         self._all = dict(zip(names, declared.tolist(), strict=True))
         self._use_columns()
 
-    def read_also(self, names: Sequence[str], weight: str | None = None) -> None:
-        """Read columns that are no features in the first pass; leave out rows whose weight is 0."""
-        find_columns(names, self.files.schema.names, "groups, adjust_for or sample_weight", str(self.files.first))
-        self._also, self._weight = list(names), weight
+    def read_also(self, names: Sequence[str], weight: Any = None) -> None:
+        """Read columns in the first pass that are not features; leave out rows whose weight is 0."""
+        known, option = self.files.schema.names, "groups, adjust_for or sample_weight"
+        found = [known[j] for j in find_columns(names, known, option, str(self.files.first))]
+        self._also = dict(zip(names, found, strict=True))
+        self._weight = None if weight is None else self._also[weight]
+        self._all = {name: declared for name, declared in self._all.items() if name not in found}
+        self._use_columns()
 
     def _use_columns(self) -> None:
         """Use all columns that hold numbers or categories."""
@@ -149,12 +153,12 @@ class TableStream:
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
         n_rows = 0
-        parts: dict[str, list[Array]] = {name: [] for name in self._also}
+        parts: dict[str, list[Array]] = {name: [] for name in self._also.values()}
         if self.label is None:
             labels.add(self._y)
         else:
             labels.is_categorical |= is_dictionary(self.files.schema.field(self.label).type)
-        columns = dict.fromkeys([*self._all, *([] if self.label is None else [self.label]), *self._also])
+        columns = dict.fromkeys([*self._all, *([] if self.label is None else [self.label]), *parts])
         for batch in self._batches([*columns], first_time=True):
             n_rows += len(batch)
             for name, values in parts.items():
@@ -173,7 +177,7 @@ class TableStream:
                 " target per row."
             )
         self._columns.warn_of_numbers_as_text(self.declared)
-        self.also = {name: np.concatenate(values) for name, values in parts.items()}
+        self.also = {given: np.concatenate(parts[name]) for given, name in self._also.items()}
 
     def _batches(self, columns: Sequence[str], first_time: bool) -> Iterator[Any]:
         """Yield the batches that have rows."""

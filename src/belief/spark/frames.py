@@ -54,7 +54,12 @@ def select_frame(
 
 
 def select_files(
-    paths: Sequence[Path], columns: ColumnSelection, settings: Settings, master: str | None, verbose: int
+    paths: Sequence[Path],
+    columns: ColumnSelection,
+    settings: Settings,
+    master: str | None,
+    verbose: int,
+    given: Sequence[Any] = (),
 ) -> Result:
     """Select features of files that Spark reads, in the order in which Spark reads their rows."""
     kind, files = find_files(paths)
@@ -80,6 +85,7 @@ def select_files(
             task=columns.task,
             discrete_features=columns.discrete_features,
             verbose=verbose,
+            given=given,
         )
     except PySparkException as error:
         raise ValueError(f"Spark: {str(error).splitlines()[0]}") from None

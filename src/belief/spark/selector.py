@@ -57,8 +57,8 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     given : list of str, optional
         Features that are selected already; `numTopFeatures` more are selected.
     numTopFeatures, perClass, numNeighbors, sampleSize, classWeight, batchSize, seed
-        `n_features_to_select`, `per_class`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and `random_state` of
-        :class:`belief.BeliefSelector`, with the same defaults.
+        `n_features_to_select`, `per_class`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and
+        `random_state` of :class:`belief.BeliefSelector`, with the same defaults.
     task, sampling, neighborhood, scale, redundancy, theta, eta, kappa, copies, significance, alpha, rounds,
     stability
         As in :class:`belief.BeliefSelector`.

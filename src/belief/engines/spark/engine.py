@@ -29,8 +29,8 @@ from belief.engines.spark.jobs import (
 )
 from belief.engines.spark.records import count_bytes, flatten, join_features, restore
 from belief.method.arrays import Array
-from belief.method.design import Design
 from belief.method.copies import select_representatives
+from belief.method.design import Design
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search
