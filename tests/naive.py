@@ -151,9 +151,18 @@ def auto_k_of_numbers(m):
     return max(10, min(m // 3, max(20, 40_000 // m)))
 
 
-def nearest(X, aim, q, discrete, f, k, neighborhood, seed):
+def may_be_neighbours(design, q, r):
+    """11: rows of other groups, of the same stratum, and of some weight."""
+    if r == q or (design.weight is not None and design.weight[r] == 0):
+        return False
+    other_group = design.group is None or design.group[r] != design.group[q]
+    return other_group and (design.stratum is None or design.stratum[r] == design.stratum[q])
+
+
+def nearest(X, aim, q, discrete, f, k, neighborhood, seed, design):
     dist = d2(X, q, discrete, f)
-    order = sorted((r for r in range(len(X)) if r != q), key=lambda r: (dist[r], key(seed, 1, r)))
+    allowed = (r for r in range(len(X)) if may_be_neighbours(design, q, r))
+    order = sorted(allowed, key=lambda r: (dist[r], key(seed, 1, r)))
     if aim.numeric or neighborhood == "pooled":
         return order[: k * (2 if aim.numeric else len(aim.classes))]
     return [r for c in range(len(aim.classes)) for r in [i for i in order if aim.label[i] == c][:k]]
@@ -206,11 +215,24 @@ def missed(aim, q, near):
     return np.abs(aim.t[q] - aim.t[near]) if aim.numeric else (aim.label[near] != aim.label[q]).astype(float)
 
 
-def query_sums(delta, miss):
-    """One query: a, t, b, u, the sums of Delta and the counts (F) over misses and over hits."""
+def query_sums(delta, miss, weight=1.0):
+    """One query: a, t, b, u, the sums of Delta and the counts (F) over misses and over hits, by the pairs' weights."""
     there = ~np.isnan(delta)
     delta = np.where(there, delta, 0.0)
-    return miss @ delta, miss @ there, (1 - miss) @ delta, (1 - miss) @ there
+    miss, hit = weight * miss, weight * (1 - miss)
+    return miss @ delta, miss @ there, hit @ delta, hit @ there
+
+
+def errors_by_group(aim, sums, group, DD, DC, ED, EC):
+    """11: the error of w from the influence of each group of queries, Sum_c v(c) ((a - A t)/DC - (b - B u)/EC)."""
+    v = shares(aim, DC, EC)
+    of_group = {}
+    for q, (a, t, b, u) in sums.items():
+        c = aim.label[q]
+        one = v[c] * (ratio(a - ratio(DD[c], DC[c]) * t, DC[c]) - ratio(b - ratio(ED[c], EC[c]) * u, EC[c]))
+        of_group[group[q]] = of_group.get(group[q], 0.0) + one
+    n = len(of_group)
+    return np.sqrt(sum(x**2 for x in of_group.values()) * n / max(n - 1, 1))
 
 
 def ratio(a, n):
@@ -398,9 +420,9 @@ def to_scores(x, ids, j, discrete):
     x, known = x.copy(), x[~np.isnan(x)]
     for i in np.flatnonzero(np.isnan(x)) if len(known) else []:
         x[i] = known[mix(int(ids[i]) ^ key(0, 3, j)) % len(known)]
-    levels, counts = np.unique(x, return_counts=True)
+    levels, first, counts = np.unique(x, return_index=True, return_counts=True)
     if discrete and len(levels) > 2:
-        often = np.sort(np.argsort(-counts, kind="stable")[:31])
+        often = sorted(range(len(levels)), key=lambda v: (-counts[v], first[v]))[:31]
         ones = [x == levels[v] for v in often]
         rare = [~np.any(ones, axis=0)] if len(levels) > len(often) else []
         return 23 * np.column_stack(ones + rare).astype(int)
@@ -760,9 +782,13 @@ def rule(relevance, repeated, redundancy, theta):
     return lambda S: relevance - (1 / max(len(S), 1) if mean else theta) * np.sum(repeated[S], axis=0)
 
 
-def select(score, tie, constant, n_select):
-    """Forward: the largest J (ten decimals), then the larger tie, then the smaller index; constants come last."""
-    left, selected, scores = [j for j in range(len(tie)) if not constant[j]], [], []
+def select(score, tie, constant, n_select, given=()):
+    """Forward: the given ones, then the largest J (ten decimals), the larger tie, the smaller index; constants last."""
+    left, selected, scores = [j for j in range(len(tie)) if not constant[j] and j not in given], [], []
+    for j in given:
+        scores.append(float(score(selected)[j]))
+        selected.append(j)
+    n_select += len(given)
     while left and len(selected) < n_select:
         J = score(selected)
         best = min(left, key=lambda j: (-round(float(J[j]), 10), -tie[j], j))
@@ -796,6 +822,10 @@ def belief(
     significant=False,
     alpha=0.05,
     most_rounds=None,
+    given=(),
+    group=None,
+    stratum=None,
+    weight=None,
 ):
     """All numbers of one run. With a numeric target the sample is random and the neighbours pooled (section 10).
 
@@ -808,6 +838,7 @@ def belief(
     aim = make_numeric_target(y) if target == "numeric" else make_class_target(y, class_weight)
     k = k if k != "auto" else auto_k_of_numbers(m) if aim.numeric else auto_k(aim.smallest)
     f = summary(X, discrete, scale)
+    design = SimpleNamespace(group=group, stratum=stratum, weight=weight)
 
     sampling = "random" if aim.numeric else "proportional" if stratify else sampling
     sure, by, null_weight = None, f, np.zeros(F)  # what is significant, and the features to search neighbours by
@@ -818,7 +849,7 @@ def belief(
         sure = significance(X, y, aim, discrete, f.constant, few, class_weight, seed, most_rounds)
         by = SimpleNamespace(**{**vars(f), "constant": ~np.isin(np.arange(F), sure.metric)})
 
-    ids = sample(aim.label, s, sampling, seed)
+    ids = [i for i in sample(aim.label, s, sampling, seed) if weight is None or weight[i] > 0]
     step = max(1, math.ceil(share * s - 1e-9))
     batches = [np.array(ids[i : i + step]) for i in range(0, s, step)]
 
@@ -829,10 +860,11 @@ def belief(
     for batch in batches:
         first = len(crs)
         for q in map(int, batch):
-            near = neighbours[q] = nearest(X, aim, q, discrete, by, k, neighborhood, seed)
+            near = neighbours[q] = nearest(X, aim, q, discrete, by, k, neighborhood, seed, design)
             if not near:
                 continue
-            parts = sums[q] = query_sums(difference(X, q, near, discrete, f), missed(aim, q, near))
+            of_pairs = np.ones(len(near)) if weight is None else weight[q] * weight[near]
+            parts = sums[q] = query_sums(difference(X, q, near, discrete, f), missed(aim, q, near), of_pairs)
             for total, part in zip((DD, DC, ED, EC), parts, strict=True):
                 total[aim.label[q]] += part
             crs.append(collisions(X, q, near, discrete, f, kappa))
@@ -846,6 +878,8 @@ def belief(
     cr = np.concatenate(crs)
     marginal, pairs = np.nansum(cr, axis=0), np.sum(~np.isnan(cr), axis=0)
     delta, se = errors(aim, sums, DD, DC, ED, EC)
+    if group is not None or weight is not None:
+        se = errors_by_group(aim, sums, np.arange(m) if group is None else group, DD, DC, ED, EC)
     I = mutual(marginal, pairs, joint, joint_pairs)
     I_norm = normalise(I, joint_pairs, watch_lists[-1])
     agreeing = redundancy == "agreement"
@@ -856,7 +890,7 @@ def belief(
         null_weight = np.where(np.isin(np.arange(F), sure.metric), sure.bias * apart, 0.0)
         relevance = by_evidence(w - null_weight, sure.p_value, sure.q_value < alpha, f.constant)
     score = rule(relevance, R if agreeing else I_norm, redundancy, theta)
-    selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select)
+    selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select, given)
     return SimpleNamespace(
         classes=aim.classes, priors=aim.priors, v=aim.v, t=aim.t, k=k, sigma=f.sigma, unit=f.unit, constant=f.constant,
         scale=f.scale, sample=np.array(ids), batches=batches, neighbours=neighbours, DD=DD, ED=ED, DC=DC, EC=EC, w=w,

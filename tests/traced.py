@@ -3,6 +3,8 @@
 import warnings
 from types import SimpleNamespace
 
+import numpy as np
+
 from belief.method.algorithm import Run
 from belief.method.protocols import Storage
 from belief.method.settings import Settings
@@ -10,7 +12,7 @@ from belief.method.settings import Settings
 PLAIN = {"significance": None, "copies": "keep"}
 
 
-def run(engine, settings):
+def run(engine, settings, given=()):
     """Return the fields of the Outcome, and the difference, the tally and the redundancy measure.
 
     Unless the settings ask for it there is no test of significance, so that neighbours are searched by all features.
@@ -18,7 +20,7 @@ def run(engine, settings):
     settings = settings if isinstance(settings, Settings) else Settings(**{**PLAIN, **settings})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few rows: tested elsewhere
-        run = Run(engine, settings, phase=lambda *_: None, storage=Storage())
+        run = Run(engine, settings, lambda *_: None, Storage(), lambda: np.array(given, np.int64))
         outcome = run.execute(check=lambda *_: None)
     kept = {
         "difference": run.difference,

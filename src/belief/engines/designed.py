@@ -61,6 +61,7 @@ class DesignedEngine:
         summary: Summary = self.inner.describe()
         self.design, self.targets = self._read_design(), self.inner.targets
         m = len(self.targets)
+        self._check_lengths(m)
         self._usable = np.ones(m, bool) if self.design.weight is None else self.design.weight > 0
         if self.design.stratum is not None:
             self._leave_out_small_cells()
@@ -68,6 +69,12 @@ class DesignedEngine:
         self.inner.retarget(self.targets, self._usable)
         self.target = self._count()
         return summary
+
+    def _check_lengths(self, m: int) -> None:
+        parts = {"groups": self.design.group, "adjust_for": self.design.stratum, "sample_weight": self.design.weight}
+        for name, x in parts.items():
+            if x is not None and len(x) != m:
+                raise ValueError(f"{name} has {len(x)} values, but X has {m} rows. Pass one value per row.")
 
     @property
     def _is_numeric(self) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 
@@ -64,6 +64,7 @@ from belief.method.significance import (
     Eligibility,
     assess,
     check_univariate,
+    combine,
     design_p_values,
     no_tests,
     q_values,
@@ -71,10 +72,11 @@ from belief.method.significance import (
 )
 from belief.method.summary import Summary
 from belief.method.targets import Target
-from belief.method.univariate import missingness_p_values, univariate_p_values
+from belief.method.univariate import missingness_p_values, p_values_by_class, univariate_p_values
 
 MISSINGNESS_LEVEL = 0.001  # false discovery rate at which missing values depend on the class
 MIN_COPIES = 0.005  # share of the rows of the probe that are copies at which copies are merged
+SECOND_CHOICE = 0.1  # share of the relevance for a class that counts unless a feature is significant and best for it
 CHUNK = 2048  # features that are compared at a time
 EXPECTED_SELECTED = 32  # features to prepare for with n_features_to_select="auto"
 LINES_AT_ONCE = 64  # selected features whose redundancy with the others is measured together
@@ -226,6 +228,8 @@ class Run:
             of_rows = self.seed, search, self.engine.design.take(sample.row)
             probe = make_probe(sample, self.engine.rows, *of_data, self._neighbours_of_probe(), *of_rows)
             p_univariate = self._test_features(probe, sample, search)
+            if settings.per_class is not None:
+                self.p_by_class = self._test_classes(probe, p_univariate, search)
             how = settings.class_weight, settings.max_rounds, self.given, search
             self.significance = assess(probe, p_univariate, constant, *how)
         self.metric = self.difference.restrict(self.significance.metric)
@@ -244,6 +248,19 @@ class Run:
         if len(sample.row) > len(probe.sample.row):
             p = rank_p_values(sample, *of_data, search)
         return check_univariate(probe, engine.rows, p, engine.discrete, search)
+
+    def _test_classes(self, probe: Probe, p_univariate: Array, search: LocalSearch) -> Array:
+        """Return the univariate p-values of each class against the others; those of all classes where unknown."""
+        n, live = len(self.engine.target.names), ~self.difference.constant
+        out = np.full((n, len(live)), np.nan) if self.engine.design.exists else p_values_by_class(self.summary, n)
+        out = np.where(np.isnan(out), p_univariate, out)
+        for c, p in enumerate(out if not self.engine.design.exists else ()):
+            small = np.flatnonzero(live)[q_values(np.nan_to_num(p[live], nan=1.0)) < self.settings.alpha]
+            one = replace(probe, sample=replace(probe.sample, target=(probe.sample.target == c).astype(np.int32)))
+            of_small = np.ones(len(p))
+            of_small[small] = p[small]
+            p[small] = check_univariate(one, self.engine.rows, of_small, self.engine.discrete, search)[small]
+        return out
 
     def _univariate_p_values(self) -> Array:
         """Return the univariate p-values from all rows; NaN if copies were merged, because the sums include them."""
@@ -388,6 +405,9 @@ class Run:
         with self.timed("redundancy"):
             contest = self._rank_features(tally, w, null_weight)
             pool = initial_pool(contest.order, min(contest.n_select, EXPECTED_SELECTED), self.engine.columns_at_once)
+            if self.settings.per_class is not None:
+                best = np.argsort(-contest.of_class, axis=1)[:, : 2 * self.settings.per_class]
+                pool = np.intersect1d(best, contest.order)
             measure = self._make_measure(np.r_[self.given_live, pool])
             selection, classes = self._select(contest, measure)
             given_constants = np.intersect1d(self.given, self.constant)
@@ -417,8 +437,22 @@ class Run:
         order = order[~np.isin(order, self.given_live)]
         of_class = scores[None]
         if settings.per_class is not None:
-            of_class = np.array([self.rule.normalise(x - null_weight, constant) for x in by_class(tally)[0]])
+            of_class = self._relevance_by_class(by_class(tally)[0] - null_weight)
         return Contest(order, n_select, w, scores, of_class, eligibility)
+
+    def _relevance_by_class(self, excess: Array) -> Array:
+        """Return the relevance of each feature for each class; it is low but for the class it separates best."""
+        constant, out, found = self.difference.constant, np.zeros_like(excess), np.zeros(excess.shape, bool)
+        if self.settings.significance is None:
+            out[:] = [self.rule.normalise(x, constant) for x in excess]
+        else:
+            for c, (x, p_univariate) in enumerate(zip(excess, self.p_by_class, strict=True)):
+                p = combine(self.significance.p_neighbours, p_univariate)
+                found[c, ~constant] = q_values(p[~constant]) < self.settings.alpha
+                out[c] = relevance_by_evidence(x, p, found[c], constant)
+                out[c, ~found[c]] *= SECOND_CHOICE
+        best = np.lexsort((excess, found), axis=0)[-1]
+        return np.where(best == np.arange(len(excess))[:, None], out, SECOND_CHOICE * out)
 
     def _select(self, contest: Contest, measure: Measure | None) -> tuple[Selection, Array]:
         """Return the selection, and the class that each feature was selected for, if it was selected for one."""

@@ -311,9 +311,10 @@ def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple
         return X, np.arange(values.shape[1])
     parts, feature = [], []
     for j in range(values.shape[1]):
-        levels, code, count = np.unique(values[:, j], return_inverse=True, return_counts=True)
+        levels, first, code, count = np.unique(values[:, j], True, True, True)
         if discrete[j] and len(levels) > 2:
-            top = np.sort(np.argsort(-count, kind="stable")[: MAX_LEVELS - 1])  # the rare levels share the last column
+            # the rare levels share the last column; the numbers of levels differ between ways to read a table
+            top = np.sort(np.lexsort((first, -count))[: MAX_LEVELS - 1])
             place = np.full(len(levels), len(top))
             place[top] = np.arange(len(top))
             one_hot = place[code][:, None] == np.arange(min(len(levels), MAX_LEVELS))

@@ -114,7 +114,7 @@ def select_per_class(
             race.relevance = relevance_of_class
             if len(race.remaining()) and not race.is_decided():
                 best, score = race.find_best(len(scores) + 1)
-                race.select(best, race.likely_next(len(scores) + 1))
+                race.select(best, race.best_of(relevance))
                 scores.append(score)
                 classes.append(c)
     return Selection(np.array(race.selected, np.int64), np.array(scores)), np.array(classes, np.int64)
@@ -181,6 +181,12 @@ class _Race:
     def likely_next(self, n_select: int) -> Array:
         J = np.round(self.score(self.inside), 10)
         return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW_FEATURES)]
+
+    def best_of(self, relevance: Array) -> Array:
+        """Return the best feature inside the pool by each line of relevance."""
+        J = self.rule.score(relevance[:, self.inside], self.accumulated[self.inside], len(self.selected))
+        best: Array = np.unique(self.inside[J.argmax(axis=1)]) if len(self.inside) else self.inside
+        return best
 
     def find_best(self, n_select: int) -> tuple[int, float]:
         """Return the feature with the largest J, and J. Ties go to the smaller index, as both arrays are sorted."""

@@ -42,6 +42,17 @@ def univariate_p_values(summary: Summary) -> Array:
     return p
 
 
+def p_values_by_class(summary: Summary, n_classes: int) -> Array:
+    """Return the univariate p-values of each class against all others, (|C|, F); NaN where they are unknown."""
+    out = np.full((n_classes, len(summary.count)), np.nan)
+    if len(summary.group_count) != n_classes:
+        return out
+    for c in range(n_classes):
+        is_other = (np.arange(n_classes) != c).astype(np.int64)
+        out[c] = univariate_p_values(summary.regrouped(is_other, 2))
+    return out
+
+
 def _f_test(summary: Summary) -> Array:
     n, total = summary.group_count, summary.group_sum
     N, classes = n.sum(axis=0), (n > 0).sum(axis=0)

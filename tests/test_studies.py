@@ -1,0 +1,354 @@
+"""Study designs: given features, groups, strata and weights of rows, features per class, and stability."""
+
+import warnings
+
+import naive
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import traced
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+import belief
+from belief.data.roles import Roles, make_design
+from belief.engines.block import local_engine
+from belief.engines.designed import DesignedEngine
+from belief.method.design import Design, Units, make_strata
+from belief.method.folds import nogueira_index
+
+KINDS = (
+    *("given", "groups", "uneven groups", "large group", "strata", "groups and strata"),
+    *("weights", "weights and groups"),
+)
+PLAIN = {"n_features_to_select": 3, "n_neighbors": 3, "sample_size": 1.0, "random_state": 4}
+
+
+def make_design_of(kind, y, seed=0):
+    """Return the design of rows, and the features that are given."""
+    rng, m = np.random.default_rng(seed), len(y)
+    group = stratum = weight = None
+    if kind in ("groups", "weights and groups"):
+        group = rng.permutation(np.arange(m) % 14)
+    if kind == "uneven groups":
+        group = np.minimum(rng.integers(0, 40, m), rng.integers(0, 12, m))
+    if kind == "large group":
+        group = np.where(np.arange(m) < m // 2, 0, 1 + np.arange(m) % 15)
+    if "strata" in kind:
+        stratum = np.arange(m) % 2
+    if kind == "groups and strata":
+        group = rng.integers(0, 16, m)
+    if "weights" in kind:
+        weight = rng.uniform(0.1, 1.0, m)
+        weight /= weight.max()
+    return Design(group, stratum, weight), [2, 0] if kind == "given" else []
+
+
+def make_table(seed=0, m=90, numeric=False, missing=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 7))
+    X[:, 3] = X[:, 0] + 0.3 * rng.normal(size=m)
+    X[:, 5] = rng.integers(0, 3, m)
+    X[:, 6] = 1.0
+    y = X[:, 0] + X[:, 1] if numeric else np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.8]).astype(np.int32)
+    if missing:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    return X, y, np.arange(7) == 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_designs_agree_with_the_oracle(make_engine, kind):
+    X, y, discrete = make_table(missing=kind not in ("groups", "weights"))
+    design, given = make_design_of(kind, y)
+    engine = DesignedEngine(make_engine(X, y, discrete), lambda: design)
+    with engine:
+        got = traced.run(engine, PLAIN, given)
+    ref = naive.belief(
+        X, y, 3, discrete=discrete, sampling="balanced", class_weight="balanced", k=3, redundancy="agreement", seed=4,
+        given=given, **vars(design),
+    )  # fmt: skip
+    np.testing.assert_allclose(got.weights, ref.w, rtol=1e-9, atol=1e-11)
+    assert got.selected.tolist() == ref.selected
+    np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
+    if design.group is not None:
+        np.testing.assert_allclose(got.se, ref.se, rtol=1e-6, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_designs_of_numeric_targets_agree_with_the_oracle(kind):
+    X, y, discrete = make_table(numeric=True)
+    design, _ = make_design_of(kind, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = belief.select(
+            X, y, 3, n_neighbors=4, sample_size=1.0, random_state=4, significance=None, copies="keep",
+            discrete_features=discrete, groups=design.group, adjust_for=design.stratum, sample_weight=design.weight,
+        )  # fmt: skip
+    ref = naive.belief(
+        X, y, 3, discrete=discrete, target="numeric", k=4, redundancy="agreement", seed=4, **vars(design)
+    )
+    np.testing.assert_allclose(got.weights, ref.w, rtol=1e-9, atol=1e-11)
+
+
+def study(seed=0, m=400):
+    """Return a table with an effect of x0 and x1, 20 columns of noise, and columns for the roles of rows."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(m, 22)), columns=[f"x{j}" for j in range(22)])
+    frame["patient"] = [f"p{i}" for i in rng.permutation(np.arange(m) // 4)]
+    frame["site"], frame["age"] = rng.choice(["a", "b"], m), rng.integers(20, 80, m)
+    frame["weight"] = np.where(rng.random(m) < 0.2, 0.0, rng.uniform(0.5, 2.0, m))
+    frame["class"] = np.where(frame.x0 + frame.x1 + rng.normal(size=m) > 0, "case", "control")
+    return frame
+
+
+ROLES = {"groups": "patient", "adjust_for": ["site", "age"], "sample_weight": "weight"}
+FIXED = {"label": "class", "n_features_to_select": 3, "random_state": 0}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_roles_by_name_by_value_and_from_files_are_the_same(tmp_path, role):
+    frame = study()
+    frame.to_parquet(tmp_path / "a.parquet")
+    features = frame.drop(columns=[*np.atleast_1d(ROLES[role])])
+    by_name = belief.select(frame, **{role: ROLES[role]}, **FIXED)
+    ways = {
+        "values": (features, frame[ROLES[role]]),
+        "polars": (pl.from_pandas(frame), ROLES[role]),
+        "file": (tmp_path / "a.parquet", ROLES[role]),
+        "lazy": (pl.scan_parquet(tmp_path / "a.parquet"), ROLES[role]),
+    }
+    assert not set(np.atleast_1d(ROLES[role])) & set(by_name.feature_names)
+    for way, (X, value) in ways.items():
+        result = belief.select(X, **{role: value}, **FIXED)
+        np.testing.assert_array_equal(result.weights, by_name.weights, err_msg=way)
+        np.testing.assert_array_equal(result.p_value, by_name.p_value, err_msg=way)
+        assert result.selected_names == by_name.selected_names, way
+
+
+def test_weights_of_one_change_nothing_and_rows_of_weight_zero_do_not_exist():
+    frame = study().drop(columns=["patient", "site", "age"])
+    features = frame.drop(columns="weight")
+    plain = belief.select(features, **FIXED)
+    for ones in (np.ones(len(frame)), np.full(len(frame), 3.0)):
+        assert np.array_equal(belief.select(features, sample_weight=ones, **FIXED).weights, plain.weights)
+    is_used = (frame.weight > 0).to_numpy()
+    zeros = belief.select(features, sample_weight=is_used.astype(float), **FIXED)
+    some = belief.select(features[is_used], **FIXED)
+    assert np.array_equal(zeros.weights, some.weights)
+    assert np.array_equal(zeros.p_value, some.p_value)
+
+
+def test_rows_are_sampled_by_weight():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5000, 3)), rng.integers(0, 2, 5000)
+    weight = np.where(np.arange(5000) < 2500, 10.0, 0.1)
+    inner = local_engine(X, np.array([0, 1]), y, np.zeros(3, bool))
+    engine = DesignedEngine(inner, lambda: Design(weight=weight))
+    with engine:
+        engine.describe()
+        sample = engine.sample(np.array([500, 500]), 0)
+    assert (sample.row < 2500).mean() > 0.95
+    assert np.bincount(sample.target).tolist() == [500, 500]
+
+
+def test_shares_of_classes_are_by_weight():
+    frame = study()
+    result = belief.select(frame, **FIXED, sample_weight="weight", drop=["patient"])
+    by_weight = frame.groupby("class").weight.sum() / frame.weight.sum()
+    np.testing.assert_allclose(result.priors, by_weight.to_numpy())
+
+
+def test_shuffles_move_whole_groups_within_strata():
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 30, 200)
+    stratum = group % 3
+    units, order = Units.of_all(Design(group, stratum), 200), np.full(200, -1)
+    units.shuffle(rng.integers(0, 2**62, 200).astype(np.uint64), order)
+    assert (stratum[order] == stratum).all()
+    sources = [set(group[order[group == g]]) for g in range(30)]
+    assert all(len(each) == 1 for each in sources)
+    assert sorted(g for each in sources for g in each) == [*range(30)]
+
+
+def test_strata_are_levels_quintiles_and_missing():
+    age = np.r_[np.arange(99.0), np.nan]
+    assert np.bincount(make_strata([age])).tolist() == [20, 20, 20, 20, 19, 1] or len(set(make_strata([age]))) == 6
+    assert len(set(make_strata([np.array(["a", "b", None], object)]))) == 3
+    assert len(set(make_strata([np.arange(4) % 2, np.arange(4) // 2]))) == 4
+
+
+def noise(kind, seed):
+    """Return noise whose rows depend on each other, a target that does too, and the roles that allow for it."""
+    rng = np.random.default_rng(seed)
+    if kind == "groups of five with one class":
+        group = np.repeat(np.arange(120), 5)
+        X, y = rng.normal(size=(120, 60))[group] + 0.5 * rng.normal(size=(600, 60)), rng.integers(0, 2, 120)[group]
+        return X, y, {"groups": group}
+    if kind == "groups of unequal sizes":
+        group = np.repeat(np.arange(100), rng.integers(1, 12, 100))
+        X = rng.normal(size=(100, 60))[group] + 0.5 * rng.normal(size=(len(group), 60))
+        return X, rng.integers(0, 2, 100)[group], {"groups": group}
+    if kind == "blocks of time":
+        X = pd.DataFrame(rng.normal(size=(1000, 60))).ewm(halflife=6).mean().to_numpy()
+        y = (pd.Series(rng.normal(size=1000)).ewm(halflife=6).mean() > 0).astype(int).to_numpy()
+        return X, y, {"groups": np.arange(1000) // 50}
+    if kind == "batches":
+        batch = rng.integers(0, 2, 800)
+        X = rng.normal(size=(800, 60)) + 0.8 * batch[:, None]
+        return X, (rng.random(800) < np.where(batch, 0.7, 0.3)).astype(int), {"adjust_for": batch}
+    return rng.normal(size=(800, 60)), rng.integers(0, 2, 800), {"sample_weight": rng.uniform(0.1, 2.0, 800)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind", ["groups of five with one class", "groups of unequal sizes", "blocks of time", "batches", "weights"]
+)
+def test_noise_is_calibrated(kind):
+    tables = [noise(kind, seed) for seed in range(5)]
+    results = [belief.select(X, y, 3, random_state=0, **roles) for X, y, roles in tables]
+    share = np.mean([(result.p_value < 0.05).mean() for result in results])
+    assert share <= 0.07
+    if kind != "weights":
+        plain = np.mean([(belief.select(X, y, 3, random_state=0).p_value < 0.05).mean() for X, y, _ in tables[:2]])
+        assert plain > 2 * max(share, 0.05)
+
+
+def test_adjusted_features_matter_within_batches():
+    X, y, roles = noise("batches", 7)
+    X[:, 55:] += 0.5 * y[:, None]
+    adjusted = belief.select(X, y, 5, random_state=0, **roles)
+    assert sorted(adjusted.selected) == [55, 56, 57, 58, 59]
+    assert (adjusted.p_value[:55] < 0.05).mean() <= 0.1
+
+
+def test_small_cells_are_left_out_with_a_warning():
+    X, y, roles = noise("batches", 0)
+    batch = roles["adjust_for"].copy()
+    batch[:9] = 2
+    with pytest.warns(UserWarning, match=r"^9 of 800 rows are left out: adjust_for makes 3 strata"):
+        belief.select(X, y, 3, adjust_for=batch, random_state=0)
+
+
+def test_given_features_come_first_and_others_lose_what_they_share():
+    frame = study()[[*(f"x{j}" for j in range(22)), "class"]]
+    frame["copy"] = frame.x0 + 0.05 * frame.x2
+    plain = belief.select(frame, **FIXED, sample_size=400)
+    result = belief.select(frame, given=["x0"], label="class", n_features_to_select=2, random_state=0)
+    assert result.selected_names[0] == "x0"
+    assert "copy" not in result.selected_names
+    assert result.explain("x0").reason == "given"
+    assert len(result.selected) == 3
+    assert result.given.tolist() == [0]
+    assert set(plain.selected_names) & {"x0", "copy"}
+    by_number = belief.select(frame, given=[0], label="class", n_features_to_select=2, random_state=0)
+    assert by_number.selected.tolist() == result.selected.tolist()
+    auto = belief.select(frame, given="x0", label="class", n_features_to_select="auto", random_state=0)
+    assert auto.selected_names[:2] == ["x0", "x1"]
+
+
+@pytest.mark.parametrize("redundancy", ["agreement", "mcr", None])
+def test_given_features_may_be_constant_or_noise(redundancy):
+    frame = study()[[*(f"x{j}" for j in range(22)), "class"]].assign(same=1.0)
+    result = belief.select(frame, given=["same", "x9"], redundancy=redundancy, **FIXED)
+    assert sorted(result.selected_names[:2]) == ["same", "x9"]
+    assert len(result.selected) == 5
+
+
+def cells(seed=0):
+    """Return counts of a made single-cell table with types of 3, 2 and 1 %, with 10 markers for each."""
+    rng = np.random.default_rng(seed)
+    shares = [0.4, 0.3, 0.24, 0.03, 0.02, 0.01]
+    types = rng.choice(6, 4000, p=shares)
+    rate = rng.gamma(0.3, 1.0, 1000)[None] * np.ones((4000, 1))
+    for t in range(6):
+        rate[np.ix_(types == t, range(10 * t, 10 * t + 10))] += 1.5
+    return np.log1p(rng.poisson(rate)), np.array(["T", "B", "NK", "mast", "pDC", "ILC"])[types]
+
+
+@pytest.mark.slow
+def test_every_rare_type_has_its_markers():
+    X, types = cells()
+    result = belief.select(X, types, per_class=10, random_state=0)
+    names = result.classes.tolist()
+    for t, name in enumerate(["T", "B", "NK", "mast", "pDC", "ILC"]):
+        mine = result.selected[result.selected_for == names.index(name)]
+        assert np.isin(mine, np.arange(10 * t, 10 * t + 10)).sum() >= 9
+    assert result.explain(int(result.selected[3])).reason.startswith("selected for class")
+
+
+def test_weights_by_class_add_up():
+    X, types = cells()
+    result = belief.select(X[:1500, :80], types[:1500], 5, random_state=0, significance=None)
+    mean = np.mean([ranking.weight for ranking in result.by_class.values()], axis=0)
+    np.testing.assert_allclose(mean, result.weights, atol=1e-12)
+    assert belief.Result.from_dict(result.to_dict()).by_class["T"].rank.tolist() == result.by_class["T"].rank.tolist()
+
+
+def test_stability_finds_what_is_selected_again():
+    frame = study(m=600)[[*(f"x{j}" for j in range(22)), "class"]]
+    frame["twin"] = frame.x0 + 0.3 * np.random.default_rng(1).normal(size=600)
+    result = belief.select(frame, label="class", n_features_to_select=2, stability=50, random_state=0)
+    found = result.stability
+    assert found.frequency[1] > 0.9
+    assert found.frequency.sum() == pytest.approx(2.0)
+    assert [0, 22] in found.interchangeable or min(found.frequency[[0, 22]]) == 0
+    assert found.interval[0] <= found.index <= found.interval[1] <= 1.0
+    again = belief.Result.from_dict(result.to_dict()).stability
+    assert again.index == found.index
+    assert np.array_equal(again.frequency, found.frequency)
+    without = belief.select(frame, label="class", n_features_to_select=2, random_state=0)
+    assert np.array_equal(without.weights, result.weights)
+    assert without.stability is None
+
+
+def test_nogueira_index_of_known_sets():
+    same = np.tile(np.arange(20) < 4, (30, 1))
+    assert nogueira_index(same) == (1.0, (1.0, 1.0))
+    rng = np.random.default_rng(0)
+    random = np.array([np.isin(np.arange(20), rng.choice(20, 4, replace=False)) for _ in range(2000)])
+    index, (low, high) = nogueira_index(random)
+    assert low - 0.01 <= 0 <= high + 0.01
+    assert abs(index) < 0.01
+
+
+def test_grid_search_routes_groups_and_weights():
+    import sklearn
+
+    frame = study()
+    X, y = frame[[f"x{j}" for j in range(22)]].to_numpy(), frame["class"].to_numpy()
+    with sklearn.config_context(enable_metadata_routing=True):
+        selector = belief.BeliefSelector(2, random_state=0).set_fit_request(groups=True, sample_weight=True)
+        tree = DecisionTreeClassifier(max_depth=2, random_state=0).set_fit_request(sample_weight=False)
+        tree.set_score_request(sample_weight=False)
+        pipeline = make_pipeline(selector, tree)
+        search = GridSearchCV(pipeline, {"beliefselector__n_features_to_select": [1, 2]}, cv=2)
+        search.fit(X, y, groups=frame.patient.to_numpy(), sample_weight=np.ones(len(X)) + (np.arange(len(X)) % 2))
+    assert search.best_estimator_[0].result_.given.tolist() == []
+
+
+BAD = {
+    "one group": ({"groups": np.zeros(400)}, "groups has only one group"),
+    "missing group": ({"groups": [None, *range(399)]}, "groups has missing values"),
+    "unknown column": ({"groups": "patients"}, "groups: there is no column 'patients' in X. .did you mean 'patient'"),
+    "target": ({"groups": "class"}, "Column 'class' is the target. Name another column as groups."),
+    "negative": ({"sample_weight": -np.ones(400)}, "sample_weight must hold numbers of at least 0"),
+    "no weight": ({"sample_weight": np.zeros(400)}, "sample_weight must hold numbers of at least 0"),
+    "text": ({"sample_weight": ["a"] * 400}, "sample_weight must hold numbers"),
+    "short": ({"groups": np.arange(10)}, "groups has 10 values, but X has 400 rows"),
+    "given": ({"given": "y9"}, "given: there is no column 'y9'"),
+    "strata": ({"adjust_for": np.arange(400).astype(str)}, "adjust_for makes 400 strata"),
+    "per_class": ({"per_class": 2, "redundancy": None}, "per_class=2 cannot be combined with redundancy=None"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_unusable_designs_raise(bad):
+    options, message = BAD[bad]
+    with pytest.raises(ValueError, match=message):
+        belief.select(study(), **options, **FIXED)
+
+
+def test_equal_weights_are_no_weights():
+    assert make_design(Roles(sample_weight=np.full(5, 2.0))).weight is None
