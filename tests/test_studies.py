@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 import belief
-from belief.data.roles import Roles, make_design
 from belief.engines.block import local_engine
 from belief.engines.designed import DesignedEngine
 from belief.method.design import Design, Units, make_strata
@@ -164,7 +163,7 @@ def test_shuffles_move_whole_groups_within_strata():
     rng = np.random.default_rng(0)
     group = rng.integers(0, 30, 200)
     stratum = group % 3
-    units, order = Units.of_all(Design(group, stratum), 200), np.full(200, -1)
+    units, order = Units.of_all(Design(group, stratum), np.arange(200)), np.full(200, -1)
     units.shuffle(rng.integers(0, 2**62, 200).astype(np.uint64), order)
     assert (stratum[order] == stratum).all()
     sources = [set(group[order[group == g]]) for g in range(30)]
@@ -321,7 +320,7 @@ def test_grid_search_routes_groups_and_weights():
     with sklearn.config_context(enable_metadata_routing=True):
         selector = belief.BeliefSelector(2, random_state=0).set_fit_request(groups=True, sample_weight=True)
         tree = DecisionTreeClassifier(max_depth=2, random_state=0).set_fit_request(sample_weight=False)
-        tree.set_score_request(sample_weight=False)
+        tree.set_score_request(sample_weight=True)
         pipeline = make_pipeline(selector, tree)
         search = GridSearchCV(pipeline, {"beliefselector__n_features_to_select": [1, 2]}, cv=2)
         search.fit(X, y, groups=frame.patient.to_numpy(), sample_weight=np.ones(len(X)) + (np.arange(len(X)) % 2))
@@ -331,10 +330,10 @@ def test_grid_search_routes_groups_and_weights():
 BAD = {
     "one group": ({"groups": np.zeros(400)}, "groups has only one group"),
     "missing group": ({"groups": [None, *range(399)]}, "groups has missing values"),
-    "unknown column": ({"groups": "patients"}, "groups: there is no column 'patients' in X. .did you mean 'patient'"),
+    "unknown column": ({"groups": "patients"}, "groups: there is no column 'patients' in X .did you mean 'patient'"),
     "target": ({"groups": "class"}, "Column 'class' is the target. Name another column as groups."),
     "negative": ({"sample_weight": -np.ones(400)}, "sample_weight must hold numbers of at least 0"),
-    "no weight": ({"sample_weight": np.zeros(400)}, "sample_weight must hold numbers of at least 0"),
+    "no weight": ({"sample_weight": np.zeros(400)}, "sample_weight is zero for all rows"),
     "text": ({"sample_weight": ["a"] * 400}, "sample_weight must hold numbers"),
     "short": ({"groups": np.arange(10)}, "groups has 10 values, but X has 400 rows"),
     "given": ({"given": "y9"}, "given: there is no column 'y9'"),
@@ -348,7 +347,3 @@ def test_unusable_designs_raise(bad):
     options, message = BAD[bad]
     with pytest.raises(ValueError, match=message):
         belief.select(study(), **options, **FIXED)
-
-
-def test_equal_weights_are_no_weights():
-    assert make_design(Roles(sample_weight=np.full(5, 2.0))).weight is None

@@ -115,8 +115,6 @@ def make_design(roles: Roles) -> Design:
         stratum = make_strata([_as_column(x, "adjust_for") for x in _as_columns(roles.adjust_for)])
     if roles.sample_weight is not None:
         weight = check_weights(roles.sample_weight)
-        if weight.min() == weight.max():
-            weight = None
     sizes = {len(x) for x in (group, stratum, weight) if x is not None}
     if len(sizes) > 1:
         raise ValueError("groups, adjust_for and sample_weight have different numbers of rows. Pass one value per row.")
@@ -129,10 +127,11 @@ def check_weights(weight: Any) -> Array:
         out = _as_column(weight, "sample_weight").astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError("sample_weight must hold numbers, one for each row; got other values.") from None
-    if not np.isfinite(out).all() or (out < 0).any() or not out.any():
-        bad = out[~(np.isfinite(out) & (out >= 0))]
-        came = f"it contains {bad[0]:g}" if len(bad) else "all weights are 0"
-        raise ValueError(f"sample_weight must hold numbers of at least 0, some of them positive; {came}.")
+    bad = out[~(np.isfinite(out) & (out >= 0))]
+    if len(bad):
+        raise ValueError(f"sample_weight must hold numbers of at least 0; it contains {bad[0]:g}.")
+    if not out.any():
+        raise ValueError("sample_weight is zero for all rows. Give at least some rows a positive weight.")
     return out / out.max()
 
 

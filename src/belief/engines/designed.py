@@ -62,6 +62,8 @@ class DesignedEngine:
         self.design, self.targets = self._read_design(), self.inner.targets
         m = len(self.targets)
         self._check_lengths(m)
+        if self.design.weight is not None and self.design.weight.min() == self.design.weight.max():
+            self.design = replace(self.design, weight=None)
         self._usable = np.ones(m, bool) if self.design.weight is None else self.design.weight > 0
         if self.design.stratum is not None:
             self._leave_out_small_cells()

@@ -526,7 +526,10 @@ class Run:
         selected = estimate.selection.selected
         watched = self._watched(estimate.relevance, len(selected))
         found = self.significance
-        class_weights, class_errors = by_class(tally) if len(target.names) else np.zeros((2, 0, self.engine.n_features))
+        with self.timed("explain"):
+            class_weights, class_errors = np.zeros((2, 0, self.engine.n_features))
+            if len(target.names):
+                class_weights, class_errors = by_class(tally)
         partner, partner_share = self._find_partners(estimate)
         stability = self._measure_stability(estimate)
         queries = self.sample.part(slice(0, len(self.neighbours.row)))

@@ -87,26 +87,26 @@ class Units:
     A unit that takes the place of a larger one is repeated, and cut if it takes that of a smaller one.
     """
 
-    rows: Array  # sorted by stratum, unit and number
+    rows: Array  # sorted by stratum, unit and id, so that a block of time keeps its order
     unit: Array  # of each of these rows
     first: Array  # the place of the first row of each unit
     size: Array
     stratum: Array  # of each unit
 
     @classmethod
-    def of(cls, rows: Array, design: Design, m: int) -> Self:
-        """Return the units of some of m rows."""
-        group, stratum = design.groups(m)[rows], design.strata(m)[rows]
-        order = np.lexsort((rows, group, stratum))
+    def of(cls, rows: Array, design: Design, ids: Array) -> Self:
+        """Return the units of some of the rows with these ids."""
+        group, stratum = design.groups(len(ids))[rows], design.strata(len(ids))[rows]
+        order = np.lexsort((ids[rows], group, stratum))
         rows, group, stratum = rows[order], group[order], stratum[order]
         is_new = np.r_[True, (group[1:] != group[:-1]) | (stratum[1:] != stratum[:-1])][: len(rows)]
         first = np.flatnonzero(is_new)
         return cls(rows, np.cumsum(is_new) - 1, first, np.diff(np.r_[first, len(rows)]), stratum[first])
 
     @classmethod
-    def of_all(cls, design: Design, m: int) -> Self:
-        """Return the units of all of m rows."""
-        return cls.of(np.arange(m), design, m)
+    def of_all(cls, design: Design, ids: Array) -> Self:
+        """Return the units of all rows with these ids."""
+        return cls.of(np.arange(len(ids)), design, ids)
 
     def shuffle(self, keys: Array, out: Array) -> None:
         """Write to out[i] the row that takes the place of row i; units are ordered by the keys of their first rows."""

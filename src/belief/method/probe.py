@@ -140,9 +140,8 @@ class Probe:
     @cached_property
     def units(self) -> list[Units]:
         """Return the units that shuffles move: among the queries, and among the other rows."""
-        m = len(self.ids)
-        others = np.setdiff1d(np.arange(m), self.queries)
-        return [Units.of(rows, self.design, m) for rows in (self.queries, others)]
+        others = np.setdiff1d(np.arange(len(self.ids)), self.queries)
+        return [Units.of(rows, self.design, self.ids) for rows in (self.queries, others)]
 
     def distances(self, features: Array) -> Array:
         """Return d² of the queries to all rows in some features; rows that cannot be neighbours are far away."""

@@ -128,7 +128,7 @@ def design_p_values(
     for a in range(0, len(features), FEATURES_PER_READ):
         part = features[a : a + FEATURES_PER_READ]
         test = make_share_test(sample, is_numeric, rows, part, discrete[part], search).under(design)
-        p[part] = test.shuffled_p_values(sample.row, seed, search.map, Units.of_all(design, len(sample.row)))
+        p[part] = test.shuffled_p_values(sample.row, seed, search.map, Units.of_all(design, sample.row))
     return p
 
 
@@ -263,7 +263,7 @@ class Weigher:
         """Return the largest z of each feature in the b-th shuffle of the target within strata of the rows."""
         keys = row_keys(self.probe.seed, SECOND_NULL + b, self.probe.ids)
         units = self.probe.design.groups(len(keys))
-        return self.rounds(a.shuffle_target(shuffle_within(strata, keys, units))).T
+        return self.rounds(a.shuffle_target(shuffle_within(strata, keys, units, self.probe.ids))).T
 
     def start(self, a: Arrangement) -> tuple[Array, Array, Array, Array, Scores]:
         """Return the arguments of `weigh` for the first search of an arrangement."""
@@ -409,11 +409,10 @@ def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Ar
     return stratum * (1 + int(design.strata(m).max())) + design.strata(m)
 
 
-def shuffle_within(stratum: Array, keys: Array, units: Array) -> Array:
+def shuffle_within(stratum: Array, keys: Array, units: Array, ids: Array) -> Array:
     """Return an order of the rows that is shuffled within each stratum; rows of a unit stay together."""
     order, (_, first, unit) = np.empty(len(stratum), np.int64), np.unique(units, return_index=True, return_inverse=True)
-    place = np.arange(len(stratum))
-    order[np.lexsort((place, unit, stratum))] = np.lexsort((place, unit, keys[first][unit], stratum))
+    order[np.lexsort((ids, unit, stratum))] = np.lexsort((ids, unit, keys[first][unit], stratum))
     return order
 
 
