@@ -1,5 +1,6 @@
 """How the site is built: `make docs`, offline, with warnings as errors."""
 
+import os
 import re
 import sys
 import tomllib
@@ -63,7 +64,7 @@ autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc says them
 numpydoc_show_class_members = False
 numpydoc_use_plots = True
-numpydoc_xref_param_type = False
+numpydoc_xref_param_type = bool(os.environ.get("BELIEF_DOCS_ONLINE"))
 plot_formats = [("svg", 100)]
 plot_html_show_formats = plot_html_show_source_link = False
 plot_include_source = True
@@ -71,6 +72,23 @@ plot_rcparams = {"svg.fonttype": "none", "text.parse_math": False}
 plot_apply_rcparams = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+# links to other libraries: their inventories are on the network, so a build offline has none
+if os.environ.get("BELIEF_DOCS_ONLINE"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+        "matplotlib": ("https://matplotlib.org/stable", None),
+    }
+    numpydoc_xref_aliases = {
+        "DataFrame": "pandas.DataFrame", "Axes": "matplotlib.axes.Axes", "RandomState": "numpy.random.RandomState",
+        "Generator": "numpy.random.Generator", "Result": "belief.Result", "Comparison": "belief.Comparison",
+    }  # fmt: skip
+    numpydoc_xref_ignore = "all"  # other words of types are no links
 
 # --- the gallery ---
 sphinx_gallery_conf = {
@@ -116,4 +134,4 @@ if repository := tomllib.loads((HERE.parent / "pyproject.toml").read_text())["pr
 # the tables of these pages need the width of the page
 WIDE = ["benchmarks", "reproduction", *(f"experiments/{page.stem}" for page in HERE.glob("experiments/*.md"))]
 html_theme_options["secondary_sidebar_items"] = {"**": ["page-toc"], **{page: [] for page in WIDE}}
-html_sidebars = {page: [] for page in ("changelog", "method", "gallery/*", *WIDE)}
+html_sidebars = {page: [] for page in ("install", "start", "changelog", "method", "gallery/*", *WIDE)}

@@ -70,6 +70,11 @@ def shown(x: float | None, form: str = ".3f") -> str:
     return "–" if x is None or np.isnan(x) else format(x, form)
 
 
+def format_ratio(x: float) -> str:
+    """Two digits that count, or all before the point."""
+    return shown(x, ".0f" if x >= 100 else ".2g")
+
+
 def by_f1(answers: Answers) -> list[str]:
     """The selectors that were asked on all public sets, the best first."""
     sets = taking_part(answers)
@@ -90,7 +95,7 @@ def by_selector(answers: Answers, whole: bool = False) -> str:
         marks = [cell(answers, name, sets) for sets in (every, few) for cell in (mean, less)]
         places = [f"{x[i]:.1f}" for x in mean_ranks]
         share = f"{ended(answers, name, every)} of {len(every)}"
-        times = [shown(ratio(answers, name, every), ".2g") for ratio in (slower, slower_in_all)]
+        times = [format_ratio(ratio(answers, name, every)) for ratio in (slower, slower_in_all)]
         main = [name, *marks[:3], places[0], times[0]]
         lines.append(
             [*main, SELECTORS[name].kind, share, marks[3], places[1], times[1]][: None if whole else len(main)]

@@ -29,9 +29,9 @@ SELECTORS = {  # as the table names them: their names in the answers of both
     "ReliefF": ("ReliefF (fast-select)", "fast-select ReliefF"),
 }
 FOUND = {
-    "interactions": "columns that matter only **together**",
-    "imbalance": "a **rare class**",
-    "copies": "many **copies** of each column",
+    "interactions": "if columns matter only **together**",
+    "imbalance": "if one class is **rare**",
+    "copies": "if columns have many **copies**",
 }
 SIZE = [2_000, 20_000]
 
@@ -40,7 +40,7 @@ def markdown(answers: Answers, peers: dict[str, Any], folder: str) -> str:
     """The table, with links to the pages in this folder."""
     shares = [[mean_truth(answers, name, MADE[kind]) for name, _ in SELECTORS.values()] for kind in FOUND]
     lines = [[words, *emphasised(each)] for words, each in zip(FOUND.values(), shares, strict=True)]
-    lines.append(["**{:,} rows × {:,} columns**".format(*SIZE), *on_large(peers)])
+    lines.append(["on **{:,} rows × {:,} columns**".format(*SIZE), *on_large(peers)])
     sources = f"[synthetic tables]({folder}experiments/contest.md), [times on two cores]({folder}benchmarks.md)"
     return (
         f"{table(['relevant columns found', *SELECTORS], lines)}\n\nMeasured on {sources}; copies count once. mRMR is"
