@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import tomllib
+import warnings
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -91,6 +92,7 @@ if os.environ.get("BELIEF_DOCS_ONLINE"):
     numpydoc_xref_ignore = "all"  # other words of types are no links
 
 # --- the gallery ---
+warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")  # Spark's own
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",

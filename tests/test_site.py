@@ -146,3 +146,10 @@ def test_check_links_finds_broken_links(tmp_path):
         "a.html: x.svg",
         "b.html loads //cdn.example.org/x.js",
     ]
+
+
+def test_check_links_finds_warnings_of_examples(tmp_path):
+    (tmp_path / "gallery").mkdir()
+    (tmp_path / "gallery" / "a.html").write_text("<pre>x.py:1: FutureWarning: old</pre>")
+    (tmp_path / "gallery" / "b.html").write_text("<p>Warning of a storm</p>")
+    assert check_links.warned(tmp_path) == ["gallery/a.html has a FutureWarning"]

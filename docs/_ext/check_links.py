@@ -1,11 +1,14 @@
-"""Check the links of the site, including their anchors: `python check_links.py build/site`."""
+"""Check the links of the site, their anchors, and the output of examples: `python check_links.py build/site`."""
 
 from __future__ import annotations
 
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+WARNING = re.compile(r"\w*Warning(?=: )")
 
 
 class Page(HTMLParser):
@@ -53,8 +56,15 @@ def is_valid(url: str, path: Path, pages: dict[Path, Page]) -> bool:
     return not anchor or anchor in pages[target].anchors
 
 
+def warned(site: Path) -> list[str]:
+    """Return the pages of the gallery on which an example printed a warning."""
+    pages = sorted(site.glob("gallery/*.html"))
+    found = {page: WARNING.search(page.read_text(encoding="utf-8")) for page in pages}
+    return [f"{page.relative_to(site)} has a {match[0]}" for page, match in found.items() if match]
+
+
 if __name__ == "__main__":
     site = Path(sys.argv[1])
-    found = broken(site)
-    print(f"{len(list(site.rglob('*.html')))} pages, {len(found)} broken links", *found, sep="\n")
+    found = broken(site) + warned(site)
+    print(f"{len(list(site.rglob('*.html')))} pages, {len(found)} problems", *found, sep="\n")
     sys.exit(bool(found))
