@@ -159,6 +159,13 @@ def test_shares_of_classes_are_by_weight():
     np.testing.assert_allclose(result.priors, by_weight.to_numpy())
 
 
+@pytest.mark.parametrize("role", ["groups", "sample_weight"])
+def test_errors_by_class_are_by_folds(role):
+    result = belief.select(study(), **FIXED, **{role: ROLES[role]}, significance=None)
+    assert (result.class_errors > 0).all()
+    np.testing.assert_allclose(np.hypot(*result.class_errors) / 2, result.se, rtol=0.5)
+
+
 def test_shuffles_move_whole_groups_within_strata():
     rng = np.random.default_rng(0)
     group = rng.integers(0, 30, 200)

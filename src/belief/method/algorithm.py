@@ -50,10 +50,11 @@ from belief.method.protocols import Engine, Search, Storage
 from belief.method.redundancy import MEASURES, make_rule
 from belief.method.redundancy.base import Evidence, Measure
 from belief.method.relevance import (
-    by_class,
     candidate_features,
+    class_variances,
     mean,
     relevance,
+    relevance_by_class,
     relevance_by_evidence,
     sort_by_weight,
 )
@@ -151,6 +152,7 @@ class Run:
         self.neighbours = Neighbours.zero(0, 1, 1)
         self.pairs: list[Pairs] = []  # one entry per batch
         self.tally: Tally | None = None  # the sums so far
+        self.folds: list[Tally] = []  # the sums of folds of the queries
         self.watch_lists: list[Array] = []  # the features with the largest w after each batch
 
     def execute(self, check: Callable[[Summary, Target], None]) -> Outcome:
@@ -437,7 +439,7 @@ class Run:
         order = order[~np.isin(order, self.given_live)]
         of_class = scores[None]
         if settings.per_class is not None:
-            of_class = self._relevance_by_class(by_class(tally)[0] - null_weight)
+            of_class = self._relevance_by_class(relevance_by_class(tally) - null_weight)
         return Contest(order, n_select, w, scores, of_class, eligibility)
 
     def _relevance_by_class(self, excess: Array) -> Array:
@@ -486,18 +488,28 @@ class Run:
 
     def _errors(self, tally: Tally, v: Array, w: Array) -> Array:
         """Return the standard error of w; by folds if rows depend on each other or have weights."""
-        design = self.engine.design
-        if design.group is None and design.weight is None:
-            return self.engine.target.error(tally, v, w)
-        return fold_errors(self._folds(), v)
+        return fold_errors(self._folds(), v) if self._needs_folds else self.engine.target.error(tally, v, w)
+
+    def _errors_by_class(self, tally: Tally) -> Array:
+        if not self._needs_folds:
+            return np.sqrt(class_variances(tally))
+        folds = self._folds()
+        return np.array([fold_errors(folds, v) for v in np.eye(len(tally.DD))])
+
+    @property
+    def _needs_folds(self) -> bool:
+        return self.engine.design.group is not None or self.engine.design.weight is not None
 
     def _folds(self) -> list[Tally]:
         """Return the sums of each fold of the queries."""
+        if self.folds and sum(x.n_pairs for x in self.folds) == len(self.all_pairs):
+            return self.folds
         group = self.engine.design.group
         with self.timed("tally", "folds"):
             groups = (lambda rows: rows) if group is None else (lambda rows: group[rows])
             folds = deal(self.all_pairs, groups, self.engine.n_features, self.seed)
-            return list(self.engine.tally(folds, self.difference, None))
+            self.folds = list(self.engine.tally(folds, self.difference, None))
+        return self.folds
 
     def _null_weight(self) -> Array:
         """Return the weight that an irrelevant feature has because it takes part in the search."""
@@ -529,7 +541,7 @@ class Run:
         with self.timed("explain"):
             class_weights, class_errors = np.zeros((2, 0, self.engine.n_features))
             if len(target.names):
-                class_weights, class_errors = by_class(tally)
+                class_weights, class_errors = relevance_by_class(tally), self._errors_by_class(tally)
         partner, partner_share = self._find_partners(estimate)
         stability = self._measure_stability(estimate)
         queries = self.sample.part(slice(0, len(self.neighbours.row)))

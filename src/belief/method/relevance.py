@@ -29,10 +29,7 @@ def scale_spread(spread: Array, pairs: Pairs, per_unit: Array) -> Array:
 
 
 def relevance(tally: Tally, v: Array) -> Array:
-    """Return w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]); a term without pairs is 0. In the paper v(c) = P(c).
-
-    With v = 1 for one class and 0 for the others, this is the weight in separating that class from the others.
-    """
+    """Return w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]); a term without pairs is 0. In the paper v(c) = P(c)."""
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
     return subtract_hits(*((v @ x if v.ndim == 1 else (v * x).sum(axis=0)) for x in (misses, hits)))
 
@@ -46,13 +43,17 @@ def subtract_hits(misses: Array, hits: Array) -> Array:
 
 def standard_error(tally: Tally, v: Array) -> Array:
     """Return se[j] = √(Σ_c v(c)²·S²_c[j]/n_c), with S²_c the variance of δ_q over the n_c queries of class c (6c)."""
+    v = v[:, None] if v.ndim == 1 else v
+    return np.sqrt((v**2 * class_variances(tally)).sum(axis=0))
+
+
+def class_variances(tally: Tally) -> Array:
+    """Return S²_c/n_c of each class and feature."""
     first, second = tally.spread
     n = np.broadcast_to(tally.queries[0], first.shape)
     squares = second - mean(first**2, n)
     squares[squares <= VARIANCE_ROUNDING * second] = 0.0
-    S2 = mean(squares, n - 1.0)
-    v = v[:, None] if v.ndim == 1 else v
-    return np.sqrt((v**2 * mean(S2, n)).sum(axis=0))
+    return mean(mean(squares, n - 1.0), n)
 
 
 def influence_error(tally: Tally) -> Array:
@@ -78,11 +79,9 @@ def influence_error(tally: Tally) -> Array:
     return np.sqrt(squares)
 
 
-def by_class(tally: Tally) -> tuple[Array, Array]:
-    """Return the weight of each feature in separating each class from the others, and its standard error: (|C|, F)."""
-    alone = np.eye(len(tally.DD))
-    w, se = ([each(tally, v) for v in alone] for each in (relevance, standard_error))
-    return np.array(w), np.array(se)
+def relevance_by_class(tally: Tally) -> Array:
+    """Return DD[c]/DC[c] - ED[c]/EC[c], the weight of each feature in separating class c from the others."""
+    return subtract_hits(mean(tally.DD, tally.DC), mean(tally.ED, tally.EC))
 
 
 def z_of(w: Array, se: Array) -> Array:
