@@ -245,6 +245,27 @@ def test_ranking_has_the_line_of_significance(result):
     assert not [line for line in untested.lines if "significant" in line.get_label()]
 
 
+def test_by_class_shows_the_weights_of_each_class(exclusive):
+    ax = plot.by_class(exclusive, axes())
+    cells = np.asarray(ax.collections[0].get_array())
+    weights = exclusive.class_weights[:, exclusive.selected].T
+    np.testing.assert_allclose(cells, np.clip(weights / exclusive.class_weights.max(), 0, 1))
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["other", "same"]
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    numeric = belief.select(X, X[:, 0] + rng.standard_normal(200), 2, random_state=0)
+    assert "no relevance by class" in said(plot.by_class(numeric, axes()))
+
+
+def test_stability_shows_the_share_of_half_samples(result):
+    studied = select(3, stability=20)
+    ax = plot.stability(studied, axes())
+    widths = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bars in ax.containers for bar in bars}
+    frequency = np.sort(studied.stability.frequency)[::-1]
+    assert [widths[place] for place in sorted(widths)] == pytest.approx(frequency[: len(widths)])
+    assert "was not computed" in said(plot.stability(result, axes()))
+
+
 def test_convergence_follows_the_history(result):
     ax = plot.convergence(result, axes())
     lines = [line for line in ax.lines if line.get_linestyle() == "-"]

@@ -244,6 +244,20 @@ def test_ranking_has_the_limit_of_significance_and_directions(result):
     assert 'class="limit"' not in render(select(significance=None))
 
 
+def test_sections_by_class_and_stability_are_shown_where_they_are_known(result):
+    assert not {"by_class", "stability"} & {*sections(render(result))}  # two classes
+    studied = select(3, classes=("a", "b", "c"), stability=20)
+    page = render(studied)
+    assert {"by_class", "stability"} <= {*sections(page)}
+    low, high = studied.stability.interval
+    said = f"The stability index is {studied.stability.index:.2f} (95 % interval {low:.2f} to {high:.2f})"
+    assert said in Reader(page).text
+    often = sum(studied.stability.frequency[studied.selected] >= 0.8)
+    assert findings(studied)["stability"][0].startswith(
+        f"{often} of 3 selected features are selected from at least 80 %"
+    )
+
+
 def test_render_shows_how_many_features_suffice(result):
     curve = belief.SizeCurve(
         sizes=[1, 2, 4], scores=[0.5, 0.8, 0.81], spread=[0.1, 0.02, 0.01], automatic=2, all_features=0.7,

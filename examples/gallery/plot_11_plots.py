@@ -54,6 +54,15 @@ ax = belief.plot.interactions(together)
 ax = belief.plot.interaction(together, "north")
 
 # %%
+# **By class**: how well each feature separates each class from the others.
+ax = belief.plot.by_class(result)
+
+# %%
+# **Stability**: the share of the half-samples in which each feature is selected.
+halves = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, stability=50, random_state=0)
+ax = belief.plot.stability(halves)
+
+# %%
 # **Convergence**: the order of the selected features after each batch of rows.
 ax = belief.plot.convergence(result)
 

@@ -41,10 +41,12 @@ from belief.report.content import GROUP_LEVEL, group_redundant
 from belief.report.distributions import FIFTHS as FIFTH_NAMES
 from belief.report.distributions import describe_direction, find_distribution, group_names
 from belief.report.text import (
+    NO_CLASSES,
     NO_DISTRIBUTION,
     NO_INTERACTIONS,
     NO_PAIR,
     NO_REDUNDANCY,
+    NO_STABILITY,
     NO_TIMINGS,
     ONE_BATCH,
     ONE_FEATURE,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from belief.comparison.curve import SizeCurve
 
 __all__ = [
+    "by_class",
     "comparison",
     "convergence",
     "distribution",
@@ -72,10 +75,12 @@ __all__ = [
     "redundancy",
     "relevance_redundancy",
     "score_by_size",
+    "stability",
     "timings",
 ]
 
 TOP = 30  # features in one figure
+MAX_CLASS_COLUMNS = 10  # more have no numbers in their cells
 MAX_INTERACTIONS = 12  # lines in one figure
 MAX_SPREAD_VALUES = 12
 NAME_LENGTH = 28  # characters
@@ -239,6 +244,92 @@ def redundancy(
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         note_omitted(ax, n, len(result.selected))
+    return ax
+
+
+def by_class(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
+    """Draw how well each selected feature separates each class from the others, from 0 to 1 for the best of all.
+
+    Parameters
+    ----------
+    result : Result
+    ax : matplotlib Axes, default=None
+        The axes to draw on; None creates a new figure.
+    top : int, default=30
+        The number of features to show; the figure says if there are more.
+    max_name_length : int, default=28
+        Longer names are shortened to this length.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=6, random_state=0)
+    >>> ax = belief.plot.by_class(result)
+    """
+    check_result(result)
+    n, weights = min(top, len(result.selected)), result.class_weights
+    with drawing(ax, figure_height(n, 0.26) + 0.8) as ax:
+        if not weights.size:
+            return write_sentence(ax, NO_CLASSES)
+        shares = np.clip(weights.T[result.selected[:n]] / max(weights.max(), 1e-300), 0.0, 1.0)
+        is_small = len(weights) <= MAX_CLASS_COLUMNS
+        draw_heat_map(ax, shares, np.vectorize("{:.2f}".format)(shares) if is_small else None)
+        ax.set_yticks(range(n), _ranked(list(enumerate(_names(result)[:n], 1)), max_name_length))
+        classes = shorten_distinct([clean(c) for c in result.classes], 12)
+        ax.set_xticks(range(len(classes)), classes, rotation=90 if len(classes) > 6 else 0)
+        ax.set_xlabel("relevance for each class against the others")
+        remove_frame(ax)
+        note_omitted(ax, n, len(result.selected))
+    return ax
+
+
+def stability(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
+    """Draw in which share of the half-samples each feature is selected; full bars are the selected features.
+
+    Parameters
+    ----------
+    result : Result
+        A result with the setting `stability`.
+    ax : matplotlib Axes, default=None
+        The axes to draw on; None creates a new figure.
+    top : int, default=30
+        The number of features to show, the most frequent first.
+    max_name_length : int, default=28
+        Longer names are shortened to this length.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import belief
+    >>> churn = str(belief.datasets.CHURN)
+    >>> result = belief.select(churn, label="left", n_features_to_select=6, stability=20, random_state=0)
+    >>> ax = belief.plot.stability(result)
+    """
+    check_result(result)
+    found = result.stability
+    frequency = np.zeros(0) if found is None else found.frequency
+    shown = np.argsort(-frequency, kind="stable")[:top]
+    shown = shown[(frequency[shown] > 0) | np.isin(shown, result.selected)]
+    with drawing(ax, figure_height(len(shown))) as ax:
+        if found is None:
+            return write_sentence(ax, NO_STABILITY)
+        kinds: list[tuple[Array, dict[str, Any]]] = [
+            (np.isin(shown, result.selected), {"color": SCORE, "label": "selected"}),
+            (~np.isin(shown, result.selected), {"color": "none", "edgecolor": MUTED, "label": "not selected"}),
+        ]
+        place = np.arange(len(shown))
+        drawn = [ax.barh(place[k], frequency[shown][k], height=0.62, **style) for k, style in kinds if k.any()]
+        ax.set_yticks(place, shorten_distinct([result.feature_names[j] for j in shown], max_name_length))
+        ax.set(ylim=(len(shown) - 0.4, -0.6), xlim=(0, 1), xlabel="share of the half-samples")
+        remove_frame(ax, grid="x")
+        add_legend(ax, drawn)
     return ax
 
 

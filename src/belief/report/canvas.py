@@ -86,8 +86,8 @@ def draw_heat_map(ax: Axes, values: Array, texts: Array | None = None, smallest:
     colors = matplotlib(".colors")
     rgb = colors.to_rgb(HEAT)
     colour_map = colors.LinearSegmentedColormap.from_list("heat", [(*rgb, 0.0), (*rgb, 1.0)], N=20)
-    edges = np.arange(len(values) + 1) - 0.5
-    cells = ax.pcolormesh(edges, edges, values, cmap=colour_map, vmin=0, vmax=1, clip_on=False)
+    rows, columns = (np.arange(n + 1) - 0.5 for n in values.shape)
+    cells = ax.pcolormesh(columns, rows, values, cmap=colour_map, vmin=0, vmax=1, clip_on=False)
     ax.invert_yaxis()
     if len(values) > 10 and texts is None:
         scale = ax.figure.colorbar(cells, ax=ax, shrink=0.5, aspect=18, pad=0.03, ticks=[0, 0.5, 1])

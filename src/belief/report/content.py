@@ -56,6 +56,7 @@ def collect_content(result: Result, title: str | None = None, curve: SizeCurve |
         "names_python": repr(result.selected_names),
         "names_text": "\n".join(_clean_names(result, result.selected)),
         "target": _describe_target(result),
+        "half_samples": result.stability,
         "curve": curve,
         **collect_findings(result, lines),
     }
@@ -194,6 +195,8 @@ def _list_sections(content: dict[str, Any]) -> dict[str, str]:
         "scores": "How many features suffice",
         "interactions": "Interactions",
         "redundancy": content["measure"]["redundancy_title"],
+        "by_class": "Relevance by class",
+        "stability": "Stability of the selection",
         "distributions": "Distributions",
         "run": "Data, settings and timings",
     }
@@ -201,7 +204,7 @@ def _list_sections(content: dict[str, Any]) -> dict[str, str]:
         "others": content["n_others"] > 0,
         "scores": content["curve"] is not None,
         "interactions": any(name.startswith("interaction") for name in content["pictures"]),
-        "redundancy": "redundancy" in content["pictures"],
+        **{name: name in content["pictures"] for name in ("redundancy", "by_class", "stability")},
         "distributions": bool(content["distributions"]),
     }
     return {name: title for name, title in sections.items() if is_shown.get(name, True)}
@@ -216,6 +219,8 @@ def _list_figures(result: Result, content: dict[str, Any]) -> list[str]:
         "interactions": len(result.pairs) > 1 or bool(result.interactions and not result.pairs),
         **{f"interaction-{t}": True for t in range(len(result.pairs))},
         "redundancy": bool(measure["name"]) and has_redundancy,
+        "by_class": len(result.classes) > 2 and bool(result.class_weights.size),
+        "stability": result.stability is not None,
         "convergence": content["stability"] is not None,
         "timings": bool(content["timings"]),
     }

@@ -70,6 +70,8 @@ class Picture:
 
 PICTURES = {
     "redundancy": Picture(plot.redundancy, lambda n: canvas.figure_height(n, 0.22)),
+    "by_class": Picture(plot.by_class, lambda n: canvas.figure_height(n, 0.24) + 0.5),
+    "stability": Picture(plot.stability, canvas.figure_height),
     "convergence": Picture(plot.convergence, canvas.figure_height),
     "timings": Picture(plot.timings, lambda n: canvas.figure_height(6, 0.2), ()),
     "interactions": Picture(plot.interactions, lambda n: 2.7, ("max_name_length",), (PANEL,)),

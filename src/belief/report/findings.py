@@ -12,6 +12,7 @@ from belief.result.explanation import FeatureExplanation
 from belief.result.result import Result
 
 MAX_PAIRS, MAX_GROUPS, MAX_NAMES = 5, 5, 6  # in sentences
+OFTEN = 0.8  # share of the half-samples
 MANY_MISSING = 0.3  # share of missing values worth a sentence
 SMALL_CLASS = 3 * MIN_AUTO_NEIGHBOURS  # rows; smaller classes have too few neighbours of their own
 KINDS_OF_NOTES = {"like an identifier": "identifier", "like a copy": "leakage", "like a code": "missing"}
@@ -38,6 +39,7 @@ def list_findings(result: Result, content: dict[str, Any]) -> list[Finding]:
     return [
         Finding("selected", _describe_selection(result, selected)),
         Finding("sample", [_describe_sample(result, content["stability"])]),
+        *_describe_half_samples(result),
         *(Finding("interaction", parts) for parts in _describe_interactions(result)),
         *(Finding("redundant", parts) for parts in _describe_redundancy(result, content)),
         *_list_warnings(result),
@@ -78,6 +80,17 @@ def _describe_sample(result: Result, stability: dict[str, int] | None) -> str:
     if batch < batches:
         return f"{top} stayed the same from batch {batch} of {batches} on."
     return f"{top} still changed with the last of {batches} batches ({stability['changed']} of {n})."
+
+
+def _describe_half_samples(result: Result) -> Iterator[Finding]:
+    """Say how many of the selected features are selected from most halves of the rows, too."""
+    if result.stability is not None:
+        often = int((result.stability.frequency[result.selected] >= OFTEN).sum())
+        share, n = format_percent_of(OFTEN), len(result.selected)
+        said = (
+            f"{often:,} of {n:,} selected features are selected from at least {share} of the halves of the rows, too;"
+        )
+        yield Finding("stability", [f"{said} the stability index is {result.stability.index:.2f}."])
 
 
 def _describe_interactions(result: Result) -> Iterator[list[Part]]:

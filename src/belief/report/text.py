@@ -10,6 +10,8 @@ UNSHOWN = ("Cc", "Cs", "Zl", "Zp")  # Unicode categories: control, surrogate, li
 NO_REDUNDANCY = "Redundancy was not measured: the features are ranked by relevance alone (redundancy=None)."
 ONE_BATCH = "The sample was taken in one batch, so the stability of the ranking is unknown."
 ONE_FEATURE = "Only one feature was selected, so there is no redundancy to show."
+NO_CLASSES = "This result has no relevance by class: the target is numeric."
+NO_STABILITY = "The stability of the selection was not computed: pass stability=50, for example."
 NO_TIMINGS = "This result has no timings."
 NO_INTERACTIONS = "No interactions were found among the selected features."
 NO_PAIR = "The result has no values of this feature and a partner: only of the first six pairs that interact."
