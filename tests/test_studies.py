@@ -350,7 +350,10 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_unusable_designs_raise(bad):
+def test_unusable_designs_raise(bad, tmp_path):
     options, message = BAD[bad]
     with pytest.raises(ValueError, match=message):
         belief.select(study(), **options, **FIXED)
+    study().to_csv(tmp_path / "X.csv", index=False)
+    with pytest.raises(ValueError, match=message.replace("in X .", r"in .*X\.csv .")):
+        belief.select(tmp_path / "X.csv", **options, **FIXED)

@@ -57,9 +57,8 @@ class Roles:
         """
         named = self.columns()
         names = [column for each in named.values() for column in each]
-        if columns.label is not None and columns.label in names:
-            role = next(role for role, each in named.items() if columns.label in each)
-            raise ValueError(f"Column {columns.label!r} is the target. Name another column as {role}.")
+        for role, each in named.items():
+            _check_is_not_target(each, columns.label, role)
         if is_anndata(X):
             values = {role: [X.obs[name].to_numpy() for name in _in_obs(X, role, each)] for role, each in named.items()}
         elif _is_in_memory(X):
@@ -89,7 +88,9 @@ class Roles:
                 f"{role}: X has no column {names[0]!r} that can be read row by row. Pass {role} as an array."
             )
         if isinstance(X, TableStream):
-            X.read_also([name for each in named.values() for name in each], *named.get("sample_weight", []))
+            for role, names in named.items():
+                _check_is_not_target(names, X.label, role)
+            X.read_also(named, *named.get("sample_weight", []))
 
         def read() -> Design:
             found = {role: [X.also[name] for name in each] for role, each in named.items()}
@@ -133,6 +134,11 @@ def check_weights(weight: Any) -> Array:
     if not out.any():
         raise ValueError("sample_weight is zero for all rows. Give at least some rows a positive weight.")
     return out / out.max()
+
+
+def _check_is_not_target(names: Sequence[Any], label: Any, role: str) -> None:
+    if label is not None and label in names:
+        raise ValueError(f"Column {label!r} is the target. Name another column as {role}.")
 
 
 def _in_obs(X: Any, role: str, names: Sequence[Any]) -> Sequence[Any]:

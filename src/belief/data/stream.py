@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, Protocol
@@ -108,11 +108,12 @@ class TableStream:
         self._all = dict(zip(names, declared.tolist(), strict=True))
         self._use_columns()
 
-    def read_also(self, names: Sequence[str], weight: Any = None) -> None:
-        """Read columns in the first pass that are not features; leave out rows whose weight is 0."""
-        known, option = self.files.schema.names, "groups, adjust_for or sample_weight"
-        found = [known[j] for j in find_columns(names, known, option, str(self.files.first))]
-        self._also = dict(zip(names, found, strict=True))
+    def read_also(self, columns: Mapping[str, Sequence[Any]], weight: Any = None) -> None:
+        """Read columns of some roles in the first pass that are not features; leave out rows whose weight is 0."""
+        known, source = self.files.schema.names, str(self.files.first)
+        for role, names in columns.items():
+            self._also |= {name: known[j] for name in names for j in find_columns([name], known, role, source)}
+        found = set(self._also.values())
         self._weight = None if weight is None else self._also[weight]
         self._all = {name: declared for name, declared in self._all.items() if name not in found}
         self._use_columns()
