@@ -304,16 +304,20 @@ def fill_missing(values: Array, ids: Array, columns: Array) -> None:
 def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple[Array, Array]:
     """Return the scores of complete columns as int8, and the feature of each column."""
     m = len(values)
+    if discrete.any():
+        values = values.copy()
+        for j in np.flatnonzero(discrete).tolist():
+            values[:, j] = number_levels(values[:, j])
     knots = np.sort(values[_spread(m, KNOTS)], axis=0)
     X = search.rank_scores(values, knots, score_table(len(knots)))
     if not discrete.any():
         return X, np.arange(values.shape[1])
     parts, feature = [], []
     for j in range(values.shape[1]):
-        levels, first, code, count = np.unique(values[:, j], True, True, True)
+        levels, code, count = np.unique(values[:, j], return_inverse=True, return_counts=True)
         if discrete[j] and len(levels) > 2:
-            # the rare levels share the last column; the numbers of levels differ between ways to read a table
-            top = np.sort(np.lexsort((first, -count))[: MAX_LEVELS - 1])
+            # the rare levels share the last column
+            top = np.sort(np.argsort(-count, kind="stable")[: MAX_LEVELS - 1])
             place = np.full(len(levels), len(top))
             place[top] = np.arange(len(top))
             one_hot = place[code][:, None] == np.arange(min(len(levels), MAX_LEVELS))
@@ -322,6 +326,12 @@ def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple
             parts.append(X[:, j : j + 1])
         feature += [j] * parts[-1].shape[1]
     return np.ascontiguousarray(np.concatenate(parts, axis=1)), np.array(feature)
+
+
+def number_levels(x: Array) -> Array:
+    """Number the levels of a column by their first rows: codes of categories differ between ways to read a table."""
+    _, first, code = np.unique(x, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[code]
 
 
 def _spread(m: int, n: int) -> Array:
