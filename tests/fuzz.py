@@ -503,7 +503,7 @@ class Fuzzer:
                 why = "took more than a minute" if timer.fired else f"ended with {child.returncode}"
                 self.failures[running] = f"{why}\n{errors.read()[-3000:]}"
                 self.next = running + 1
-            elif running is None and self.next < self.end and child.returncode:
+            elif running is None and self.next < self.end and child.returncode and time.monotonic() <= self.stop:
                 errors.seek(0)
                 raise RuntimeError(f"the child cannot run: {errors.read()[-3000:]}")
 

@@ -36,3 +36,6 @@ def test_fuzzer_finds_what_fails(monkeypatch, tmp_path):
     assert "ended with -6" in found.failures[4]
     assert found.outcomes == {"fine": 6}
     assert "python tests/fuzz.py files --seed 4 --cases 1" in found.summary()
+    many = fuzz.Fuzzer("files", 8, 10**6, seconds=5).run()  # ends when the time is up
+    assert many.outcomes
+    assert not many.failures
