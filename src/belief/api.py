@@ -237,9 +237,6 @@ def select(
     columns = ColumnSelection(label, drop, candidates, discrete_features, task, separator, header, encoding)
     if is_spark_dataframe(X):
         _check_spark_options(
-            groups=groups is not None,
-            adjust_for=adjust_for is not None,
-            sample_weight=sample_weight is not None,
             checkpoint=checkpoint is not None,
             n_jobs=n_jobs is not None,
             working_memory=working_memory != DEFAULT_WORKING_MEMORY,
@@ -252,6 +249,7 @@ def select(
             "verbose": verbose,
             "callback": callback,
             "given": [given] if is_column(given) else list(given or ()),
+            "roles": Roles(groups, adjust_for, sample_weight),
         }
         return _select_on_spark(X, y, columns, settings, options)
     if staging != "auto":
@@ -368,7 +366,12 @@ def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settin
     for name in {"separator", "header", "encoding"}.intersection(columns.changed_options()):
         raise ValueError(f"{name} has no effect because X is not a CSV file: remove it.")
     has_vectors = "features" in df.columns
-    columns = columns.with_names(df.columns)
+    named: list[str] = []
+    for role, names in () if has_vectors else options["roles"].columns().items():
+        found = [df.columns[j] for j in find_columns(names, df.columns, role)]
+        options["roles"] = replace(options["roles"], **{role: found if role == "adjust_for" else found[0]})
+        named += found
+    columns = replace(columns, drop=(*columns.drop, *named)).with_names(df.columns)
     for name in {"drop", "candidates"}.intersection(columns.changed_options() if has_vectors else ()):
         raise ValueError(f"{name} has no effect because the features of X are vectors: remove it.")
     features = "features" if has_vectors else columns.feature_names(df.columns, "X")

@@ -262,13 +262,14 @@ def _select_locally(options: argparse.Namespace, columns: Any, settings: dict[st
 
 
 def _select_on_spark(options: argparse.Namespace, columns: Any, settings: dict[str, Any]) -> belief.Result:
-    roles = "groups", "adjust_for", "sample_weight"
-    for name in given_options(options, "checkpoint", "write_data", "n_jobs", "working_memory", "device", *roles):
+    for name in given_options(options, "checkpoint", "write_data", "n_jobs", "working_memory", "device"):
         raise UsageError(f"{option_name(name)} needs --engine local.")
+    from belief.data.roles import Roles
     from belief.spark.frames import select_files
 
+    roles = Roles(options.groups, options.adjust_for, options.sample_weight)
     return select_files(
-        options.files, columns, Settings(**settings), options.master, 0 if options.quiet else 1, options.given
+        options.files, columns, Settings(**settings), options.master, 0 if options.quiet else 1, options.given, roles
     )
 
 

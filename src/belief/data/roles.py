@@ -17,7 +17,7 @@ from belief.data.source import is_sparse
 from belief.data.stream import TableStream
 from belief.data.table import as_blocks, as_frame
 from belief.method.arrays import Array
-from belief.method.design import Design, make_strata
+from belief.method.design import Design, make_strata, number_by_appearance
 
 ROLES = ("groups", "adjust_for", "sample_weight")
 ReadDesign = Callable[[], Design]
@@ -58,7 +58,7 @@ class Roles:
         named = self.columns()
         names = [column for each in named.values() for column in each]
         for role, each in named.items():
-            _check_is_not_target(each, columns.label, role)
+            check_is_not_target(each, columns.label, role)
         if is_anndata(X):
             values = {role: [X.obs[name].to_numpy() for name in _in_obs(X, role, each)] for role, each in named.items()}
         elif _is_in_memory(X):
@@ -89,7 +89,7 @@ class Roles:
             )
         if isinstance(X, TableStream):
             for role, names in named.items():
-                _check_is_not_target(names, X.label, role)
+                check_is_not_target(names, X.label, role)
             X.read_also(named, *named.get("sample_weight", []))
 
         def read() -> Design:
@@ -109,7 +109,7 @@ def make_design(roles: Roles) -> Design:
             values.dtype.kind == "O" and is_missing(values).any()
         ):
             raise ValueError("groups has missing values. Give every row a group, such as one of its own.")
-        group = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1].ravel()
+        group = number_by_appearance(values.astype(str) if values.dtype.kind == "O" else values)
         if group.max(initial=0) == 0:
             raise ValueError("groups has only one group, so no row has neighbours. Pass at least two groups.")
     if roles.adjust_for is not None:
@@ -136,7 +136,8 @@ def check_weights(weight: Any) -> Array:
     return out / out.max()
 
 
-def _check_is_not_target(names: Sequence[Any], label: Any, role: str) -> None:
+def check_is_not_target(names: Sequence[Any], label: Any, role: str) -> None:
+    """Raise a ValueError if the target is among the columns of a role."""
     if label is not None and label in names:
         raise ValueError(f"Column {label!r} is the target. Name another column as {role}.")
 

@@ -64,8 +64,14 @@ def make_strata(columns: Sequence[Array]) -> Array:
     Numeric columns with more than ten values are cut at their quintiles. Missing values are a level of their own.
     """
     codes = np.stack([_levels(np.asarray(x)) for x in columns])
-    stratum: Array = np.unique(codes, axis=1, return_inverse=True)[1].ravel()
-    return stratum
+    return number_by_appearance(np.unique(codes, axis=1, return_inverse=True)[1].ravel())
+
+
+def number_by_appearance(codes: Array) -> Array:
+    """Renumber codes by the first row that has them, so that they do not depend on how a table was read."""
+    _, first, code = np.unique(codes, return_index=True, return_inverse=True)
+    numbers: Array = np.argsort(np.argsort(first))[code.ravel()]
+    return numbers
 
 
 def _levels(x: Array) -> Array:

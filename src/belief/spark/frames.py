@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ from belief._utils.optional import import_optional
 from belief.api import run_engine
 from belief.data.columns import ColumnSelection
 from belief.data.files import find_files
+from belief.data.roles import ROLES, Roles, check_is_not_target, make_design
 from belief.data.stream import check_csv_options
+from belief.engines.designed import DesignedEngine
 from belief.engines.spark.executors import frame_engine
-from belief.engines.spark.frame import open_frame
+from belief.engines.spark.frame import find_columns, is_mask, open_frame, quote
 from belief.engines.spark.session import read_files, start_session
+from belief.method.design import Design
+from belief.method.protocols import Engine
 from belief.method.settings import Settings
 from belief.progress import Callback, Reporter
 from belief.result.result import Result
@@ -33,6 +38,7 @@ def select_frame(
     verbose: int = 0,
     callback: Callback | None = None,
     given: Sequence[Any] = (),
+    roles: Roles | None = None,
 ) -> Result:
     """Select features of a Spark DataFrame; the rows stay on the executors.
 
@@ -47,10 +53,47 @@ def select_frame(
     staging : where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto":
         a temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little
     """
-    frame = open_frame(df, features, label, discrete_features, task)
+    also, named = [], {}  # type: list[str], dict[str, list[Any]]
+    if roles is not None and roles.exist:
+        df, named = check_roles(df, features, label, roles)
+        also = list(dict.fromkeys(name for each in named.values() for name in each))
+        if is_mask(discrete_features):
+            discrete_features = [*discrete_features, *[False] * len(also)]
+    frame = open_frame(df, [*features, *also] if also else features, label, discrete_features, task)
+    spec, names = replace(frame.spec, roles=len(also)), frame.names
+    names = names if names is None else names[: len(names) - len(also)]
     reporter = Reporter(callback, bar=verbose > 0)
-    with reporter, frame_engine(frame, staging, lambda what: reporter.rows(0, 0, what)) as engine:
-        return run_engine(engine, settings, lambda: frame.names, JOINT_MEMORY_MB, reporter, given=given)
+    with reporter, frame_engine(replace(frame, spec=spec), staging, lambda what: reporter.rows(0, 0, what)) as cluster:
+
+        def read_design() -> Design:
+            columns = dict(zip(also, cluster.roles, strict=True))
+            values: dict[str, Any] = {role: [columns[name] for name in each] for role, each in named.items()}
+            return make_design(Roles(**{role: x if role == "adjust_for" else x[0] for role, x in values.items()}))
+
+        engine: Engine = DesignedEngine(cluster, read_design) if also else cluster
+        return run_engine(engine, settings, lambda: names, JOINT_MEMORY_MB, reporter, given=given)
+
+
+def check_roles(df: Any, features: str | Sequence[str], label: str, roles: Roles) -> tuple[Any, dict[str, list[Any]]]:
+    """Return the DataFrame without rows of weight 0, and the columns of each role; raise a ValueError if unusable."""
+    if isinstance(features, str):
+        raise ValueError(
+            "groups, adjust_for and sample_weight need plain feature columns. Pass their names as inputCols."
+        )
+    named = {role: find_columns(df, names) for role, names in roles.columns().items()}
+    for role in ROLES:
+        if getattr(roles, role) is not None and role not in named:
+            raise ValueError(
+                f"{role} must name a column of the DataFrame; got a {type(getattr(roles, role)).__name__}."
+            )
+    for role, names in named.items():
+        check_is_not_target(names, label, role)
+        for name in {*names} & {*find_columns(df, list(features))}:
+            raise ValueError(f"Column {name!r} is a feature, and also given as {role}. Remove it from the features.")
+    if "sample_weight" in named:
+        weight = quote(named["sample_weight"][0])
+        df = df.filter(f"{weight} IS NULL OR {weight} != 0")
+    return df, named
 
 
 def select_files(
@@ -60,6 +103,7 @@ def select_files(
     master: str | None,
     verbose: int,
     given: Sequence[Any] = (),
+    roles: Roles | None = None,
 ) -> Result:
     """Select features of files that Spark reads, in the order in which Spark reads their rows."""
     kind, files = find_files(paths)
@@ -77,6 +121,8 @@ def select_files(
         df = read_files(spark, kind, files, columns)
         if kind == "csv":
             check_csv_options(df.columns, files[0], columns)
+        if roles is not None:
+            columns = replace(columns, drop=(*columns.drop, *(x for each in roles.columns().values() for x in each)))
         return select_frame(
             df,
             features="features" if kind == "libsvm" else columns.feature_names(df.columns, str(files[0])),
@@ -86,6 +132,7 @@ def select_files(
             discrete_features=columns.discrete_features,
             verbose=verbose,
             given=given,
+            roles=roles,
         )
     except PySparkException as error:
         raise ValueError(f"Spark: {str(error).splitlines()[0]}") from None

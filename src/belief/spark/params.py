@@ -82,6 +82,13 @@ TABLE: dict[Param[Any], Any] = {  # Params and their defaults
         " that are nominal by their ML attributes are always nominal; 'auto' adds no others",
         to_plain,
     ): "auto",
+    make_param("groupsCol", "the group of each row, whose rows are not independent; needs inputCols"): None,
+    make_param(
+        "adjustForCols",
+        "columns to adjust for: neighbours come from the same stratum; needs inputCols",
+        TypeConverters.toListString,
+    ): None,
+    make_param("weightCol", "the weight of each row; needs inputCols"): None,
     make_param(
         "given",
         "features that are selected already: names; numTopFeatures more are selected",
@@ -105,8 +112,8 @@ class BeliefParams(Params):
         self._setDefault(outputCol=f"{self.uid}__output")
 
     def _set(self: P, **params: Any) -> P:
-        """Set Params; None clears inputCols and outputCol."""
-        for name in ("inputCols", "outputCol"):
+        """Set Params; None clears columns."""
+        for name in ("inputCols", "outputCol", "groupsCol", "adjustForCols", "weightCol"):
             if name in params and params[name] is None:
                 del params[name]
                 self.clear(self.getParam(name))

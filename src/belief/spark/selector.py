@@ -54,6 +54,11 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     staging : str, default="auto"
         Where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto": a
         temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little.
+    groupsCol, weightCol : str, optional
+        The group and the weight of each row, as `groups` and `sample_weight` of :func:`belief.select`; with
+        `inputCols`.
+    adjustForCols : list of str, optional
+        The columns to adjust for, as `adjust_for`; with `inputCols`.
     given : list of str, optional
         Features that are selected already; `numTopFeatures` more are selected.
     numTopFeatures, perClass, numNeighbors, sampleSize, classWeight, batchSize, seed
@@ -92,6 +97,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
 
     def _fit(self, dataset: DataFrame) -> BeliefSelectorModel:
         features, settings = self._features(), self._settings()
+        from belief.data.roles import Roles
         from belief.spark.frames import select_frame
 
         if not isinstance(features, str) and self.isSet("outputCol"):
@@ -105,6 +111,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
             discrete_features=self.getDiscreteFeatures(),
             staging=self.getStaging(),
             given=self.getGiven(),
+            roles=Roles(self.getGroupsCol(), self.getAdjustForCols(), self.getWeightCol()),
         )
         return self._copyValues(BeliefSelectorModel(result)._resetUid(self.uid))
 

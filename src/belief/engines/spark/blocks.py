@@ -32,6 +32,7 @@ class TableSpec:
     discrete: Array  # mask; may be shorter than the vectors if their length is unknown
     is_full_mask: bool = False  # `discrete` must have one value per feature
     task: str = "auto"
+    roles: int = 0  # the number of last columns that are no features, but groups, strata or weights of the rows
 
 
 @dataclass(frozen=True)

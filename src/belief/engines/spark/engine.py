@@ -16,18 +16,20 @@ from belief.engines.block.threads import Threads, spans
 from belief.engines.probe import ProbeSearch
 from belief.engines.resources import Resources
 from belief.engines.spark.blocks import Matrix, TableSpec, lay_out, merge_summaries, stack_rows
-from belief.engines.spark.cluster import Answers, Cluster, StagedBlocks
+from belief.engines.spark.cluster import Answers, Blocks, Cluster, StagedBlocks
 from belief.engines.spark.gathering import GatheredRows
 from belief.engines.spark.jobs import (
     ChooseSample,
     Describe,
     FindNeighbours,
     Identify,
+    Job,
     JointFloors,
     JointSums,
+    ReadRoles,
     TallyPairs,
 )
-from belief.engines.spark.records import count_bytes, flatten, join_features, restore
+from belief.engines.spark.records import count_bytes, flatten, join_features, restore, select_features
 from belief.method.arrays import Array
 from belief.method.copies import select_representatives
 from belief.method.design import Design
@@ -60,6 +62,7 @@ class ClusterEngine:
     def __init__(self, cluster: Cluster, spec: TableSpec) -> None:
         self.cluster, self._spec = cluster, spec
         self._summary: Summary | None = None
+        self._cells = np.zeros(0, np.int32)  # the group that each row is searched in; empty: its target
         self._counted = np.zeros(0, np.uint8)  # bit mask of the rows that count, after copies are merged; empty: all
 
     def __enter__(self) -> Self:
@@ -85,19 +88,51 @@ class ClusterEngine:
         if self._summary is None:
             staged = sorted(self.cluster.stage(), key=lambda x: (x.partition, x.seq))
             self.layout, self.target, self.discrete = lay_out(staged, self._spec)
-            self.n_features = self.layout.n_features
+            n_columns = self.layout.n_features
+            self.n_features = n_columns - self._spec.roles
+            self._discrete_roles = self.discrete[self.n_features :]
+            self.discrete, self._features = self.discrete[: self.n_features], np.arange(self.n_features)
             self.staged: StagedBlocks = self.cluster.open(self.layout)
-            self.queries = FetchedRows(self.staged)
+            self.queries = FetchedRows(self.staged, self._features if self._spec.roles else None)
             self.gathered = GatheredRows(self.staged, self.layout.n_rows, self.layout.row_bytes)
             summary = merge_summaries(staged, self.layout.n_rows, self.target.names)
+            if summary and self._spec.roles:
+                summary = select_features(summary, n_columns, slice(0, self.n_features))
             self._summary = summary or self.describe_as(self.discrete)
+            if self._spec.roles:
+                self._read_roles()
         return self._summary
+
+    def _run(self, blocks: Blocks, job: Job, size: int, what: str) -> Answers:
+        """Run a job on the features only."""
+        if self._spec.roles and job.features is None:
+            object.__setattr__(job, "features", self._features)
+        return blocks.run(job, size, what)
+
+    def _read_roles(self) -> None:
+        """Read the targets of all rows, and the columns that are not features."""
+        job = ReadRoles(np.arange(self.n_features, self.layout.n_features))
+        size = 8 * (1 + self._spec.roles) * self.layout.n_rows // self.staged.tasks
+        answers = self.staged.run(job, size, "reading groups, strata and weights")
+        self.targets, roles = (np.concatenate([answers[i][x] for i in sorted(answers)]) for x in ("targets", "roles"))
+        self.roles = [as_text(x) if is_text else x for x, is_text in zip(roles.T, self._discrete_roles, strict=True)]
+
+    def retarget(self, targets: Array, counted: Array | None) -> None:
+        """Set the group that each row is searched in, and choose the rows that may be found."""
+        is_target = targets is self.targets
+        self._cells = np.zeros(0, np.int32) if is_target else targets.astype(np.min_scalar_type(int(targets.max())))
+        self._counted = np.zeros(0, np.uint8) if counted is None else np.packbits(counted)
+
+    @property
+    def counted(self) -> Array:
+        """The mask of the rows that may be found, if some may not."""
+        return np.unpackbits(self._counted)[: self.layout.n_rows].astype(bool)
 
     def describe_as(self, discrete: Array) -> Summary:
         """Compute the summary in a pass over the blocks, with these features as discrete."""
         bytes_per_feature = count_bytes(Summary.zero(1))
         width = self._slice_width(bytes_per_feature)
-        answers = self.staged.run(Describe(discrete, width), bytes_per_feature * self.n_features, "describing")
+        answers = self._run(self.staged, Describe(discrete, width), bytes_per_feature * self.n_features, "describing")
         n = len(self.target.names)
         return self._join_slices(Summary, answers, width).regrouped(np.arange(n), n)
 
@@ -120,8 +155,9 @@ class ClusterEngine:
 
     def merge_copies(self, seed: int) -> Target:
         """Count only one of several identical rows with the same target."""
-        answers = self.staged.run(Identify(), 12 * self.layout.n_rows // self.staged.tasks, "merging copies")
+        answers = self._run(self.staged, Identify(), 12 * self.layout.n_rows // self.staged.tasks, "merging copies")
         identity, targets = (np.concatenate([answers[i][x] for i in sorted(answers)]) for x in ("identity", "targets"))
+        targets = self._cells if len(self._cells) else targets
         counted = select_representatives(identity, targets, seed)
         self._counted = np.packbits(counted)
         return self.target.counted(targets[counted])
@@ -149,8 +185,10 @@ class ClusterEngine:
         width = self._slice_width(bytes_per_query)
         for a, b in spans(len(sample.row), max(1, QUERY_BYTES // self.layout.row_bytes)):
             part = restore(Sample, {name: x[a:b] for name, x in flatten(sample).items()})
-            job = FindNeighbours(part, self.queries.rows(part.row), difference, search, width, self._counted)
-            answers = self.staged.run(job, bytes_per_query * (b - a), "searching")
+            job = FindNeighbours(
+                part, self.queries.rows(part.row), difference, search, width, self._counted, self._cells
+            )
+            answers = self._run(self.staged, job, bytes_per_query * (b - a), "searching")
             parts += [answers[i] for i in sorted(answers)]
         return restore(Neighbours, {name: np.concatenate([x[name] for x in parts]) for name in parts[0]})
 
@@ -175,7 +213,8 @@ class ClusterEngine:
         width = self._slice_width(bytes_per_feature, *(blocks.tasks for blocks, _ in gathered))
         n, size = len(spans(self.n_features, width)), bytes_per_feature * self.n_features * len(batches)
         answers = [
-            blocks.run(TallyPairs(pairs, difference, rates, width), size, "tallying") for blocks, pairs in gathered
+            self._run(blocks, TallyPairs(pairs, difference, rates, width), size, "tallying")
+            for blocks, pairs in gathered
         ]
         for t, batch in enumerate(batches):
             of_batch = [{i - t * n: x for i, x in found.items() if i // n == t} for found in answers]
@@ -214,7 +253,7 @@ class ClusterEngine:
             return []
         size = 16 * len(columns) * sum(map(len, watched))
         return [
-            blocks.run(job.of(pairs, watched, columns, difference, rates), size, "comparing features")
+            self._run(blocks, job.of(pairs, watched, columns, difference, rates), size, "comparing features")
             for blocks, pairs in self.gathered.find([pairs for pairs, _ in watches])
         ]
 
@@ -230,11 +269,16 @@ class ClusterEngine:
         return join_features([restore(kind, answers[i]) for i in range(len(widths))], widths)
 
 
+def as_text(codes: Array) -> Array:
+    """Return the codes of categories as text, which has no order; missing ones are None."""
+    return np.array([None if np.isnan(code) else f"{code:g}" for code in codes], object)
+
+
 class FetchedRows:
     """Rows on the driver, by id; missing ones are fetched on demand. Queries travel from here."""
 
-    def __init__(self, staged: StagedBlocks) -> None:
-        self._staged = staged
+    def __init__(self, staged: StagedBlocks, features: Array | None) -> None:
+        self._staged, self._features = staged, features
         self._ids = np.zeros(0, np.int64)  # sorted
         self._X: Matrix = None
         self._targets = np.zeros(0, np.int32)
@@ -257,7 +301,7 @@ class FetchedRows:
         """Fetch the missing rows; return the positions of all."""
         missing = np.setdiff1d(ids, self._ids)
         if len(missing):
-            pieces = self._staged.fetch(missing)
+            pieces = self._staged.fetch(missing, self._features)
             known = [] if self._X is None else [self._X]
             ids_known = np.concatenate([self._ids, missing])
             order = np.argsort(ids_known)

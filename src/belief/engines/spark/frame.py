@@ -159,7 +159,7 @@ def _open_vectors(df: Any, features: str, label: str, discrete_features: Any, ta
     discrete = _declared_mask(discrete_features, names, width)
     if attributes:
         discrete = discrete | np.array([is_nominal for _, is_nominal in attributes], bool)
-    spec = TableSpec(label, features, discrete, width is None and _is_mask(discrete_features), task)
+    spec = TableSpec(label, features, discrete, width is None and is_mask(discrete_features), task)
     reader = Reader(None, label, features, discrete, width)
     in_files = _read_files(df, reader, [features])
     if in_files is not None:
@@ -186,7 +186,7 @@ def _declared_mask(discrete_features: Any, names: list[str] | None, width: int |
         return parse_discrete_features(discrete_features, names, width)
     if discrete_features is None or isinstance(discrete_features, str):
         return parse_discrete_features(discrete_features, None, 0)
-    if _is_mask(discrete_features):
+    if is_mask(discrete_features):
         return np.array(discrete_features, bool)
     items = list(discrete_features)
     indices = [int(x) for x in items if not isinstance(x, str)]
@@ -198,7 +198,8 @@ def _declared_mask(discrete_features: Any, names: list[str] | None, width: int |
     return parse_discrete_features(items, None, 1 + max(indices, default=0))
 
 
-def _is_mask(discrete_features: Any) -> bool:
+def is_mask(discrete_features: Any) -> bool:
+    """Return True for a list of booleans."""
     if discrete_features is None or isinstance(discrete_features, str):
         return False
     return bool(len(discrete_features)) and all(isinstance(x, bool | np.bool_) for x in discrete_features)

@@ -137,6 +137,18 @@ class Identify(Job):
                 yield block.number, {"identity": engine.identities(), "targets": block.targets}
 
 
+@dataclass(frozen=True)
+class ReadRoles(Job):
+    """Return the targets of all rows, and the columns that are not features."""
+
+    features: Array
+
+    def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
+        for block in blocks:
+            X = block.X.toarray() if issparse(block.X) else block.X
+            yield block.number, {"targets": block.targets, "roles": np.asarray(X, np.float64)}
+
+
 def counted_rows(block: RowBlock, bits: Array) -> Array | None:
     """Return the mask of the rows of a block that count, given a bit for every row of the table; None: all."""
     if not len(bits):
@@ -158,6 +170,7 @@ class FindNeighbours(Job):
     search: Search
     width: int  # queries per slice
     counted: Array  # bit mask of the rows that count; empty: all
+    cells: Array  # the group that each row of the table is searched in; empty: its target
     partial: ClassVar = Neighbours
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
@@ -165,10 +178,10 @@ class FindNeighbours(Job):
         queries = self.queries if issparse(self.queries) else ArraySource(self.queries)
         prepared: dict[int, tuple[Array, Array]] = {}  # computed from the queries once, for all blocks
         for block in blocks:
-            counted = counted_rows(block, self.counted)
-            with block_engine(
-                block.X, block.targets, self.difference.discrete, Resources(n_jobs), counted=counted
-            ) as engine:
+            counted, targets = counted_rows(block, self.counted), block.targets
+            if len(self.cells):
+                targets = self.cells[block.first : block.first + len(targets)].astype(np.int32)
+            with block_engine(block.X, targets, self.difference.discrete, Resources(n_jobs), counted=counted) as engine:
                 visit = Visit(queries, block.first, found, prepared)
                 found = engine.nearest(self.sample, self.difference, self.search, visit)
         for a, b in spans(len(self.sample.row), self.width):
@@ -231,8 +244,7 @@ class _CompareFeatures(Job):
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         sums: dict[int, dict[str, Any]] = {}
         for block in blocks:
-            X = take_features(block.X, self.features)
-            with block_engine(X, block.targets, self.difference.discrete, Resources(n_jobs)) as engine:
+            with block_engine(block.X, block.targets, self.difference.discrete, Resources(n_jobs)) as engine:
                 for t, pairs in self.pairs.get(block.number, ()):
                     found = self.compare(engine, (with_dtype(pairs, np.int64), self.watched[t]))
                     sums[t] = self.merge([sums[t], found]) if t in sums else found
@@ -273,7 +285,7 @@ def run_job(job: Job, blocks: Iterable[RowBlock], n_jobs: int) -> Iterator[tuple
     def note_seen() -> Iterator[RowBlock]:
         for block in blocks:
             seen.append(block.number)
-            yield block
+            yield block if job.features is None else replace(block, X=take_features(block.X, job.features))
 
     for where, arrays in job.run(note_seen(), n_jobs):
         yield where, pack(arrays)
