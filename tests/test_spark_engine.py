@@ -308,7 +308,10 @@ def test_open_frame_checks_the_schema_before_any_job(spark):
     for given_settings, message in (
         ({"label": "lable"}, "did you mean 'label'"),
         ({"label": "v"}, "has the type array<bigint>"),
-        ({"label": "label", "candidates": ["v"]}, r"The DataFrame has no usable column. 1 column is left out: 'v' \(lists\)"),
+        (
+            {"label": "label", "candidates": ["v"]},
+            r"The DataFrame has no usable column. 1 column is left out: 'v' \(lists\)",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             belief.select(df, **given_settings)

@@ -88,7 +88,8 @@ def test_params_have_setter_getter_doc_and_keyword():
         "redundancy": None, "theta": 0.3, "eta": 3, "kappa": 0.5, "discreteFeatures": [1, 2], "seed": 5,
         "sampling": "random", "classWeight": {"a": 2, "b": 1}, "staging": "disk", "copies": "merge",
         "significance": None, "alpha": 0.01, "rounds": 3,
-        "task": "regression",
+        "task": "regression", "groupsCol": "g", "adjustForCols": ["b"], "weightCol": "w", "given": ["a"], "perClass": 2,
+        "stability": 9,
     }  # fmt: skip
     assert {p.name for p in selector.params} == set(values) == set(inspect.signature(BeliefSelector).parameters)
     for name, value in values.items():
