@@ -109,7 +109,7 @@ def mrmr_frame(
         relevance, constant = columns.relevance()
         count = settings.resolve_n_features(len(relevance))
         found = mrmr(np.where(constant, -np.inf, relevance), columns.redundancy_of, count, form)
-    found = found.append_constants(constant, count)
+    found = found.append_constants(np.flatnonzero(constant), count)
     return FrameSelection(found.selected, found.scores, relevance, names)
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from conftest import ENGINES, Blocks
-from effort import examples
+from effort import NOT_REPETITION, examples
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes
@@ -410,7 +410,10 @@ def test_labels_task_from_all_blocks():
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
 @pytest.mark.filterwarnings("ignore:.*copies of the row itself:UserWarning")  # or columns of few values
-@parametrize_with_checks([BeliefSelector(task="regression"), BeliefSelector(task="classification")])
+@parametrize_with_checks(
+    [BeliefSelector(task="regression"), BeliefSelector(task="classification")],
+    expected_failed_checks=lambda estimator: NOT_REPETITION,
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

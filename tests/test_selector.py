@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from effort import NOT_REPETITION
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
@@ -19,11 +20,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import belief
 from belief import BeliefSelector
 from belief.method.settings import Settings
-
-NOT_REPETITION = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "a weight is not a repetition: copies would be neighbours"
-    for kind in ("dense", "sparse")
-}
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ class Baseline(ColumnSelector):
     """A selector that ranks constant features last."""
 
     def _rank(self, X: Any, y: Any, weights: Array, found: Selection, constant: Array, n: int) -> None:
-        found = found.append_constants(constant, n)
+        found = found.append_constants(np.flatnonzero(constant), n)
         others = np.setdiff1d(np.arange(len(weights)), found.selected)
         order = [found.selected, sort_by_weight(weights, others[~constant[others]]), others[constant[others]]]
         ranking = np.empty(len(weights), np.int64)
