@@ -43,8 +43,9 @@ def markdown(answers: Answers, peers: dict[str, Any], folder: str) -> str:
     lines.append(["on **{:,} rows × {:,} columns**".format(*SIZE), *on_large(peers)])
     sources = f"[synthetic tables]({folder}experiments/contest.md), [times on two cores]({folder}benchmarks.md)"
     return (
-        f"{table(['relevant columns found', *SELECTORS], lines)}\n\nMeasured on {sources}; copies count once. mRMR is"
-        " mrmr-selection, ReliefF is fast-select."
+        f"{table(['relevant columns found', *SELECTORS], lines)}\n\nEach selects as many columns as are"
+        f" relevant, on {sources}; a column and its copies count once. The F test and mutual information are scores of"
+        " SelectKBest; mRMR is mrmr-selection, ReliefF is fast-select."
     )
 
 
