@@ -126,6 +126,16 @@ def test_roles_by_name_by_value_and_from_files_are_the_same(tmp_path, role):
         assert result.selected_names == by_name.selected_names, way
 
 
+def test_a_checkpoint_belongs_to_its_design(tmp_path):
+    frame = study()
+    frame.to_parquet(tmp_path / "study.parquet")
+    options = {**FIXED, "checkpoint": tmp_path / "notes", "drop": [*ROLES["adjust_for"], "patient", "weight"]}
+    runs = [belief.select(tmp_path / "study.parquet", groups=np.arange(400) // 4, **options) for _ in range(2)]
+    assert np.array_equal(runs[0].weights, runs[1].weights)
+    with pytest.raises(ValueError, match="checkpoint"):
+        belief.select(tmp_path / "study.parquet", groups=np.arange(400) // 5, **options)
+
+
 def test_weights_of_one_change_nothing_and_rows_of_weight_zero_do_not_exist():
     frame = study().drop(columns=["patient", "site", "age"])
     features = frame.drop(columns="weight")

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from belief._utils.warnings import warn
+from belief.engines.block.threads import checksum
 from belief.method.arrays import Array
 from belief.method.design import Design
 from belief.method.difference import Difference
@@ -55,7 +56,8 @@ class DesignedEngine:
 
     def fingerprint(self) -> bytes:
         parts = (self.design.group, self.design.stratum, self.design.weight)
-        return b"".join([self.inner.fingerprint(), *(str(x.tolist()).encode() for x in parts if x is not None)])
+        fingerprint: bytes = self.inner.fingerprint()
+        return fingerprint + checksum(x for x in parts if x is not None)
 
     def describe(self) -> Summary:
         summary: Summary = self.inner.describe()
