@@ -136,6 +136,19 @@ def test_a_checkpoint_belongs_to_its_design(tmp_path):
         belief.select(tmp_path / "study.parquet", groups=np.arange(400) // 5, **options)
 
 
+def test_a_run_with_weights_continues_with_the_same_weights(tmp_path):
+    frame = study(m=1200)
+    frame.weight += 0.1
+    frame.to_parquet(tmp_path / "study.parquet")
+    options = {**FIXED, "sample_weight": "weight", "sample_size": 200, "significance": None}
+    options["drop"] = [*ROLES["adjust_for"], "patient"]
+    plain = belief.select(tmp_path / "study.parquet", **options)
+    for _ in range(2):
+        result = belief.select(tmp_path / "study.parquet", checkpoint=tmp_path / "notes", **options)
+        assert np.array_equal(result.weights, plain.weights)
+        assert np.array_equal(result.se, plain.se)
+
+
 def test_weights_of_one_change_nothing_and_rows_of_weight_zero_do_not_exist():
     frame = study().drop(columns=["patient", "site", "age"])
     features = frame.drop(columns="weight")

@@ -16,7 +16,7 @@ import numpy as np
 from belief._utils.warnings import warn
 from belief.engines.block.threads import checksum
 from belief.method.arrays import Array
-from belief.method.design import Design
+from belief.method.design import Design, race, weigh_by_inclusion
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.protocols import Search
@@ -69,7 +69,7 @@ class DesignedEngine:
         self._usable = np.ones(m, bool) if self.design.weight is None else self.design.weight > 0
         if self.design.stratum is not None:
             self._leave_out_small_cells()
-        self._weight = self.design.weight  # of a row as a query: set by the search
+        self._weight = self.design.weight  # of a row as a query
         self.inner.retarget(self.targets, self._usable)
         self.target = self._count()
         return summary
@@ -138,18 +138,19 @@ class DesignedEngine:
 
     def sample(self, quota: Array, seed: int) -> Sample:
         """Return the first rows: one of each group, then the second of each; rows of large weight come early."""
+        self._seed = seed
         ids = np.flatnonzero(self._usable)
-        race = self._race(ids, seed)
+        values = self._race(ids, seed)
         rank = np.zeros(len(ids), np.int64)
         if self.design.group is not None:
             classes = self.targets[ids] if not self._is_numeric else np.zeros(len(ids))
-            order = np.lexsort((race, self.design.group[ids], classes))
+            order = np.lexsort((values, self.design.group[ids], classes))
             unit = np.stack([classes, self.design.group[ids]])[:, order]
             is_new = np.r_[True, (unit[:, 1:] != unit[:, :-1]).any(axis=0)]
             place = np.arange(len(ids))
             rank[order] = place - np.maximum.accumulate(np.where(is_new, place, 0))
         key = np.empty(len(ids), np.uint64)
-        key[np.lexsort((race, rank))] = np.arange(len(ids), dtype=np.uint64)
+        key[np.lexsort((values, rank))] = np.arange(len(ids), dtype=np.uint64)
         return Sample(key, ids, self.targets[ids]).first(quota)
 
     def _race(self, ids: Array, seed: int) -> Array:
@@ -157,28 +158,31 @@ class DesignedEngine:
         uniform = (row_keys(seed, SAMPLE, ids).astype(float) + 1.0) / 2.0**64
         if self.design.weight is None or self.design.group is not None:
             return uniform
-        race: Array = -np.log1p(-uniform * (1 - 1e-12)) / self.design.weight[ids]
-        return race
+        return race(uniform, self.design.weight[ids])
 
-    def _weigh_queries(self, sample: Sample, seed: int) -> None:
+    def prefetch(self, batches: Sequence[Pairs]) -> None:
+        """Prepare for these pairs, which are all of a run with weights; their queries are known only now."""
+        if batches and self.design.weight is not None and self.design.group is None:
+            self._weigh_queries(np.concatenate([pairs.query for pairs in batches]))
+        self.inner.prefetch(batches)
+
+    def _weigh_queries(self, queries: Array) -> None:
         """Set the weight of each query: its own, divided by the probability that it is in the sample."""
-        if self.design.weight is None or self.design.group is not None:
-            return
+        assert self.design.weight is not None
         ids = np.flatnonzero(self._usable)
-        race, inside = self._race(ids, seed), np.isin(ids, sample.row)
+        values, inside = self._race(ids, self._seed), np.isin(ids, queries)
         classes = np.zeros(len(ids), np.int64) if self._is_numeric else self.targets[ids]
         self._weight = self.design.weight.copy()
         for c in np.unique(classes):
-            outside = race[(classes == c) & ~inside]
+            outside = values[(classes == c) & ~inside]
             mine = ids[(classes == c) & inside]
             if len(outside):
-                self._weight[mine] /= -np.expm1(-self.design.weight[mine] * outside.min())
+                self._weight[mine] = weigh_by_inclusion(self.design.weight[mine], float(outside.min()))
 
     # --- neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
         """Return the exact nearest rows of each query that its design allows."""
-        self._weigh_queries(sample, search.seed)
         found = Neighbours.zero(len(sample.row), search.n_groups, search.size)
         target = np.full(found.row.shape, -1, self.targets.dtype)
         stratum = self.design.strata(len(self.targets))
@@ -253,9 +257,10 @@ class DesignedEngine:
 
     def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
         """Yield the sums of each batch, weighted by the product of the weights of both rows."""
-        if self.design.weight is None or self._weight is None:
+        if self.design.weight is None:
             yield from self.inner.tally(batches, difference, rates)
             return
+        assert self._weight is not None
         unit = float(self._weight.max()) * float(self.design.weight.max())
         split = []
         for pairs in batches:

@@ -58,6 +58,18 @@ class Design:
         return out
 
 
+def race(uniform: Array, weight: Array) -> Array:
+    """Return -log(u)/ω, whose order is that of drawing rows by weight without replacement."""
+    out: Array = -np.log1p(-uniform * (1 - 1e-12)) / weight
+    return out
+
+
+def weigh_by_inclusion(weight: Array, first_outside: float) -> Array:
+    """Return weights over the probability that a row is in the sample, given the smallest race value outside of it."""
+    out: Array = weight / -np.expm1(-weight * first_outside)
+    return out
+
+
 def make_strata(columns: Sequence[Array]) -> Array:
     """Return a number for each row that is equal for rows of one stratum, the combination of all columns.
 
