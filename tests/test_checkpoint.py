@@ -189,7 +189,7 @@ def test_checkpoint_of_another_run_is_refused(tmp_path):
     refused("with the seed 0, not 3", lambda: run(notes, seed=3))
     page = json.loads((notes / "checkpoint.json").read_text())
     (notes / "checkpoint.json").write_text(json.dumps({**page, "format": 99}))
-    refused("has format 99, not 3, of another version", lambda: run(notes))
+    refused("was written by another version .format 99, not 3.", lambda: run(notes))
 
 
 def test_folder_with_other_files_is_refused(tmp_path):

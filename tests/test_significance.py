@@ -410,7 +410,7 @@ def test_values_that_are_missing_by_class(seed):
     y = rng.integers(0, 2, 400)
     X = rng.standard_normal((400, 30))
     X[rng.random(X.shape) < np.where(y, 0.1, 0.4)[:, None]] = np.nan
-    with pytest.warns(UserWarning, match=r"missing in other shares of the classes in \d+ features"):
+    with pytest.warns(UserWarning, match=r"share of missing values differs between classes in \d+ features"):
         result = belief.select(X, y, 2, random_state=0)
     assert np.mean(result.q_value < 0.05) <= 0.05
     assert np.mean(result.p_neighbours < 0.05) <= 0.14

@@ -216,7 +216,7 @@ def test_vector_column_with_a_dot_in_its_name(df, selector, as_array):
     assert "a.b" in model.transform(odd).columns
 
 
-@pytest.mark.filterwarnings("ignore:Values are missing:UserWarning")
+@pytest.mark.filterwarnings("ignore:The share of missing values:UserWarning")
 def test_transform_arrays_with_missing_values(df, selector):
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql.functions import expr

@@ -75,7 +75,7 @@ NOT_READ = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:Values are missing:UserWarning")
+@pytest.mark.filterwarnings("ignore:The share of missing values:UserWarning")
 @pytest.mark.parametrize("case", READ)
 def test_file_rows_are_those_that_spark_hands_over(plain, case, monkeypatch):
     df = READ[case](plain)

@@ -287,7 +287,7 @@ def open_engine(
     task: str = "auto",
     names: Sequence[str] | None = None,
 ) -> tuple[Engine, Table | Stream]:
-    """Create the engine for a table or a stream; return it with the table, which knows the names of its features."""
+    """Create the engine for a table or a stream; return it and the table, which has the names of the features."""
     if isinstance(X, TableStream | LibsvmStream | ArrayStream):
         return StreamEngine(X, X.target_name, resources, notes, task), X
     table = open_table(X, discrete_features, names, leave_out=True)

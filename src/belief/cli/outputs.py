@@ -77,7 +77,7 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary file to write to, which replaces `path` if there is no error.
+    """Yield a temporary file that replaces `path` if there is no error.
 
     A file that is replaced keeps its permissions, and a link still points to it.
     """

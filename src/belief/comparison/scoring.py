@@ -1,4 +1,4 @@
-"""Scores of selected features: three models with different strengths are fitted to them."""
+"""Score selected features: fit three different models to them, and predict the test rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Input data: tables in memory, files and streams become rows of numbers with a target and names.
 
 Modules that read a format, parse the target or choose columns belong here. They may import `method`, `kernels` and
-`_utils`, and nothing that runs the method. Public are the names in `__all__`, which open files.
+`_utils`, and nothing that runs the method. The names in `__all__` are public; they open files.
 """
 
 from typing import TYPE_CHECKING

@@ -147,7 +147,7 @@ class Encoder:
         self.name = name
 
     def __call__(self, column: Any) -> Array:
-        """Return the numbers of a column; here NaN, for a column of Arrow's null type."""
+        """Return a column as numbers. This base class is for columns of Arrow's null type, and returns NaN."""
         return np.full(len(column), np.nan, np.float32)
 
     def levels(self) -> dict[float, str]:
@@ -269,7 +269,7 @@ def describe_unusable(kind: Any) -> str | None:
 
 
 def dictionary_encode(column: Any) -> tuple[Any, Array]:
-    """Return the distinct values of a column, as an array or a list, and the index of each row's; -1 for null."""
+    """Return the distinct values of a column, and for each row the index of its value; -1 for null."""
     pa = pyarrow()
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -283,7 +283,7 @@ def dictionary_encode(column: Any) -> tuple[Any, Array]:
 
 
 def hash_values(column: Any) -> Array:
-    """Return a hash of each value of a column of numbers or text, the same within one process; else zeros."""
+    """Hash the values of a column of numbers or text, the same way in the whole process; zeros for other types."""
     if is_text(column.type) or is_dictionary(column.type):
         values, codes = dictionary_encode(column)
         return np.array([*map(hash, values), 0], np.int64).view(np.uint64)[codes]

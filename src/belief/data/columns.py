@@ -78,14 +78,14 @@ class ColumnSelection:
             object.__setattr__(self, "discrete_features", "auto" if discrete is None else [discrete])
         if self.separator is not None and (not isinstance(self.separator, str) or not is_separator(self.separator)):
             raise ValueError(
-                f"separator must be one ASCII character, but no quote or line break; got {self.separator!r}. Save the"
-                " file with another separator."
+                f"separator must be one ASCII character other than a quote or a line break; got {self.separator!r}."
+                " Save the file with another separator."
             )
         if self.encoding is not None:
             check_encoding(self.encoding)
 
     def changed_options(self) -> list[str]:
-        """Return the names of the options that differ from their defaults; `task` is not among them."""
+        """Return the names of all options except `task` that differ from their defaults."""
         options = (f for f in fields(self) if f.name not in ("discrete_features", "task"))
         changed = [f.name for f in options if getattr(self, f.name) != f.default]
         return changed + ["discrete_features"] * (not isinstance(self.discrete_features, str))

@@ -113,7 +113,7 @@ def _is_sparse_series(dtypes: Any) -> list[bool]:
 
 
 def _has_sparse_columns(X: Any, label: Any) -> bool:
-    """Return True for a DataFrame whose features are all sparse, and 0 where they have no entry."""
+    """Return True for a DataFrame whose features are all sparse columns with the fill value 0."""
     if not _is_pandas_frame(X) or not any(_is_sparse_series(X.dtypes)):
         return False
     names, dtypes = list(X.columns), list(X.dtypes)

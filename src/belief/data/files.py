@@ -59,7 +59,7 @@ def find_files(paths: Sequence[Path]) -> tuple[str, list[Path]]:
 
 
 def list_all_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the files in all folders, and those that are given themselves."""
+    """Return all files: the given ones, and those in the given folders."""
     return [file for path in paths for file in list_files(path)]
 
 

@@ -60,7 +60,7 @@ def describe_origin(X: Any, y: Any, label: Any) -> dict[str, str]:
 
 
 def name_columns(X: Any, columns: Any, feature_names: Sequence[str] | None) -> list[Any]:
-    """Return columns of X by name, since the position of a column is not that of its feature."""
+    """Return the names of columns of X; features have other positions, because some columns are not features."""
     columns = [columns] if is_column(columns) else [] if columns is None else list(columns)
     if not any(map(is_integer, columns)):
         return columns
@@ -189,7 +189,7 @@ def _checked_names(names: Any, X: Any) -> list[str] | None:
 
 
 def _select_from_table(X: Any, y: Any, columns: ColumnSelection, given: list[str] | None) -> OpenedInput:
-    """Extract the label and the features; `given` are names for the columns of an array."""
+    """Extract the label and the features; `given` has the column names of an array, if the user passed them."""
     if given is not None:
         columns = columns.with_positions(given)
     blocks = [TableBlock(block, f"block {i}") for i, block in enumerate(as_blocks(X))]
@@ -224,11 +224,11 @@ class TableBlock:
         return self._X[:, find_columns(names, self.names, "The blocks of X differ", self._source)].to_native()
 
     def find(self, column: Any, role: str) -> Any:
-        """Return the column with a name or position, one-dimensional; errors name the role it is for."""
+        """Return a column by name or position as a one-dimensional array; error messages name its role."""
         return self.column(self.names[find_columns([column], self.names, role)[0]])
 
     def column(self, name: Any) -> Any:
-        """Return one column, one-dimensional."""
+        """Return a column by name as a one-dimensional array."""
         if self._is_frame:
             return self._X[:, find_columns([name], self.names, "The blocks of X differ", self._source)[0]].to_native()
         found = self._X[:, [name]]

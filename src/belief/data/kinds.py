@@ -72,7 +72,7 @@ def count_dimensions(X: Any) -> int:
 
 
 def as_target(y: Any) -> Any:
-    """Return y, or the column of a table of one column; raise a ValueError if it is of a kind that holds no targets."""
+    """Return y, or its column if it is a table of one column; raise a ValueError if it cannot be a target."""
     if isinstance(frame := nw.from_native(y, pass_through=True, allow_series=True), nw.DataFrame):
         if frame.shape[1] != 1:
             raise ValueError(

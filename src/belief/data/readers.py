@@ -183,7 +183,7 @@ class CsvFiles:
         return found - {self._columns.label} if n_lines else set()
 
     def _next_line(self, lines: Iterator[list[str]]) -> list[str] | None:
-        """Return the cells of the next line; none if one is too long for Python, so that Arrow infers all types."""
+        """Return the cells of the next line; none if a cell is too long for Python. Then Arrow infers all types."""
         try:
             return next(lines, None)
         except csv.Error:

@@ -1,4 +1,4 @@
-"""Tables that are not in memory, or of a library that narwhals does not know: read as batches of Arrow, or collected.
+"""Read tables that are not in memory, or that narwhals does not support, as Arrow batches or as a whole.
 
 This is the one way in for lazy frames, relations of a database, datasets, partitioned frames, readers and generators.
 A table that can be read again becomes a `Relation`, which is read once for each pass over the rows. One that can be
@@ -122,7 +122,7 @@ def open_relation(X: Any) -> Any:
 
 
 def check_is_eager(X: Any) -> None:
-    """Raise a ValueError if X is a table that an estimator cannot take, since it is not an array or a DataFrame."""
+    """Raise a ValueError if X is a table outside memory, such as a lazy frame, which estimators do not accept."""
     if (isinstance(X, Mapping) and not is_sparse(X)) or _find_opener(X) is not None:
         raise ValueError(
             f"fit takes arrays, DataFrames and sparse matrices, but X is {describe_kind(X)}, which is not in memory."
@@ -368,7 +368,7 @@ def _spool(reader: Any) -> Any:
 
 
 def _drain(kept: list[Any], rest: Iterable[Any]) -> Iterator[Any]:
-    """Yield the kept batches, without holding on to them, and the rest."""
+    """Yield the kept batches, freeing each one, and then the rest."""
     while kept:
         yield kept.pop(0)
     yield from rest

@@ -1,4 +1,4 @@
-"""Read what a row is besides its features and its target: its group, its strata and its weight."""
+"""Read the group, the strata and the weight of each row."""
 
 from __future__ import annotations
 

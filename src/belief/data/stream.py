@@ -109,7 +109,7 @@ class TableStream:
         self._use_columns()
 
     def read_also(self, columns: Mapping[str, Sequence[Any]], weight: Any = None) -> None:
-        """Read columns of some roles in the first pass that are not features; leave out rows whose weight is 0."""
+        """Also read the columns of groups, strata and weights in the first pass; leave out rows with a weight of 0."""
         known, source = self.files.schema.names, str(self.files.first)
         for role, names in columns.items():
             self._also |= {name: known[j] for name in names for j in find_columns([name], known, role, source)}

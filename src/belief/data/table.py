@@ -414,7 +414,7 @@ Opened = tuple[list[Source], list[str] | None, Array, Array, list[_Column]]
 
 
 def _without_numbers(values: Array, categories: list[Any] | None) -> Encoded:
-    """Return an all-NaN block, read as numbers, as a block of a discrete column in which every value is missing."""
+    """Return a block as codes with all values missing, if it is all NaN in a column of categories elsewhere."""
     if categories is None and np.isnan(values).all():
         return np.full(len(values), -1), []
     return values, categories

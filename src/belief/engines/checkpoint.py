@@ -124,8 +124,8 @@ class Checkpoint(Storage):
             raise ValueError(f"checkpoint {self.folder}: {DESCRIPTION} is damaged: use restart=True.") from None
         if stored["format"] != FORMAT:
             raise ValueError(
-                f"checkpoint {self.folder} has format {stored['format']!r:.40}, not {FORMAT}, of another version:"
-                " use restart=True."
+                f"checkpoint {self.folder} was written by another version (format {stored['format']!r:.40}, not"
+                f" {FORMAT}): use restart=True."
             )
         return stored
 

@@ -101,8 +101,8 @@ class DesignedEngine:
             if len(gone):
                 name = self.inner.target.names.tolist()[gone[0]]
                 raise ValueError(
-                    f"adjust_for makes {len(size)} strata, and in none of them class {name!r} and another class have"
-                    f" {MIN_CELL} rows each. Adjust for fewer columns, or merge their values."
+                    f"adjust_for makes {len(size)} strata, and no stratum has {MIN_CELL} rows of class {name!r}"
+                    " and as many of another class. Adjust for fewer columns, or merge their values."
                 )
         elif not self._usable.any():
             raise ValueError(
@@ -116,7 +116,7 @@ class DesignedEngine:
             )
 
     def _count(self) -> Target:
-        """Return the target of the rows that are used; their weights make the shares of the classes."""
+        """Return the target of the rows that are used; the share of a class is its share of their weights."""
         target: Target = self.inner.target.counted(self.targets[self._usable])
         if self.design.weight is not None and isinstance(target, Classes):
             shares = np.bincount(self.targets, self.design.weight * self._usable, len(target.names))
@@ -137,7 +137,7 @@ class DesignedEngine:
     # --- the sample: in the order of weights, and over groups ---
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """Return the first rows: one of each group, then the second of each; rows of large weight come early."""
+        """Return one row of each group, then a second one of each, and so on; without groups, heavy rows come early."""
         self._seed = seed
         ids = np.flatnonzero(self._usable)
         values = self._race(ids, seed)
@@ -154,14 +154,14 @@ class DesignedEngine:
         return Sample(key, ids, self.targets[ids]).first(quota)
 
     def _race(self, ids: Array, seed: int) -> Array:
-        """Return a random number for each row, whose order is that of drawing rows by weight without replacement."""
+        """Return random numbers by which to sort rows: the order of drawing them by weight without replacement."""
         uniform = (row_keys(seed, SAMPLE, ids).astype(float) + 1.0) / 2.0**64
         if self.design.weight is None or self.design.group is not None:
             return uniform
         return race(uniform, self.design.weight[ids])
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Prepare for these pairs, which are all of a run with weights; their queries are known only now."""
+        """Prepare for these pairs. With weights, they are all pairs of the run, so their queries get weights here."""
         if batches and self.design.weight is not None and self.design.group is None:
             self._weigh_queries(np.concatenate([pairs.query for pairs in batches]))
         self.inner.prefetch(batches)
@@ -278,5 +278,5 @@ class DesignedEngine:
 
 
 def _discarding_rest(pairs: Pairs, kind: Array, n_kinds: int, share: Array) -> Pairs:
-    """Return the pairs with a share of each added to its kind, and the rest to the next kind, which nobody reads."""
+    """Return pairs of which a share counts for its kind; the rest goes to the next kind, which is never read."""
     return replace(pairs, kind=kind, n_kinds=n_kinds, weight=share, coupled=False)

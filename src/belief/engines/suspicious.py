@@ -132,7 +132,7 @@ def _find_identifiers(X: Array, summary: Summary, discrete: Array, declared: Arr
 
 
 def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
-    """Return True if whole numbers with values in a range of this width are distinct for a reason other than chance."""
+    """Return True if whole numbers look like row numbers: nearly all differ, which chance does not explain."""
     n, n_distinct = len(x), len(np.unique(x))
     if n_distinct < NEARLY_ALL * n:
         return False
@@ -148,7 +148,7 @@ def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
 
 
 def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[int]]:
-    """Return the columns whose only negative value is a code, which occurs more than once, by the code."""
+    """Return, for each code of missing values, the columns where it is repeated and the only negative value."""
     found: dict[int, list[int]] = {}
     for code in CODES:
         for j in np.flatnonzero(~discrete & (summary.minimum == code) & (summary.maximum > 0)).tolist():

@@ -117,7 +117,7 @@ def _expect(x: Array, j: int, difference: Difference, level: Array, count: Array
 
 
 def smallest(d2: Array, size: int) -> tuple[Array, Array, Array, Array]:
-    """Return the smallest rounded d² of each line, with their line, rank and column. NaN is ignored; ties go left."""
+    """Return line, rank, column and value of the smallest rounded d² of each line; ties go to the smaller column."""
     n, width = d2.shape
     last = np.partition(d2, size - 1, axis=1)[:, size - 1] if size < width else np.full(n, np.inf)
     line, column = np.nonzero(d2 <= (last * (1 + TIE_MARGIN))[:, None])  # may be among the smallest after rounding

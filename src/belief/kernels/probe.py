@@ -68,7 +68,7 @@ def _insert(d: float, row: int, n: int, found: Array, rows: Array) -> int:
 
 @kernel()
 def _limit(d2: Array, size: int) -> float:
-    """Return a distance that at least the `size` nearest rows do not exceed, and few others."""
+    """Return an upper limit for the distances of the `size` nearest rows, and of few others."""
     least, most = d2[0], d2[0]
     for r in range(1, len(d2)):
         least, most = min(least, d2[r]), max(most, d2[r])

@@ -252,7 +252,7 @@ class Run:
         return check_univariate(probe, engine.rows, p, engine.discrete, search)
 
     def _test_classes(self, probe: Probe, p_univariate: Array, search: LocalSearch) -> Array:
-        """Return the univariate p-values of each class against the others; those of all classes where unknown."""
+        """Return the univariate p-values of each class against the others, or else those of all classes together."""
         n, live = len(self.engine.target.names), ~self.difference.constant
         out = np.full((n, len(live)), np.nan) if self.engine.design.exists else p_values_by_class(self.summary, n)
         out = np.where(np.isnan(out), p_univariate, out)
@@ -305,7 +305,7 @@ class Run:
         differs = known[q_values(p[known]) < MISSINGNESS_LEVEL] if len(known) else known
         if len(differs):
             warn(
-                f"Values are missing in other shares of the classes in {len(differs):,} features (first: feature"
+                f"The share of missing values differs between classes in {len(differs):,} features (first: feature"
                 f" {differs[0]}). The tests compare the values that are present. If missingness itself matters, add"
                 " columns that mark missing values."
             )
@@ -340,7 +340,7 @@ class Run:
             )
 
     def _depends_on_weight(self) -> Array:
-        """Return which features a larger sample may rank differently: without weight, their p-value decides."""
+        """Return a mask of the features ranked by weight, which may change in a larger sample; others go by p-value."""
         return self._significant() if self.settings.significance is not None else ~self.difference.constant
 
     def _significant(self) -> Array:
@@ -443,7 +443,7 @@ class Run:
         return Contest(order, n_select, w, scores, of_class, eligibility)
 
     def _relevance_by_class(self, excess: Array) -> Array:
-        """Return the relevance of each feature for each class; it is low but for the class it separates best."""
+        """Return the relevance of each feature for each class, reduced for all but the class it separates best."""
         constant, out, found = self.difference.constant, np.zeros_like(excess), np.zeros(excess.shape, bool)
         if self.settings.significance is None:
             out[:] = [self.rule.normalise(x, constant) for x in excess]

@@ -38,18 +38,18 @@ class Design:
 
     @property
     def has_units(self) -> bool:
-        """Whether rows are not exchangeable with all other rows."""
+        """Whether shuffles must respect groups or strata."""
         return self.group is not None or self.stratum is not None
 
     def strata(self, n: int) -> Array:
         return np.zeros(n, np.int64) if self.stratum is None else self.stratum
 
     def groups(self, n: int) -> Array:
-        """Return the group of each row; without groups, every row is one."""
+        """Return the group of each row; without groups, every row is its own group."""
         return np.arange(n) if self.group is None else self.group
 
     def excludes(self, a: Array, b: Array) -> Array:
-        """Return which pairs of the rows a and the rows b cannot be neighbours, (a, b)."""
+        """Return a mask of the pairs of rows, (a, b), that cannot be neighbours."""
         out = np.zeros((len(a), len(b)), bool)
         if self.group is not None:
             out |= self.group[a][:, None] == self.group[b]
@@ -59,13 +59,13 @@ class Design:
 
 
 def race(uniform: Array, weight: Array) -> Array:
-    """Return -log(u)/ω, whose order is that of drawing rows by weight without replacement."""
+    """Return -log(u)/ω: sorting rows by it draws them by weight without replacement."""
     out: Array = -np.log1p(-uniform * (1 - 1e-12)) / weight
     return out
 
 
 def weigh_by_inclusion(weight: Array, first_outside: float) -> Array:
-    """Return weights over the probability that a row is in the sample, given the smallest race value outside of it."""
+    """Divide weights by the probability of being sampled, given the smallest race value outside the sample."""
     out: Array = weight / -np.expm1(-weight * first_outside)
     return out
 

@@ -159,7 +159,7 @@ class Pairs:
 
     @property
     def spread_shape(self) -> tuple[int, int, int]:
-        """The lines of `Tally.spread`, the lines of `Tally.queries`, and the couples of kinds."""
+        """The number of lines of `Tally.spread`, of lines of `Tally.queries`, and of couples of kinds."""
         lines = (0, 0) if not self.coupled else (2, 1) if self.weight is None else (7, 3)
         return (*lines, self.n_kinds // 2)
 

@@ -285,7 +285,7 @@ def rank_on_grid(values: Array) -> Array:
 
 
 def score_table(n_knots: int) -> Array:
-    """Return the normal score for each sum of the numbers of knots below a value and not above it, as int8."""
+    """Return normal scores as int8, by the number of knots below a value plus the number not above it."""
     share = (np.arange(2 * n_knots + 1) + 1.0) / (2.0 * (n_knots + 1))
     return np.rint(SCORE_SCALE * ndtri(share)).astype(np.int8)
 

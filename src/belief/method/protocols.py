@@ -142,7 +142,7 @@ class Storage:
         self.save("sums", **vars(tally), **lists, batches=len(watch_lists))
 
     def load_sums(self, batches: Sequence[Pairs], n_features: int) -> tuple[Tally, list[Array]] | None:
-        """Return the stored sums over the first of these batches, or over more than these, and the watch lists."""
+        """Return the stored sums and watch lists. They cover the first of these batches, or more than these."""
 
         def read(stored: dict[str, Any]) -> tuple[Tally, list[Array]]:
             watch_lists = [stored.pop(f"watched_{t}") for t in range(int(stored.pop("batches")))]

@@ -80,7 +80,7 @@ class DenseEngine(JointEngine):
         return reduce(Summary.merge, parts, Summary.zero(self.n_features))
 
     def _summarise(self, n: int, slices: Sequence[tuple[int, int]]) -> list[Summary]:
-        """Summarise some slices of rows. The last summary has the levels and the sums of the n groups of them all."""
+        """Return a summary per slice of rows. The last one has the levels and the group sums of all of them."""
         sums, levels = _GroupSums(n, self.n_features), [Levels.zero()]
         found = [self._moments(np.arange(a, b), sums, levels) for a, b in slices]
         count, total = sums.count[:n], sums.total[:n]
@@ -109,7 +109,7 @@ class DenseEngine(JointEngine):
         )  # fmt: skip
 
     def _levels(self, X: Array, at: Array, features: Array, group: Array, n_groups: int) -> Levels:
-        """Return the levels of the columns `at` of a block, which hold these features."""
+        """Return the levels of some features, which are the columns `at` of a block."""
         n = n_groups if n_groups <= MAX_GROUPS else 0
         group = group if n else np.zeros_like(group)
         shape = len(at), MAX_COUNTED_LEVELS

@@ -40,7 +40,7 @@ class Rates:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the pairs no longer exist."""
+        """Whether the pairs of the cached rates no longer exist."""
         return self._pairs() is None
 
     @property

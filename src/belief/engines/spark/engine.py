@@ -270,7 +270,7 @@ class ClusterEngine:
 
 
 def as_text(codes: Array) -> Array:
-    """Return the codes of categories as text, which has no order; missing ones are None."""
+    """Convert the codes of categories to text, so that they are not treated as numbers; missing ones are None."""
     return np.array([None if np.isnan(code) else f"{code:g}" for code in codes], object)
 
 

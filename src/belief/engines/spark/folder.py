@@ -179,7 +179,7 @@ class BlockFiles:
 
     @classmethod
     def of(cls, folder: Folder, layout: Layout) -> Self:
-        """Return the whole table as blocks: small consecutive runs together, because each block has overhead."""
+        """Return the whole table as blocks. Small consecutive runs share a block, because each block has overhead."""
         portions: list[range] = []
         size = 0  # size of the last portion
         for first, rows in zip(layout.run_first.tolist(), layout.run_rows.tolist(), strict=True):

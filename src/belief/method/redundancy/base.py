@@ -98,7 +98,7 @@ class Rule(Protocol):
 
 
 class Measure(Protocol):
-    """The redundancy of features with each other, measured on demand for the features in an extensible pool."""
+    """Measures the redundancy of the features in a pool, which can be extended."""
 
     doc: ClassVar[str]  # for the documentation of settings: a phrase that names the measure
     theta_doc: ClassVar[str]  # and what theta means with it
