@@ -205,19 +205,19 @@ def test_sample_rows_of_tables_and_files(monkeypatch, tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(700, 3)), columns=list("abc")).assign(y=np.arange(700) % 3)
     table.to_parquet(tmp_path / "t.parquet", row_group_size=90)
-    here = rows.sample_rows(
+    here, names, n_rows = rows.sample_rows(
         belief.data.inputs.open_input(table, None, belief.data.ColumnSelection("y")), "auto", "auto", 5
     )
     given = belief.data.inputs.open_input(tmp_path / "t.parquet", None, belief.data.ColumnSelection("y"))
-    there = rows.sample_rows(given, "auto", "auto", 5)
+    there, *whole = rows.sample_rows(given, "auto", "auto", 5)
     assert here.X.shape == (50, 3)
-    assert here.n_rows == there.n_rows == 700
+    assert [names, n_rows] == whole == [["a", "b", "c"], 700]
     np.testing.assert_array_equal(here.X, there.X)
     np.testing.assert_array_equal(here.y, there.y)
     lines = [table[["a", "b", "c"]].to_numpy().tolist().index(row) for row in here.X.tolist()]
     np.testing.assert_array_equal(table["y"].to_numpy()[lines], here.y)
     sparse = [csr_array(table[["a", "b", "c"]].to_numpy()[part]) for part in (slice(0, 300), slice(300, 700))]
-    np.testing.assert_array_equal(rows.sample_rows((sparse, table["y"], None), "auto", "auto", 5).X, here.X)
+    np.testing.assert_array_equal(rows.sample_rows((sparse, table["y"], None), "auto", "auto", 5)[0].X, here.X)
 
 
 def test_count_rows():

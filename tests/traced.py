@@ -13,7 +13,7 @@ PLAIN = {"significance": None, "copies": "keep"}
 
 
 def run(engine, settings, given=()):
-    """Return the fields of the Outcome, and the difference, the tally and the redundancy measure.
+    """Return the fields of the result, and the difference, the tally and the redundancy measure.
 
     Unless the settings ask for it there is no test of significance, so that neighbours are searched by all features.
     """
@@ -21,10 +21,10 @@ def run(engine, settings, given=()):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few rows: tested elsewhere
         run = Run(engine, settings, lambda *_: None, Storage(), lambda: np.array(given, np.int64))
-        outcome = run.execute(check=lambda *_: None)
+        found = run.execute(check=lambda *_: None)
     kept = {
         "difference": run.difference,
         "tally": run.tally,
         "measure": run.estimate.measure,
     }
-    return SimpleNamespace(**vars(outcome), **kept)
+    return SimpleNamespace(**found, **kept)

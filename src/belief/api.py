@@ -34,7 +34,7 @@ from belief.method.summary import Summary
 from belief.method.targets import REGRESSION, Target
 from belief.progress import Callback, Reporter
 from belief.result.pairs import collect_pairs
-from belief.result.result import Result, build_result
+from belief.result.result import Result
 
 DEFAULT_WORKING_MEMORY = 1024  # MiB
 LevelNames = Callable[[int], Mapping[float, str] | None]  # feature index -> names of its category codes, if known
@@ -323,9 +323,9 @@ def run_engine(
         labels = None if table is None else table.labels
         return np.array(find_columns(given, labels or feature_names(), "given"), np.int64)
 
-    outcome = belief(engine, settings, check, reporter.phase, notes, find_given)
-    named = [each.with_level_names(levels(each.feature)) for each in outcome.distributions]
-    result = build_result(replace(outcome, distributions=named), feature_names())
+    found = belief(engine, settings, check, reporter.phase, notes, find_given)
+    found["distributions"] = [x.with_level_names(levels(x.feature)) for x in found["distributions"]]
+    result = Result(**found, feature_names=feature_names())
     if table is None:
         return replace(result, timings=reporter.timings())
     sample = engine.peek()  # type: ignore[attr-defined]

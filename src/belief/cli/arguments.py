@@ -24,22 +24,9 @@ CLI_NAMES = {"top": "n_features_to_select", "seed": "random_state", "discrete": 
 OPTION_NAMES = {"header": "no_header"} | {parameter: name for name, parameter in CLI_NAMES.items()}
 PARAMETERS = (
     *(f.name for f in Settings.definitions()),
-    *(
-        "task",
-        "label",
-        "drop",
-        "candidates",
-        "given",
-        "groups",
-        "adjust_for",
-        "sample_weight",
-        "encoding",
-        "separator",
-        "header",
-        "discrete_features",
-        "n_jobs",
-    ),
-    *("working_memory", "device", "checkpoint", "restart", "force", "selectors", "seconds"),
+    *("task", "label", "drop", "candidates", "given", "groups", "adjust_for", "sample_weight", "encoding", "separator"),
+    *("header", "discrete_features", "n_jobs", "working_memory", "device", "checkpoint", "restart", "force"),
+    *("selectors", "seconds"),
 )
 ANY_PARAMETER = "|".join(PARAMETERS)
 UNAMBIGUOUS = "|".join(name for name in PARAMETERS if "_" in name)  # cannot be an English word

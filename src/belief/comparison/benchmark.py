@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from belief._utils.threads import count_threads
 from belief._utils.validation import did_you_mean, is_real
 from belief.api import is_spark_dataframe
 from belief.comparison.comparison import OURS, Comparison, Standing
-from belief.comparison.rows import Rows, sample_rows
+from belief.comparison.rows import sample_rows
 from belief.comparison.scoring import score_features
 from belief.comparison.selectors import SELECTORS, Part, Selector
 from belief.data.columns import ColumnSelection
@@ -131,24 +131,34 @@ def compare(
     if is_spark_dataframe(X):
         raise ValueError("Spark DataFrames are not supported. Pass X.sample(...).toPandas().")
     y, label = resolve_label(y, label)
-    columns, seed = (
-        ColumnSelection(label, drop, candidates, discrete_features, task, separator, header, encoding),
-        settings.draw_seed(),
-    )
-    rows = sample_rows(open_input(X, y, columns), discrete_features, task, seed)
+    columns = ColumnSelection(label, drop, candidates, discrete_features, task, separator, header, encoding)
+    opened, seed = open_input(X, y, columns), settings.draw_seed()
+    whole, names, n_rows = sample_rows(opened, discrete_features, task, seed, count_threads(n_jobs))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # every fold would repeat them
-        whole = Part(rows.X, rows.y, rows.discrete, rows.task, seed, count_threads(n_jobs))
-        benchmark = Benchmark(whole, rows.names, _resolve_n_features(settings, whole), start + seconds)
+        benchmark = Benchmark(whole, names, _resolve_n_features(settings, whole), start + seconds)
         report = print_message if verbose else lambda message: None
         report("scoring all features")
         all_features = benchmark.score_all_features()
         found, skipped = benchmark.run(taking_part, report)
     if not found:
-        raise ValueError(f"No selector finishes within seconds={seconds:g}: {_first_reason(skipped)}. Allow more time.")
+        reason = " ".join(next(iter(skipped.items())))
+        raise ValueError(f"No selector finishes within seconds={seconds:g}: {reason}. Allow more time.")
     if not all_features:
         skipped["all features"] = "scoring them would take too long"
-    return _comparison(rows, benchmark, found, all_features, skipped, time.perf_counter() - start)
+    return Comparison(
+        standings=sorted(found, key=lambda s: -s.score),
+        all_features=all_features,
+        skipped=skipped,
+        task=whole.task,
+        n_rows=n_rows,
+        n_compared=len(whole.y),
+        n_features=len(names),
+        n_selected=benchmark.n,
+        folds=FOLDS,
+        seed=seed,
+        seconds=time.perf_counter() - start,
+    )
 
 
 def find_selectors(selectors: Sequence[str] | None) -> dict[str, Selector]:
@@ -175,34 +185,6 @@ def _resolve_n_features(settings: Settings, whole: Part) -> int:
             " fewer."
         )
     return n
-
-
-def _first_reason(skipped: dict[str, str]) -> str:
-    name, reason = next(iter(skipped.items()))
-    return f"{name} {reason}"
-
-
-def _comparison(
-    rows: Rows,
-    benchmark: Benchmark,
-    found: Iterable[Standing],
-    all_features: list[float],
-    skipped: dict[str, str],
-    took: float,
-) -> Comparison:
-    return Comparison(
-        standings=sorted(found, key=lambda s: -s.score),
-        all_features=all_features,
-        skipped=skipped,
-        task=rows.task,
-        n_rows=rows.n_rows,
-        n_compared=len(rows.y),
-        n_features=rows.X.shape[1],
-        n_selected=benchmark.n,
-        folds=FOLDS,
-        seed=benchmark.whole.seed,
-        seconds=took,
-    )
 
 
 class Benchmark:

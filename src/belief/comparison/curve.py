@@ -16,7 +16,7 @@ from belief.comparison.benchmark import FOLDS, Benchmark
 from belief.comparison.comparison import OURS
 from belief.comparison.rows import sample_rows
 from belief.comparison.scoring import score_features
-from belief.comparison.selectors import SELECTORS, Part
+from belief.comparison.selectors import SELECTORS
 from belief.data.columns import ColumnSelection
 from belief.data.inputs import open_input, resolve_label
 from belief.data.labels import check_task
@@ -159,14 +159,13 @@ def score_by_size(
             raise ValueError(f"{name} must be {allowed}; got {value!r}.")
     y, label = resolve_label(y, label)
     columns = ColumnSelection(label, drop=drop, discrete_features=discrete_features, task=task)
-    seed = Settings(random_state=random_state).draw_seed()
-    rows = sample_rows(open_input(X, y, columns), discrete_features, task, seed)
+    opened, seed = open_input(X, y, columns), Settings(random_state=random_state).draw_seed()
+    whole, names, _ = sample_rows(opened, discrete_features, task, seed, count_threads(n_jobs))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # every fold would repeat them
-        whole = Part(rows.X, rows.y, rows.discrete, rows.task, seed, count_threads(n_jobs))
         automatic = max(1, len(SELECTORS[OURS].choose(whole, "auto")))
-        n = min(rows.X.shape[1], max(max_features, automatic))
-        benchmark = Benchmark(whole, rows.names, n, start + seconds)
+        n = min(len(names), max(max_features, automatic))
+        benchmark = Benchmark(whole, names, n, start + seconds)
         all_features = benchmark.score_all_features()
         sizes = {*np.geomspace(1, n, min(n, N_SIZES)).round().astype(int).tolist(), automatic}
         scores = _score_folds(benchmark, sorted(sizes), automatic)
@@ -177,10 +176,10 @@ def score_by_size(
         spread=[float(x.std(ddof=1)) for x in means.values()],
         automatic=automatic,
         all_features=float(np.mean(all_features)) if all_features else None,
-        n_features=rows.X.shape[1],
+        n_features=len(names),
         folds=FOLDS,
         seed=seed,
-        task=rows.task,
+        task=whole.task,
         seconds=time.perf_counter() - start,
     )
 

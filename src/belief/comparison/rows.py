@@ -5,7 +5,6 @@ The rows of a large table with the smallest hash keys are used: a random sample,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from belief._utils.names import DefaultNames
 from belief.baselines.base import make_data_check, read_values
+from belief.comparison.selectors import Part
 from belief.data.arrow import Batch
 from belief.data.containers import ArrayStream
 from belief.data.inputs import OpenedInput
@@ -33,20 +33,13 @@ MAX_FEATURES = 100_000
 MIN_CLASS_ROWS = 5  # of two classes, one for each fold
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows in memory: values, codes of levels and NaN; y holds codes of classes or a numeric target."""
+def sample_rows(
+    opened: OpenedInput, discrete_features: Any, task: str, seed: int, n_jobs: int | None = 1
+) -> tuple[Part, list[str], int]:
+    """Sample rows of a table or of opened files, or take all if there are few.
 
-    X: Array
-    y: Array
-    discrete: Array
-    names: list[str]
-    task: str
-    n_rows: int  # in the whole table
-
-
-def sample_rows(opened: OpenedInput, discrete_features: Any, task: str, seed: int) -> Rows:
-    """Sample rows of a table or of opened files; take all if there are few."""
+    Return them, the names of the features, and the number of rows of the whole table.
+    """
     X, y, numbered = opened
     if isinstance(X, TableStream | LibsvmStream | ArrayStream):
         values, y, discrete, target, n_rows = _read_stream(X, task, seed)
@@ -59,9 +52,10 @@ def sample_rows(opened: OpenedInput, discrete_features: Any, task: str, seed: in
         y = (read_numbers(y, n_rows) if target.task == REGRESSION else codes)[ids]
         values, discrete, names = _values(table.source, ids), table.discrete, table.names
     names = list(names or DefaultNames(values.shape[1]))
-    found = Rows(values, _renumber(y, target.task), discrete, names, target.task, n_rows)
-    _check(found)
-    return found
+    y = y if target.task == REGRESSION else np.unique(y, return_inverse=True)[1]  # only classes with sampled rows
+    found = Part(values, y, discrete, target.task, seed, n_jobs)
+    _check(found, names)
+    return found, names, n_rows
 
 
 def count_rows(F: int) -> int:
@@ -117,12 +111,7 @@ def _sample_stream_rows(stream: Stream, labels: Labels, seed: int) -> tuple[Arra
     return kept, ids
 
 
-def _renumber(y: Array, task: str) -> Array:
-    """Renumber the classes from 0, without those that have no sampled row."""
-    return y if task == REGRESSION else np.unique(y, return_inverse=True)[1]
-
-
-def _check(rows: Rows) -> None:
+def _check(rows: Part, names: list[str]) -> None:
     """Raise an error if no selector can use the rows, or if they cannot be split into folds."""
     y = rows.y if rows.task != REGRESSION else np.arange(len(rows.y)) % 2
     target = make_class_target(np.arange(y.max() + 1), y)
@@ -130,4 +119,4 @@ def _check(rows: Rows) -> None:
         what = "rows of at least two classes" if rows.task != REGRESSION else "rows of either half"
         raise ValueError(f"compare needs {MIN_CLASS_ROWS} {what}, one for each fold.")
     with DenseEngine(ArraySource(rows.X), y, rows.discrete, Resources()) as engine:
-        make_data_check(Settings(n_features_to_select=1, redundancy=None), rows.names)(engine.describe(), target)
+        make_data_check(Settings(n_features_to_select=1, redundancy=None), names)(engine.describe(), target)

@@ -7,7 +7,7 @@ their sum for scores that add up.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from belief.method.targets import CLASSIFICATION, REGRESSION
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows and columns of the table."""
+    """Some rows and columns of the table: values, codes of levels and NaN; y holds codes of classes, or numbers."""
 
     X: Array
     y: Array
@@ -36,11 +36,11 @@ class Part:
 
     def rows(self, ids: Array) -> Part:
         """Return some of the rows."""
-        return Part(self.X[ids], self.y[ids], self.discrete, self.task, self.seed, self.n_jobs)
+        return replace(self, X=self.X[ids], y=self.y[ids])
 
     def columns(self, n: int) -> Part:
         """Return the first n features."""
-        return Part(self.X[:, :n], self.y, self.discrete[:n], self.task, self.seed, self.n_jobs)
+        return replace(self, X=self.X[:, :n], discrete=self.discrete[:n])
 
     @property
     def nominal(self) -> Array:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,6 @@ from belief.method.folds import (
     nogueira_index,
 )
 from belief.method.growing import Limits, Step, find_rivals, next_step
-from belief.method.outcome import Outcome
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import MAX_QUERIES, find_partners
 from belief.method.probe import LocalSearch, Probe, choose_ranked_size, choose_size, count_copies, make_probe
@@ -91,8 +91,8 @@ def belief(
     phase: Phase,
     storage: Storage | None = None,
     given: Callable[[], Array] = lambda: np.zeros(0, np.int64),
-) -> Outcome:
-    """Run BELIEF on an engine.
+) -> dict[str, Any]:
+    """Run BELIEF on an engine; return the fields of `belief.Result` by name, without the names of the features.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class Run:
         self.folds: list[Tally] = []  # the sums of folds of the queries
         self.watch_lists: list[Array] = []  # the features with the largest w after each batch
 
-    def execute(self, check: Callable[[Summary, Target], None]) -> Outcome:
+    def execute(self, check: Callable[[Summary, Target], None]) -> dict[str, Any]:
         self.describe(check)
         step = self.first_step()
         self.test_significance()
@@ -165,7 +165,7 @@ class Run:
             self.estimate = self.select()
             step = self.next_step(self.estimate)
         self.warn_of_copies()
-        return self.make_outcome(self.estimate, step.reason)
+        return self.collect_results(self.estimate, step.reason)
 
     def describe(self, check: Callable[[Summary, Target], None]) -> None:
         engine = self.engine
@@ -530,9 +530,9 @@ class Run:
         evidence = Evidence(n_features, self.tally, self.pairs, self.all_pairs, self.watch_lists, joint, joint_floor)
         return self.measure(evidence, pool)
 
-    # --- the outcome ---
+    # --- the result ---
 
-    def make_outcome(self, estimate: Estimate, reason: str) -> Outcome:
+    def collect_results(self, estimate: Estimate, reason: str) -> dict[str, Any]:
         target, tally = self.engine.target, self.tally
         assert tally is not None
         selected = estimate.selection.selected
@@ -549,46 +549,46 @@ class Run:
             distributions = describe_distributions(
                 selected, self.engine.rows, queries, self.target, self.summary, self.engine.discrete
             )
-        return Outcome(
-            weights=estimate.w,
-            se=estimate.se,
-            null_weight=estimate.null_weight,
-            p_value=found.p_value,
-            q_value=found.q_value,
-            p_neighbours=found.p_neighbours,
-            p_univariate=found.p_univariate,
-            round=found.round,
-            metric=found.metric,
-            selected=selected,
-            scores=estimate.selection.scores,
-            relevance=estimate.relevance,
-            marginal=tally.rates,
-            n_pairs=tally.n_pairs,
-            redundancy=self._redundancy_with_selected(estimate, selected),
-            watched=watched,
-            watched_redundancy=self._redundancy_with_selected(estimate, watched),
-            history=np.array(list(zip_longest(*self.watch_lists, fillvalue=-1)), np.int64).T,
-            constant=self.constant,
-            given=self.given,
-            selected_for=estimate.selected_for,
-            class_weights=class_weights,
-            class_errors=class_errors,
-            task=target.task,
-            classes=target.names,
-            priors=target.P,
-            quantiles=target.quantiles,
-            n_rows=self.summary.m,
-            sample_size=len(self.neighbours.row),
-            n_neighbors=self.search_settings.size,
-            partner=partner,
-            partner_share=partner_share,
-            stability=stability,
-            stop_reason=reason,
-            seed=self.seed,
-            distributions=distributions,
-            settings=self.settings.as_dict(),
-            timings=self.timings,
-        )
+        return {
+            "weights": estimate.w,
+            "se": estimate.se,
+            "null_weight": estimate.null_weight,
+            "p_value": found.p_value,
+            "q_value": found.q_value,
+            "p_neighbours": found.p_neighbours,
+            "p_univariate": found.p_univariate,
+            "round": found.round,
+            "metric": found.metric,
+            "selected": selected,
+            "scores": estimate.selection.scores,
+            "relevance": estimate.relevance,
+            "marginal": tally.rates,
+            "n_pairs": tally.n_pairs,
+            "redundancy": self._redundancy_with_selected(estimate, selected),
+            "watched": watched,
+            "watched_redundancy": self._redundancy_with_selected(estimate, watched),
+            "history": np.array(list(zip_longest(*self.watch_lists, fillvalue=-1)), np.int64).T,
+            "constant": self.constant,
+            "given": self.given,
+            "selected_for": estimate.selected_for,
+            "class_weights": class_weights,
+            "class_errors": class_errors,
+            "task": target.task,
+            "classes": target.names,
+            "priors": target.P,
+            "quantiles": target.quantiles,
+            "n_rows": self.summary.m,
+            "sample_size": len(self.neighbours.row),
+            "n_neighbors": self.search_settings.size,
+            "partner": partner,
+            "partner_share": partner_share,
+            "stability": stability,
+            "stop_reason": reason,
+            "seed": self.seed,
+            "distributions": distributions,
+            "settings": self.settings.as_dict(),
+            "timings": self.timings,
+        }
 
     def _watched(self, relevance: Array, n_selected: int) -> Array:
         """Return the last watch list in use; if the measure uses none, the features with the largest relevance."""

@@ -13,7 +13,6 @@ from belief._utils.validation import did_you_mean, is_integer
 from belief.method.arrays import Array
 from belief.method.distributions import PARTS, FeatureDistribution
 from belief.method.folds import Stability
-from belief.method.outcome import Outcome
 from belief.method.redundancy import make_rule
 from belief.method.redundancy.base import Rule
 from belief.method.relevance import largest_excess, z_of
@@ -52,10 +51,6 @@ def _write_classes(classes: Array) -> list[Any]:
 def _read_distributions(value: list[dict[str, Any]], values: PlainValues) -> list[FeatureDistribution]:
     n_groups = len(values["classes"]) if values["task"] != REGRESSION else PARTS
     return [FeatureDistribution.read(each, len(values["weights"]), n_groups) for each in value]
-
-
-def _write_distributions(distributions: list[FeatureDistribution]) -> list[dict[str, Any]]:
-    return [dict(vars(each)) for each in distributions]
 
 
 def _read_settings(value: dict[str, Any], values: PlainValues) -> dict[str, Any]:
@@ -100,8 +95,8 @@ def _read_pairs(value: list[dict[str, Any]], values: PlainValues) -> list[Featur
     return [FeaturePair.read(each, len(values["weights"])) for each in value]
 
 
-def _write_pairs(pairs: list[FeaturePair]) -> list[dict[str, Any]]:
-    return [dict(vars(each)) for each in pairs]
+def _write_records(records: list[Any]) -> list[dict[str, Any]]:
+    return [dict(vars(each)) for each in records]
 
 
 def _read_about(value: dict[str, Any], values: PlainValues) -> dict[str, Any]:
@@ -294,12 +289,12 @@ class Result:
     stability: Stability | None = plain_field(read=_read_stability, write=_write_stability)
     stop_reason: str = choice_field(STOP_REASONS)
     seed: int = integer_field()
-    distributions: list[FeatureDistribution] = plain_field(read=_read_distributions, write=_write_distributions)
+    distributions: list[FeatureDistribution] = plain_field(read=_read_distributions, write=_write_records)
     settings: dict[str, Any] = plain_field(read=_read_settings)
     feature_names: Sequence[str] = plain_field(read=_read_names, write=_write_names)
     timings: dict[str, float] = plain_field(read=read_seconds, checked=False, default_factory=dict)
     notes: list[str] = plain_field(read=_read_notes, default_factory=list)
-    pairs: list[FeaturePair] = plain_field(read=_read_pairs, write=_write_pairs, default_factory=list)
+    pairs: list[FeaturePair] = plain_field(read=_read_pairs, write=_write_records, default_factory=list)
     about: dict[str, Any] = plain_field(read=_read_about, default_factory=dict)
     columns: list[Any] | None = plain_field(read=_read_columns, write=_write_columns, default=None)
 
@@ -443,8 +438,3 @@ class Result:
         from belief.report.templating import render_result_table
 
         return render_result_table(self)
-
-
-def build_result(outcome: Outcome, names: Sequence[str]) -> Result:
-    """Convert the outcome of the method to a Result."""
-    return Result(**vars(outcome), feature_names=names)
