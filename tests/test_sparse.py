@@ -214,6 +214,15 @@ def test_a_column_with_an_outlier_is_not_constant(kind):
     assert result.selected.tolist() == ref.selected
 
 
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_columns_far_from_zero_have_the_p_values_of_dense_ones(n_blocks):
+    """Sums of values of a million with a spread of 0.01 lose the digits that the F test needs."""
+    X = 1e6 + np.random.default_rng(0).integers(0, 4, (150, 5)) / 64
+    found, expected = (belief.select(x, Y, 3, random_state=0) for x in (cut(X, n_blocks), X))
+    np.testing.assert_allclose(found.p_value, expected.p_value, rtol=1e-12)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-12)
+
+
 def test_transform_keeps_csr(dense):
     selector = BeliefSelector(8, random_state=0).fit(sp.csr_matrix(X), Y)
     out = selector.transform(sp.csr_matrix(X))

@@ -62,11 +62,13 @@ def moments(
     between: Array,
     group: Array,
     total: Array,
+    total_shift: Array,
 ) -> int:
     """Update the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1.
 
     `origin` is the first of them, and `shift` their mean - origin. `between` marks features with values between the
-    minimum and the maximum. `total` has the sums of each group of rows; it may be empty.
+    minimum and the maximum. `total` and `total_shift` have the sums of x and of x - origin for each group of rows; they
+    may be empty.
     """
     for i in range(len(rows.start) - 1):
         for p in range(rows.start[i], rows.start[i + 1]):
@@ -76,10 +78,11 @@ def moments(
             if x == 0.0:
                 continue
             j = rows.column[p]
-            if len(total):
-                total[group[i], j] += x
             if nonzero[j] == 0:
                 origin[j] = x
+            if len(total):
+                total[group[i], j] += x
+                total_shift[group[i], j] += x - origin[j]
             nonzero[j] += 1
             step = x - origin[j] - shift[j]
             shift[j] += step / nonzero[j]

@@ -53,7 +53,8 @@ class NonZeros:
         self.origin, self.shift, self.m2 = np.zeros((3, n_features))
         self.least, self.most = np.full(n_features, np.inf), np.full(n_features, -np.inf)
         self.between = np.zeros(n_features, bool)
-        self.group_rows, self.total = np.zeros(0, np.int64), np.zeros((0, n_features))  # Σx per group
+        self.group_rows = np.zeros(0, np.int64)
+        self.total, self.total_shift = np.zeros((2, 0, n_features))  # Σx and Σ(x - origin) per group
 
     def add(self, rows: sparse.Csr, first: int | None = None, groups: Array | None = None) -> None:
         """Add a block.
@@ -65,7 +66,8 @@ class NonZeros:
         """
         group = self._count_group_rows(len(rows.start) - 1, groups)
         moments = (self.nonzero, self.origin, self.shift, self.m2, self.least, self.most, self.between)
-        bad = sparse.moments(rows, *moments, group, self.total if len(group) else self.total[:0])
+        sums = (self.total, self.total_shift) if len(group) else (self.total[:0], self.total_shift[:0])
+        bad = sparse.moments(rows, *moments, group, *sums)
         if bad >= 0:
             i = (self.m if first is None else first) + int(np.searchsorted(rows.start, bad, side="right")) - 1
             raise ValueError(
@@ -82,7 +84,7 @@ class NonZeros:
         if groups is None or not n or not can_count_groups(n, len(self.m2)):
             return np.zeros(0, np.int32)
         self.group_rows = np.bincount(groups, minlength=n) + pad_groups(self.group_rows, n, axis=0)
-        self.total = pad_groups(self.total, n, axis=0)
+        self.total, self.total_shift = (pad_groups(x, n, axis=0) for x in (self.total, self.total_shift))
         return groups.astype(np.int32)
 
     def _levels(self, rows: sparse.Csr, group: Array) -> Levels:
@@ -117,9 +119,11 @@ class NonZeros:
             mean = self.origin + self.shift
             m2 = self.m2 + mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
         rows = np.broadcast_to(self.group_rows[:, None].astype(float), self.total.shape)
+        # columns without zeros may be far from 0, where the digits of Σx do not suffice
+        shift, total = np.where(some, mean * (n / m), self.shift), np.where(some, self.total, self.total_shift)
         return Summary(
-            m, np.full(F, float(m)), mean * (n / m), m2, least, most, n.astype(float), between,
-            self._all_levels() if self.discrete.any() else Levels.zero(), rows, self.total, np.zeros(F),
+            m, np.full(F, float(m)), shift, m2, least, most, n.astype(float), between,
+            self._all_levels() if self.discrete.any() else Levels.zero(), rows, total, np.where(some, 0.0, self.origin),
         )  # fmt: skip
 
 
