@@ -412,10 +412,10 @@ class Run:
                 pool = np.intersect1d(best, contest.order)
             measure = self._make_measure(np.r_[self.given_live, pool])
             selection, classes = self._select(contest, measure)
-            given_constants = np.intersect1d(self.given, self.constant)
+            given_constants = np.unique(self.given[self.difference.constant[self.given]])
             selection = selection.insert_constants(given_constants, len(self.given_live))
             if contest.eligibility is None and self.settings.per_class is None:
-                rest = np.setdiff1d(self.constant, self.given)
+                rest = self.constant[~np.isin(self.constant, self.given)]
                 selection = selection.append_constants(rest, len(self.given) + contest.n_select)
         return Estimate(w, v, se, null_weight, contest.relevance, selection, measure, classes)
 
