@@ -130,9 +130,28 @@ def proportional(order, label, s):
     return taken
 
 
-def sample(label, s, sampling, seed):
+def race(weight, seed):
+    """11: the rows of some weight, each with a random number, in whose order they are drawn by weight."""
+    uniform = {i: (key(seed, 0, i) + 1) / 2**64 for i in np.flatnonzero(weight).tolist()}
+    return {i: -math.log1p(-u * (1 - 1e-12)) / weight[i] for i, u in uniform.items()}
+
+
+def by_inclusion(label, weight, seed, sampled):
+    """11: the weight of each row over the probability that it is in such a sample, from the first row of its class
+    that is not."""
+    values, found = race(weight, seed), np.array(weight, dtype=float)
+    for c in set(label.tolist()):
+        inside = [values[i] for i in sampled if label[i] == c]
+        outside = [x for i, x in values.items() if label[i] == c and x > max(inside, default=0.0)]
+        for i in np.flatnonzero(label == c).tolist() if outside else []:
+            found[i] = weight[i] / -math.expm1(-weight[i] * min(outside))
+    return found
+
+
+def sample(label, s, sampling, seed, weight=None):
     """The ids of the s sampled rows, in order."""
-    order = sorted(range(len(label)), key=lambda i: key(seed, 0, i))
+    values = {i: key(seed, 0, i) for i in range(len(label))} if weight is None else race(weight, seed)
+    order = sorted(values, key=values.get)
     if sampling == "proportional":
         return proportional(order, label, s)
     return (balanced(order, label) if sampling == "balanced" else order)[:s]
@@ -193,6 +212,7 @@ def make_class_target(y, class_weight):
         t=None,
         smallest=smallest,
         by_prior=class_weight == "prior",
+        row_weight=None,
     )
 
 
@@ -206,8 +226,9 @@ def make_numeric_target(y):
     one, label = np.ones(1), np.zeros(len(y), dtype=int)
     t = mid_ranks(np.asarray(y, dtype=float))
     return SimpleNamespace(
-        numeric=True, classes=None, label=label, priors=None, v=one, t=t, smallest=len(y) // 2, by_prior=True
-    )
+        numeric=True, classes=None, label=label, priors=None, v=one, t=t, smallest=len(y) // 2, by_prior=True,
+        row_weight=None,
+    )  # fmt: skip
 
 
 def missed(aim, q, near):
@@ -280,14 +301,15 @@ def class_variance(delta):
 
 
 def influence(a, t, b, u, DD, DC, ED, EC):
-    """Numeric targets: the influence of query q on w, a difference of two ratios."""
+    """Numeric targets and rows with weights: the influence of query q on w, a difference of two ratios."""
     return ratio(a - ratio(DD, DC) * t, DC) - ratio(b - ratio(ED, EC) * u, EC)
 
 
 def errors(aim, sums, DD, DC, ED, EC):
     """delta (numeric: the influence) of each query, and se."""
-    if aim.numeric:
-        delta = {q: influence(*parts, DD[0], DC[0], ED[0], EC[0]) for q, parts in sums.items()}
+    if aim.numeric or aim.row_weight is not None:
+        v, of_class = shares(aim, DC, EC), list(zip(DD, DC, ED, EC, strict=True))
+        delta = {q: v[aim.label[q]] * influence(*parts, *of_class[aim.label[q]]) for q, parts in sums.items()}
         return delta, np.sqrt(sum((d**2 for d in delta.values()), np.zeros(DD.shape[1])))
     delta = {q: contrast(*parts) for q, parts in sums.items()}
     variance = np.zeros(DD.shape[1])
@@ -431,14 +453,21 @@ def to_scores(x, ids, j, discrete):
     return np.rint(32 * stats.norm.ppf((below + up_to + 1) / (2 * (len(knots) + 1)))).astype(int)[:, None]
 
 
-def probe(X, y, aim, discrete, constant, k, class_weight, seed):
+def on_grid(weight):
+    """Weights as multiples of 1/65536 of the largest, and at least one."""
+    return np.maximum(np.rint(weight / weight.max() * 65536), 1) / 65536
+
+
+def probe(X, y, aim, discrete, constant, k, class_weight, seed, weight):
     """Rows sorted by class, queries among them, and the scores of the features that vary."""
     F = X.shape[1]
     size = min(len(X), min(max(250_000_000 // F, 500), 2_000))
-    rows = np.array(sample(aim.label, size, "random" if aim.numeric else "balanced", seed))
+    rows = np.array(sample(aim.label, size, "random" if aim.numeric else "balanced", seed, weight))
     filled = np.mean((X != 0) | np.isnan(X), axis=0) * size
     features = [j for j in range(F) if not constant[j] and filled[j] >= 3]
-    found = SimpleNamespace(rows=rows, aim=aim, seed=seed, k=0, scores={})
+    found = SimpleNamespace(rows=rows, aim=aim, seed=seed, k=0, scores={}, weight=None)
+    if weight is not None:
+        found.weight = by_inclusion(aim.label, weight, seed, rows)[rows]
     if not aim.numeric:
         rows = rows[np.bincount(aim.label[rows])[aim.label[rows]] >= 5]
     if not len(rows) or not features:
@@ -452,6 +481,11 @@ def probe(X, y, aim, discrete, constant, k, class_weight, seed):
         n = len(ids) // 2
     else:
         n = mine.smallest if len(mine.classes) > 1 else 0
+    if weight is not None:
+        mine.row_weight = on_grid(by_inclusion(aim.label, weight, seed, found.rows)[ids])
+        mine.query_weight = on_grid(by_inclusion(aim.label, weight, seed, ids[queries])[ids])
+        if class_weight == "prior" and not aim.numeric:
+            mine.v = np.bincount(mine.label, mine.row_weight) / mine.row_weight.sum()
     scores = {j: to_scores(X[ids, j], ids, j, discrete[j]) for j in features}
     scores = {j: x for j, x in scores.items() if np.any(x != x[0])}
     found.k = min(k, max(10, n // 6), n // 2) if n >= 5 else 0
@@ -538,6 +572,20 @@ def univariate(p, X, aim, discrete):
     return found
 
 
+def weighted_univariate(p, X, aim, discrete):
+    """11: the p-values by shuffles alone, in which the weights of rows move with their targets."""
+    varies = [j for j in range(X.shape[1]) if len(np.unique(X[~np.isnan(X[:, j]), j])) > 1]
+    found, orders = (
+        np.full(X.shape[1], np.nan),
+        [np.argsort([key(p.seed, 2**21 + t, i) for i in p.rows]) for t in range(1000)],
+    )
+    for j in varies:
+        columns, target = explained(p, X, aim, j, discrete[j])
+        target = p.weight[:, None] * (target - np.average(target, axis=0, weights=p.weight))
+        found[j] = by_shuffles(orders, columns, discrete[j], target)
+    return found
+
+
 # 6c. Rounds
 
 
@@ -565,10 +613,12 @@ def weigh(aim, k, D, queries, blocks):
     DD, ED, DC, EC = (np.zeros((len(aim.v), len(blocks))) for _ in range(4))
     sums = {}
     for q, rows, apart in zip(queries.tolist(), near, delta, strict=True):
-        sums[q] = query_sums(apart, missed(aim, q, rows))
+        of_pairs = 1.0 if aim.row_weight is None else aim.query_weight[q] * aim.row_weight[rows]
+        sums[q] = query_sums(apart, missed(aim, q, rows), of_pairs)
         for total, part in zip((DD, DC, ED, EC), sums[q], strict=True):
             total[aim.label[q]] += part
-    return weights(aim, DD, DC, ED, EC), errors(aim, sums, DD, DC, ED, EC)[1], delta.mean(axis=(0, 1))
+    apart = np.sum(DD + ED, axis=0) / np.sum(DC + EC, axis=0)
+    return weights(aim, DD, DC, ED, EC), errors(aim, sums, DD, DC, ED, EC)[1], apart
 
 
 def rounds(aim, k, fixed, blocks, queries, most):
@@ -610,10 +660,11 @@ def strata(p, S):
     n_near = min(max(10, min(40, m // 25)), m - 1)
     for d in D:
         near = d <= np.sort(d)[n_near - 1]
+        weight = None if p.aim.row_weight is None else p.aim.row_weight[near]
         if p.aim.numeric:
-            prospects.append(np.mean(p.aim.t[near]))
+            prospects.append(np.average(p.aim.t[near], weights=weight))
             continue
-        votes = [np.mean(p.aim.label[near] == c) for c in range(len(p.aim.classes))]
+        votes = [np.average(p.aim.label[near] == c, weights=weight) for c in range(len(p.aim.classes))]
         prospects.append(votes[1] if len(votes) == 2 else 2 * np.argmax(votes) + max(votes))
     order = sorted(range(m), key=lambda i: (round(float(prospects[i]), 9), key(p.seed, 4, p.ids[i])))
     n = max(1, min(m // 10, 60))
@@ -683,11 +734,11 @@ def adjusted(p):
     return q
 
 
-def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None):
+def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None, weight=None):
     """p of both tests, p and q of both together, the round, and the features to search neighbours by."""
     F = X.shape[1]
-    p = probe(X, y, aim, discrete, constant, k, class_weight, seed)
-    p_univariate = univariate(p, X, aim, discrete)
+    p = probe(X, y, aim, discrete, constant, k, class_weight, seed, weight)
+    p_univariate = univariate(p, X, aim, discrete) if weight is None else weighted_univariate(p, X, aim, discrete)
     p_neighbours, when, metric, bias = np.full(F, np.nan), np.zeros(F, dtype=int), np.flatnonzero(~constant), 0.0
     features = np.array(list(p.scores), dtype=int)
     if len(features):
@@ -836,6 +887,9 @@ def belief(
     discrete = np.zeros(F, dtype=bool) if discrete is None else np.asarray(discrete, dtype=bool)
     s = m if s is None else min(s, m)
     aim = make_numeric_target(y) if target == "numeric" else make_class_target(y, class_weight)
+    if weight is not None and not aim.numeric:
+        aim.priors = np.bincount(aim.label, weight) / np.sum(weight)
+        aim.v = class_weights(aim.classes, aim.priors, class_weight)
     k = k if k != "auto" else auto_k_of_numbers(m) if aim.numeric else auto_k(aim.smallest)
     f = summary(X, discrete, scale)
     design = SimpleNamespace(group=group, stratum=stratum, weight=weight)
@@ -846,10 +900,10 @@ def belief(
         sizes = [m - m // 2, m // 2] if aim.numeric else np.bincount(aim.label)
         pooled = aim.numeric or neighborhood == "pooled"
         few = min(20, min(k * len(sizes), m) // len(sizes)) if pooled else min(k, max(sizes))
-        sure = significance(X, y, aim, discrete, f.constant, few, class_weight, seed, most_rounds)
+        sure = significance(X, y, aim, discrete, f.constant, few, class_weight, seed, most_rounds, weight)
         by = SimpleNamespace(**{**vars(f), "constant": ~np.isin(np.arange(F), sure.metric)})
 
-    ids = [i for i in sample(aim.label, s, sampling, seed) if weight is None or weight[i] > 0]
+    ids = sample(aim.label, s, sampling, seed, weight)
     step = max(1, math.ceil(share * s - 1e-9))
     batches = [np.array(ids[i : i + step]) for i in range(0, s, step)]
 

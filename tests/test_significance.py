@@ -61,18 +61,41 @@ def random_table(seed):
 @pytest.mark.parametrize("seed", range(200) if THOROUGH else range(0, 200, 17))
 def test_p_values_agree_with_the_oracle(seed):
     """The shuffles come from the same keys, so the p-values are the same, not merely close."""
-    X, y, discrete, numeric = random_table(seed)
+    check_against_the_oracle(seed, *random_table(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("seed", range(200) if THOROUGH else range(3, 200, 17))
+def test_p_values_with_weights_agree_with_the_oracle(seed):
+    table, rng = random_table(seed), np.random.default_rng(seed)
+    weight = rng.lognormal(0, 1 + seed % 2, len(table[0]))
+    check_against_the_oracle(seed, *table, weight=np.where(table[1] > 0, 3.0, 1.0) * weight)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numeric", [False, True])
+def test_queries_of_a_large_table_count_by_their_weight_as_in_the_oracle(numeric):
+    """Only the first 1,000 rows are queries, drawn by weight."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((1080, 4))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.standard_normal(1080)
+    weight = rng.lognormal(0, 1, 1080)
+    check_against_the_oracle(3, X, y if numeric else np.digitize(y, [-1, 1]), np.zeros(4, bool), numeric, weight)
+
+
+def check_against_the_oracle(seed, X, y, discrete, numeric, weight=None):
     how = {"class_weight": ["balanced", "prior", {c: 1 + c for c in range(5)}][seed % 5 % 3]} if not numeric else {}
     how |= {"neighborhood": "pooled" if seed % 7 == 0 else "per_class", "scale": ["auto", "standard"][seed % 2]}
     k, rounds = ["auto", 5, 3][seed % 3], 2 if seed % 6 == 0 else "auto"
     task = "regression" if numeric else "classification"
     got = belief.select(
         X, y, 2, discrete_features=discrete, task=task, random_state=seed, copies="keep", rounds=rounds, n_neighbors=k,
-        **how,
+        sample_weight=weight, **how,
     )  # fmt: skip
     target = {"target": "numeric" if numeric else "classes", "most_rounds": None if rounds == "auto" else rounds}
     settings = {**naive.DEFAULT, **how, **target, "k": k, "seed": seed, "significant": True}
-    ref = naive.belief(X, y, 2, discrete=discrete, **settings)
+    ref = naive.belief(X, y, 2, discrete=discrete, weight=weight, **settings)
     np.testing.assert_array_equal(got.round, ref.sure.round)
     np.testing.assert_array_equal(got.metric, ref.sure.metric)
     exact = 1e-6 if numeric else 1e-9  # the degrees of misses are summed in single precision

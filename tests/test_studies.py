@@ -227,19 +227,27 @@ def noise(kind, seed):
         batch = rng.integers(0, 2, 800)
         X = rng.normal(size=(800, 60)) + 0.8 * batch[:, None]
         return X, (rng.random(800) < np.where(batch, 0.7, 0.3)).astype(int), {"adjust_for": batch}
-    return rng.normal(size=(800, 60)), rng.integers(0, 2, 800), {"sample_weight": rng.uniform(0.1, 2.0, 800)}
+    X, y, weight = rng.normal(size=(800, 60)), rng.integers(0, 2, 800), rng.uniform(0.1, 2.0, 800)
+    if kind == "weights that depend on the class":
+        y = (rng.random(800) < 0.2).astype(int)
+        weight = np.where(y == 1, rng.lognormal(0.0, 1.2, 800), 1.0)
+    return X, y, {"sample_weight": weight}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind", ["groups of five with one class", "groups of unequal sizes", "blocks of time", "batches", "weights"]
+    "kind",
+    [
+        *("groups of five with one class", "groups of unequal sizes", "blocks of time", "batches", "weights"),
+        "weights that depend on the class",
+    ],
 )
 def test_noise_is_calibrated(kind):
     tables = [noise(kind, seed) for seed in range(5)]
     results = [belief.select(X, y, 3, random_state=0, **roles) for X, y, roles in tables]
     share = np.mean([(result.p_value < 0.05).mean() for result in results])
     assert share <= 0.07
-    if kind != "weights":
+    if "weights" not in kind:
         plain = np.mean([(belief.select(X, y, 3, random_state=0).p_value < 0.05).mean() for X, y, _ in tables[:2]])
         assert plain > 2 * max(share, 0.05)
 
@@ -250,6 +258,34 @@ def test_adjusted_features_matter_within_batches():
     adjusted = belief.select(X, y, 5, random_state=0, **roles)
     assert sorted(adjusted.selected) == [55, 56, 57, 58, 59]
     assert (adjusted.p_value[:55] < 0.05).mean() <= 0.1
+
+
+def test_an_interaction_is_found_under_weights():
+    """The rows in which the columns interact have nearly all of the weight; the others say the opposite."""
+    rng = np.random.default_rng(0)
+    X, is_light = rng.normal(size=(800, 40)), rng.random(800) < 0.5
+    y = (X[:, 3] * X[:, 30] > 0) ^ is_light
+    weight = np.where(is_light, 0.02, 1.0) * rng.uniform(0.5, 1.5, 800)
+    plain = belief.select(X, y, 2, random_state=0, significance="permutation")
+    weighted = belief.select(X, y, 2, random_state=0, sample_weight=weight)
+    assert plain.p_neighbours[[3, 30]].min() > 0.01
+    assert weighted.p_neighbours[[3, 30]].max() < 0.001
+    assert sorted(weighted.selected) == [3, 30]
+
+
+def test_a_row_of_large_weight_does_not_count_twice_in_tests_of_a_sample():
+    """Rows of large weight come early in the sample, so their weight there is divided by the chance of that."""
+    rng = np.random.default_rng(1)
+    X, y, weight = rng.normal(size=(30_000, 2)), rng.integers(0, 2, 30_000), np.where(np.arange(30_000) % 2, 9.0, 1.0)
+    inner = local_engine(X, np.array([0, 1]), y, np.zeros(2, bool))
+    with DesignedEngine(inner, lambda: Design(weight=weight)) as engine:
+        engine.describe()
+        rows = engine.sample(np.array([1000, 1000]), 0).row
+        found = engine.weigh(rows, rows)
+    is_heavy = weight[rows] == 9.0
+    assert is_heavy.mean() > 0.85
+    assert found[is_heavy].sum() / found.sum() == pytest.approx(0.9, abs=0.02)
+    assert found.sum() == pytest.approx(weight.sum(), rel=0.05)
 
 
 def test_small_cells_are_left_out_with_a_warning():

@@ -163,21 +163,27 @@ class DesignedEngine:
     def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Prepare for these pairs. With weights, they are all pairs of the run, so their queries get weights here."""
         if batches and self.design.weight is not None and self.design.group is None:
-            self._weigh_queries(np.concatenate([pairs.query for pairs in batches]))
+            queries = np.unique(np.concatenate([pairs.query for pairs in batches]))
+            self._weight = self.design.weight.copy()
+            self._weight[queries] = self.weigh(queries, queries)
         self.inner.prefetch(batches)
 
-    def _weigh_queries(self, queries: Array) -> None:
-        """Set the weight of each query: its own, divided by the probability that it is in the sample."""
+    def weigh(self, rows: Array, sampled: Array) -> Array:
+        """Return the weights of rows, divided by the probability that each is in a sample like the rows `sampled`."""
         assert self.design.weight is not None
+        weight: Array = self.design.weight[rows]
+        if self.design.group is not None:
+            return weight
         ids = np.flatnonzero(self._usable)
-        values, inside = self._race(ids, self._seed), np.isin(ids, queries)
-        classes = np.zeros(len(ids), np.int64) if self._is_numeric else self.targets[ids]
-        self._weight = self.design.weight.copy()
-        for c in np.unique(classes):
-            outside = values[(classes == c) & ~inside]
-            mine = ids[(classes == c) & inside]
+        values, inside = self._race(ids, self._seed), np.isin(ids, sampled)
+        classes = np.zeros(len(self.targets), np.int64) if self._is_numeric else self.targets
+        for c in np.unique(classes[rows]):
+            mine, in_class = classes[rows] == c, classes[ids] == c
+            outside = values[in_class & ~inside]
+            outside = outside[outside > values[in_class & inside].max(initial=0.0)]
             if len(outside):
-                self._weight[mine] = weigh_by_inclusion(self.design.weight[mine], float(outside.min()))
+                weight[mine] = weigh_by_inclusion(weight[mine], float(outside.min()))
+        return weight
 
     # --- neighbours ---
 

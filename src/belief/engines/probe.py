@@ -42,6 +42,8 @@ class ProbeSearch:
     def tally(self, D: Array, dropped: Array, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
         n, size = block.n_features, rows.shape[2]
         search = D, dropped, queries, rows, block.X, block.feature
+        if target.row_weight is not None:
+            return self._tally_weighted(search, n, target)
         if target.is_numeric:
             total, spread, sums = np.zeros((2, n)), np.zeros((7, 1, n)), np.zeros(5)
             self._kernels.tally_numbers(*search, target.values, total, spread, sums)
@@ -52,3 +54,12 @@ class ProbeSearch:
         of_class = np.bincount(target.values[queries], minlength=n_classes).astype(float)
         count = np.stack([of_class * size * (n_classes - 1), of_class * size], axis=1).reshape(-1, 1)
         return Tally(total, count, np.zeros(0), spread, of_class[None, :, None], len(queries) * size * n_classes)
+
+    def _tally_weighted(self, search: tuple[Array, ...], n: int, target: ProbeTarget) -> Tally:
+        D, _, _, rows, *_ = search
+        groups = rows.shape[1]
+        total, spread, sums = np.zeros((2 * groups, n)), np.zeros((7, groups, n)), np.zeros((5, groups))
+        ends = np.array([D.shape[1]]) if target.is_numeric else target.ends
+        weights = target.values.astype(float), target.row_weight, target.query_weight
+        self._kernels.tally_weighted(*search, ends, *weights, total, spread, sums)
+        return Tally(total, sums[:2].T.reshape(-1, 1), np.zeros(0), spread, sums[2:, :, None], rows.size)

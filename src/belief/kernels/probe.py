@@ -298,3 +298,75 @@ def tally_numbers(
             total[0, j] += a
             total[1, j] += b
             add_products(spread, 0, j, a, b, misses, hits)
+
+
+@kernel()
+def tally_weighted(
+    D: Array,
+    dropped: Array,
+    queries: Array,
+    rows: Array,
+    X: Array,
+    feature: Array,
+    ends: Array,
+    targets: Array,
+    row_weight: Array,
+    query_weight: Array,
+    total: Array,
+    spread: Array,
+    sums: Array,
+) -> None:
+    """Find the nearest rows and sum their differences from the queries; rows have weights.
+
+    Parameters
+    ----------
+    rows : array of int32 of shape (queries, groups, size)
+    ends : array of int
+        The end of the rows of each class; all rows are one group for a numeric target.
+    targets : array of float of shape (m,)
+        The class of each row, or its rank from 0 to 1.
+    row_weight, query_weight : array of float of shape (m,)
+        The weight of each row as a neighbour and as a query: multiples of a number, so that the sums over the
+        neighbours of a query are exact in any order.
+    total : array of shape (2·groups, F)
+        Σ Δ of misses and hits of the queries of each group.
+    spread : array of shape (7, groups, F)
+        The products of the sums of each query.
+    sums : array of shape (5, groups)
+        The weights of misses and hits; then the three products of these two sums per query, summed over queries.
+    D, dropped, queries, X, feature
+        As in `tally_classes`.
+    """
+    n_columns, n_features, size = X.shape[1], total.shape[1], rows.shape[2]
+    found, candidates = np.empty(size, np.float32), np.empty(X.shape[0] + 1, np.int32)
+    sides = np.empty((2, n_features))
+    for q in range(len(queries)):
+        i, first, misses, hits = queries[q], 0, 0.0, 0.0
+        x, v, own = X[i], query_weight[i], int(targets[i]) if len(ends) > 1 else 0
+        sides[:] = 0.0
+        _take_out(D[q], dropped, i)
+        for c in range(len(ends)):
+            _nearest(D[q], first, ends[c], i, rows[q, c], found, candidates)
+            first = ends[c]
+            for s in range(size):
+                r = rows[q, c, s]
+                y, miss = X[r], row_weight[r] * min(1.0, abs(targets[i] - targets[r]))
+                hit = row_weight[r] - miss
+                misses += miss
+                hits += hit
+                for j in range(n_columns):
+                    d = abs(np.int32(x[j]) - np.int32(y[j]))
+                    sides[0, feature[j]] += miss * d
+                    sides[1, feature[j]] += hit * d
+        misses *= v
+        hits *= v
+        sums[0, own] += misses
+        sums[1, own] += hits
+        sums[2, own] += misses * misses
+        sums[3, own] += misses * hits
+        sums[4, own] += hits * hits
+        for j in range(n_features):
+            a, b = v * sides[0, j], v * sides[1, j]
+            total[2 * own, j] += a
+            total[2 * own + 1, j] += b
+            add_products(spread, own, j, a, b, misses, hits)

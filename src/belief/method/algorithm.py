@@ -32,6 +32,7 @@ from belief.method.copies import (
     log_chance_equal,
     share_of_copied_hits,
 )
+from belief.method.design import Design
 from belief.method.difference import Difference
 from belief.method.distributions import describe_distributions
 from belief.method.folds import (
@@ -227,8 +228,9 @@ class Run:
         with self.timed("significance"):
             search = self.engine.local_search()
             of_data = self.summary, self.engine.discrete, self.target
-            of_rows = self.seed, search, self.engine.design.take(sample.row)
-            probe = make_probe(sample, self.engine.rows, *of_data, self._neighbours_of_probe(), *of_rows)
+            design, weigh = self._design_of(sample), self.engine.weigh
+            how_searched = self._neighbours_of_probe(), self.seed, search
+            probe = make_probe(sample, self.engine.rows, *of_data, *how_searched, design, weigh)
             p_univariate = self._test_features(probe, sample, search)
             if settings.per_class is not None:
                 self.p_by_class = self._test_classes(probe, p_univariate, search)
@@ -245,11 +247,16 @@ class Run:
             sample = self.draw("random" if is_numeric else "balanced", ranked)
         of_data = engine.rows, engine.discrete, constant
         if engine.design.exists:
-            return design_p_values(sample, is_numeric, *of_data, engine.design.take(sample.row), self.seed, search)
+            return design_p_values(sample, is_numeric, *of_data, self._design_of(sample), self.seed, search)
         p = self._univariate_p_values()
         if len(sample.row) > len(probe.sample.row):
             p = rank_p_values(sample, *of_data, search)
         return check_univariate(probe, engine.rows, p, engine.discrete, search)
+
+    def _design_of(self, sample: Sample) -> Design:
+        """Return the design of sampled rows; their weights are divided by the probability of being in the sample."""
+        design = self.engine.design.take(sample.row)
+        return design if design.weight is None else replace(design, weight=self.engine.weigh(sample.row, sample.row))
 
     def _test_classes(self, probe: Probe, p_univariate: Array, search: LocalSearch) -> Array:
         """Return the univariate p-values of each class against the others, or else those of all classes together."""

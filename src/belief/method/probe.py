@@ -8,7 +8,7 @@ that scaling, outliers and units do not matter, and sums of differences are exac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -21,7 +21,7 @@ from belief.method.design import Design, Units
 from belief.method.partials import Tally
 from belief.method.sampling import Sample, row_keys, splitmix64
 from belief.method.summary import Summary
-from belief.method.targets import CLASSIFICATION, Target, make_class_target, make_numeric_target
+from belief.method.targets import CLASSIFICATION, Classes, Target, make_class_target, make_numeric_target
 
 R = TypeVar("R")
 Rows = Callable[[Array, Array], Array]  # returns some features (the second argument) of some rows (the first)
@@ -34,6 +34,7 @@ MIN_CLASS = 5  # classes with fewer rows are left out: nearly all of their rows 
 MIN_NONZERO_ROWS = 3  # features that are zero in nearly all rows are left out
 FEATURES_PER_READ = 2048
 KNOTS, SCORE_SCALE, LEVEL_SCORE, MAX_LEVELS = 255, 32, 23, 32  # 2·23² is nearly 32², so the distance of two levels is 1
+WEIGHT_GRID = 65_536  # likewise for weights of rows, of which the largest is 1
 T_GRID = 4096  # ranks of a numeric target are rounded to this grid, so that their products are exact
 FEATURES_FIRST = 64  # enough features to distinguish nearly all rows
 BY_CHANCE = 10  # more copies than this many times the expected number are not due to chance
@@ -69,6 +70,8 @@ class ProbeTarget:
 
     target: Target  # of these rows alone
     values: Array  # the class of each row, or its rank from 0 to 1
+    row_weight: Array | None = None  # of each row as a neighbour
+    query_weight: Array | None = None  # of each row as a query
 
     @property
     def is_numeric(self) -> bool:
@@ -78,6 +81,29 @@ class ProbeTarget:
     def ends(self) -> Array:
         """The index after the last row of each class."""
         return np.cumsum(self.target.counts)
+
+    def weighted(self, row_weight: Array, query_weight: Array) -> ProbeTarget:
+        """Return the target of rows with weights, which are rounded to a grid and at least one unit of it."""
+        row, query = (
+            np.maximum(np.rint(x / x.max() * WEIGHT_GRID), 1.0) / WEIGHT_GRID for x in (row_weight, query_weight)
+        )
+        target = self.target
+        if isinstance(target, Classes):
+            shares = np.bincount(self.values, row)
+            target = replace(target, shares=shares / shares.sum())
+        return ProbeTarget(target, self.values, row, query)
+
+    @property
+    def weights(self) -> Array:
+        return np.ones(len(self.values)) if self.row_weight is None else self.row_weight
+
+    def mean_of_nearest(self, near: Array) -> Array:
+        """Return the mean target of the rows that are near each row, by their weight; with classes, their shares."""
+        weight, values = self.weights, self.values[:, None]
+        if not self.is_numeric:
+            values = values == np.arange(len(self.target.counts))
+        votes: Array = near @ (weight[:, None] * values) / (near @ weight)[:, None]
+        return votes
 
 
 @dataclass(frozen=True)
@@ -169,6 +195,7 @@ def make_probe(
     seed: int,
     search: LocalSearch,
     design: Design,
+    weigh: Callable[[Array, Array], Array],
 ) -> Probe:
     """Read the probe.
 
@@ -180,6 +207,8 @@ def make_probe(
         Returns some features of some rows.
     design : Design
         Of the rows of the sample.
+    weigh : callable
+        Returns the weights of some rows in a sample.
     """
     features, whole = choose_features(summary, len(sample.row)), sample
     if target.task == CLASSIFICATION:
@@ -218,6 +247,8 @@ def make_probe(
     queries = np.sort(place[:n_queries])
     if design.has_units:
         queries, k = choose_queries(place, n_queries, of_probe, design, k)
+    if design.weight is not None:
+        of_probe = of_probe.weighted(design.weight, weigh(ids, ids[queries]))
     return Probe(scores, np.concatenate(kept), of_probe, ids, queries, k, seed, whole, design)
 
 

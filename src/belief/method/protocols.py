@@ -108,6 +108,9 @@ class Engine(_CommonEngine, Protocol):
     def local_search(self) -> LocalSearch:
         """Return the searches of the probe, in threads of this machine."""
 
+    def weigh(self, rows: Array, sampled: Array) -> Array:
+        """Return the weights of rows, divided by the probability that each is in a sample like the rows `sampled`."""
+
     def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Prepare for requests about these pairs, so that their rows can be read together."""
 

@@ -56,16 +56,16 @@ def class_variances(tally: Tally) -> Array:
     return mean(mean(squares, n - 1.0), n)
 
 
-def influence_error(tally: Tally) -> Array:
-    """Return the standard error of DD/DC - ED/EC where each pair counts in both, from the influence of each query.
+def influence_error(tally: Tally, v: Array) -> Array:
+    """Return the standard error of Σ_c v(c)·(DD/DC - ED/EC) if pairs have weights, from the influence of each query.
 
     The influence of q is (a - A·t)/DC - (b - B·u)/EC, with a = Σ τΔ and t = Σ τ over its pairs, A = DD/DC, and b, u, B
     likewise for 1 - τ (section 10).
     """
-    aa, ab, bb, at, au, bt, bu = tally.spread[:, 0]
-    tt, tu, uu = tally.queries[:, 0]
-    A, B = mean(tally.DD, tally.DC)[0], mean(tally.ED, tally.EC)[0]
-    miss, hit = (np.divide(1.0, n, out=np.zeros_like(n), where=n > 0) for n in (tally.DC[0], tally.EC[0]))
+    aa, ab, bb, at, au, bt, bu = tally.spread
+    tt, tu, uu = tally.queries
+    A, B = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
+    miss, hit = (np.divide(1.0, n, out=np.zeros_like(n), where=n > 0) for n in (tally.DC, tally.EC))
     terms = [
         miss**2 * (aa + A * A * tt),
         -2 * miss**2 * A * at,
@@ -76,7 +76,8 @@ def influence_error(tally: Tally) -> Array:
     ]
     squares = np.sum(terms, axis=0)
     squares[squares <= INFLUENCE_ROUNDING * np.abs(terms).sum(axis=0)] = 0.0
-    return np.sqrt(squares)
+    v = v[:, None] if v.ndim == 1 else v
+    return np.sqrt((v**2 * squares).sum(axis=0))
 
 
 def relevance_by_class(tally: Tally) -> Array:

@@ -36,7 +36,7 @@ from belief.method.probe import (
     rank_on_grid,
     score_features,
 )
-from belief.method.relevance import LEAST_P, relevance
+from belief.method.relevance import LEAST_P, mean, relevance
 from belief.method.sampling import Sample, row_keys
 from belief.method.univariate import ShareTest, correct_by_shuffles, pareto_tails
 
@@ -394,14 +394,10 @@ def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Ar
     np.fill_diagonal(D, np.inf)
     n = min(int(np.clip(m // PROSPECT_SHARE, *PROSPECT_ROWS)), m - 1)
     near = np.partition(D, n - 1, axis=1)[:, n - 1 : n] >= D
-    if target.is_numeric:
-        score = near @ target.values / near.sum(axis=1)
-    else:
-        is_of_class = (target.values[:, None] == np.arange(len(target.target.counts))).astype(float)
-        votes = (near @ is_of_class) / near.sum(axis=1)[:, None]
-        score = votes[:, 1] if votes.shape[1] == 2 else votes.argmax(axis=1) * 2.0 + votes.max(axis=1)
+    votes = target.mean_of_nearest(near)
+    score = votes[:, -1] if votes.shape[1] <= 2 else votes.argmax(axis=1) * 2.0 + votes.max(axis=1)
     if design.group is not None:
-        score = (np.bincount(design.group, score) / np.maximum(np.bincount(design.group), 1))[design.group]
+        score = mean(*(np.bincount(design.group, x) for x in (target.weights * score, target.weights)))[design.group]
     n_strata = max(1, min(m // ROWS_PER_STRATUM, MAX_STRATA))
     _, first, unit = np.unique(design.groups(m), return_index=True, return_inverse=True)
     stratum = np.empty(m, np.int64)

@@ -128,7 +128,7 @@ class Classes:
         return v[:, 0] if v.shape[1] == 1 else v
 
     def error(self, tally: Tally, v: Array, w: Array) -> Array:
-        return standard_error(tally, v)
+        return standard_error(tally, v) if len(tally.spread) == 2 else influence_error(tally, v)
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, None]:
         """Return 2·c for misses of a query of class c, and 2·c + 1 for hits."""
@@ -166,7 +166,7 @@ class Numeric:
         return np.ones(1)
 
     def error(self, tally: Tally, v: Array, w: Array) -> Array:
-        return influence_error(tally)
+        return influence_error(tally, v)
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, Array]:
         return np.zeros(len(query), np.int64), np.abs(query - neighbour)

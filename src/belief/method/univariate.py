@@ -182,12 +182,11 @@ class ShareTest:
         return np.where(self.discrete, chi2, p)
 
     def under(self, design: Design) -> ShareTest:
-        """Return the test within the strata of a study design, in which rows count by their weight."""
+        """Return the test within the strata of a study design; the weights of rows move with their targets."""
         m = len(self.A)
         weight, stratum = np.ones(m) if design.weight is None else design.weight / design.weight.max(), design.strata(m)
-        total = np.bincount(stratum, weight)[:, None] + LEAST
-        A, G = (x - (_sum_by(stratum, weight[:, None] * x) / total)[stratum] for x in (self.A, self.G))
-        return replace(self, A=weight[:, None] * A, G=G)
+        A, G = _centred(self.A, np.ones(m), stratum), _centred(self.G, weight, stratum)
+        return replace(self, A=A, G=weight[:, None] * G)
 
     def shuffled_p_values(
         self, ids: Array, seed: int, run: Callable[..., Iterator[Array]], units: Units | None = None
@@ -222,6 +221,13 @@ class ShareTest:
         far = (cut < T) & (n_excess > 0) & (beyond < MIN_BEYOND)
         p[far] = n_excess[far] / n * pareto_tails(excess[:, far], n_excess[far], T[far] - cut[far])
         return np.maximum(p, LEAST)
+
+
+def _centred(x: Array, weight: Array, stratum: Array) -> Array:
+    """Subtract from each row the weighted mean of its stratum."""
+    total = np.bincount(stratum, weight)[:, None] + LEAST
+    centred: Array = x - (_sum_by(stratum, weight[:, None] * x) / total)[stratum]
+    return centred
 
 
 def _sum_by(group: Array, x: Array) -> Array:

@@ -93,6 +93,9 @@ class ThreadedEngine:
         """The number of threads."""
         return self.resources.threads
 
+    def weigh(self, rows: Array, sampled: Array) -> Array:
+        return np.ones(len(rows))
+
     def local_search(self) -> ProbeSearch:
         """Return the searches of the probe."""
         with importing():

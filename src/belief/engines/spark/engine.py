@@ -81,6 +81,9 @@ class ClusterEngine:
             with suppress(Exception) if error else nullcontext():  # do not hide the first error
                 release()
 
+    def weigh(self, rows: Array, sampled: Array) -> Array:
+        return np.ones(len(rows))
+
     # --- 1. staging and the summary ---
 
     def describe(self) -> Summary:
