@@ -40,6 +40,7 @@ FIRST_TRIAL = (100, 25)  # rows and features
 ALL_FEATURES_TRIAL = 10  # times as many features as are selected predict the time to score all
 MAX_BASELINE_SHARE = 0.25  # of the time for scoring all features; otherwise in fewer folds
 MAX_TRIALS_SHARE = 0.5  # of the time, after which trials do not grow any more
+MARGIN = 0.3  # of the slowest fold: the next one may be slower on a busy machine, and a selection from all rows is
 
 
 class TooSlowError(Exception):
@@ -193,6 +194,7 @@ class Benchmark:
     def __init__(self, whole: Part, names: Sequence[str], n: int, deadline: float) -> None:
         self.whole, self.names, self.n, self.deadline = whole, names, n, deadline
         self.allowed = self.remaining
+        self.scoring_seconds = 0.0  # to score a fold, the longest so far
         self.folds = list(_folds(whole))
 
     @property
@@ -249,20 +251,22 @@ class Benchmark:
 
     def measure(self, name: str, selector: Selector, predicted: float) -> Standing:
         """Select and score in each fold, and select from all rows."""
-        remaining, began, took, scores = self.remaining, time.perf_counter(), [], []
-        if predicted > remaining:
+        remaining, took, scores = self.remaining, [], []
+        expected = predicted + FOLDS * self.scoring_seconds
+        if expected > remaining:
             raise TooSlowError(
-                f"would take about {format_duration(predicted)}, and {format_duration(max(0.0, remaining))} are left"
+                f"would take about {format_duration(expected)}, and {format_duration(max(0.0, remaining))} are left"
             )
+        slowest = 0.0
         for train, test in self.folds:
+            began = time.perf_counter()
             selected, seconds = _timed(selector, train, self.n)
-            took.append(seconds)
             scores.append(score_features(train, test, selected))
-            whole = (time.perf_counter() - began) / len(scores) * (FOLDS + 1)
-            if whole > max(remaining, 0.0) and len(scores) < FOLDS:
-                raise TooSlowError(
-                    f"a fold took {format_duration(whole / (FOLDS + 1))}, and {format_duration(remaining)} were left"
-                )
+            took.append(seconds)
+            slowest = max(slowest, time.perf_counter() - began)
+            self.scoring_seconds = max(self.scoring_seconds, time.perf_counter() - began - seconds)
+            if slowest * (FOLDS - len(scores) + MARGIN) + max(took) > self.remaining:
+                raise TooSlowError(f"a fold took {format_duration(slowest)}, and {format_duration(remaining)} were left")
         by_fold, by_model = _summary(scores)
         names = [self.names[j] for j in selector.choose(self.whole, self.n)]
         return Standing(
