@@ -73,12 +73,13 @@ def symbol(setting: str) -> str:
 
 def markdown(answers: Answers) -> str:
     """What the second edition gains, a verdict for each setting, and tables with every value and every data set."""
-    verdicts = [f"- {symbol(setting)}, reference {DEFAULTS[setting]}: {verdict(answers, setting)}" for setting in GRID]
+    verdicts = [[symbol(setting), str(DEFAULTS[setting]), verdict(answers, setting)] for setting in GRID]
     head = ["setting", "value", "truth found", "gain", "better / worse", "macro F1", "gain", "better / worse"]
     lines = [[symbol(setting), *line_of(answers, setting, value)] for setting in GRID for value in GRID[setting]]
-    files = [as_data("by setting", table(head, lines))]
+    files = [as_data("verdicts", table(["setting", "reference", "verdict"], verdicts))]
+    files.append(as_data("by setting", table(head, lines)))
     files += [as_data(f"by data set, {kind}".replace(",", ""), details(answers, kind)) for kind in KINDS]
-    parts = [second_edition(answers), "\n".join(verdicts), f"Tables: {', '.join(files)}.", answers.origin]
+    parts = [second_edition(answers), f"Tables: {', '.join(files)}.", answers.origin]
     return "\n\n".join(parts)
 
 

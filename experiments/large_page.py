@@ -28,9 +28,8 @@ def markdown(study: Study) -> str:
     mostly = [name for name in study.tasks if study.shape(name)["share"] >= MOSTLY]
     files += [as_data(f"{name} unweighted", results(study, name, "macro")) for name in mostly]
     files.append(as_data("the data sets", shapes(study)))
-    parts = [note, findings(study), f"Tables: {', '.join(files)}."]
-    parts += [f"### Oversampling\n\n{shown(study.copies(name))}" for name in mostly if name == OVERSAMPLED]
-    return "\n\n".join(parts)
+    files += [as_data("oversampling", shown(study.copies(name))) for name in mostly if name == OVERSAMPLED]
+    return "\n\n".join([note, findings(study), f"Tables: {', '.join(files)}."])
 
 
 def shapes(study: Study) -> str:
@@ -95,11 +94,10 @@ def findings(study: Study) -> str:
     lines += [by_data(study, cells, usual), ""]
     lines += [versus(study, cells, usual[i], usual[j]) for i, j in ((1, 0), (2, 0), (2, 1))]
     counted = ", ".join(f"{len(group)} of {group[0].method}" for group in every)
-    text = (f"The best of several settings, as one reads the paper's tables ({counted}). It is chosen on the rows that"
-            " judge it, so whoever has more settings looks better than it is:")  # fmt: skip
-    lines += ["", text, ""]
-    lines += [versus(study, cells, every[i], every[j]) for i, j in ((1, 0), (2, 0), (2, 1))]
-    lines += ["", "And:", "", by_setting(study, cells)]
+    best_ones = [[versus(study, cells, every[i], every[j])[2:]] for i, j in ((1, 0), (2, 0), (2, 1))]
+    lines.append(f"- The best of several settings ({counted}), chosen on the rows that judge it, looks better than it is:"
+                 f" {as_data('the best settings', table(['comparison'], best_ones))}.")  # fmt: skip
+    lines.append(by_setting(study, cells))
     same = [study.on_spark(name)["same"] for name in study.tasks]
     lines.append(f"- The Spark engine selects the same 10 features as the local one, which is used here, on {sum(same)}"
                  f" of {len(same)} data sets.")  # fmt: skip

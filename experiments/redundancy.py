@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import HOME, Answers, publish, table
+from common import HOME, Answers, as_data, publish, table
 from numpy.typing import NDArray
 
 import belief
@@ -137,7 +137,7 @@ def markdown_of_tries(kept: Answers) -> str:
     """The table by shifts, likewise."""
     head = [f"method, r = {TRIED_R}", *(f"shifts {name}" for name in SHIFTS)]
     lines = [[method, *(summary(kept, method, TRIED_R, TRIED_SEEDS, x) for x in SHIFTS)] for method in METHODS]
-    return f"{table(head, lines)}\n\n{kept.origin}"
+    return f"With other shifts: {as_data('shifts tried before', table(head, lines))}."
 
 
 def summary(kept: Answers, method: str, r: int, seeds: tuple[int, ...], shifts: str = USED) -> str:

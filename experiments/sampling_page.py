@@ -21,7 +21,8 @@ def markdown(study: Study) -> str:
     figures = [f"![{text}](sampling-{file}.svg)" for file, text in titles(study).items()]
     files = [as_data(f"{n} features", against_rate(study, n)) for n in study.sizes]
     files.append(as_data("100 rows against 1 percent", over_reduced(study)))
-    return "\n\n".join([note, findings(study), *figures, f"Tables (F1 · time of selection): {', '.join(files)}."])
+    files.append(as_data("50 percent against 1 percent", gains(study)))
+    return "\n\n".join([note, *figures, f"Tables (F1 · time of selection): {', '.join(files)}."])
 
 
 def titles(study: Study) -> dict[str, str]:
@@ -33,30 +34,17 @@ def titles(study: Study) -> dict[str, str]:
     return {**found, "few": "Figure 6: 100 rows sampled against 1 %, 10 features"}
 
 
-def findings(study: Study) -> str:
-    """What the tables come to, in numbers."""
+def gains(study: Study) -> str:
+    """What the largest sample gains over the smallest, and the times."""
     low, high = study.rates[0], study.rates[-1]
     lines = []
     for n in study.sizes:
-        gain = [study.belief(x, high, n)["f1"] - study.belief(x, low, n)["f1"] for x in study.tasks]
-        slower = [study.belief(x, high, n)["seconds"] / study.belief(x, low, n)["seconds"] for x in study.tasks]
-        faster = [study.mrmr(x, n)["seconds"] / study.belief(x, low, n)["seconds"] for x in study.tasks]
-        lines.append(
-            f"- {n} features: sampling {high:.0%} instead of {low:.0%} changes F1 of BELIEF + mCR by"
-            f" {signed(gain)} ({', '.join(study.tasks)}), and takes {times(slower)} as long. At {low:.0%} mRMR takes"
-            f" {times(faster)} as long as BELIEF."
-        )
-    return "\n".join(lines)
-
-
-def signed(values: list[float]) -> str:
-    """Differences of F1, one after the other."""
-    return ", ".join(f"{x:+.3f}" for x in values)
-
-
-def times(values: list[float]) -> str:
-    """Ratios, one after the other."""
-    return ", ".join(f"{x:.1f}" for x in values) + " times"
+        for name in study.tasks:
+            few, many, peer = study.belief(name, low, n), study.belief(name, high, n), study.mrmr(name, n)
+            times = [f"{x['seconds'] / few['seconds']:.1f}" for x in (many, peer)]
+            lines.append([name, str(n), f"{many['f1'] - few['f1']:+.3f}", *times])
+    head = ["data", "features", f"F1 gained by {high:.0%} instead of {low:.0%}", "times as long"]
+    return table([*head, f"time of mRMR, x that of {low:.0%}"], lines)
 
 
 def against_rate(study: Study, n: int) -> str:

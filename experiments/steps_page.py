@@ -12,7 +12,9 @@ NOTABLE = 0.01  # a smaller difference of F1 on one data set is not counted
 
 def markdown(answers: Answers) -> str:
     """What each step is worth, and every data set."""
-    return "\n\n".join([by_step(answers), by_data(answers), answers.origin])
+    note = "F1 by step and by data set, with the steps numbered in the order above:"
+    files = f"{as_data('by step', by_step(answers))}, {as_data('by data set', by_data(answers))}"
+    return "\n\n".join([by_step(answers, whole=False), f"{note} {files}.", answers.origin])
 
 
 def f1(answers: Answers, name: str, n: int, step: str) -> float | None:
@@ -27,8 +29,8 @@ def cells(answers: Answers) -> list[tuple[str, int]]:
     return [cell for cell in every if all(f1(answers, *cell, step) is not None for step in STEPS)]
 
 
-def by_step(answers: Answers) -> str:
-    """The mean of every step, and what it adds to the one before."""
+def by_step(answers: Answers, whole: bool = True) -> str:
+    """What every step adds to the one before, and its mean F1, if the table is to be whole."""
     head = ["step", *(f"F1, {n} features" for n in SIZES), "both", "gain", "better / worse"]
     head += [f"found, {rare:.0%} rare" for rare in RARE]
     every = [{cell: f1(answers, *cell, step) or 0.0 for cell in cells(answers)} for step in STEPS]
@@ -38,7 +40,8 @@ def by_step(answers: Answers) -> str:
         lines.append([step, *(f"{x:.3f}" for x in (*means, np.mean(list(marks.values())))),
                       *(against(marks, every[i - 1]) if i else ["", ""]),
                       *(f"{found(answers, rare, step):.2f}" for rare in RARE)])  # fmt: skip
-    return table(head, [*lines, ["all steps together", "", "", "", *against(every[-1], every[0]), *("" for _ in RARE)]])
+    lines.append(["all steps together", "", "", "", *against(every[-1], every[0]), *("" for _ in RARE)])
+    return table(*([head, lines] if whole else [head[:1] + head[4:], [line[:1] + line[4:] for line in lines]]))
 
 
 Marks = dict[tuple[str, int], float]
@@ -62,8 +65,7 @@ def by_data(answers: Answers) -> str:
     """Every data set: the paper's settings, each step, the defaults."""
     head = ["data, features", *(str(i) for i in range(len(STEPS)))]
     lines = [[f"{name}, {n}", *(f"{f1(answers, name, n, step):.3f}" for step in STEPS)] for name, n in cells(answers)]
-    note = "The same for every data set, with the steps numbered in the order above:"
-    return f"{note} {as_data('by data set', table(head, lines))}."
+    return table(head, lines)
 
 
 def write(answers: Answers) -> None:
