@@ -10,7 +10,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
+import inventories  # noqa: E402
 import pictures  # noqa: E402
+import versions  # noqa: E402
 
 import belief  # noqa: E402
 
@@ -21,6 +23,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "numpydoc",
     "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
@@ -53,6 +56,7 @@ def setup(app):
     """Connect to the events of Sphinx."""
     app.connect("source-read", _set_install_name)
     app.connect("build-finished", pictures.write_report)
+    app.connect("build-finished", versions.write_list)
 
 
 # --- the pages that can be read on a git host too ---
@@ -65,7 +69,6 @@ autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc says them
 numpydoc_show_class_members = False
 numpydoc_use_plots = True
-numpydoc_xref_param_type = bool(os.environ.get("BELIEF_DOCS_ONLINE"))
 plot_formats = [("svg", 100)]
 plot_html_show_formats = plot_html_show_source_link = False
 plot_include_source = True
@@ -74,22 +77,16 @@ plot_apply_rcparams = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-# links to other libraries: their inventories are on the network, so a build offline has none
-if os.environ.get("BELIEF_DOCS_ONLINE"):
-    extensions.append("sphinx.ext.intersphinx")
-    intersphinx_mapping = {
-        "python": ("https://docs.python.org/3", None),
-        "numpy": ("https://numpy.org/doc/stable", None),
-        "scipy": ("https://docs.scipy.org/doc/scipy", None),
-        "sklearn": ("https://scikit-learn.org/stable", None),
-        "pandas": ("https://pandas.pydata.org/docs", None),
-        "matplotlib": ("https://matplotlib.org/stable", None),
-    }
-    numpydoc_xref_aliases = {
-        "DataFrame": "pandas.DataFrame", "Axes": "matplotlib.axes.Axes", "RandomState": "numpy.random.RandomState",
-        "Generator": "numpy.random.Generator", "Result": "belief.Result", "Comparison": "belief.Comparison",
-    }  # fmt: skip
-    numpydoc_xref_ignore = "all"  # other words of types are no links
+# links to other libraries; inventories.py has the few names that our pages use, so that a build needs no network
+intersphinx_mapping = {name: (url, inventories.write(name)) for name, url in inventories.SITES.items()}
+if os.environ.get("BELIEF_DOCS_ONLINE"):  # check the names against the inventories of the libraries
+    intersphinx_mapping = {name: (url, None) for name, url in inventories.SITES.items()}
+numpydoc_xref_param_type = True
+numpydoc_xref_aliases = {
+    "DataFrame": "pandas.DataFrame", "Axes": "matplotlib.axes.Axes", "RandomState": "numpy.random.RandomState",
+    "Generator": "numpy.random.Generator", "Result": "belief.Result", "Comparison": "belief.Comparison",
+}  # fmt: skip
+numpydoc_xref_ignore = "all"  # other words of types are no links
 
 # --- the gallery ---
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")  # Spark's own
@@ -117,10 +114,13 @@ html_title = "belief-fs"
 html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static", "pictures"]
 html_css_files = ["site.css"]
+html_js_files = ["versions.js"]
+html_context = {"versions": versions.list_versions(version)}
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "logo": {"text": f"belief-fs {version}", "alt_text": ""},
+    "logo": {"text": "belief-fs", "alt_text": ""},
+    "navbar_end": ["versions", "theme-switcher", "navbar-icon-links"],
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,

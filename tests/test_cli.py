@@ -151,15 +151,13 @@ def test_demo_and_version(capsys):
     assert call(capsys, "--version")[:2] == (0, f"belief {belief.__version__}\n")
 
 
-def test_documented_output_is_current(data_home, tmp_path, capsys):
+def test_documented_output_is_current(churn, capsys):
     page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
-    names = [*re.search(r"echo ([\w,]+),\$", page)[1].split(",")]
-    names += [*(f"area{i + 1}" for i in range(4)), *(f"soil{i + 1}" for i in range(40)), "cover"]
-    rows = (data_home / "large_slices" / "covtype_10K.csv").read_text()
-    (tmp_path / "covtype.csv").write_text(",".join(names) + "\n" + rows)
-    options = ["--label", "cover", "--top", 8, "--seed", 0, "--out", tmp_path / "result.json", "--quiet"]
-    assert call(capsys, "select", tmp_path / "covtype.csv", *options)[1].strip() in page
-    assert call(capsys, "explain", tmp_path / "result.json", "shade_noon")[1].strip() in page
+    documented = re.search(r"^classification: 600 rows, 12 features, 2 .*?(?=^```)", page, re.M | re.S)[0]
+    printed = call(capsys, "select", churn, "--label", "left", "--top", 4, "--seed", 0, "--quiet")[1].splitlines()
+    lines = [line for line in documented.splitlines() if line != "..."]
+    assert len(lines) == 5
+    assert [line for line in lines if line not in printed] == []
 
 
 def test_help_is_complete_and_fits(capsys, monkeypatch):

@@ -89,7 +89,7 @@ def test_render_shows_run_data_and_results(result):
         assert f"{line['relevance']:.3f} ± {line['error']:.3f}" in seen
         assert line["score"] is None or f" {line['score']:.3f} " in seen
         assert format_probability(line["q_value"]) in seen
-    assert "200 of 200 rows were sampled: there are no more rows." in seen
+    assert "All 200 rows were used." in seen
     assert "Reason for the sample size all rows" in seen
     assert "Sampling balanced equally many of each class" in seen
     assert "Neighbours 20 of each class" in seen

@@ -266,7 +266,9 @@ class Benchmark:
             slowest = max(slowest, time.perf_counter() - began)
             self.scoring_seconds = max(self.scoring_seconds, time.perf_counter() - began - seconds)
             if slowest * (FOLDS - len(scores) + MARGIN) + max(took) > self.remaining:
-                raise TooSlowError(f"a fold took {format_duration(slowest)}, and {format_duration(remaining)} were left")
+                raise TooSlowError(
+                    f"a fold took {format_duration(slowest)}, and {format_duration(remaining)} were left"
+                )
         by_fold, by_model = _summary(scores)
         names = [self.names[j] for j in selector.choose(self.whole, self.n)]
         return Standing(

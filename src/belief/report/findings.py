@@ -72,6 +72,8 @@ def _describe_sample(result: Result, stability: dict[str, int] | None) -> str:
     """Say how many rows were sampled, and since which batch the best features stayed the same."""
     reason = STOP_REASONS.get(result.stop_reason, result.stop_reason)
     sample = f"{result.sample_size:,} of {count(result.n_rows, 'row')} were sampled: {reason}."
+    if result.sample_size == result.n_rows:
+        sample = f"All {count(result.n_rows, 'row')} were used."
     if stability is None:
         return sample
     n, batch, batches = stability["n"], stability["batch"], len(result.history)
