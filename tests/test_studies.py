@@ -149,6 +149,51 @@ def test_a_run_with_weights_continues_with_the_same_weights(tmp_path):
         assert np.array_equal(result.se, plain.se)
 
 
+@pytest.mark.filterwarnings("ignore:Column 'x0' determines the target")
+def test_copies_have_the_same_group_and_weight_and_count_once():
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(200, 8)), rng.uniform(0.5, 2.0, 200)
+    y = (X[:, 0] + 0.5 * rng.normal(size=200) > 0).astype(int)
+    single = belief.select(X, y, 2, random_state=0, sample_weight=weight)
+    twice = np.tile(np.arange(200), 2)
+    with pytest.warns(UserWarning, match="^200 of 400 rows are copies"):
+        merged = belief.select(X[twice], y[twice], 2, random_state=0, sample_weight=weight[twice])
+    np.testing.assert_allclose(merged.weights, single.weights, rtol=1e-9)
+    with pytest.warns(UserWarning, match="^200 of 400 rows are copies"):
+        plain = belief.select(X[twice], y[twice], 2, random_state=0)
+    with pytest.warns(UserWarning, match="^200 of 400 rows are copies"):
+        ones = belief.select(X[twice], y[twice], 2, random_state=0, sample_weight=np.ones(400))
+    np.testing.assert_array_equal(ones.p_value, plain.p_value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        belief.select(X[twice], y[twice], 2, random_state=0, groups=np.arange(400))
+
+
+def test_without_tests_there_is_no_univariate_p_value_that_ignores_groups():
+    result = belief.select(study(), **FIXED, groups="patient", significance=None, drop=["site", "age", "weight"])
+    assert np.isnan(result.p_univariate).all()
+
+
+@pytest.mark.parametrize("form", ["table", "file"])
+def test_a_sample_with_weights_grows_to_the_answer_of_a_fixed_one(tmp_path, form):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.normal(size=(12_000, 12)), columns=[f"x{j}" for j in range(12)])
+    score = frame @ np.linspace(0.2, 0.25, 12) + rng.normal(size=len(frame))
+    frame["class"], frame["weight"] = np.where(score > 0, "a", "b"), rng.lognormal(0, 1, len(frame))
+    frame.to_parquet(tmp_path / "a.parquet")
+    X = frame if form == "table" else tmp_path / "a.parquet"
+    options = {**FIXED, "sample_weight": "weight"}
+    grown = belief.select(X, **options, checkpoint=tmp_path / "notes" if form == "file" else None)
+    assert grown.sample_size > 2000
+    fixed = belief.select(X, **options, sample_size=grown.sample_size)
+    np.testing.assert_allclose(grown.weights, fixed.weights, rtol=1e-9)
+    np.testing.assert_allclose(grown.se, fixed.se, rtol=1e-9)
+    assert grown.selected.tolist() == fixed.selected.tolist()
+    if form == "file":
+        again = belief.select(X, **options, checkpoint=tmp_path / "notes")
+        assert np.array_equal(again.weights, grown.weights)
+
+
 def test_weights_of_one_change_nothing_and_rows_of_weight_zero_do_not_exist():
     frame = study().drop(columns=["patient", "site", "age"])
     features = frame.drop(columns="weight")
@@ -398,6 +443,7 @@ BAD = {
     "missing group": ({"groups": [None, *range(399)]}, "groups has missing values"),
     "unknown column": ({"groups": "patients"}, "groups: there is no column 'patients' in X .did you mean 'patient'"),
     "target": ({"groups": "class"}, "Column 'class' is the target. Name another column as groups."),
+    "zeros": ({"sample_weight": np.arange(400) % 2}, "sample_weight is 0 for some rows, which are read from a file"),
     "negative": ({"sample_weight": -np.ones(400)}, "sample_weight must hold numbers of at least 0"),
     "no weight": ({"sample_weight": np.zeros(400)}, "sample_weight is zero for all rows"),
     "text": ({"sample_weight": ["a"] * 400}, "sample_weight must hold numbers"),
@@ -411,8 +457,9 @@ BAD = {
 @pytest.mark.parametrize("bad", BAD)
 def test_unusable_designs_raise(bad, tmp_path):
     options, message = BAD[bad]
-    with pytest.raises(ValueError, match=message):
-        belief.select(study(), **options, **FIXED)
+    if bad != "zeros":  # a table in memory may have weights of 0
+        with pytest.raises(ValueError, match=message):
+            belief.select(study(), **options, **FIXED)
     study().to_csv(tmp_path / "X.csv", index=False)
     with pytest.raises(ValueError, match=message.replace("in X .", r"in .*X\.csv .")):
         belief.select(tmp_path / "X.csv", **options, **FIXED)

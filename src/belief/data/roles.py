@@ -87,6 +87,15 @@ class Roles:
             raise ValueError(
                 f"{role}: X has no column {names[0]!r} that can be read row by row. Pass {role} as an array."
             )
+        if (
+            "sample_weight" not in named
+            and self.sample_weight is not None
+            and not check_weights(self.sample_weight).all()
+        ):
+            raise ValueError(
+                "sample_weight is 0 for some rows, which are read from a file. Name a column of X as sample_weight, or"
+                " leave out these rows."
+            )
         if isinstance(X, TableStream):
             for role, names in named.items():
                 check_is_not_target(names, X.label, role)

@@ -156,13 +156,13 @@ class DesignedEngine:
     def _race(self, ids: Array, seed: int) -> Array:
         """Return random numbers by which to sort rows: the order of drawing them by weight without replacement."""
         uniform = (row_keys(seed, SAMPLE, ids).astype(float) + 1.0) / 2.0**64
-        if self.design.weight is None or self.design.group is not None:
+        if self.design.weight is None or not self.design.is_drawn_by_weight:
             return uniform
         return race(uniform, self.design.weight[ids])
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Prepare for these pairs. With weights, they are all pairs of the run, so their queries get weights here."""
-        if batches and self.design.weight is not None and self.design.group is None:
+        if batches and self.design.weight is not None and self.design.is_drawn_by_weight:
             queries = np.unique(np.concatenate([pairs.query for pairs in batches]))
             self._weight = self.design.weight.copy()
             self._weight[queries] = self.weigh(queries, queries)
@@ -172,7 +172,7 @@ class DesignedEngine:
         """Return the weights of rows, divided by the probability that each is in a sample like the rows `sampled`."""
         assert self.design.weight is not None
         weight: Array = self.design.weight[rows]
-        if self.design.group is not None:
+        if not self.design.is_drawn_by_weight:
             return weight
         ids = np.flatnonzero(self._usable)
         values, inside = self._race(ids, self._seed), np.isin(ids, sampled)

@@ -205,8 +205,7 @@ class Run:
 
     @property
     def grows(self) -> bool:
-        """Whether the sample grows. With row weights it does not: the weights of its rows depend on its size."""
-        return self.settings.grows and self.engine.design.weight is None
+        return self.settings.grows
 
     def draw(self, sampling: str, size: int) -> Sample:
         with self.timed("sample"):
@@ -272,9 +271,10 @@ class Run:
         return out
 
     def _univariate_p_values(self) -> Array:
-        """Return the univariate p-values from all rows; NaN if copies were merged, because the sums include them."""
+        """Return the univariate p-values from all rows; NaN with a design or merged copies, which the sums ignore."""
         p = univariate_p_values(self.summary)
-        return p if self.target.m == self.engine.target.m else np.full_like(p, np.nan)
+        is_whole = self.target.m == self.summary.m and not self.engine.design.exists
+        return p if is_whole else np.full_like(p, np.nan)
 
     def _neighbours_of_probe(self) -> int:
         """Return k; small tables with a numeric target have larger neighbourhoods in the full search only."""
@@ -299,6 +299,8 @@ class Run:
             if n_copies < max(2, MIN_COPIES * len(sample.row)):
                 return False
             before, self.target = self.target.m, self.engine.merge_copies(self.seed)
+            if self.target.m == before:  # no copies of one group, stratum and weight
+                return False
         warn(
             f"{before - self.target.m:,} of {before:,} rows are copies of another row with the same target. Each counts"
             " once. Set copies='keep' to count all of them."
@@ -369,15 +371,20 @@ class Run:
             parts = batches(size - known, self.settings.batch_size)
             parts = [slice(known + part.start, known + part.stop) for part in parts]
             new_pairs = [make_pairs(self.sample, self.neighbours, part, engine.target) for part in parts]
+            self.pairs += new_pairs
+            if engine.design.is_drawn_by_weight:
+                # the weights of all queries depend on the size of the sample
+                self.tally, self.watch_lists, new_pairs = None, [], self.pairs
             engine.prefetch(new_pairs)
-        self.pairs += new_pairs
         self.all_pairs = Pairs.concat(self.pairs)
 
     # --- sums and estimates ---
 
     def compute_sums(self) -> None:
         """Add up the batches that are not in the storage, and make the watch list after each."""
-        saved = self.storage.load_sums(self.pairs, self.engine.n_features)
+        # the sums of a smaller sample are of no use if weights depend on its size
+        is_stored = not (self.grows and self.engine.design.is_drawn_by_weight)
+        saved = self.storage.load_sums(self.pairs, self.engine.n_features) if is_stored else None
         if saved is not None and len(self.watch_lists) < len(saved[1]) <= len(self.pairs):
             self.tally, self.watch_lists = saved
         if len(self.watch_lists) == len(self.pairs):
@@ -392,7 +399,8 @@ class Run:
                 self.tally = tally if self.tally is None else self.tally.merge(tally)
             heaviest = self._heaviest(self._compute_weights()[0], self.n_watch)
             self.watch_lists.append(np.r_[heaviest, np.setdiff1d(self.given_live, heaviest)])
-            self.storage.save_sums(self.tally, self.watch_lists)
+            if is_stored:
+                self.storage.save_sums(self.tally, self.watch_lists)
 
     def _compute_weights(self) -> tuple[Array, Array]:
         """Return w, and v, the weight of each class in it."""

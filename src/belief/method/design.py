@@ -41,6 +41,11 @@ class Design:
         """Whether shuffles must respect groups or strata."""
         return self.group is not None or self.stratum is not None
 
+    @property
+    def is_drawn_by_weight(self) -> bool:
+        """Whether rows of large weight come early in the sample; with groups, they do not."""
+        return self.weight is not None and self.group is None
+
     def strata(self, n: int) -> Array:
         return np.zeros(n, np.int64) if self.stratum is None else self.stratum
 
