@@ -97,7 +97,7 @@ def _read_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array
 
 
 def _sample_stream_rows(stream: Stream, labels: Labels, seed: int) -> tuple[Array, Array]:
-    """Return the rows with the smallest keys, and their numbers."""
+    """Return the rows with the smallest keys, and their positions in the files."""
     kept, ids, first = np.zeros((0, 0)), np.zeros(0, np.int64), 0
     for block in stream.first_pass(labels):
         X = block.whole(map) if isinstance(block, Batch) else block

@@ -25,7 +25,7 @@ from belief.method.targets import CLASSIFICATION, REGRESSION
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows and columns of the table: values, codes of levels and NaN; y holds codes of classes, or numbers."""
+    """Some rows and columns of a table: numbers, codes of levels or NaN; y holds class indices or numbers."""
 
     X: Array
     y: Array

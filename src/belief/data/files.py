@@ -105,7 +105,7 @@ def drop_duplicates(files: Iterable[Path]) -> list[Path]:
 
 
 def find_same_file(path: Path, files: Iterable[Path]) -> Path | None:
-    """Return the one of `files` that is the same file as `path`, under any name, or None."""
+    """Return the file in `files` that is the same as `path`, even under another name, or None."""
     if not path.exists():
         return None
     identity = _identity(path)

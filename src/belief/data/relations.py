@@ -343,7 +343,7 @@ class Spool:
             raise OSError(f"X can be read only once, but could not be copied to {self._path.parent}: {error}") from None
 
     def read(self, columns: list[str], n_rows: int) -> Iterator[Any]:
-        """Yield some columns, in smaller batches if those written are larger."""
+        """Yield some columns of the batches; large batches are split."""
         ipc = import_optional("pyarrow.ipc", "files")
         fields = [self._schema.get_field_index(name) for name in columns]
         with pyarrow().OSFile(str(self._path)) as file:

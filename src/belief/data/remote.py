@@ -29,7 +29,7 @@ WILDCARDS = "*?["
 
 
 def is_remote(path: Any) -> bool:
-    """Return True for a URL; a `Path` cannot hold one."""
+    """Return True for the text of a URL; a `Path` is always a local file."""
     return isinstance(path, str) and "://" in path
 
 
@@ -136,7 +136,7 @@ class RemoteFiles:
 
 
 def delete_with(owner: Any, folder: Path) -> None:
-    """Delete a temporary folder when its owner is deleted; now if the owner cannot be watched."""
+    """Delete a temporary folder when its owner is garbage collected, or now if the owner allows no weak references."""
     try:
         weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     except TypeError:

@@ -75,7 +75,7 @@ def check_exact_codes(largest: int, column: str) -> None:
 
 
 def _located(x: Array) -> Located:
-    """Return gathered rows in the form that sources return."""
+    """Return gathered rows as the (X, rows, a) that every source returns."""
     return as_read_only(as_float(x)), np.arange(len(x)), 0
 
 

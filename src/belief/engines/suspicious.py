@@ -159,7 +159,7 @@ def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[i
 
 
 def _determines_class(x: Array, classes: Array) -> bool:
-    """Return True if each value, or each of as many intervals as there are classes, occurs in one class only."""
+    """Return True if x determines the class: each value, or each of a few intervals, occurs in one class only."""
     present = ~np.isnan(x)
     x, classes = x[present], classes[present]
     if len(x) <= MIN_ROWS or len(present) != len(x) or (np.bincount(classes) > 1).sum() < 2:

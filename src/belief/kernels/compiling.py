@@ -1,4 +1,4 @@
-"""The `@kernel()` decorator: numba's `njit` with a cache on disk that never fails a run, and safe with forks.
+"""The `@kernel()` decorator: numba's `njit`, safe with forks, and with a disk cache that never fails a run.
 
 If the cache cannot be written or read, as in a read-only container, on a full disk or after a crash, the kernel is
 compiled again, and the user is warned once. A fork waits until no kernel is being compiled, because its child would

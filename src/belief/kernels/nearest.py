@@ -20,7 +20,7 @@ _LANES = 64
 
 @kernel()
 def _within(low: Array, p: Array, t: float) -> int:
-    """Count the rows not above t. Counting is vectorised; a minimum would not be."""
+    """Count the rows whose bound is at most t. The compiler vectorises this loop, but not one for the minimum."""
     n = 0
     for j in range(len(low)):
         n += low[j] - np.float32(2.0) * p[j] <= t

@@ -24,7 +24,7 @@ DISTANCE_CELLS, TALLY_CELLS = 2**15, 2**17
 def moments(
     X: Array, lo: int, hi: int, a: int, b: int, origin: Array, out: Array, group: Array, total: Array, absent: Array
 ) -> None:
-    """Write the moments of columns a to b over rows lo to hi to `out`; add the sums of each group to the others."""
+    """Write the moments of columns a to b over rows lo to hi to `out`, and add the sums by group to `total`."""
     x = X[lo:hi, a:b].astype(np.float64)
     present = x == x
     count = present.sum(axis=0)
@@ -47,7 +47,7 @@ def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, f
 
 
 def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> None:
-    """Add the terms of the features from column `a` on, one key each, to the identities of the rows."""
+    """Add the hashes of some features to the identities of the rows; `keys` has a key for each column from `a` on."""
     x = X[rows, a : a + len(keys)].astype(np.float64)
     bits = np.where(x == x, x, np.nan).view(np.uint64)  # all missing values are equal
     out += np.where(x != 0.0, splitmix64(bits ^ keys), np.uint64(0)).sum(axis=1)

@@ -54,7 +54,7 @@ def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
 
 @kernel()
 def _insert(d: float, row: int, n: int, found: Array, rows: Array) -> int:
-    """Insert a row into the first n of a sorted list, behind those that are as near. Return the new n."""
+    """Insert a row into a sorted list of n rows, after equally near ones. Return the new n."""
     size = len(rows)
     if n == size and not d < found[size - 1]:
         return n

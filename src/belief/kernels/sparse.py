@@ -200,7 +200,7 @@ def longest(rows: Csr) -> int:
 
 @kernel()
 def _within(norm: float, product: Array, limit: Array) -> int:
-    """Count the queries whose neighbour the row may be. Counting is vectorised."""
+    """Count the queries that may have this row as a neighbour. The compiler vectorises this loop."""
     n = 0
     for q in range(len(product)):
         n += norm - 2.0 * product[q] <= limit[q]

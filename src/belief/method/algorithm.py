@@ -277,7 +277,7 @@ class Run:
         return p if is_whole else np.full_like(p, np.nan)
 
     def _neighbours_of_probe(self) -> int:
-        """Return k; small tables with a numeric target have larger neighbourhoods in the full search only."""
+        """Return k for the probe, without the additions that small tables with a numeric target get."""
         size = self.search_settings.size
         if self.search_settings.n_groups > 1:
             return size

@@ -1,4 +1,4 @@
-"""The array type, and integer ids made compact."""
+"""The array type, and helpers for integer ids."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Difference:
         return float(np.sqrt(self.spread.mean())) or 1.0
 
     def restrict(self, features: Array) -> Self:
-        """Return the difference by which all other features are constant, for a search by these alone."""
+        """Return the difference in these features only: all others are treated as constant."""
         is_out = np.ones(self.n_features, bool)
         is_out[features] = False
         return replace(

@@ -253,7 +253,7 @@ def make_probe(
 
 
 def choose_queries(place: Array, n: int, target: ProbeTarget, design: Design, k: int) -> tuple[Array, int]:
-    """Return whole groups of rows that have neighbours of each class, and the number of neighbours they all have.
+    """Choose queries with neighbours of every class, in whole groups; return them and the number of neighbours.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Visit:
-    """Queries that are searched for in a block of which they are not a part."""
+    """Queries from anywhere in the table, whose neighbours are searched in one block."""
 
     queries: Any  # the sampled rows in the order of the sample, as a Source or a CSR matrix
     first: int  # the id of the block's first row

@@ -126,7 +126,7 @@ def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant:
 
 
 def largest_excess(excess: Array, significant: Array) -> float:
-    """Return the weight above the null weight that makes a relevance of 1."""
+    """Return the excess over the null weight that corresponds to a relevance of 1."""
     return float(excess[significant].max(initial=0.0))
 
 

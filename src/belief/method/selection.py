@@ -28,7 +28,7 @@ class Selection:
     scores: Array
 
     def insert_constants(self, constant: Array, place: int) -> Selection:
-        """Insert constant features, whose score is 0, at a place."""
+        """Insert constant features, whose score is 0, at a position."""
         return Selection(np.insert(self.selected, place, constant), np.insert(self.scores, place, constant * 0.0))
 
     def append_constants(self, constant: Array, n_select: int) -> Selection:
@@ -167,7 +167,7 @@ class _Race:
         return rest[np.lexsort((rest, -weight))]
 
     def score(self, features: Array) -> Array:
-        """Return J inside the pool, and an upper bound outside."""
+        """Return J of features in the pool, and an upper bound of J for others."""
         J = self.rule.score(self.relevance[features], self.accumulated[features], len(self.selected))
         if self.eligibility is not None and self.selected:
             J = np.where(self.eligibility.mask(features, self.max_redundancy[features]), J, -np.inf)
@@ -233,7 +233,7 @@ class _Race:
             self._accumulate(features, self.measure.row(j, features[:0])[columns])
 
     def _bound(self, likely: Array) -> bool:
-        """Bound the redundancy of outside features with the selected and the likely next ones; False if impossible."""
+        """Bound the redundancy of outside features with selected and likely ones; return False if impossible."""
         to_bound = (set(self.selected) - self.bounded) | set(likely.tolist())
         new = np.array(sorted(to_bound - set(self.bounds)), np.int64)
         bounds = self.measure.lower_bounds(new, self.outside)

@@ -238,7 +238,7 @@ class Settings:
         return math.ceil(min(min(n_select, 2**53) * self.eta, 2.0**53) - 1e-9)  # larger integers are no floats
 
     def draw_seed(self) -> int:
-        """Return the seed, drawn from `random_state` unless that is the seed itself."""
+        """Return the seed: `random_state` itself if it is an integer, else a number drawn from it."""
         source = self.random_state
         if source is None:
             return secrets.randbits(31)

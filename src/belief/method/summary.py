@@ -154,7 +154,7 @@ class Summary:
         )
 
     def _merge_groups(self, other: Self, moved: Array) -> tuple[Array, Array]:
-        """Return the counts and sums of the groups of both; the origin of the other has moved."""
+        """Add the counts and sums by group; `moved` is the distance between the origins of the sums."""
         if not len(other.group_count):
             return self.group_count, self.group_sum
         n = max(len(self.group_count), len(other.group_count))

@@ -51,7 +51,7 @@ class Target(Protocol):
 
     @property
     def n_groups(self) -> int:
-        """The number of groups of a search by group."""
+        """The number of groups, such as classes, in which neighbours are searched separately."""
 
     @property
     def n_kinds(self) -> int:
@@ -68,7 +68,7 @@ class Target(Protocol):
         """Return the kind of each pair, and its weight or None, from the targets of both rows."""
 
     def counted(self, targets: Array) -> Target:
-        """Return the target of only those rows that have these targets."""
+        """Return the target for some of the rows, given the class index or rank of each."""
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
         """Return v, the weight of each couple of kinds, for all features or for each."""

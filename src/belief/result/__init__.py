@@ -1,3 +1,6 @@
-"""The result of a run, its explanation in words, and conversion to and from JSON. Imports `method` and `_utils`."""
+"""The result of a run, its explanation in words, and conversion to and from JSON.
+
+It imports `method` and `_utils`, and `report` to display itself in notebooks.
+"""
 
 from belief.result.result import Result as Result

@@ -74,7 +74,7 @@ def collect_pairs(
 
 
 def _place(x: Array, codes: list[float]) -> list[float]:
-    """Return numbers, or the positions of category codes."""
+    """Return rounded numbers, or the position of each value in `codes` for categories."""
     return [float(codes.index(code)) for code in x.tolist()] if codes else _round(x)
 
 

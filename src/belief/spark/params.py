@@ -38,7 +38,7 @@ def to_plain(value: Any) -> Any:
 
 
 def make_param(name: str, doc: str, converter: Callable[[Any], Any] = TypeConverters.toString) -> Param[Any]:
-    """Return a Param without an instance."""
+    """Return a Param for the class, which is not bound to an instance."""
     return Param(Params._dummy(), name, doc, converter)
 
 

@@ -191,7 +191,7 @@ class GpuEngine(DenseEngine):
         return Tally.from_sums(pairs, total, found["rates"], spread, absent, found["queries"])
 
     def _located(self, pairs: Pairs) -> sums.Located:
-        """Return the pairs with their rows on the device, copied there if they are not all there yet."""
+        """Return the pairs with their rows on the device; missing rows are copied there first."""
         whole = self.stored.whole() if self._span == (0, self.m) else None
         if whole is not None:
             return sums.Located.from_pairs(whole, pairs, pairs.query, pairs.neighbour)

@@ -171,7 +171,7 @@ class NeighbourSearch:
         self._run_tasks(compare, [(first + a, first + b) for a, b in spans(self.engine.m - first, self.height)])
 
     def _search_symmetric(self) -> None:
-        """Compare each two tiles once, for the queries of both. This requires that no copies were dropped."""
+        """Compare each pair of tiles once, for the queries of both tiles. This requires that no copies were dropped."""
         tiles = list(self.engine.map(self.tiles.make, spans(self.engine.m, self.height)))
         if not self.is_symmetric(sum(len(t.rows) for t in tiles)):
             self._search_by_tiles()

@@ -49,7 +49,7 @@ class StagedBlocks(Blocks, Protocol):
 
 
 class Cluster(Protocol):
-    """Executors that read the table."""
+    """Executors that read the table and store it as blocks."""
 
     def stage(self) -> Sequence[BlockInfo]:
         """Split the table into blocks, store them on the cluster, and return a description of each."""

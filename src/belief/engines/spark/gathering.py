@@ -84,7 +84,7 @@ class GatheredRows:
 
 @dataclass(frozen=True)
 class _Gathering:
-    """Blocks that were gathered together."""
+    """Blocks with the rows of some queries and of their neighbours, gathered in one step."""
 
     blocks: Blocks
     n_rows: int  # rows of the whole table

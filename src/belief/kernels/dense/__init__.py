@@ -1,4 +1,4 @@
-"""Compiled kernels for dense rows. They import only each other, `kernels.compiling` and `kernels.shapes`.
+"""Compiled kernels for dense rows. They import only each other, `kernels.compiling`, `kernels.shapes` and `method`.
 
 Rows are given as `(X, rows, a)`: row i is X[rows[i]], and its first column is `a`. So arrays in memory are read without
 a copy, and gathered blocks have the same form. Missing values are NaN.

@@ -119,7 +119,7 @@ def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, f
 
 @kernel()
 def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> None:
-    """Add the terms of the features from column `a` on, one key each, to the identities of the rows.
+    """Add the hashes of some features to the identities of the rows; `keys` has a key for each column from `a` on.
 
     An identity is a 64-bit number that is equal for rows with the same values, in whatever order, block or storage
     format. It is a sum over the non-zero values, so that sparse and dense rows have the same one.

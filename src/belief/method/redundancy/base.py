@@ -72,10 +72,10 @@ class Rule(Protocol):
         """Update the accumulated redundancy after a feature has been selected."""
 
     def score(self, relevance: Array, accumulated: Array, n_selected: int) -> Array:
-        """Return J."""
+        """Return J, the scores of features, given their relevance and accumulated redundancy."""
 
     def score_next(self, relevance: float, redundancy: Array) -> float:
-        """Return J of one feature, given its redundancy with every selected feature."""
+        """Return J, the score of one feature, given its redundancy with every selected feature."""
 
     def growth_rule(self) -> Rule:
         """Return the rule by which simulated selections decide whether the sample should grow.
@@ -131,7 +131,7 @@ class Measure(Protocol):
         """Return the redundancy of some features with each other."""
 
     def lower_bounds(self, features: Array, others: Array) -> Array | None:
-        """Return lower bounds for features (lines) with features outside the pool (columns); None: no cheap ones."""
+        """Return lower bounds of the redundancy of features with `others`, or None if no bound is cheap to compute."""
 
 
 @dataclass(frozen=True)
