@@ -16,8 +16,6 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file
 
 import belief
-from belief.engines.resources import Resources
-from belief.engines.stream import StreamEngine
 
 M, F = 20_000, 30  # ten blocks of 2,066 rows, or twenty of 1,033
 
@@ -25,19 +23,15 @@ pytestmark = pytest.mark.slow
 ARGUMENTS = ["--label", "y", "--top", "5", "--sample-size", "400", "--batch-size", "0.05", "--working-memory", "16"]
 TIMELESS = ("weights", "selected", "scores", "redundancy", "watched", "history", "seed")
 
-# the command with small blocks, little memory, and a checkpoint after every block
+# the command with small blocks, none of which stays in memory, and a checkpoint after every block
 DRIVER = """
 import sys
 from belief.cli import commands as cli
 from belief.data import readers
 from belief.engines import stream
-from belief.engines.resources import Resources
 readers.BATCH_BYTES = 4 * 31 * 1000
 stream.SECONDS_BETWEEN_CHECKPOINTS = 0.0
-begin = stream.StreamEngine.__init__
-def forgetful(self, given, label, resources, *more):
-    begin(self, given, label, Resources(resources.n_jobs, 2**20, resources.report), *more)
-stream.StreamEngine.__init__ = forgetful
+stream._count_bytes = lambda block: 2**40
 sys.exit(cli.main(["select", *sys.argv[1:]]))
 """
 
@@ -150,12 +144,8 @@ def test_search_continues_with_the_next_block(data, tmp_path, monkeypatch):
 
     monkeypatch.setattr(readers, "BATCH_BYTES", 4 * 31 * 2000)
     monkeypatch.setattr(stream, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    begin, nearest, met = StreamEngine.__init__, DenseEngine.nearest, []
-    monkeypatch.setattr(
-        StreamEngine,
-        "__init__",
-        lambda self, given, label, resources, *more: begin(self, given, label, Resources(working_memory=2**20), *more),
-    )
+    monkeypatch.setattr(stream, "_count_bytes", lambda block: 2**40)  # keep no rows in memory
+    nearest, met = DenseEngine.nearest, []
 
     def counted(self, *a):
         met.append(a[-1].first)

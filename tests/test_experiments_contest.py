@@ -3,7 +3,6 @@
 import importlib
 import zlib
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -77,15 +76,6 @@ def test_the_pairs_beside_a_rare_class_say_something_only_together(it):
 
 
 # --- selectors ---
-
-
-def table(it, n_rows=90, n_columns=60):
-    """Two columns that say nearly all, at places that no tie would give."""
-    rng = np.random.default_rng(0)
-    y = rng.permutation(np.arange(n_rows) % 2)
-    X = rng.standard_normal((n_rows, n_columns))
-    X[:, [41, 17]] += 4 * y[:, None]
-    return it["choices"].Data(X, y, np.zeros(n_columns, bool))
 
 
 NAMES = [  # written down again: who takes part is not to change unseen
@@ -162,11 +152,11 @@ def test_only_missing_answers_are_computed_and_none_after_one_that_did_not_end(i
 # --- ranks ---
 
 
-def some(it, tmp_path, marks, seconds=MappingProxyType({})):
-    """Answers with these F1 and seconds by set and selector; None did not end."""
+def some(it, tmp_path, marks):
+    """Answers with these F1 by set and selector; None did not end."""
     answers = it["common"].Answers(tmp_path / "contest.jsonl", {})
     for (each, name), x in marks.items():
-        known = {"f1": {"10": [[x, x, x]]}, "seconds": {"10": [seconds.get((each, name), 0.5)]}}
+        known = {"f1": {"10": [[x, x, x]]}, "seconds": {"10": [0.5]}}
         answers.answers[f"{each} | {name}"] = {"more than": 30} if x is None else known
     return answers
 
@@ -193,24 +183,6 @@ def test_friedmans_statistic_and_nemenyis_difference(it):
     for k, q in published.items():
         far = it["contest_marks"].critical_difference(k, 17)
         assert far == pytest.approx(q * np.sqrt(k * (k + 1) / (6 * 17)), rel=1e-3)
-
-
-# --- the page ---
-
-
-def published(it, tmp_path, more=0, pairs=MappingProxyType({})):
-    """Answers of a few on all of the seventeen sets and some of the thirty, and on the made ones."""
-    sets = [*it["steps"].DATA, *it["contest_marks"].ASIDE[16 - more :]]
-    rng = np.random.default_rng(0)
-    names = ["BELIEF", "F test", "mutual information", "SVM-RFE"]
-    marks = {(each, name): float(rng.random()) for each in sets for name in names}
-    answers = some(it, tmp_path, marks, {(each, "SVM-RFE"): 20 if each in ("lung", "cells") else 0.5 for each in sets})
-    for each in it["contest_tasks"].KIND:
-        for name in names:
-            told = name in pairs and each in it["contest_tasks"].PAIRED
-            of_pair = {"together": pairs[name]} if told else {}
-            answers.answers[f"{each} | {name}"] = {"100": {"recall": 0.7, "precision": 0.7, **of_pair}}
-    return answers
 
 
 # --- what is published ---

@@ -18,7 +18,10 @@ X[:, 1] = X[:, 0] + 0.05 * rng.standard_normal(300)
 
 
 class OverlapRule(UniqueShareRule):
-    presentation = replace(UniqueShareRule.presentation, name="overlap", redundancy_title="Overlap of the features")
+    presentation = replace(
+        UniqueShareRule.presentation, name="overlap", redundancy_title="Overlap of the features",
+        relevance_axis="relevance without overlap", redundancy_axis="overlap with", redundancy_caption="How far",
+    )  # fmt: skip
 
     def describe_loss(self, feature, redundancy, relevance, score):
         return f"overlaps with {feature!r}"
@@ -37,9 +40,15 @@ def test_a_new_measure_needs_no_change_elsewhere(monkeypatch):
     assert "overlaps with" in str(result.explain())
     pytest.importorskip("jinja2", reason="reports need Jinja2")
     pytest.importorskip("matplotlib", reason="reports need matplotlib")
+    from matplotlib.figure import Figure
+
     from belief.report import render
 
-    assert "Overlap of the features" in render(result)
+    page = render(result)
+    assert "Overlap of the features" in page
+    assert "agree" not in page.lower().partition("<code>redundancy</code>")[0]  # the settings list all measures
+    for draw, label in ((belief.plot.redundancy, "overlap with"), (belief.plot.relevance_redundancy, "relevance with")):
+        assert draw(result, Figure().add_subplot()).get_xlabel().startswith(label)
 
 
 @pytest.mark.parametrize("redundancy", ["agreement", "mcr", None])
