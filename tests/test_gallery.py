@@ -107,6 +107,9 @@ def test_the_gallery_of_plots_draws_each_of_them(run, capfd):
     pairs = {frozenset((i, j)) for i, j, _ in v["together"].interactions}
     assert pairs == {frozenset((0, 1)), frozenset((2, 3))}
     assert v["curve"].automatic == 5
+    frequency = dict(zip(v["halves"].feature_names, v["halves"].stability.frequency, strict=True))
+    assert 0.2 < frequency["tenure_days"] < 0.8
+    assert 0.2 < frequency["tenure_months"] < 0.8
 
 
 def test_the_names_of_the_libraries_are_among_the_words(run, capfd):

@@ -53,5 +53,5 @@ ax.hlines(np.arange(20), share.min(axis=0), share.max(axis=0), color="#c9d0d7", 
 ax.set_yticks(np.arange(20), chosen)
 ax.invert_yaxis()
 ax.set(xlabel="share of the docstrings that contain the word")
-ax.legend(frameon=False)
+ax.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 ax.spines[["top", "right"]].set_visible(False)

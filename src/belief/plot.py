@@ -201,6 +201,8 @@ def redundancy(
 ) -> Axes:
     """Draw the redundancy of the selected features, from 0 to 1, with frames around groups of redundant ones.
 
+    Features whose agreement with every other one is below 0.2 are left out, unless this holds for all of them.
+
     The values of mCR are relative to the watched features of the table, so they are not grouped.
 
     Parameters
@@ -227,24 +229,36 @@ def redundancy(
     """
     check_result(result)
     n, measure = min(top, len(result.selected)), result.rule.presentation
-    with drawing(ax, figure_height(n, 0.24) + 0.8) as ax:
+    with drawing(ax, figure_height(len(find_overlapping(result, top)), 0.24) + 0.8) as ax:
         if not measure.name or n == 1:
             return write_sentence(ax, NO_REDUNDANCY if n > 1 else ONE_FEATURE)
-        groups = [[i for i in group if i < n] for group in group_redundant(result.redundancy, level)]
+        known = set(find_overlapping(result, n))
+        groups = [[i for i in group if i in known] for group in group_redundant(result.redundancy, level)]
         order = [i for group in groups for i in group]
         values = result.redundancy[np.ix_(order, order)].T  # a line: the redundancy of this feature with each other
         draw_heat_map(ax, values, smallest=MIN_AGREEMENT if measure.has_absolute_scale else 0.0)
         if measure.has_absolute_scale:
             draw_frames(ax, [len(group) for group in groups])
-        ax.set_yticks(range(n), _ranked([(i + 1, _names(result)[i]) for i in order], max_name_length))
-        ax.set_xticks(
-            range(n), [str(i + 1) for i in order], rotation=90 if n > 10 else 0, size="small" if n > 10 else None
-        )
+        shown, is_tight = len(order), len(order) > 10
+        ax.set_yticks(range(shown), _ranked([(i + 1, _names(result)[i]) for i in order], max_name_length))
+        ranks, size = [str(i + 1) for i in order], "small" if is_tight else None
+        ax.set_xticks(range(shown), ranks, rotation=90 if is_tight else 0, size=size)
         ax.set_xlabel(measure.redundancy_axis)
+        if shown < n:
+            ax.set_xlabel(f"{ax.get_xlabel()}\n({n - shown} of {n} that agree with no other are not shown)")
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         note_omitted(ax, n, len(result.selected))
     return ax
+
+
+def find_overlapping(result: Result, top: int = TOP) -> list[int]:
+    """Return the positions of the selected features that agree with another one, or of all if none does."""
+    n = min(top, len(result.selected))
+    overlaps = result.redundancy[:n, :n] >= MIN_AGREEMENT
+    np.fill_diagonal(overlaps, False)
+    some = np.flatnonzero(overlaps.any(axis=0) | overlaps.any(axis=1)).tolist()
+    return some if some and result.rule.presentation.has_absolute_scale else list(range(n))
 
 
 def by_class(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:

@@ -66,10 +66,11 @@ class Picture:
     height: Callable[[int], float]  # from the number of features shown
     options: tuple[str, ...] = ("top", "max_name_length")
     widths: tuple[Width, ...] = WIDTHS
+    find_shown: Callable[[Result, int], list[int]] = lambda result, top: list(range(min(top, len(result.selected))))
 
 
 PICTURES = {
-    "redundancy": Picture(plot.redundancy, lambda n: canvas.figure_height(n, 0.22)),
+    "redundancy": Picture(plot.redundancy, lambda n: canvas.figure_height(n, 0.22), find_shown=plot.find_overlapping),
     "by_class": Picture(plot.by_class, lambda n: canvas.figure_height(n, 0.24) + 0.5),
     "stability": Picture(plot.stability, canvas.figure_height),
     "convergence": Picture(plot.convergence, canvas.figure_height),
@@ -94,7 +95,7 @@ def draw_figures(result: Result, names: list[str], curve: SizeCurve | None = Non
 
 def _draw_svg(result: Result, name: str, picture: Picture, width: Width) -> str:
     style, figures, file = canvas.matplotlib(".style"), canvas.matplotlib(".figure"), io.BytesIO()
-    shown = min(width.top, len(result.selected))
+    shown = len(picture.find_shown(result, width.top))
     salt = {"font.size": width.font, "svg.hashsalt": name}
     with canvas.LOCK, style.context(["default", STYLE, salt]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # matplotlib lacks letters that the browser has
