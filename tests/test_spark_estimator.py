@@ -102,11 +102,19 @@ def test_params_have_setter_getter_doc_and_keyword():
 
 
 def test_the_docs_list_every_param_with_its_default():
+    """Those that they do not list are settings in camel case with the same default."""
     page = (Path(__file__).parents[1] / "docs" / "spark.md").read_text()
     listed = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.MULTILINE))
     selector = BeliefSelector()
-    listed_params = {p.name: repr(selector.getOrDefault(p)).replace("'", '"') for p in selector.params}
-    assert listed == listed_params | {"outputCol": 'uid + "__output"'}
+    defaults = {p.name: selector.getOrDefault(p) for p in selector.params}
+    shown = {name: repr(value).replace("'", '"') for name, value in defaults.items()} | {
+        "outputCol": 'uid + "__output"'
+    }
+    assert listed == {name: shown[name] for name in listed}
+    settings = {re.sub(r"_(.)", lambda x: x[1].upper(), f.name): f.default for f in Settings.definitions()}
+    assert set(defaults) - set(listed)
+    for name in set(defaults) - set(listed):
+        assert defaults[name] == settings[name], name
 
 
 def test_params_convert_numpy_values():
