@@ -10,7 +10,10 @@ from scipy.sparse import csr_array
 
 import belief
 from belief.engines.block import local_engine
+from belief.engines.block.threads import Threads
+from belief.engines.probe import ProbeSearch
 from belief.engines.resources import Resources
+from belief.kernels.instructions import exact_instructions
 from belief.method.difference import Difference
 from belief.method.protocols import Search
 
@@ -109,6 +112,34 @@ def check_against_the_oracle(seed, X, y, discrete, numeric, weight=None):
 
 
 # --- what changes nothing ---
+
+
+# --- the searches ---
+
+
+@pytest.mark.parametrize("kind", [*exact_instructions(), None], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize(("m", "F", "largest", "size"), [(50, 1, 1, 7), (333, 7, 92, 11), (1100, 130, 127, 40)])
+def test_every_instruction_set_finds_the_nearest_rows(kind, m, F, largest, size):
+    """Products of int8, of columns that are added or taken out, give the neighbours of exact distances."""
+    rng = np.random.default_rng(m)
+    X = rng.choice([-largest, 0, rng.integers(1, largest + 1), largest], (m, F)).astype(np.int8)
+    more = rng.integers(-largest, largest + 1, (m, 5)).astype(np.int8)
+    queries, ends = np.sort(rng.choice(m, 23, replace=False)), np.array([m // 3, m])
+    d2, of_more = (naive.squared_distances([x.astype(float)], queries) for x in (X, more))
+    wanted = [np.sort(naive.nearest_of_probe(d2, queries, a, b, size)) for a, b in ((0, ends[0]), (ends[0], m))]
+    search = ProbeSearch(Threads(Resources()))
+    search._kind = kind
+    for D, columns, sign, is_kept in (
+        (np.zeros_like(d2), X, 1.0, False),
+        (d2 + of_more, more, -1.0, True),
+        (d2, X[:, :0], 1.0, False),
+    ):
+        D, before = D.astype(np.float32), D.astype(np.float32)
+        rows = np.empty((len(queries), 2, size), np.int32)
+        search.find(D, columns, sign, is_kept, queries, rows, ends)
+        for c in range(2):
+            np.testing.assert_array_equal(np.sort(rows[:, c]), wanted[c])
+        np.testing.assert_array_equal(D, d2 if is_kept else before)
 
 
 def shifted(seed, m=300, F=30, n_shifted=2):

@@ -11,10 +11,11 @@ from belief._utils.lazy import importing
 from belief.engines.block.threads import Threads
 from belief.method.arrays import Array
 from belief.method.partials import Tally
-from belief.method.probe import ProbeTarget, Scores
+from belief.method.probe import ProbeTarget, Scores, squared_distances
 
 R = TypeVar("R")
 COLUMNS_PER_TASK = 256
+WORD = 4  # columns that are multiplied at once
 
 
 class ProbeSearch:
@@ -23,8 +24,8 @@ class ProbeSearch:
     def __init__(self, pool: Threads) -> None:
         self._pool = pool
         with importing():
-            from belief.kernels import probe
-        self._kernels = probe
+            from belief.kernels import instructions, probe
+        self._kernels, self._kind = probe, next(iter(instructions.exact_instructions()), None)
 
     def map(self, task: Callable[[Any], R], arguments: Sequence[Any]) -> Iterator[R]:
         return self._pool.map(task, arguments)
@@ -39,27 +40,50 @@ class ProbeSearch:
         list(self._pool.map(task, range(0, values.shape[1], COLUMNS_PER_TASK)))
         return out
 
-    def tally(self, D: Array, dropped: Array, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
+    def add_shuffled(self, fixed: Array, of_block: Array, line: Array, order: Array) -> Array:
+        out = np.empty_like(fixed)
+        self._kernels.add_shuffled(fixed, of_block, line, order, out)
+        return out
+
+    def find(
+        self, D: Array, columns: Array, sign: float, is_kept: bool, queries: Array, rows: Array, ends: Array
+    ) -> None:
+        find, kind = self._kernels.find_nearest, self._kind
+        if kind is None or not columns.shape[1]:
+            if columns.shape[1]:
+                part = np.float32(sign) * squared_distances(columns, queries)
+                D = np.add(D, part, out=D if is_kept else part)
+            none = np.zeros((0, 1, WORD), np.int8)
+            find(None, D, none, none[:, 0], np.zeros((2, 0), np.int32), sign, False, queries, ends, rows)
+            return
+        m, steps = len(columns), -(-columns.shape[1] // WORD)
+        panels = -(-m // (kind.lanes * kind.panels)) * kind.panels
+        packed, sums = np.zeros((panels, steps, WORD * kind.lanes), np.int8), np.empty((2, m), np.int32)
+        self._kernels.pack(columns, kind.offset, packed, sums)
+        ints = np.zeros((-(-len(queries) // kind.queries) * kind.queries, WORD * steps), np.int8)
+        ints[: len(queries), : columns.shape[1]] = columns[queries]
+        find(kind, D, packed, ints, sums, sign, is_kept, queries, ends, rows)
+
+    def tally(self, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
         n, size = block.n_features, rows.shape[2]
-        search = D, dropped, queries, rows, block.X, block.feature
+        pairs = queries, rows, block.X, block.feature
         if target.row_weight is not None:
-            return self._tally_weighted(search, n, target)
+            return self._tally_weighted(pairs, n, target)
         if target.is_numeric:
             total, spread, sums = np.zeros((2, n)), np.zeros((7, 1, n)), np.zeros(5)
-            self._kernels.tally_numbers(*search, target.values, total, spread, sums)
+            self._kernels.tally_numbers(*pairs, target.values, total, spread, sums)
             return Tally(total, sums[:2, None], np.zeros(0), spread, sums[2:, None, None], len(queries) * size)
         n_classes = len(target.ends)
         total, spread = np.zeros((2 * n_classes, n)), np.zeros((2, n_classes, n))
-        self._kernels.tally_classes(*search, target.ends, total, spread)
+        self._kernels.tally_classes(*pairs, target.ends, total, spread)
         of_class = np.bincount(target.values[queries], minlength=n_classes).astype(float)
         count = np.stack([of_class * size * (n_classes - 1), of_class * size], axis=1).reshape(-1, 1)
         return Tally(total, count, np.zeros(0), spread, of_class[None, :, None], len(queries) * size * n_classes)
 
-    def _tally_weighted(self, search: tuple[Array, ...], n: int, target: ProbeTarget) -> Tally:
-        D, _, _, rows, *_ = search
+    def _tally_weighted(self, pairs: tuple[Array, ...], n: int, target: ProbeTarget) -> Tally:
+        rows = pairs[1]
         groups = rows.shape[1]
         total, spread, sums = np.zeros((2 * groups, n)), np.zeros((7, groups, n)), np.zeros((5, groups))
-        ends = np.array([D.shape[1]]) if target.is_numeric else target.ends
         weights = target.values.astype(float), target.row_weight, target.query_weight
-        self._kernels.tally_weighted(*search, ends, *weights, total, spread, sums)
+        self._kernels.tally_weighted(*pairs, target.ends, *weights, total, spread, sums)
         return Tally(total, sums[:2].T.reshape(-1, 1), np.zeros(0), spread, sums[2:, :, None], rows.size)

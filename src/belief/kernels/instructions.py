@@ -8,7 +8,7 @@ in the values that the rows may have; everything else is the same code.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -71,7 +71,17 @@ class ArmDot(NamedTuple):
     offset: int = 0
 
 
-Instructions = Avx512Vnni | AvxVnni | Avx2 | ArmDot
+class SignedAvx2(NamedTuple):
+    """vpmaddubsw as above, of |query| and of the rows with the sign of the query, for rows without an offset."""
+
+    lanes: int = 8
+    queries: int = 4
+    panels: int = 2
+    levels: int = 127
+    offset: int = 0
+
+
+Instructions = Avx512Vnni | AvxVnni | Avx2 | ArmDot | SignedAvx2
 # best first, with the features of the CPU that they need
 _NEEDS: tuple[tuple[Instructions, frozenset[str]], ...] = (
     (Avx512Vnni(), frozenset({"avx512vnni", "avx512bw"})),
@@ -88,6 +98,11 @@ def available_instructions() -> list[Instructions]:
         return []
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
     return matching_instructions(features)
+
+
+def exact_instructions() -> list[Instructions]:
+    """Return the available instruction sets that multiply any two values from -127 to 127, the fastest first."""
+    return [SignedAvx2() if isinstance(x, Avx2) else x for x in available_instructions()]
 
 
 def matching_instructions(features: str) -> list[Instructions]:
@@ -142,6 +157,40 @@ def block_hits(
 
 
 @intrinsic
+def block_products(
+    typing: Any,
+    kind: Any,
+    rows: Any,
+    panel_bytes: Any,
+    queries: Any,
+    query_bytes: Any,
+    steps: Any,
+    out: Any,
+    out_bytes: Any,
+) -> Any:
+    """Write the products of the queries and rows of a block.
+
+    Parameters
+    ----------
+    kind, rows, panel_bytes, queries, query_bytes, steps
+        As in `block_hits`.
+    out : address of the int32 products of the first query, and the distance to those of the next
+    """
+    instructions = kind.instance_class()
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, *block, address, stride = arguments
+        for q, line in enumerate(_emit_products(instructions, builder, *block)):
+            for p, products in enumerate(line):
+                at = _offset(builder, address, stride, q, 4 * instructions.lanes * p)
+                builder.store(products, builder.inttoptr(at, products.type.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    address, size = types.uintp, types.intp
+    return types.void(kind, address, size, address, size, size, address, size), generate
+
+
+@intrinsic
 def lowest_bit(typing: Any, bits: Any) -> Any:
     """Return the position of the lowest bit that is set; `bits` is not 0."""
 
@@ -171,19 +220,35 @@ def emit_block_hits(
 ) -> None:
     """Emit `block_hits` with an LLVM builder."""
     ints, floats = ir.VectorType(_I32, n.lanes), ir.VectorType(_F32, n.lanes)
-    zero = ir.Constant(ints, [0] * n.lanes)
+    at, load = partial(_offset, b), partial(_load, b)
+    sums = _emit_products(n, b, rows, panel_bytes, queries, query_bytes, steps)
+    scale, norm, error, reach = (
+        [load(at(row_terms, row_term_bytes, i, 4 * n.lanes * p), floats) for p in range(n.panels)] for i in range(4)
+    )
+    bits, word16 = ir.IntType(n.lanes), ir.IntType(16)
+    positions = [load(at(groups, _number(8), p), _I64) for p in range(n.panels)]
+    for q in range(n.queries):
+        two_scale, two_length, two_error = (
+            _broadcast(b, load(at(query_terms, _number(12), q, 4 * i), _F32), floats) for i in range(3)
+        )
+        shift = _broadcast(b, load(at(shifts, _number(4), q), _I32), ints)
+        line = at(limits, limit_bytes, q)
+        for p in range(n.panels):
+            product = b.fmul(b.fmul(b.sitofp(b.sub(sums[q][p], shift), floats), scale[p]), two_scale)
+            lost = b.fadd(b.fmul(two_length, error[p]), b.fmul(two_error, reach[p]))
+            low = b.fsub(b.fsub(norm[p], product), lost)
+            limit = _broadcast(b, load(b.add(line, positions[p]), _F32), floats)
+            is_hit = b.bitcast(b.fcmp_unordered("<=", low, limit), bits)  # not-a-number is a hit, to be safe
+            mask = is_hit if n.lanes == 16 else b.zext(is_hit, word16)
+            b.store(mask, b.inttoptr(at(hits, hit_bytes, q, 2 * p), word16.as_pointer()), align=2)
 
-    def at(base: Any, stride: Any, i: int, more: int = 0) -> Any:
-        return b.add(b.add(base, b.mul(stride, _number(i))), _number(more))
 
-    def load(address: Any, kind: Any) -> Any:
-        return b.load(b.inttoptr(address, kind.as_pointer()), align=1)
-
-    def broadcast(scalar: Any, kind: Any) -> Any:
-        wide = ir.Constant(kind, ir.Undefined)
-        first = b.insert_element(wide, scalar, ir.Constant(_I32, 0))
-        return b.shuffle_vector(first, wide, zero)
-
+def _emit_products(
+    n: Instructions, b: Any, rows: Any, panel_bytes: Any, queries: Any, query_bytes: Any, steps: Any
+) -> list[list[Any]]:
+    """Emit the products of the queries and rows of a block: a vector for each query and panel."""
+    ints = ir.VectorType(_I32, n.lanes)
+    at, load = partial(_offset, b), partial(_load, b)
     before, loop, after = b.block, b.append_basic_block("loop"), b.append_basic_block("after")
     b.branch(loop)
     b.position_at_end(loop)
@@ -197,33 +262,29 @@ def emit_block_hits(
     step.add_incoming(following, loop)
     for q in range(n.queries):
         word = load(b.add(at(queries, query_bytes, q), b.mul(step, _number(WORD))), _I32)
-        word = broadcast(word, ints)
+        word = _broadcast(b, word, ints)
         for p in range(n.panels):
             total = _emit_dot(n, b, sums[q][p], panels[p], word)
-            sums[q][p].add_incoming(zero, before)
+            sums[q][p].add_incoming(ir.Constant(ints, [0] * n.lanes), before)
             sums[q][p].add_incoming(total, loop)
             sums[q][p] = total
     b.cbranch(b.icmp_signed("<", following, steps), loop, after)
     b.position_at_end(after)
-    scale, norm, error, reach = (
-        [load(at(row_terms, row_term_bytes, i, 4 * n.lanes * p), floats) for p in range(n.panels)] for i in range(4)
-    )
-    bits, word16 = ir.IntType(n.lanes), ir.IntType(16)
-    positions = [load(at(groups, _number(8), p), _I64) for p in range(n.panels)]
-    for q in range(n.queries):
-        two_scale, two_length, two_error = (
-            broadcast(load(at(query_terms, _number(12), q, 4 * i), _F32), floats) for i in range(3)
-        )
-        shift = broadcast(load(at(shifts, _number(4), q), _I32), ints)
-        line = at(limits, limit_bytes, q)
-        for p in range(n.panels):
-            product = b.fmul(b.fmul(b.sitofp(b.sub(sums[q][p], shift), floats), scale[p]), two_scale)
-            lost = b.fadd(b.fmul(two_length, error[p]), b.fmul(two_error, reach[p]))
-            low = b.fsub(b.fsub(norm[p], product), lost)
-            limit = broadcast(load(b.add(line, positions[p]), _F32), floats)
-            is_hit = b.bitcast(b.fcmp_unordered("<=", low, limit), bits)  # not-a-number is a hit, to be safe
-            mask = is_hit if n.lanes == 16 else b.zext(is_hit, word16)
-            b.store(mask, b.inttoptr(at(hits, hit_bytes, q, 2 * p), word16.as_pointer()), align=2)
+    return sums
+
+
+def _offset(b: Any, base: Any, stride: Any, i: int, more: int = 0) -> Any:
+    return b.add(b.add(base, b.mul(stride, _number(i))), _number(more))
+
+
+def _load(b: Any, address: Any, kind: Any) -> Any:
+    return b.load(b.inttoptr(address, kind.as_pointer()), align=1)
+
+
+def _broadcast(b: Any, scalar: Any, kind: Any) -> Any:
+    wide = ir.Constant(kind, ir.Undefined)
+    first = b.insert_element(wide, scalar, ir.Constant(_I32, 0))
+    return b.shuffle_vector(first, wide, ir.Constant(ir.VectorType(_I32, kind.count), [0] * kind.count))
 
 
 def _number(n: int) -> Any:
@@ -246,6 +307,11 @@ def _emit_dot(n: Instructions, b: Any, total: Any, rows: Any, query: Any) -> Any
     if isinstance(n, ArmDot):
         return call("llvm.aarch64.neon.sdot.v4i32.v16i8", ints, total, rows, query)
     shorts = ir.VectorType(ir.IntType(16), 2 * n.lanes)
+    if isinstance(n, SignedAvx2):
+        rows, query = (
+            call("llvm.x86.avx2.psign.b", as_bytes, query, query),
+            call("llvm.x86.avx2.psign.b", as_bytes, rows, query),
+        )
     pairs = call("llvm.x86.avx2.pmadd.ub.sw", shorts, rows, query)
     ones = ir.Constant(shorts, [1] * 2 * n.lanes)
     return b.add(total, call("llvm.x86.avx2.pmadd.wd", ints, pairs, ones))

@@ -9,11 +9,14 @@ import numpy as np
 
 from belief.kernels.compiling import kernel
 from belief.kernels.dense.tally import add_products
+from belief.kernels.instructions import WORD, Instructions, block_products
 from belief.method.arrays import Array
+from belief.method.probe import T_GRID
 
-BINS = 256  # in the histogram of distances for the first search of a query
+BISECTIONS, ENOUGH = 12, 2  # of the limit of the distances, which may be that of so many more rows than are wanted
+GROUPS_PER_ROW = 4  # groups of rows for each row that is wanted
 MAX_SURPLUS = 16  # candidates that are removed one by one; more are sorted
-GROUP = 32  # rows that are compared with the limit at once
+WORD_ROWS = 8  # rows with one word of flags
 
 
 @kernel()
@@ -28,28 +31,26 @@ def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
         The score for each a + b, with a knots below the value and b knots not above it.
     out : array of int8 of shape (m, F)
     """
-    n = len(knots)
+    n, m, width = len(knots), len(values), 1
+    while width <= n:
+        width *= 2
+    column, above = np.full(width, np.inf, values.dtype), np.zeros(width, np.int32)
+    x, below = np.empty(m, values.dtype), np.empty(m, np.int32)
     for j in range(values.shape[1]):
-        column = knots[:, j].copy()
-        for i in range(len(values)):
-            x = values[i, j]
-            low, high = 0, n
-            while low < high:
-                middle = (low + high) // 2
-                if column[middle] < x:
-                    low = middle + 1
-                else:
-                    high = middle
-            below = low
-            high = n
-            if low < n and column[low] == x:
-                while low < high:
-                    middle = (low + high) // 2
-                    if column[middle] <= x:
-                        low = middle + 1
-                    else:
-                        high = middle
-            out[i, j] = scores[below + low]
+        column[:n] = knots[:, j]
+        above[n - 1] = n
+        for t in range(n - 2, -1, -1):  # the number of knots that are not above a value equal to this knot
+            above[t] = above[t + 1] if column[t] == column[t + 1] else t + 1
+        x[:] = values[:, j]
+        below[:] = 0
+        step = np.int32(width // 2)
+        while step > 0:  # one step of the binary search for all values is faster than all steps for one
+            for i in range(m):
+                below[i] += step if column[below[i] + step - np.int32(1)] < x[i] else np.int32(0)
+            step //= np.int32(2)
+        for i in range(m):
+            at = below[i]
+            out[i, j] = scores[at + (above[at] if column[at] == x[i] else at)]
 
 
 @kernel()
@@ -66,59 +67,66 @@ def _insert(d: float, row: int, n: int, found: Array, rows: Array) -> int:
     return min(n + 1, size)
 
 
-@kernel()
-def _limit(d2: Array, size: int) -> float:
-    """Return an upper limit for the distances of the `size` nearest rows, and of few others."""
-    least, most = d2[0], d2[0]
-    for r in range(1, len(d2)):
-        least, most = min(least, d2[r]), max(most, d2[r])
-    if not most > least:
-        return most
-    count = np.zeros(BINS + 1, np.int32)
-    per_bin = np.float32(BINS) / (most - least)
-    for r in range(len(d2)):
-        count[int((d2[r] - least) * per_bin)] += 1
-    n, b = 0, -1
-    while n < size and b < BINS:
-        b += 1
-        n += count[b]
-    # rounding may have put a distance just below the edge of its bin above it
-    return least + (np.float32(b) + np.float32(1.001)) / per_bin
+@kernel(fastmath=True)  # no value is not a number
+def _limit(d2: Array, size: int, least: Array) -> float:
+    """Return an upper limit for the distances of the `size` nearest rows, and of few others.
 
-
-@kernel()
-def _append_near(d2: Array, limit: float, first: int, last: int, near: Array, n: int) -> int:
-    """Append the rows within the limit to the first n of `near`. Return the new n."""
-    for r in range(first, last):
-        near[n] = r  # overwritten by the next unless it is near, which is faster than a branch
-        n += d2[r] <= limit
-    return n
-
-
-@kernel()
-def _nearest(d2: Array, first: int, last: int, skip: int, rows: Array, found: Array, near: Array) -> None:
-    """Replace `rows` by the rows from `first` to `last` with the smallest d², without `skip`.
-
-    Ties are broken in cyclic order from a start that depends on `skip`. If `rows` already has the nearest rows by other
-    distances, the largest new distance of these is an upper limit for the search.
+    The rows are dealt into groups, one for each entry of `least`. As many rows are near as groups have one that is.
     """
-    if rows[0] < 0:
-        limit = _limit(d2[first:last], len(rows) + 1)  # one more, because `skip` may be among them
-    else:
-        limit = d2[rows[0]]
-        for t in range(1, len(rows)):
-            limit = max(limit, d2[rows[t]])
-    start, n_near = first + skip % (last - first), 0
-    for part in range(2):
-        a, b = (start, last) if part == 0 else (first, start)
-        while a + GROUP <= b:  # most groups have no row that is near
-            hits = 0
-            for t in range(GROUP):
-                hits += d2[a + t] <= limit
-            if hits:
-                n_near = _append_near(d2, limit, a, a + GROUP, near, n_near)
-            a += GROUP
-        n_near = _append_near(d2, limit, a, b, near, n_near)
+    n, size = len(d2), min(size, len(d2))
+    width = min(n, len(least))
+    least[:width] = d2[:width]
+    a = width
+    while a + width <= n:
+        part = d2[a : a + width]
+        for t in range(width):
+            least[t] = min(least[t], part[t])
+        a += width
+    for t in range(n - a):
+        least[t] = min(least[t], d2[a + t])
+    low, high = least[0], least[0]
+    for t in range(1, width):
+        low, high = min(low, least[t]), max(high, least[t])
+    for _ in range(BISECTIONS):
+        middle, count = np.float32(0.5) * (low + high), np.float32(0.0)
+        for t in range(width):
+            count += np.float32(1.0) if least[t] <= middle else np.float32(0.0)
+        if count < size:
+            low = middle
+        else:
+            high = middle
+            if count <= size + ENOUGH:
+                break
+    return high
+
+
+@kernel()
+def _flag(d2: Array, limit: float, out: Array) -> None:
+    """Set which distances are within the limit."""
+    for r in range(len(d2)):
+        out[r] = d2[r] <= limit
+
+
+@kernel()
+def _nearest(
+    d2: Array, first: int, last: int, skip: int, rows: Array, found: Array, near: Array, words: Array, least: Array
+) -> None:
+    """Set `rows` to the rows from `first` to `last` with the smallest d², without `skip`.
+
+    Ties are broken in cyclic order from a start that depends on `skip`.
+    """
+    limit = _limit(d2[first:last], len(rows) + 1, least)  # one more, because `skip` may be among them
+    n_rows, n_near, flags = last - first, 0, words.view(np.uint8)
+    start = first + skip % n_rows
+    _flag(d2[start:last], limit, flags[: last - start])
+    _flag(d2[first:start], limit, flags[last - start : n_rows])
+    flags[n_rows : n_rows + WORD_ROWS] = 0
+    for word in range((n_rows + WORD_ROWS - 1) // WORD_ROWS):
+        if words[word]:  # most words have no row that is near
+            for t in range(WORD_ROWS * word, WORD_ROWS * (word + 1)):
+                # overwritten by the next unless it is near, which is faster than a branch
+                near[n_near] = start + t if start + t < last else start + t - n_rows
+                n_near += flags[t]
     n, size = 0, len(rows)
     for t in range(n_near):
         near[n] = near[t]
@@ -140,49 +148,125 @@ def _nearest(d2: Array, first: int, last: int, skip: int, rows: Array, found: Ar
         rows[t] = near[t]
 
 
-@kernel(fastmath=True)  # the sums are exact in any order
-def _take_out(d2: Array, dropped: Array, i: int) -> None:
-    """Subtract the squared differences of row i and all rows in the dropped columns from d²."""
-    m, n = len(d2), len(dropped)
-    for j in range(0, n - n % 4, 4):
-        a, b, c, d = dropped[j], dropped[j + 1], dropped[j + 2], dropped[j + 3]
-        xa, xb, xc, xd = np.float32(a[i]), np.float32(b[i]), np.float32(c[i]), np.float32(d[i])
-        for r in range(m):
-            ea, eb = xa - np.float32(a[r]), xb - np.float32(b[r])
-            ec, ed = xc - np.float32(c[r]), xd - np.float32(d[r])
-            d2[r] -= (ea * ea + eb * eb) + (ec * ec + ed * ed)
-    for j in range(n - n % 4, n):
-        a = dropped[j]
-        xa = np.float32(a[i])
-        for r in range(m):
-            ea = xa - np.float32(a[r])
-            d2[r] -= ea * ea
+@kernel()
+def add_shuffled(fixed: Array, of_block: Array, line: Array, order: Array, out: Array) -> None:
+    """Add the entries of `of_block`, with its lines and columns in another order, to those of `fixed`."""
+    for q in range(len(out)):
+        a, b, to = fixed[q], of_block[line[q]], out[q]
+        for r in range(len(order)):
+            to[r] = a[r] + b[order[r]]
+
+
+@kernel()
+def pack(X: Array, offset: int, packed: Array, sums: Array) -> None:
+    """Pack rows of scores for `block_products`.
+
+    Parameters
+    ----------
+    X : array of int8 of shape (m, columns)
+    offset : int
+        Is added to the scores.
+    packed : array of int8 of shape (panels, steps, 4 * lanes)
+        Must be 0.
+    sums : array of int32 of shape (2, m)
+        The sum of the scores of each row, and of their squares.
+    """
+    lanes = packed.shape[2] // WORD
+    for i in range(len(X)):
+        x, panel, at = X[i], packed[i // lanes], WORD * (i % lanes)
+        total, squares = 0, 0
+        for j in range(len(x)):
+            v = np.int64(x[j])
+            panel[j // WORD, at + j % WORD] = np.int8(v + offset)
+            total += v
+            squares += v * v
+        sums[0, i], sums[1, i] = total, squares
+
+
+@kernel()
+def find_nearest(
+    kind: Instructions | None,
+    D: Array,
+    packed: Array,
+    ints: Array,
+    sums: Array,
+    sign: float,
+    is_kept: bool,
+    queries: Array,
+    ends: Array,
+    rows: Array,
+) -> None:
+    """Find the nearest rows of each query in each class.
+
+    Parameters
+    ----------
+    kind : Instructions or None
+        None: D has all distances.
+    D : array of float32 of shape (queries, m)
+        d² of each query and each row in other columns; the rows are sorted by class.
+    packed, sums
+        The columns that are added or taken out, as in `pack`.
+    ints : array of int8 of shape (queries, 4 * steps)
+        The same columns of the queries; the queries are padded to a multiple of those of a block.
+    sign : float
+        1 if these columns are added to D, -1 if they are taken out.
+    is_kept : bool
+        Whether D is updated.
+    queries : array of int
+        The row of each query.
+    ends : array of int
+        The end of the rows of each class.
+    rows : array of int32 of shape (queries, classes, size)
+        The nearest rows, in no particular order. Replaced.
+    """
+    m, candidates = D.shape[1], np.empty(D.shape[1] + WORD_ROWS, np.int32)
+    found, words = np.empty(rows.shape[2], np.float32), np.empty(m // WORD_ROWS + 2, np.uint64)
+    least = np.empty(max(128, GROUPS_PER_ROW * rows.shape[2]), np.float32)
+    if kind is None:
+        for q in range(len(queries)):
+            _find(D[q], queries[q], ends, rows[q], found, candidates, words, least)
+    else:
+        n_panels, steps, lanes = packed.shape[0], packed.shape[1], packed.shape[2] // WORD
+        products, d2 = np.empty((kind.queries, n_panels * lanes), np.int32), np.empty(m, np.float32)
+        for first in range(0, len(queries), kind.queries):
+            for p in range(0, n_panels, kind.panels):
+                block_products(  # type: ignore[call-arg]
+                    kind, packed[p].ctypes.data, packed.shape[1] * packed.shape[2], ints[first].ctypes.data,
+                    ints.shape[1], steps, products[0, p * lanes :].ctypes.data, products.shape[1] * 4,
+                )  # fmt: skip
+            for q in range(first, min(first + kind.queries, len(queries))):
+                i, of_query = queries[q], products[q - first]
+                line = D[q] if is_kept else d2
+                more = sums[1, i] + 2 * kind.offset * sums[0, i]
+                for r in range(m):  # written as int32, so that the compiler computes with these
+                    of_query[r] = sums[1, r] + more - 2 * of_query[r]
+                for r in range(m):
+                    line[r] = D[q, r] + np.float32(sign) * np.float32(of_query[r])
+                _find(line, i, ends, rows[q], found, candidates, words, least)
+
+
+@kernel()
+def _find(
+    d2: Array, i: int, ends: Array, rows: Array, found: Array, candidates: Array, words: Array, least: Array
+) -> None:
+    first = 0
+    for c in range(len(ends)):
+        _nearest(d2, first, ends[c], i, rows[c], found, candidates, words, least)
+        first = ends[c]
 
 
 @kernel()
 def tally_classes(
-    D: Array,
-    dropped: Array,
-    queries: Array,
-    rows: Array,
-    X: Array,
-    feature: Array,
-    ends: Array,
-    total: Array,
-    spread: Array,
+    queries: Array, rows: Array, X: Array, feature: Array, ends: Array, total: Array, spread: Array
 ) -> None:
-    """Find the nearest rows of each class and sum their differences from the queries.
+    """Sum the differences of the queries from their nearest rows of each class.
 
     Parameters
     ----------
-    D : array of float32 of shape (queries, m)
-        d² of each query and each row; the rows are sorted by class. Updated.
-    dropped : array of int8 of shape (columns, m)
-        Columns to take out of d² first.
     queries : array of int
         The row of each query.
     rows : array of int32 of shape (queries, |C|, k)
-        The nearest rows by earlier distances, or -1. Replaced by those now.
+        The nearest rows of each class.
     X : array of int8 of shape (m, columns)
     feature : array of int
         The feature of each column. The difference of two rows in a feature is summed over its columns.
@@ -195,19 +279,16 @@ def tally_classes(
     """
     n_classes, n_columns, n_features = len(ends), X.shape[1], total.shape[1]
     size = rows.shape[2]
-    found, candidates = np.empty(size, np.float32), np.empty(D.shape[1] + 1, np.int32)
     near, sides = np.empty((n_classes, n_columns), np.int32), np.empty((2, n_features), np.int32)
     single = n_columns == n_features
     for q in range(len(queries)):
-        i, own, first = queries[q], 0, 0
+        i, own = queries[q], 0
         x = X[i]
         near[:] = 0
-        _take_out(D[q], dropped, i)
         for c in range(n_classes):
-            if first <= i < ends[c]:
-                own = c
-            _nearest(D[q], first, ends[c], i, rows[q, c], found, candidates)
-            first, mine = ends[c], near[c]
+            if i >= ends[c]:
+                own = c + 1
+            mine = near[c]
             for t in range(size):
                 y = X[rows[q, c, t]]
                 for j in range(n_columns):
@@ -235,8 +316,6 @@ def tally_classes(
 
 @kernel()
 def tally_numbers(
-    D: Array,
-    dropped: Array,
     queries: Array,
     rows: Array,
     X: Array,
@@ -246,48 +325,47 @@ def tally_numbers(
     spread: Array,
     sums: Array,
 ) -> None:
-    """Find the nearest rows and sum their differences from the queries; they are misses to the degree |t_q - t_r|.
+    """Sum the differences of the queries from their nearest rows, which are misses to the degree |t_q - t_r|.
 
     Parameters
     ----------
     rows : array of int32 of shape (queries, 1, 2·k)
     t : array of shape (m,)
-        The rank of each row, from 0 to 1.
+        The rank of each row, from 0 to 1, in steps of 1/T_GRID.
     total : array of shape (2, F)
         Σ Δ of misses and hits.
     spread : array of shape (7, 1, F)
         The products of the sums of each query.
     sums : array of shape (5,)
         Σ τ and Σ (1 - τ); then the three products of these two sums per query, summed over queries.
-    D, dropped, queries, X, feature
+    queries, X, feature
         As in `tally_classes`.
     """
-    n_columns, n_features, m = X.shape[1], total.shape[1], X.shape[0]
+    n_columns, n_features = X.shape[1], total.shape[1]
     size = rows.shape[2]
-    found, candidates = np.empty(size, np.float32), np.empty(m + 1, np.int32)
-    miss, both = np.empty(n_columns, np.float32), np.empty(n_columns, np.int32)
+    miss, both = np.empty(n_columns, np.int32), np.empty(n_columns, np.int32)
     sides = np.empty((2, n_features))
     for q in range(len(queries)):
         i = queries[q]
         x = X[i]
-        _take_out(D[q], dropped, i)
-        _nearest(D[q], 0, m, i, rows[q, 0], found, candidates)
-        miss[:] = 0.0
+        miss[:] = 0
         both[:] = 0
         misses = 0.0
         for s in range(size):
             y = X[rows[q, 0, s]]
-            tau = np.float32(abs(t[i] - t[rows[q, 0, s]]))
+            tau = abs(t[i] - t[rows[q, 0, s]])
             misses += tau
+            steps = np.int32(np.rint(tau * T_GRID))
             for j in range(n_columns):
                 d = abs(np.int32(x[j]) - np.int32(y[j]))
-                miss[j] += tau * np.float32(d)
+                miss[j] += steps * d
                 both[j] += d
         hits = size - misses
         sides[:] = 0.0
         for j in range(n_columns):
-            sides[0, feature[j]] += miss[j]
-            sides[1, feature[j]] += both[j] - miss[j]
+            a = miss[j] / T_GRID
+            sides[0, feature[j]] += a
+            sides[1, feature[j]] += both[j] - a
         sums[0] += misses
         sums[1] += hits
         sums[2] += misses * misses
@@ -302,8 +380,6 @@ def tally_numbers(
 
 @kernel()
 def tally_weighted(
-    D: Array,
-    dropped: Array,
     queries: Array,
     rows: Array,
     X: Array,
@@ -316,7 +392,7 @@ def tally_weighted(
     spread: Array,
     sums: Array,
 ) -> None:
-    """Find the nearest rows and sum their differences from the queries; rows have weights.
+    """Sum the differences of the queries from their nearest rows, where rows have weights.
 
     Parameters
     ----------
@@ -334,20 +410,16 @@ def tally_weighted(
         The products of the sums of each query.
     sums : array of shape (5, groups)
         The weights of misses and hits; then the three products of these two sums per query, summed over queries.
-    D, dropped, queries, X, feature
+    queries, X, feature
         As in `tally_classes`.
     """
     n_columns, n_features, size = X.shape[1], total.shape[1], rows.shape[2]
-    found, candidates = np.empty(size, np.float32), np.empty(X.shape[0] + 1, np.int32)
     sides = np.empty((2, n_features))
     for q in range(len(queries)):
-        i, first, misses, hits = queries[q], 0, 0.0, 0.0
+        i, misses, hits = queries[q], 0.0, 0.0
         x, v, own = X[i], query_weight[i], int(targets[i]) if len(ends) > 1 else 0
         sides[:] = 0.0
-        _take_out(D[q], dropped, i)
         for c in range(len(ends)):
-            _nearest(D[q], first, ends[c], i, rows[q, c], found, candidates)
-            first = ends[c]
             for s in range(size):
                 r = rows[q, c, s]
                 y, miss = X[r], row_weight[r] * min(1.0, abs(targets[i] - targets[r]))

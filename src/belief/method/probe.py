@@ -50,18 +50,28 @@ class LocalSearch(Protocol):
     def rank_scores(self, values: Array, knots: Array, scores: Array) -> Array:
         """Return the score of the rank of each value among the knots of its column."""
 
-    def tally(self, D: Array, dropped: Array, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
-        """Find the nearest rows of each query and sum their differences.
+    def add_shuffled(self, fixed: Array, of_block: Array, line: Array, order: Array) -> Array:
+        """Return the sum of `fixed` and of `of_block`, of which the lines and columns are put in another order."""
+
+    def find(
+        self, D: Array, columns: Array, sign: float, is_kept: bool, queries: Array, rows: Array, ends: Array
+    ) -> None:
+        """Find the nearest rows of each query in each class.
 
         Parameters
         ----------
         D : array of float32 of shape (queries, m)
-            d² of the queries and all rows. Updated.
-        dropped : array of int8 of shape (columns, m)
-            Columns to take out of d² first.
-        rows : array of int32 of shape (queries, groups, size)
-            The nearest rows by earlier distances, or -1. Replaced.
+            d² of the queries and all rows.
+        columns : array of int8 of shape (m, columns)
+            Scores of which d² is added to D, if the sign is 1, or taken out, if it is -1.
+        is_kept : bool
+            Whether D is updated.
+        rows : array of int32 of shape (queries, classes, size)
+            Replaced by the nearest rows, in no particular order.
         """
+
+    def tally(self, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
+        """Sum the differences of the queries from their nearest rows."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,7 @@ class ProbeTarget:
     @property
     def ends(self) -> Array:
         """The index after the last row of each class."""
-        return np.cumsum(self.target.counts)
+        return np.array([len(self.values)]) if self.is_numeric else np.cumsum(self.target.counts)
 
     def weighted(self, row_weight: Array, query_weight: Array) -> ProbeTarget:
         """Return the target of rows with weights, which are rounded to a grid and at least one unit of it."""
@@ -137,16 +147,7 @@ class Scores:
 
     def squared_distances(self, rows: Array) -> Array:
         """Return d² of these rows to all rows, (rows, m)."""
-        D = np.zeros((len(rows), len(self.X)), np.float32)
-        for a in range(0, self.X.shape[1], 1024):  # sums of up to 1,024 products are exact in float32
-            x = self.X[:, a : a + 1024].astype(np.float32)
-            norm = np.einsum("ij,ij->i", x, x)
-            D += norm[rows, None]
-            D += norm
-            x_rows = x[rows]
-            x_rows *= -2.0
-            D += x_rows @ x.T
-        return D
+        return squared_distances(self.X, rows)
 
 
 @dataclass(frozen=True)
@@ -313,6 +314,20 @@ def rank_on_grid(values: Array) -> Array:
 
 
 # --- scores ---
+
+
+def squared_distances(X: Array, rows: Array) -> Array:
+    """Return d² of some rows of scores to all, (rows, m), in single precision."""
+    D = np.zeros((len(rows), len(X)))
+    for a in range(0, X.shape[1], 1024):  # sums of up to 1,024 products are exact in float32
+        x = X[:, a : a + 1024].astype(np.float32)
+        norm = np.einsum("ij,ij->i", x, x)
+        x_rows = x[rows]
+        x_rows *= -2.0
+        D += x_rows @ x.T
+        D += norm[rows, None]
+        D += norm
+    return D.astype(np.float32)
 
 
 def score_table(n_knots: int) -> Array:

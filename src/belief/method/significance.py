@@ -45,6 +45,7 @@ UNIVARIATE_SHARE = 0.8  # the share of the error rate for the univariate test; t
 DROPPED, LAST, MAX_SECOND_ROUND = 0.2, 16, 10_000  # share of the features dropped per round; features left at the end
 MIN_CENTRED = 20  # z is centred by its median if there are at least this many features
 MIN_EXCESSES = 10  # the fewest null values to fit a tail to
+MIN_UPDATED = 400  # with more features than this, d² is updated for those that are dropped, not computed anew
 TIE = 1e-9  # values of z that differ by less are ties, so that the order of a summation does not matter
 MAX_PASSES = 5
 CHECKED = 0.05  # univariate p-values below this are checked by shuffles
@@ -193,6 +194,15 @@ class Arrangement:
     fixed: Array  # d² in the other features, float32, (queries, m)
     of_block: Array  # d² in the features of the block, likewise
     queries: Array
+    line: Array  # the line of `of_block` for each query
+    order: Array  # the column of `of_block` for each row
+
+    @classmethod
+    def of(cls, probe: Probe, block: Array, others: Array) -> Self:
+        """Return the arrangement of two sets of features of the probe as it is."""
+        scores, queries = probe.scores.take(block), probe.queries
+        of_block, line = scores.squared_distances(queries), np.arange(len(queries))
+        return cls(scores, probe.distances(others), of_block, queries, line, np.arange(len(probe.ids)))
 
     def shuffle_block(self, probe: Probe, stream: int) -> Arrangement:
         """Shuffle the block against the other features and the target, separately among queries and other rows."""
@@ -200,17 +210,15 @@ class Arrangement:
         order, line = np.empty(m, np.int64), np.empty(m, np.int64)
         for units in probe.units:
             units.shuffle(keys, order)
-        line[self.queries] = np.arange(len(self.queries))
-        of_block = self.of_block[line[order[self.queries]]][:, order]
-        return Arrangement(self.block.arrange(order), self.fixed, of_block, self.queries)
+        line[self.queries] = self.line
+        return replace(self, block=self.block.arrange(order), line=line[order[self.queries]], order=order)
 
     def shuffle_target(self, order: Array) -> Arrangement:
         """Give the target of row i to row order[i]; rows are then sorted by their new target."""
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        return Arrangement(
-            self.block.arrange(order), self.fixed[:, order], self.of_block[:, order], place[self.queries]
-        )
+        block, fixed = self.block.arrange(order), np.take(self.fixed, order, axis=1)
+        return replace(self, block=block, fixed=fixed, queries=place[self.queries], order=order)
 
 
 @dataclass(frozen=True)
@@ -222,21 +230,21 @@ class Weigher:
     search: LocalSearch
     max_rounds: int
 
-    def weigh(self, D: Array, dropped: Array, queries: Array, rows: Array, block: Scores) -> tuple[Array, Array, Tally]:
+    def weigh(self, queries: Array, rows: Array, block: Scores) -> tuple[Array, Array, Tally]:
         """Return w, se and the sums of the features of a block."""
         target = self.probe.target
-        tally = self.search.tally(D, dropped, queries, rows, block, target)
+        tally = self.search.tally(queries, rows, block, target)
         v = target.target.weights(self.class_weight, tally)
         w = relevance(tally, v)
         return w, target.target.error(tally, v, w), tally
 
     def rounds(self, a: Arrangement) -> Rounds:
         """Search, weigh the block, drop the weakest features, and search again."""
-        n = a.block.n_features
+        n, block, search, ends = a.block.n_features, a.block, self.search, self.probe.target.ends
         T, round_of, live, number = np.full(n, -np.inf), np.zeros(n, np.int64), np.arange(n), 1
-        D, dropped, queries, rows, block = self.start(a)
+        D, rows = self.start(a)
         while True:
-            w, se, _ = self.weigh(D, dropped, queries, rows, block)
+            w, se, _ = self.weigh(a.queries, rows, block)
             z = w / np.maximum(se, 1e-12)
             if len(live) >= MIN_CENTRED:
                 z -= np.median(z)
@@ -247,12 +255,12 @@ class Weigher:
                 return Rounds(T, round_of, live)
             order = np.argsort(-np.round(z / TIE), kind="stable")
             kept = np.sort(order[:size])
-            if 2 * size >= len(live):
-                dropped = np.ascontiguousarray(block.take(np.sort(order[size:])).X.T)
+            if 2 * size >= len(live) > MIN_UPDATED:
+                search.find(D, block.take(np.sort(order[size:])).X, -1.0, True, a.queries, rows, ends)
                 block = block.take(kept)
             else:
-                block = block.take(kept)
-                D, dropped, _, rows, _ = self.start(replace(a, block=block, of_block=block.squared_distances(queries)))
+                D, block = a.fixed.copy() if size > MIN_UPDATED else a.fixed, block.take(kept)
+                search.find(D, block.X, 1.0, size > MIN_UPDATED, a.queries, rows, ends)
             live, number = live[kept], number + 1
 
     def shuffled_block(self, a: Arrangement, b: int) -> Array:
@@ -265,12 +273,14 @@ class Weigher:
         units = self.probe.design.groups(len(keys))
         return self.rounds(a.shuffle_target(shuffle_within(strata, keys, units, self.probe.ids))).T
 
-    def start(self, a: Arrangement) -> tuple[Array, Array, Array, Array, Scores]:
-        """Return the arguments of `weigh` for the first search of an arrangement."""
+    def start(self, a: Arrangement) -> tuple[Array, Array]:
+        """Return d² of the queries and all rows of an arrangement, and the nearest rows of each query."""
         target, k = self.probe.target, self.probe.k
-        groups, size = (1, 2 * k) if target.is_numeric else (len(target.ends), k)
-        rows = np.full((len(a.queries), groups, size), -1, np.int32)
-        return a.fixed + a.of_block, np.zeros((0, len(a.block.X)), np.int8), a.queries, rows, a.block
+        size = 2 * k if target.is_numeric else k
+        rows = np.empty((len(a.queries), len(target.ends), size), np.int32)
+        D = self.search.add_shuffled(a.fixed, a.of_block, a.line, a.order)
+        self.search.find(D, a.block.X[:, :0], 1.0, False, a.queries, rows, target.ends)
+        return D, rows
 
 
 # --- p-values ---
@@ -290,15 +300,15 @@ def find_significant(
         S, N = np.flatnonzero(known), np.flatnonzero(~known)
         if not len(N):
             break
-        in_S, block = probe.scores.take(S), probe.scores.take(N)
-        shuffles = probe.shuffles(len(N))
-        start = Arrangement(block, probe.distances(S), block.squared_distances(probe.queries), probe.queries)
+        shuffles, start = probe.shuffles(len(N)), Arrangement.of(probe, N, S)
         found = weigher.rounds(start)
         p[N], above = compare(found.T, search.map(partial(weigher.shuffled_block, start), range(shuffles)))
         round_of[N], left = found.round, N[found.left]
         is_found = q_values(combine(p, p_univariate))[N] < LEVEL
         if len(S) and is_found.any():
-            strata = equal_prospects(in_S, target, probe.design, row_keys(probe.seed, STRATA, probe.ids))
+            strata = equal_prospects(
+                probe.scores.take(S), target, probe.design, row_keys(probe.seed, STRATA, probe.ids)
+            )
 
             null = search.map(partial(weigher.shuffled_target, start, strata), range(shuffles))
             p[N] = np.maximum(p[N], compare(found.T, null)[0])
@@ -325,12 +335,11 @@ def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
     """Return the weight of shuffled features that take part in the search, as a share of their mean difference."""
     if not len(left):
         return 0.0
-    probe, queries = weigher.probe, weigher.probe.queries
-    block = probe.scores.take(left)
-    start = Arrangement(block, probe.distances(known), block.squared_distances(queries), queries)
+    probe, start = weigher.probe, Arrangement.of(weigher.probe, left, known)
 
     def weigh_shuffled(b: int) -> tuple[float, float]:
-        w, _, tally = weigher.weigh(*weigher.start(start.shuffle_block(probe, FIRST_NULL + b)))
+        shuffled = start.shuffle_block(probe, FIRST_NULL + b)
+        w, _, tally = weigher.weigh(shuffled.queries, weigher.start(shuffled)[1], shuffled.block)
         return float(w.sum()), float((tally.total.sum(axis=0) / tally.count.sum(axis=0)).sum())
 
     w, difference = np.array(list(weigher.search.map(weigh_shuffled, range(SHUFFLES[0])))).sum(axis=0)
