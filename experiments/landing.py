@@ -44,7 +44,7 @@ def markdown(answers: Answers, peers: dict[str, Any], folder: str) -> str:
     sources = f"[synthetic tables]({folder}experiments/contest.md), [times on two cores]({folder}benchmarks.md)"
     return (
         f"{table(['relevant columns found', *SELECTORS], lines)}\n\nEach selects as many columns as are"
-        f" relevant, on {sources}; a column and its copies count once. The F test and mutual information are scores of"
+        f" relevant, and copies count once, on {sources}. The F test and mutual information are scores of"
         " SelectKBest; mRMR is mrmr-selection, ReliefF is fast-select."
     )
 

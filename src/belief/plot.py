@@ -328,8 +328,8 @@ def stability(result: Result, ax: Axes | None = None, *, top: int = TOP, max_nam
     """
     check_result(result)
     found = result.stability
-    frequency = np.zeros(0) if found is None else found.frequency
-    shown = np.argsort(-frequency, kind="stable")[:top]
+    frequency = np.zeros(len(result.ranking)) if found is None else found.frequency
+    shown = np.lexsort((result.ranking, -frequency))[:top]
     shown = shown[(frequency[shown] > 0) | np.isin(shown, result.selected)]
     with drawing(ax, figure_height(len(shown))) as ax:
         if found is None:
