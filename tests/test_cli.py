@@ -62,6 +62,7 @@ def churn(tmp_path):
 # --- commands ---
 
 
+@pytest.mark.slow
 def test_select_in_a_new_process_equals_python(tmp_path, churn, expected):
     out = tmp_path / "result.json"
     done = run("select", churn, "--label", "left", "--top", 4, "--seed", 0, "--out", out)
@@ -390,6 +391,7 @@ def test_report_without_matplotlib_fails_before_the_run(tmp_path, churn, capsys,
 # --- full disks, closed streams, Ctrl-C ---
 
 
+@pytest.mark.slow
 @pytest.mark.linux
 @pytest.mark.parametrize("output", ["--out r.json", "--out r.parquet", "--write-data d.csv", "--report r.html"])
 def test_failed_output_leaves_no_file(tmp_path, churn, output):
@@ -408,6 +410,7 @@ def test_failed_output_leaves_no_file(tmp_path, churn, output):
     assert [p.name for p in tmp_path.iterdir()] == ["churn.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.linux
 def test_select_on_a_full_disk(tmp_path, churn):
     disk = tmp_path / "disk"
@@ -423,6 +426,7 @@ def test_select_on_a_full_disk(tmp_path, churn):
         subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.linux
 def test_full_and_closed_stdout(churn):
     with open("/dev/full", "w") as full:
@@ -436,6 +440,7 @@ def test_full_and_closed_stdout(churn):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.linux
 def test_ctrl_c_stops_without_traceback(tmp_path):
     rng = np.random.default_rng(0)

@@ -79,6 +79,7 @@ def canonical(requirement):
     return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
 
 
+@pytest.mark.slow
 def test_the_first_example_runs_after_the_first_install_line():
     """Run it in a process that imports no other distribution than those the line installs."""
     text = (HOME / "README.md").read_text()

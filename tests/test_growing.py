@@ -20,6 +20,7 @@ CLOSE = rng.standard_normal((M, 12)) + np.linspace(0.5, 0.3, 12) * Y[:, None]  #
 # --- the sample ---
 
 
+@pytest.mark.slow
 def test_growth_stops_at_once_for_a_clear_selection():
     result = belief.select(CLEAR, Y, 4, random_state=0)
     assert result.stop_reason == "converged"
@@ -115,6 +116,7 @@ def test_find_rivals():
 # --- together ---
 
 
+@pytest.mark.slow
 def test_find_partners_of_exclusive_or():
     X = rng.standard_normal((1000, 30))
     result = belief.select(X, (X[:, 4] > 0) ^ (X[:, 9] > 0), 4, random_state=0)

@@ -42,6 +42,7 @@ def imported_after(code):
 # --- what is public ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", PUBLIC)
 def test_every_public_name_works_after_import_belief(module):
     code = f"import json, belief; m = {module}; print(json.dumps([[n, bool(getattr(m, n))] for n in m.__all__]))"

@@ -88,11 +88,13 @@ def check(result):
     assert result.classes.tolist() == ["no", "yes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", READ_AGAIN | READ_ONCE | IN_MEMORY)
 def test_weights_are_those_of_the_table_bit_for_bit(kind, file):
     check(belief.select((READ_AGAIN | READ_ONCE | IN_MEMORY)[kind](file), **SETTINGS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", READ_AGAIN | READ_ONCE)
 def test_block_by_block(kind, file, monkeypatch):
     monkeypatch.setattr(relations, "MAX_KEPT_BYTES", 1000)
@@ -112,6 +114,7 @@ def test_polars_without_batches(monkeypatch):
     check(belief.select(pl.from_pandas(FRAME).lazy(), **SETTINGS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["LazyFrame", "Dataset", "DuckDB relation"])
 def test_target_as_array(kind, file):
     X = READ_AGAIN[kind](file)
@@ -142,6 +145,7 @@ def test_large_reader_is_copied_with_one_warning(monkeypatch):
     assert told[0].filename == __file__
 
 
+@pytest.mark.slow
 def test_generator_of_arrays_and_sparse_matrices():
     from scipy.sparse import csr_array
 
@@ -187,6 +191,7 @@ def test_bad_relations_raise(name):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False])
 def test_categories_in_partitions(known):
     dd = pytest.importorskip("dask.dataframe")
@@ -207,6 +212,7 @@ def test_categories_in_partitions(known):
     assert named == known_names
 
 
+@pytest.mark.slow
 def test_empty_partitions():
     dd = pytest.importorskip("dask.dataframe")
     X = dd.from_pandas(FRAME, npartitions=4)

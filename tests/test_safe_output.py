@@ -36,6 +36,7 @@ def home(tmp_path_factory):
         (">/dev/full 2>/dev/full", {}, ""),
     ],
 )
+@pytest.mark.slow
 def test_files_are_written_whatever_the_streams_do(home, more, env, out):
     (home / "r.json").unlink(missing_ok=True)
     done = subprocess.run(
@@ -86,6 +87,7 @@ sys.exit(commands.main(sys.argv[1:]))
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)], ids=str
 )
+@pytest.mark.slow
 def test_signals_leave_no_partial_files(home, tmp_path, number, code):
     out = tmp_path / "small.parquet"
     arguments = ["select", "churn.csv", "--label", "left", "--top", "2", "--quiet", "--write-data", str(out)]

@@ -210,6 +210,7 @@ def test_tied_rows_are_chosen_without_regard_to_the_class_or_the_place_in_the_fi
 # --- noise, and what is there ---
 
 
+@pytest.mark.slow
 def test_p_values_of_noise_are_uniform():
     tables = [shifted(seed, 300, 40, 0) for seed in range(20)]
     p = np.concatenate([belief.select(X, y, 2, random_state=0).p_neighbours for X, y in tables])
@@ -219,6 +220,7 @@ def test_p_values_of_noise_are_uniform():
     assert 0.4 < np.mean(p < 0.5) < 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rare", [0.3, 0.05])
 def test_p_values_of_noise_are_uniform_for_any_class_balance(rare):
     p = []
