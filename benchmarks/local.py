@@ -23,7 +23,7 @@ from page import shown
 
 import belief
 
-REPEATS = 3
+REPEATS, SMALL_REPEATS = 3, 300
 
 
 def best(task: Callable[[], object], repeats: int = REPEATS) -> float:
@@ -134,17 +134,46 @@ def peers(rows: list[dict], quick: bool) -> None:
 
 
 def fast_select(rows: list[dict], name: str, X: np.ndarray, y: np.ndarray, ours: float, with_10: float) -> None:
-    try:
-        from fast_select import ReliefF
-    except ImportError:
+    theirs = time_fast_select(X, y)
+    if theirs is None:
         rows.append(absent("peers", name, "fast-select"))
         return
-    model = ReliefF(n_features_to_select=10, n_neighbors=10, backend="cpu", n_jobs=-1)
-    model.fit(X[:200], y[:200])  # compiles
-    theirs = best(lambda: model.fit(X, y))
     for what, seconds in ((name, ours), (f"{name}, 10 neighbours", with_10)):
         ratio, said = theirs / seconds, "at least 4 times as fast"
         rows.append(row("peers", what, seconds, "fast-select ReliefF", theirs, ratio, said))
+
+
+def small(rows: list[dict], quick: bool) -> None:
+    """Tables that take milliseconds, with as many neighbours as fast-select."""
+    for m, F, wanted in ((300, 20, "within 4 ms"), (1_000, 50, "at most 1")):
+        X, y = table(m, F, 2)
+        ours = best(partial(fit, X, y, 10, n_neighbors=10), SMALL_REPEATS)
+        theirs = time_fast_select(X, y, SMALL_REPEATS)
+        if theirs is None:
+            rows.append(absent("small", f"{m:,} x {F}", "fast-select"))
+            continue
+        rows.append(
+            row(
+                "small",
+                f"{m:,} x {F}, all rows, 10 neighbours",
+                ours,
+                "fast-select ReliefF",
+                theirs,
+                ours / theirs,
+                wanted,
+            )
+        )
+
+
+def time_fast_select(X: np.ndarray, y: np.ndarray, repeats: int = REPEATS) -> float | None:
+    """Seconds of fast-select, which compiles first; None if it is not installed."""
+    try:
+        from fast_select import ReliefF
+    except ImportError:
+        return None
+    model = ReliefF(n_features_to_select=10, n_neighbors=10, backend="cpu", n_jobs=-1)
+    model.fit(X[:200], y[:200])
+    return best(lambda: model.fit(X, y), repeats)
 
 
 def rebate(rows: list[dict], name: str, X: np.ndarray, y: np.ndarray, ours: float) -> None:
@@ -202,7 +231,15 @@ def startup(rows: list[dict], quick: bool) -> None:
         rows.append(row("start", what, ours, "import numpy", bare, ours / bare, f"{limit} s"))
 
 
-CASES = {"tall": tall, "wide": wide, "significance": significance, "peers": peers, "ties": ties, "startup": startup}
+CASES = {
+    "tall": tall,
+    "wide": wide,
+    "significance": significance,
+    "peers": peers,
+    "small": small,
+    "ties": ties,
+    "startup": startup,
+}
 
 
 def main() -> None:

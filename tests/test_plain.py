@@ -11,6 +11,7 @@ from belief.engines.resources import Resources
 from belief.kernels import dense, nearest, plain
 from belief.kernels.dense import gather
 from belief.kernels.shapes import POWERS_OF_TEN, round9
+from belief.method.difference import Difference
 
 rng = np.random.default_rng(0)
 
@@ -50,6 +51,32 @@ def test_round9():
     ]
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(round9(x, POWERS_OF_TEN, np), [nearest.round9(v) for v in x])
+
+
+def test_nearest_rows_are_those_by_exact_distances():
+    """Ties, copies, outliers and large offsets, which matrix products cannot decide, among others that they can."""
+    for case in range(60):
+        m, F, size = int(rng.integers(8, 90)), int(rng.integers(1, 12)), int(rng.integers(1, 12))
+        X = rng.normal(size=(m, F)) + 10.0 ** rng.integers(-2, 9) * (case % 3 == 0)
+        X[: m // 3] = X[m // 2] if case % 4 == 1 else X[: m // 3].round(0 if case % 4 == 2 else 9)
+        X[0] *= 1e6 if case % 5 == 0 else 1.0
+        engine = SmallEngine(ArraySource(X), np.zeros(m, np.int32), np.zeros(F, bool), Resources())
+        difference = Difference.from_summary(engine.describe(), engine.discrete, ("standard", "none")[case % 2])
+        is_own = np.eye(m, dtype=bool)
+        d2 = plain.distances(X, X, difference)
+        d2[is_own] = np.nan
+        for got, want in zip(
+            nearest_lists(m, size, *plain.nearest(X, X, is_own, size, difference)),
+            nearest_lists(m, size, *plain.smallest(d2, size)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(got, want)
+
+
+def nearest_lists(m, size, line, rank, column, d):
+    rows, distances = np.full((m, size), -1), np.full((m, size), np.inf)
+    rows[line, rank], distances[line, rank] = column, d
+    return rows, distances
 
 
 def test_add_identities():

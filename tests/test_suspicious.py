@@ -1,6 +1,7 @@
 """Identifiers, codes for missing values and copies of the target: one warning, in the result and its report too."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -130,3 +131,26 @@ def test_rows_are_spread_over_the_table():
     assert np.all(np.diff(rows) == sample.step)
     assert np.array_equal(np.concatenate(sample.parts)[:, 0], rows)
     assert suspicious.spread_rows(30_000, 1)[[0, -1]].tolist() == [0, 29_999]
+
+
+def test_columns_that_determine_the_class():
+    """Against the definition, value by value."""
+    rng = np.random.default_rng(5)
+    n_found = 0
+    for _ in range(40):
+        n, n_classes = int(rng.integers(60, 400)), int(rng.integers(2, 5))
+        classes = rng.integers(0, n_classes, n)
+        X = np.stack([
+            rng.normal(size=n), classes + 0.5 * rng.random(n), classes + 1.5 * rng.random(n), rng.integers(0, 9, n),
+            n_classes * rng.integers(0, 3, n) + classes, np.where(rng.random(n) < 0.1, np.nan, classes), np.zeros(n),
+        ], axis=1)  # fmt: skip
+        want = []
+        for x in X.T:
+            values = {v: set(classes[x == v]) for v in x}
+            bounds = sorted((x[classes == c].min(), x[classes == c].max()) for c in np.unique(classes))
+            separate = all(a[1] < b[0] for a, b in pairwise(bounds))
+            is_pure = all(len(each) == 1 for each in values.values()) and not np.isnan(x).any()
+            want.append(is_pure and (len(values) <= 0.1 * n or (separate and n >= 200)))
+        assert suspicious._determine_class(X, classes).tolist() == want
+        n_found += sum(want)
+    assert n_found > 40

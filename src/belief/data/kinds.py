@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
 ACCEPTED = (
     "Pass an array, a DataFrame, a sparse matrix, a lazy frame, a dictionary of columns, a list of blocks of rows, or"
@@ -73,6 +74,8 @@ def count_dimensions(X: Any) -> int:
 
 def as_target(y: Any) -> Any:
     """Return y, or its column if it is a table of one column; raise a ValueError if it cannot be a target."""
+    if isinstance(y, np.ndarray):
+        return y
     if isinstance(frame := nw.from_native(y, pass_through=True, allow_series=True), nw.DataFrame):
         if frame.shape[1] != 1:
             raise ValueError(

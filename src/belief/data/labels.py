@@ -180,6 +180,8 @@ def check_task(task: Any) -> None:
 
 def has_categorical_type(y: Any) -> bool:
     """Return True for a series of categories, of pandas, polars or Arrow."""
+    if isinstance(y, np.ndarray):
+        return False
     series = nw.from_native(y, series_only=True, pass_through=True)
     return isinstance(series, nw.Series) and isinstance(series.dtype, nw.Categorical | nw.Enum)
 

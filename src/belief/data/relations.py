@@ -132,9 +132,9 @@ def check_is_eager(X: Any) -> None:
 
 def _find_opener(X: Any) -> Callable[[Any], Any] | None:
     """Return the function that opens X; None for tables in memory and for objects that are no tables."""
-    if isinstance(X, type):
-        return None
     library, kind = type(X).__module__.partition(".")[0], type(X).__name__
+    if isinstance(X, type) or library == "numpy":
+        return None
     if library == "pyarrow":
         found = {
             "ParquetFile": _open_parquet_file,

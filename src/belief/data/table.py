@@ -114,6 +114,8 @@ def _is_block(x: Any) -> bool:
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """Return a DataFrame of any library as a narwhals DataFrame; None if X is not a DataFrame."""
+    if isinstance(X, np.ndarray):  # the common case, which narwhals takes long to recognize
+        return None
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError:

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -62,8 +63,9 @@ class Resources:
     instructions: str = "auto"
     torch_devices: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def threads(self) -> int:
+        """The number of threads; looking up the limits of the process takes time."""
         return count_threads(self.n_jobs)
 
     def choose_devices(self, n_rows: int, n_features: int) -> list[str]:

@@ -89,9 +89,9 @@ def describe_suspicious(
     identifiers = _find_identifiers(X, summary, discrete, declared, names)
     coded = _find_codes(X, summary, discrete)
     best = np.argsort(-weights, kind="stable")[:N_COPY_CANDIDATES]
-    compare = _is_monotone if is_regression else _determines_class
-    candidates = [j for j in sorted(best.tolist()) if j not in identifiers] if len(X) > MIN_ROWS else []
-    copies = [j for j in candidates if compare(X[:, j], targets)]
+    candidates = np.array([j for j in sorted(best.tolist()) if j not in identifiers], np.int64)
+    is_copy = _are_monotone if is_regression else _determine_class
+    copies = candidates[is_copy(X[:, candidates], targets)].tolist() if len(X) > MIN_ROWS else []
     found = []
     if identifiers:
         found.append(f"{_list(identifiers, names)} {_verb(identifiers, 'look')} like an identifier, with a different"
@@ -158,20 +158,30 @@ def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[i
     return found
 
 
-def _determines_class(x: Array, classes: Array) -> bool:
-    """Return True if x determines the class: each value, or each of a few intervals, occurs in one class only."""
-    present = ~np.isnan(x)
-    x, classes = x[present], classes[present]
-    if len(x) <= MIN_ROWS or len(present) != len(x) or (np.bincount(classes) > 1).sum() < 2:
-        return False
-    values, codes = np.unique(x, return_inverse=True)
-    n_pairs = len(np.unique(codes * (int(classes.max()) + 1) + classes))
-    if n_pairs > len(values):
-        return False  # a value occurs in two classes
-    if len(values) <= MAX_LEVELS_PER_ROW * len(x):
-        return True
-    changes = np.count_nonzero(np.diff(classes[np.argsort(x, kind="stable")]))
-    return bool(len(x) >= MIN_CONTINUOUS_ROWS and changes == len(np.unique(classes)) - 1)
+def _determine_class(X: Array, classes: Array) -> Array:
+    """Return a mask of the columns without missing values of which each value occurs in one class only.
+
+    If a column has many values, each class must be an interval of them.
+    """
+    n, n_classes = len(X), np.count_nonzero(np.bincount(classes))
+    out = np.zeros(X.shape[1], bool)
+    if np.count_nonzero(np.bincount(classes) > 1) < 2:
+        return out
+    complete = np.flatnonzero(~np.isnan(X).any(axis=0))
+    columns = np.ascontiguousarray(X.T[complete])
+    order = np.argsort(columns, axis=1)
+    values, sorted_classes = np.take_along_axis(columns, order, axis=1), classes[order]
+    is_step, is_change = (x[:, 1:] != x[:, :-1] for x in (values, sorted_classes))
+    n_values = 1 + np.count_nonzero(is_step, axis=1)
+    is_interval = np.count_nonzero(is_change, axis=1) == n_classes - 1
+    is_enough = (n_values <= MAX_LEVELS_PER_ROW * n) | (is_interval & (n >= MIN_CONTINUOUS_ROWS))
+    out[complete] = is_enough & ~(is_change & ~is_step).any(axis=1)
+    return out
+
+
+def _are_monotone(X: Array, ranks: Array) -> Array:
+    """Return a mask of the columns that have nearly the same order as the target."""
+    return np.array([_is_monotone(x, ranks) for x in X.T], bool)
 
 
 def _is_monotone(x: Array, ranks: Array) -> bool:

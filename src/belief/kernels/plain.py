@@ -11,12 +11,15 @@ from itertools import pairwise
 import numpy as np
 
 from belief.kernels.shapes import POWERS_OF_TEN, TIE_MARGIN, Reach, Sums, query_statistics, round9
-from belief.method.arrays import Array
+from belief.method.arrays import Array, is_first_of_run
 from belief.method.difference import Difference
 from belief.method.sampling import splitmix64
 
 # differences held at a time, so that they stay in the CPU cache
 DISTANCE_CELLS, TALLY_CELLS = 2**15, 2**17
+# the largest error of d² from a matrix product, per feature and as a share of the squared norms, with a factor of 2 to
+# spare: values, products, sums, and the exact d² that it is compared with are all rounded
+PRODUCT_ERROR = 8 * 2.0**-53
 
 # --- 1. the summary ---
 
@@ -36,7 +39,8 @@ def moments(
         d = np.where(present, y - shift, 0.0)
         m2 = (d * d).sum(axis=0)
         np.add.at(total, group, y)
-    _add_by_kind(absent, group, ~present)
+    if not present.all():
+        _add_by_kind(absent, group, ~present)
     minimum, maximum = np.fmin.reduce(x), np.fmax.reduce(x)
     out[:] = count, shift, m2, minimum, maximum, (x != 0.0).sum(axis=0), ((x > minimum) & (x < maximum)).sum(axis=0)
 
@@ -54,6 +58,64 @@ def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> No
 
 
 # --- 3. neighbours ---
+
+
+def nearest(Q: Array, R: Array, is_own: Array, size: int, difference: Difference) -> tuple[Array, Array, Array, Array]:
+    """Return the nearest rows of R to each row of Q as their line in Q, rank, line in R and rounded d².
+
+    `is_own` masks the pairs of a row and itself, which is left out. Ties go to the first in R.
+    """
+    near, unknown = None, np.arange(len(Q))
+    if not (difference.missing or (difference.discrete & ~difference.constant).any()) and len(R) > size + 2:
+        *near, is_certain = _nearest_by_products(Q, R, is_own, size, difference)
+        unknown = np.flatnonzero(~is_certain)
+        if not len(unknown):
+            return tuple(near)
+    d2 = distances(Q[unknown], R, difference)
+    d2[is_own[unknown]] = np.nan
+    line, *rest = smallest(d2, size)
+    found = unknown[line], *rest
+    if near is None:
+        return found
+    kept = is_certain[near[0]]
+    return tuple(np.concatenate([x[kept], y]) for x, y in zip(near, found, strict=True))
+
+
+def _nearest_by_products(
+    Q: Array, R: Array, is_own: Array, size: int, difference: Difference
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the nearest rows as `nearest` does, and a mask of the lines of Q for which they are certain.
+
+    Exact distances are computed for the size + 1 rows that are nearest by the matrix product of the scaled rows. They
+    contain the nearest rows if the next one is farther, even if its product has the largest possible error.
+    """
+    live = np.flatnonzero(~difference.constant)
+    Q, R, per_unit = Q[:, live], R[:, live], difference.per_unit[live]
+    q, r = ((x - difference.mean[live]) * per_unit for x in (Q, R))
+    nq, nr = (np.einsum("rf,rf->r", x, x) for x in (q, r))
+    low = q @ r.T
+    low *= -2.0
+    low += nr
+    low += nq[:, None]
+    low[is_own] = np.inf
+    last = np.partition(low, size, axis=1)[:, size]
+    n, m = low.shape
+    found = np.flatnonzero(low <= last[:, None])
+    if len(found) != n * (size + 1):  # ties
+        none = found[:0]
+        return none, none, none, nq[none], np.zeros(n, bool)
+    column = found.reshape(n, size + 1) - np.arange(0, n * m, m)[:, None]
+    gap = R.take(column, axis=0)
+    np.subtract(Q[:, None], gap, out=gap)
+    gap *= per_unit
+    with np.errstate(over="ignore"):  # in the branch that is not used
+        d = round9(np.einsum("qrf,qrf->qr", gap, gap), POWERS_OF_TEN, np)
+    order = np.argsort(d, axis=1, kind="stable")
+    column, d = (np.take_along_axis(x, order, axis=1)[:, :size] for x in (column, d))
+    error = PRODUCT_ERROR * (len(live) + 8) * (nq + nr.max())
+    is_certain = d[:, -1] * (1.0 + TIE_MARGIN) < last - error
+    rank = np.broadcast_to(np.arange(size), d.shape)
+    return np.repeat(np.arange(n), size), rank.ravel(), column.ravel(), d.ravel(), is_certain
 
 
 def distances(Q: Array, R: Array, difference: Difference) -> Array:
@@ -161,9 +223,10 @@ def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
     return rates
 
 
-def _complements(d: Array, present: Array, slope: Array, reach: Array) -> Array:
-    """Return e = 1 - cr without rounding; 0 if a value is missing."""
-    return np.where(present, np.where(d <= reach, d * slope, 1.0), 0.0)
+def _complements(d: Array, slope: Array, reach: Array, out: Array) -> None:
+    """Write e = 1 - cr without rounding; 0 if a value is missing, where d is 0."""
+    np.multiply(d, slope, out=out)
+    np.copyto(out, 1.0, where=d > reach)
 
 
 def tally(
@@ -194,7 +257,9 @@ def tally(
 
 def _cut_between_queries(queries: Array, n_features: int) -> list[slice]:
     """Cut the pairs between queries, so that the differences of each part stay in the CPU cache."""
-    starts = np.flatnonzero(_is_first_of_run(queries))
+    if len(queries) * n_features <= TALLY_CELLS:
+        return [slice(0, len(queries))]
+    starts = np.flatnonzero(is_first_of_run(queries))
     firsts = starts[np.r_[True, np.diff(starts * n_features // TALLY_CELLS) > 0]] if len(starts) else starts
     return [slice(int(a), int(b)) for a, b in pairwise([*firsts, len(queries)])]
 
@@ -207,7 +272,7 @@ def _add_by_kind(out: Array, kind: Array, values: Array, share: Array | float = 
 
 def _add_by_query(queries: Array, kind: Array, d: Array, present: Array, share: Array, s: Sums) -> None:
     """Sum the misses and hits of each query, and add these sums and their products to the totals."""
-    starts = np.flatnonzero(_is_first_of_run(queries))
+    starts = np.flatnonzero(is_first_of_run(queries))
     sides = _Sides(np.where(kind & 1, 0.0, share), starts)
     a, b = sides.sums(d)
     t, u = sides.sums(present) if len(s.absent) else sides.counts(len(d))
@@ -217,13 +282,6 @@ def _add_by_query(queries: Array, kind: Array, d: Array, present: Array, share: 
     products, counts = query_statistics(a, b, t, u, len(s.spread) > 2, np)
     for out, values in zip([*s.spread, *s.queries], [*products, *counts[: len(s.queries)]], strict=True):
         out += own @ values
-
-
-def _is_first_of_run(x: Array) -> Array:
-    """Return a mask of the values that differ from the one before."""
-    new = np.ones(len(x), bool)
-    np.not_equal(x[1:], x[:-1], out=new[1:])
-    return new
 
 
 class _Sides:
@@ -236,7 +294,7 @@ class _Sides:
     """
 
     def __init__(self, miss: Array, starts: Array) -> None:
-        new = _is_first_of_run(miss)
+        new = is_first_of_run(miss)
         new[starts] = True
         self.runs = np.flatnonzero(new)
         self.miss, self.first = miss[self.runs, None], np.searchsorted(self.runs, starts)
@@ -259,7 +317,10 @@ def collisions(
 ) -> None:
     """Write cr, or e = 1 - cr with `by_rate`, to R, and presence to P unless it is empty (pairs x features)."""
     d, present = _differences(Xq, queries, aq, Xr, rows, ar, r)
-    R[: len(d)] = (_complements if by_rate else _rates)(d, present, r.slope, r.reach)
+    if by_rate:
+        _complements(d, r.slope, r.reach, R[: len(d)])
+    else:
+        R[: len(d)] = _rates(d, present, r.slope, r.reach)
     if len(P):
         P[: len(d)] = present
 

@@ -42,7 +42,9 @@ def reaches(difference: Difference, kappa: float, columns: slice | Array) -> Rea
 
 def cut_between_queries(pairs: Pairs, part_size: int) -> list[slice]:
     """Cut the pairs between queries into parts of about `part_size` pairs."""
-    ends = np.r_[pairs.starts, len(pairs)]
+    if len(pairs) <= part_size:
+        return [slice(0, len(pairs))] if len(pairs) else []
+    ends = np.append(pairs.starts, len(pairs))
     cuts = ends[np.searchsorted(ends, np.arange(0, len(pairs) + part_size, part_size)).clip(max=len(ends) - 1)]
     return [slice(int(a), int(b)) for a, b in pairwise(np.unique(cuts))]
 

@@ -398,7 +398,9 @@ class Run:
                 tally = next(tallies)
                 self.tally = tally if self.tally is None else self.tally.merge(tally)
             heaviest = self._heaviest(self._compute_weights()[0], self.n_watch)
-            self.watch_lists.append(np.r_[heaviest, np.setdiff1d(self.given_live, heaviest)])
+            if len(self.given_live):
+                heaviest = np.r_[heaviest, np.setdiff1d(self.given_live, heaviest)]
+            self.watch_lists.append(heaviest)
             if is_stored:
                 self.storage.save_sums(self.tally, self.watch_lists)
 

@@ -32,6 +32,13 @@ def unique_ids(ids: Array) -> tuple[Array, Array]:
     return np.flatnonzero(is_present), (np.cumsum(is_present) - 1)[ids]
 
 
+def is_first_of_run(x: Array) -> Array:
+    """Return a mask of the values that differ from the one before."""
+    new = np.ones(len(x), bool)
+    np.not_equal(x[1:], x[:-1], out=new[1:])
+    return new
+
+
 def lexsort_pairs(first: Array, second: Array, n: int) -> Array:
     """Return the stable order by `first`, then by `second`, for integers below n."""
     if n <= 2**16:  # numpy has a radix sort for these

@@ -155,7 +155,25 @@ def _describe_levels(x: Array, group: Array, shown: list[int], by_frequency: boo
 
 def mean_ranks(X: Array) -> Array:
     """Return the mid-rank of each value in its column, scaled to [0, 1]; NaN for missing values."""
-    from scipy.stats import rankdata  # takes a third of a second to import
+    columns = np.ascontiguousarray(X.T)
+    is_missing, order = np.isnan(columns), np.argsort(columns, axis=-1)
+    values = np.take_along_axis(columns, order, axis=-1)
+    is_new = values[..., 1:] != values[..., :-1]
+    if is_new.all():
+        place = np.broadcast_to(np.arange(float(columns.shape[-1])), columns.shape)
+    else:
+        place = _places_of_runs(is_new)
+    rank = np.empty(columns.shape)
+    np.put_along_axis(rank, order, place, axis=-1)
+    rank[is_missing] = np.nan
+    n_present = columns.shape[-1] - is_missing.sum(axis=-1)
+    return np.ascontiguousarray(rank.T) / np.maximum(n_present - 1, 1)
 
-    n_present = (~np.isnan(X)).sum(axis=0)
-    return np.asarray((rankdata(X, axis=0, nan_policy="omit") - 1.0) / np.maximum(n_present - 1, 1))
+
+def _places_of_runs(is_new: Array) -> Array:
+    """Return the mean place of the run of each sorted value, given which values differ from the one before."""
+    n, edge = is_new.shape[-1] + 1, np.ones((*is_new.shape[:-1], 1), bool)
+    is_first, is_last = np.concatenate([edge, is_new], axis=-1), np.concatenate([is_new, edge], axis=-1)
+    first = np.maximum.accumulate(np.where(is_first, np.arange(n), 0), axis=-1)
+    last = np.minimum.accumulate(np.where(is_last, np.arange(n), n)[..., ::-1], axis=-1)[..., ::-1]
+    return np.asarray((first + last) / 2)

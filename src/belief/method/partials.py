@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief.method.arrays import Array, FeatureArray, compact_ids, lexsort_pairs
+from belief.method.arrays import Array, FeatureArray, compact_ids, is_first_of_run, lexsort_pairs
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Pairs:
     @cached_property
     def starts(self) -> Array:
         """The index of the first pair of each query."""
-        return np.flatnonzero(np.r_[True, self.query[1:] != self.query[:-1]]) if len(self) else np.zeros(0, np.int64)
+        return np.flatnonzero(is_first_of_run(self.query))
 
     @property
     def spread_shape(self) -> tuple[int, int, int]:
@@ -170,7 +170,7 @@ class Pairs:
         if not lines or not len(self):
             return out
         miss = 1.0 - (self.kind & 1) if self.weight is None else self.weight
-        t, n = np.add.reduceat(miss, self.starts), np.diff(np.r_[self.starts, len(self)])
+        t, n = np.add.reduceat(miss, self.starts), np.diff(self.starts, append=len(self))
         u, g = n - t, self.kind[self.starts] // 2
         sums = [(t > 0) & (u > 0)] if self.weight is None else [t * t, t * u, u * u]
         for line, x in zip(out, sums, strict=True):

@@ -81,7 +81,8 @@ def _centre(D: Array, present: Array) -> Array:
     mask = present[..., None]
     count = np.maximum(mask.sum(axis=2, keepdims=True), 2)
     D = D if present.all() else np.where(mask, D, 0.0)
-    centred = (D - D.sum(axis=2, keepdims=True) / count) / np.sqrt(count - 1)
+    centred = D - D.sum(axis=2, keepdims=True) / count
+    centred /= np.sqrt(count - 1)
     return centred if present.all() else np.where(mask, centred, 0.0)
 
 
@@ -189,8 +190,8 @@ def find_partners(
     pair_mean = (v @ (misses + hits))[features] / (2 * size)
 
     def delta(a: Array, b: Array) -> Array:
-        """Return Δ, and its expectation where a value is missing."""
-        d = a - b
+        """Return Δ, and its expectation where a value is missing; overwrite b."""
+        d = np.subtract(a, b, out=b)
         np.abs(d, out=d)
         d /= unit
         if discrete.any():
@@ -202,7 +203,7 @@ def find_partners(
     step = max(1, MAX_CELLS // (neighbours.row[0].size * len(features)))
     for a in range(0, len(sample.row), step):
         part = slice(a, a + step)
-        D = delta(X[query_at[part], None, None], X[neighbour_at[part]])
+        D = delta(X[query_at[part], None, None], X.take(neighbour_at[part], axis=0))
         more = CovarianceSums.from_differences(D, neighbours.row[part] >= 0, sample.target[part])
         sums = more if sums is None else sums.merge(more)
     assert sums is not None

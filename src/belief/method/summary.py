@@ -127,6 +127,8 @@ class Summary:
 
     def merge(self, other: Self) -> Self:
         """Merge by Chan's formula, which avoids the cancellation of sums of squares."""
+        if not self.m and not len(self.group_count):
+            return other
         count = self.count + other.count
         share = np.divide(other.count, count, out=np.zeros_like(count), where=count > 0)
         with np.errstate(invalid="ignore", over="ignore"):  # infinities raise an error later, with the column's name

@@ -22,7 +22,7 @@ from belief.engines.block.threads import TILE, Threads, spans
 from belief.engines.resources import Resources
 from belief.engines.suspicious import spread_rows
 from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, cut_between_queries, reaches
-from belief.method.arrays import Array
+from belief.method.arrays import Array, is_first_of_run
 from belief.method.copies import column_keys
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs, Tally
@@ -228,7 +228,7 @@ class DenseEngine(JointEngine):
 
 def _drop_repeats(ids: Array) -> tuple[Array, Array]:
     """Return the ids without consecutive repeats, and the position of each original id among them."""
-    new = np.r_[True, ids[1:] != ids[:-1]]
+    new = is_first_of_run(ids)
     return ids[new], np.cumsum(new) - 1
 
 

@@ -48,25 +48,22 @@ class SmallEngine(DenseEngine):
         if visit is not None:
             queries, place, first = visit.queries, np.arange(len(sample.row)), visit.first
         rows = np.arange(self.m) if self.counted is None else np.flatnonzero(self.counted)
-        rows = rows[np.argsort(row_keys(search.seed, TIES, rows + first))]  # ties go to the smaller key
+        keys = row_keys(search.seed, TIES, rows + first)
+        order = np.argsort(keys)  # ties go to the smaller key
+        rows, keys, target = rows[order], keys[order], self.targets[rows[order]]
         Q, R = _read_rows(queries, place), _read_rows(self.source, rows)
         found = Neighbours.zero(len(Q), search.n_groups, search.size)
         found = Neighbours(found.d2, found.key, found.row, found.target.astype(self.targets.dtype))
         for a, b in spans(len(Q), max(1, DISTANCES_AT_ONCE // max(1, len(R)))):
-            d2 = plain.distances(Q[a:b], R, difference)
-            d2[sample.row[a:b, None] == rows + first] = np.nan  # no row is its own neighbour
-            self._choose(d2, rows, search, first, a, found)
+            for g in range(search.n_groups):
+                mine = np.flatnonzero(target == g) if search.n_groups > 1 else np.arange(len(rows))
+                is_own = sample.row[a:b, None] == rows[mine] + first  # no row is its own neighbour
+                query, rank, column, d = plain.nearest(Q[a:b], R[mine], is_own, search.size, difference)
+                line, at = mine[column], (query + a, g, rank)
+                found.d2[at], found.key[at] = d, keys[line]
+                found.row[at], found.target[at] = rows[line] + first, target[line]
             self.report(self.m * b // len(Q), self.m)
         return found if visit is None else visit.found.merge(found)
-
-    def _choose(self, d2: Array, rows: Array, search: Search, first: int, a: int, found: Neighbours) -> None:
-        """Write the nearest rows of each group to `found`, for the queries from `a` on."""
-        for g in range(search.n_groups):
-            mine = np.flatnonzero(self.targets[rows] == g) if search.n_groups > 1 else np.arange(len(rows))
-            query, rank, column, d = plain.smallest(d2[:, mine], search.size)
-            row, at = rows[mine[column]], (query + a, g, rank)
-            found.d2[at], found.key[at] = d, row_keys(search.seed, TIES, row + first)
-            found.row[at], found.target[at] = row + first, self.targets[row]
 
 
 def _read_rows(source: Source, ids: Array) -> Array:
