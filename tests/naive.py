@@ -734,8 +734,26 @@ def adjusted(p):
     return q
 
 
-def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None, weight=None):
-    """p of both tests, p and q of both together, the round, and the features to search neighbours by."""
+def univariate_by_class(p, X, aim, discrete, constant, alpha):
+    """11: the p-values of each class against all others; those with q < alpha before are checked by shuffles."""
+    found = []
+    for c in range(len(aim.classes)):
+        one = SimpleNamespace(numeric=False, label=(aim.label == c).astype(int))
+        if p.weight is not None:
+            found.append(weighted_univariate(p, X, one, discrete))
+            continue
+        mine = np.array([alone(X[:, j], one.label, discrete[j]) for j in range(X.shape[1])])
+        small = np.flatnonzero(~constant)[adjusted(np.nan_to_num(mine[~constant], nan=1.0)) < alpha]
+        mine[small] = univariate(p, X, one, discrete)[small]
+        found.append(mine)
+    return found
+
+
+def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None, weight=None, by_class=None):
+    """p of both tests, p and q of both together, the round, and the features to search neighbours by.
+
+    With the level `by_class`, also the univariate p-values of each class.
+    """
     F = X.shape[1]
     p = probe(X, y, aim, discrete, constant, k, class_weight, seed, weight)
     p_univariate = univariate(p, X, aim, discrete) if weight is None else weighted_univariate(p, X, aim, discrete)
@@ -754,7 +772,7 @@ def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None
     q[~constant] = adjusted(value[~constant])
     return SimpleNamespace(
         p_neighbours=p_neighbours, p_univariate=p_univariate, p_value=value, q_value=q, round=when, metric=metric,
-        bias=bias,
+        bias=bias, by_class=univariate_by_class(p, X, aim, discrete, constant, by_class) if by_class else None,
     )  # fmt: skip
 
 
@@ -850,6 +868,82 @@ def select(score, tie, constant, n_select, given=()):
     return selected + rest, scores + [0.0] * len(rest)
 
 
+# 11. Features for each class, and stability
+
+
+def of_each_class(sure, above, constant, alpha):
+    """The relevance of each feature for each class; a tenth unless it is significant for it and separates it best."""
+    out, found = [], []
+    for c, x in enumerate(above):
+        if sure is None:
+            out.append(positive_part(np.where(constant, 0.0, x)))
+            found.append(np.zeros(len(x), dtype=bool))
+            continue
+        p, q = combined(sure.p_neighbours, sure.by_class[c]), np.ones(len(x))
+        q[~constant] = adjusted(p[~constant])
+        found.append(q < alpha)
+        out.append(by_evidence(x, p, q < alpha, constant) * np.where(q < alpha, 1.0, 0.1))
+    for j in range(len(constant)):
+        best = max(range(len(out)), key=lambda c: (found[c][j], above[c][j], c))
+        for c in range(len(out)):
+            out[c][j] *= 1.0 if c == best else 0.1
+    return out
+
+
+def select_for_classes(scores, tie, constant, n, given):
+    """One feature for each class in turn, n times; a class without a positive J is left out."""
+    selected, found, classes = [], [], []
+    for j in given:
+        found.append(float(scores[0](selected)[j]))
+        selected.append(j)
+        classes.append(-1)
+    for _ in range(n):
+        for c, score in enumerate(scores):
+            J, left = score(selected), [j for j in range(len(tie)) if not constant[j] and j not in selected]
+            if any(round(float(J[j]), 10) > 0 for j in left):
+                best = min(left, key=lambda j: (-round(float(J[j]), 10), -tie[j], j))
+                selected.append(best)
+                found.append(float(J[best]))
+                classes.append(c)
+    return selected, found, classes
+
+
+def halves(queries, group, F, seed, n):
+    """The queries of n half-samples: half of 20 to 50 folds of whole groups."""
+    units = sorted({group[q] for q in queries})
+    by_key = sorted(range(len(units)), key=lambda u: key(seed, 5, u))
+    n_folds = min(len(units), max(20, min(50, 10_000_000 // F)))
+    fold = {units[u]: place % n_folds for place, u in enumerate(by_key)}
+    for b in range(n):
+        drawn = sorted(range(n_folds), key=lambda f: key(seed, 2**22 + b, f))[: max(1, n_folds // 2)]
+        yield [q for q in queries if fold[group[q]] in drawn]
+
+
+def nogueira(sets, F):
+    """The index of Nogueira, Sechidis and Brown (2018) and its 95 % interval, as in their equations 4 and 10."""
+    M = len(sets)
+    p = [sum(j in each for each in sets) / M for j in range(F)]
+    mean_size = sum(map(len, sets)) / M
+    chance = mean_size / F * (1 - mean_size / F)
+    index = 1 - sum(M / (M - 1) * x * (1 - x) for x in p) / F / chance
+    of_set = []
+    for each in sets:
+        k = len(each)
+        common = sum(p[j] for j in each) / F - k * mean_size / F**2
+        of_set.append((common + index / 2 * (2 * mean_size * k / F**2 - k / F - mean_size / F + 1)) / chance)
+    error = 1.96 * math.sqrt(4 / M**2 * sum((x - sum(of_set) / M) ** 2 for x in of_set))
+    return p, index, (index - error, min(index + error, 1.0))
+
+
+def interchangeable(often, R):
+    """The sets of features that are connected by an agreement of at least one half."""
+    sets = []
+    for j in often:
+        near = [each for each in sets if any(R[i, j] >= 0.5 for i in each)]
+        sets = [each for each in sets if each not in near] + [sorted(sum(near, [j]))]
+    return sorted(each for each in sets if len(each) > 1)
+
+
 def belief(
     X,
     y,
@@ -877,6 +971,8 @@ def belief(
     group=None,
     stratum=None,
     weight=None,
+    per_class=None,
+    stability=0,
 ):
     """All numbers of one run. With a numeric target the sample is random and the neighbours pooled (section 10).
 
@@ -900,7 +996,19 @@ def belief(
         sizes = [m - m // 2, m // 2] if aim.numeric else np.bincount(aim.label)
         pooled = aim.numeric or neighborhood == "pooled"
         few = min(20, min(k * len(sizes), m) // len(sizes)) if pooled else min(k, max(sizes))
-        sure = significance(X, y, aim, discrete, f.constant, few, class_weight, seed, most_rounds, weight)
+        sure = significance(
+            X,
+            y,
+            aim,
+            discrete,
+            f.constant,
+            few,
+            class_weight,
+            seed,
+            most_rounds,
+            weight,
+            by_class=alpha if per_class else None,
+        )
         by = SimpleNamespace(**{**vars(f), "constant": ~np.isin(np.arange(F), sure.metric)})
 
     ids = sample(aim.label, s, sampling, seed, weight)
@@ -938,17 +1046,42 @@ def belief(
     I_norm = normalise(I, joint_pairs, watch_lists[-1])
     agreeing = redundancy == "agreement"
     R = agreement(cr) if agreeing else None
-    relevance = positive_part(np.where(f.constant, 0.0, w)) if agreeing else between_0_and_1(w, f.constant)
     if sure is not None:
         apart = ratio(np.sum(DD + ED, axis=0), np.sum(DC + EC, axis=0))
         null_weight = np.where(np.isin(np.arange(F), sure.metric), sure.bias * apart, 0.0)
-        relevance = by_evidence(w - null_weight, sure.p_value, sure.q_value < alpha, f.constant)
-    score = rule(relevance, R if agreeing else I_norm, redundancy, theta)
-    selected, scores = select(score, ten_decimals(w) if agreeing else np.zeros(F), f.constant, n_select, given)
+
+    def decide(DD, DC, ED, EC):
+        """6 and 11: the relevance, and what is selected by these sums."""
+        w, repeated, classes = weights(aim, DD, DC, ED, EC), R if agreeing else I_norm, None
+        relevance = positive_part(np.where(f.constant, 0.0, w)) if agreeing else between_0_and_1(w, f.constant)
+        if sure is not None:
+            relevance = by_evidence(w - null_weight, sure.p_value, sure.q_value < alpha, f.constant)
+        tie = ten_decimals(w) if agreeing else np.zeros(F)
+        if per_class is None:
+            score = rule(relevance, repeated, redundancy, theta)
+            return relevance, *select(score, tie, f.constant, n_select, given), classes
+        above = less(ratio(DD, DC), ratio(ED, EC)) - null_weight
+        scores = [rule(x, repeated, redundancy, theta) for x in of_each_class(sure, above, f.constant, alpha)]
+        return relevance, *select_for_classes(scores, tie, f.constant, per_class, given)
+
+    relevance, selected, scores, classes = decide(DD, DC, ED, EC)
+    stable = None
+    if stability:
+        sets, label = [], aim.label
+        for half in halves(sorted(sums), np.arange(m) if group is None else group, F, seed, stability):
+            parts = [
+                [sum((sums[q][i] for q in half if label[q] == c), np.zeros(F)) for c in range(len(aim.v))]
+                for i in range(4)
+            ]
+            sets.append(set(decide(*map(np.array, parts))[1]) - set(np.flatnonzero(f.constant).tolist()))
+        often = sorted(set().union(*sets))
+        stable = SimpleNamespace(sets=interchangeable(often, R if agreeing else np.eye(F)))
+        stable.frequency, stable.index, stable.interval = nogueira(sets, F)
     return SimpleNamespace(
         classes=aim.classes, priors=aim.priors, v=aim.v, t=aim.t, k=k, sigma=f.sigma, unit=f.unit, constant=f.constant,
         scale=f.scale, sample=np.array(ids), batches=batches, neighbours=neighbours, DD=DD, ED=ED, DC=DC, EC=EC, w=w,
         sums=sums, delta=delta, se=se, z=z_of(w, se), marginal=marginal, pairs=pairs, n_pairs=len(cr),
         watch_lists=watch_lists, joint=joint, joint_pairs=joint_pairs, I=I, I_norm=I_norm, R=R, relevance=relevance,
-        selected=selected, scores=scores, sure=sure, null_weight=null_weight,
+        selected=selected, scores=scores, sure=sure, null_weight=null_weight, selected_for=classes, stability=stable,
+        by_class=less(ratio(DD, DC), ratio(ED, EC)),
     )  # fmt: skip

@@ -75,6 +75,64 @@ def test_designs_agree_with_the_oracle(make_engine, kind):
         np.testing.assert_allclose(got.se, ref.se, rtol=1e-6, atol=1e-11)
 
 
+@pytest.mark.parametrize("kind", ["plain", "given", "groups", "strata", "weights"])
+def test_features_for_each_class_agree_with_the_oracle(make_engine, kind):
+    X, y, discrete = make_table()
+    design, given = make_design_of(kind, y)
+    with DesignedEngine(make_engine(X, y, discrete), lambda: design) as engine:
+        got = traced.run(engine, {**PLAIN, "per_class": 2}, given)
+    ref = naive.belief(
+        X, y, 3, discrete=discrete, sampling="balanced", class_weight="balanced", k=3, redundancy="agreement", seed=4,
+        given=given, per_class=2, **vars(design),
+    )  # fmt: skip
+    assert got.selected.tolist() == ref.selected
+    assert got.selected_for.tolist() == ref.selected_for
+    np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(got.class_weights, ref.by_class, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("redundancy", ["agreement", None])
+@pytest.mark.parametrize("kind", ["plain", "given", "groups", "strata", "weights", "per class"])
+def test_stability_agrees_with_the_oracle(make_engine, kind, redundancy):
+    if kind == "per class" and redundancy is None:
+        pytest.skip("redundancy between classes needs a measure")
+    X, y, discrete = make_table()
+    y[::2] = y[1::2]  # half of the classes are those of other rows, so that the selection is not stable
+    design, given = make_design_of(kind, y)
+    per_class = 1 if kind == "per class" else None
+    with DesignedEngine(make_engine(X, y, discrete), lambda: design) as engine:
+        how = {**PLAIN, "n_features_to_select": 2, "stability": 12, "redundancy": redundancy, "per_class": per_class}
+        got = traced.run(engine, how, given).stability
+    ref = naive.belief(
+        X, y, 2, discrete=discrete, sampling="balanced", class_weight="balanced", k=3, redundancy=redundancy, seed=4,
+        given=given, per_class=per_class, stability=12, **vars(design),
+    ).stability  # fmt: skip
+    np.testing.assert_allclose(got.frequency, ref.frequency, rtol=1e-12)
+    assert ((got.frequency > 0) & (got.frequency < 1)).any(), "no half-sample differs from another"
+    assert got.index == pytest.approx(ref.index, rel=1e-9)
+    assert got.interval == pytest.approx(ref.interval, rel=1e-9)
+    assert sorted(got.interchangeable) == ref.sets
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["plain", "weights"])
+def test_significant_features_for_each_class_agree_with_the_oracle(kind):
+    X, y, discrete = make_table(m=150)
+    weight = None if kind == "plain" else np.random.default_rng(0).uniform(0.2, 1.0, 150)
+    options = {"n_neighbors": 3, "random_state": 4, "copies": "keep", "discrete_features": discrete}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = belief.select(X, y, 3, per_class=2, stability=10, sample_weight=weight, **options)
+    ref = naive.belief(
+        X, y, 3, discrete=discrete, **{**naive.DEFAULT, "k": 3}, seed=4, per_class=2, stability=10, significant=True,
+        weight=weight,
+    )  # fmt: skip
+    assert got.selected.tolist() == ref.selected
+    assert got.selected_for.tolist() == ref.selected_for
+    np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-3)  # the statistics of the shuffles are in float32
+    np.testing.assert_allclose(got.stability.frequency, ref.stability.frequency)
+
+
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_designs_of_numeric_targets_agree_with_the_oracle(kind):
     X, y, discrete = make_table(numeric=True)

@@ -240,17 +240,24 @@ class Run:
 
     def _test_features(self, probe: Probe, sample: Sample, search: LocalSearch) -> Array:
         """Return the univariate p-values: from all rows and checked by shuffles of the probe, or from sampled rows."""
-        engine, constant, is_numeric = self.engine, self.difference.constant, probe.target.is_numeric
-        ranked = min(self.target.m, choose_ranked_size(engine.n_features))
-        if (is_numeric or engine.design.exists) and ranked > len(sample.row):
-            sample = self.draw("random" if is_numeric else "balanced", ranked)
-        of_data = engine.rows, engine.discrete, constant
+        engine, is_numeric = self.engine, probe.target.is_numeric
+        if is_numeric or engine.design.exists:
+            sample = self._sample_of_tests(sample, is_numeric)
         if engine.design.exists:
-            return design_p_values(sample, is_numeric, *of_data, self._design_of(sample), self.seed, search)
+            return self._test_design(sample, is_numeric, search)
         p = self._univariate_p_values()
         if len(sample.row) > len(probe.sample.row):
-            p = rank_p_values(sample, *of_data, search)
+            p = rank_p_values(sample, engine.rows, engine.discrete, self.difference.constant, search)
         return check_univariate(probe, engine.rows, p, engine.discrete, search)
+
+    def _sample_of_tests(self, sample: Sample, is_numeric: bool) -> Sample:
+        """Return the rows of univariate tests by ranks or by shuffles: more than those of the probe if there are."""
+        size = min(self.target.m, choose_ranked_size(self.engine.n_features))
+        return self.draw("random" if is_numeric else "balanced", size) if size > len(sample.row) else sample
+
+    def _test_design(self, sample: Sample, is_numeric: bool, search: LocalSearch) -> Array:
+        of_data = self.engine.rows, self.engine.discrete, self.difference.constant
+        return design_p_values(sample, is_numeric, *of_data, self._design_of(sample), self.seed, search)
 
     def _design_of(self, sample: Sample) -> Design:
         """Return the design of sampled rows; their weights are divided by the probability of being in the sample."""
@@ -258,11 +265,15 @@ class Run:
         return design if design.weight is None else replace(design, weight=self.engine.weigh(sample.row, sample.row))
 
     def _test_classes(self, probe: Probe, p_univariate: Array, search: LocalSearch) -> Array:
-        """Return the univariate p-values of each class against the others, or else those of all classes together."""
+        """Return the univariate p-values of each class against the others; where unknown, those of all classes."""
         n, live = len(self.engine.target.names), ~self.difference.constant
-        out = np.full((n, len(live)), np.nan) if self.engine.design.exists else p_values_by_class(self.summary, n)
+        if self.engine.design.exists:
+            sample = self._sample_of_tests(probe.sample, is_numeric=False)
+            classes = (replace(sample, target=(sample.target == c).astype(np.int32)) for c in range(n))
+            return np.array([self._test_design(each, False, search) for each in classes])
+        out = p_values_by_class(self.summary, n)
         out = np.where(np.isnan(out), p_univariate, out)
-        for c, p in enumerate(out if not self.engine.design.exists else ()):
+        for c, p in enumerate(out):
             small = np.flatnonzero(live)[q_values(np.nan_to_num(p[live], nan=1.0)) < self.settings.alpha]
             one = replace(probe, sample=replace(probe.sample, target=(probe.sample.target == c).astype(np.int32)))
             of_small = np.ones(len(p))
