@@ -321,7 +321,9 @@ def test_plain_columns_are_assembled_for_the_next_stage(columns):
 
 def test_assembling_text_raises_before_the_fit(columns):
     selector = BeliefSelector(inputCols=["town", NAMES[0]], labelCol="kind", outputCol="best")
-    with pytest.raises(ValueError, match=r"hold numbers, but 'town' cannot become numbers. Convert them, text with"):
+    with pytest.raises(
+        ValueError, match=r"numeric columns.*, but 'town' cannot become numbers. Convert them, text with"
+    ):
         selector.fit(columns)
 
 

@@ -18,7 +18,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby, pairwise
@@ -45,7 +45,7 @@ from belief.engines.spark.jobs import (
     merge_slice,
     run_job,
 )
-from belief.engines.spark.session import cancel_jobs, phase, staging_settings
+from belief.engines.spark.session import cancel_jobs, clear_errors, staging_settings
 from belief.engines.spark.staging import BLOCK_BYTES, StringCodes, stage
 from belief.engines.spark.wire import pack, unpack
 from belief.engines.spark.workers import get_versions, warn_of_differences
@@ -185,7 +185,7 @@ def split_runs(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
 
 
 def count_staging_tasks(df: Any) -> int | None:
-    """Return the number of tasks that stage a table that Spark knows to be small; otherwise None."""
+    """Return the number of staging tasks for a table that Spark knows to be small; otherwise None."""
     context = getattr(df.sparkSession, "_sc", None)
     if context is None:
         return None
@@ -248,9 +248,29 @@ class JobRunner:
     report: Callable[[str], None]
     tag: str = field(default_factory=lambda: f"belief-{uuid.uuid4().hex}")
 
-    def phase(self, what: str) -> AbstractContextManager[None]:
-        """Return a context for the jobs of a phase of the fit."""
-        return phase(self.spark, self.report, what, self.tag)
+    @contextmanager
+    def phase(self, what: str) -> Iterator[None]:
+        """Describe the jobs of a phase in the Spark UI and to `report`, tag them, and simplify their errors."""
+        self.report(what)
+        context = getattr(self.spark, "_sc", None)
+        with clear_errors(self.spark):
+            if context is None:  # Spark Connect has tags in place of descriptions
+                add, remove = self.spark.addTag, self.spark.removeTag
+                tags = [self.tag, "belief-" + what.replace(" ", "-")]
+            else:
+                add, remove, tags = context.addJobTag, context.removeJobTag, [self.tag]
+                before = context.getLocalProperty("spark.job.description")
+                context.setJobDescription(f"belief: {what}")
+            for tag in tags:
+                add(tag)
+            try:
+                yield
+            finally:
+                with suppress(Exception):  # fails if the session has been stopped
+                    for tag in tags:
+                        remove(tag)
+                    if context is not None:
+                        context.setJobDescription(before)
 
     def run(self, answers: Any, job: Job, size: int, n_blocks: int, what: str) -> Answers:
         """Collect and merge the DataFrame of answers, of about `size` bytes in all; large ones on the executors."""

@@ -99,7 +99,7 @@ def check_numeric(df: Any, names: Sequence[str], output: str) -> None:
             f" and {len(text) - MAX_NAMED} more" * (len(text) > MAX_NAMED)
         )
         raise ValueError(
-            f"outputCol={output!r} with inputCols makes vectors, which hold numbers, but {shown} cannot become numbers."
+            f"outputCol={output!r} needs numeric columns, because it is a vector, but {shown} cannot become numbers."
             " Convert them, text with pyspark.ml.feature.StringIndexer for example, or leave outputCol out."
         )
 

@@ -1,4 +1,4 @@
-"""Spark sessions: start one, read files, name its jobs, and turn its errors into one sentence."""
+"""Spark sessions: start one, read files, cancel its jobs, and turn its errors into one sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -76,26 +76,6 @@ def _read_csv(spark: Any, paths: list[str], files: Sequence[Path], columns: Colu
     return rows.select(*converted)
 
 
-@contextmanager
-def phase(spark: Any, report: Callable[[str], None], what: str, tag: str) -> Iterator[None]:
-    """Describe the jobs of a phase in the Spark UI and to `report`, tag them, and simplify their errors."""
-    report(what)
-    with clear_errors(spark), _described(spark, what), _tagged(spark, tag):
-        yield
-
-
-@contextmanager
-def _tagged(spark: Any, tag: str) -> Iterator[None]:
-    context = getattr(spark, "_sc", None)
-    add, remove = (spark.addTag, spark.removeTag) if context is None else (context.addJobTag, context.removeJobTag)
-    add(tag)
-    try:
-        yield
-    finally:
-        with suppress(Exception):  # fails if the session has been stopped
-            remove(tag)
-
-
 def cancel_jobs(spark: Any, tag: str) -> None:
     """Cancel the jobs with a tag, and wait until their tasks have ended, which write what is to be removed."""
     context = getattr(spark, "_sc", None)
@@ -112,26 +92,6 @@ def _has_running_tasks(tracker: Any, tag: str) -> bool:
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(tag)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds()]
     return any(stage.isDefined() and stage.get().numActiveTasks() > 0 for stage in stages)
-
-
-@contextmanager
-def _described(spark: Any, what: str) -> Iterator[None]:
-    context = getattr(spark, "_sc", None)
-    if context is None:  # Spark Connect has tags in place of descriptions
-        tag = "belief-" + what.replace(" ", "-")
-        spark.addTag(tag)
-        try:
-            yield
-        finally:
-            spark.removeTag(tag)
-        return
-    before = context.getLocalProperty("spark.job.description")
-    context.setJobDescription(f"belief: {what}")
-    try:
-        yield
-    finally:
-        with suppress(Exception):  # fails if the session has been stopped
-            context.setJobDescription(before)
 
 
 _staging_sessions: dict[int, tuple[int, dict[str, str]]] = {}  # session id -> stagings, settings before the first
