@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import kept_answers, words_of
 
 HOME = Path(__file__).parents[1] / "experiments"
 MODULES = ("choices", "common", "contest", "contest_marks", "contest_page", "contest_selectors", "contest_tasks",
@@ -21,9 +22,7 @@ def it():
 @pytest.fixture(scope="module")
 def kept(it):
     """The published answers."""
-    found = it["common"].Answers(it["contest"].ANSWERS, it["contest"].configuration())
-    assert found.answers, "contest.jsonl is of another configuration: run experiments/contest.py again"
-    return found
+    return kept_answers(it["contest"])
 
 
 # --- data ---
@@ -244,7 +243,7 @@ def measured(it, kept, what, name):
 
 
 def test_what_the_page_says_of_choosing_is_what_was_found(it, kept):
-    words = " ".join((HOME.parent / "docs" / "choosing.md").read_text().split())
+    words = words_of(HOME.parent / "docs" / "choosing.md")
     sentences = [text.format(*(measured(it, kept, what, x) for x in some)) for text, what, some in TOLD]
     assert [x for x in sentences if x not in words] == []
     n_sets = {17: "seventeen", 47: "forty-seven"}[len(it["contest_marks"].taking_part(kept))]

@@ -5,30 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import kept_answers
 
 import belief
 
 HOME = Path(__file__).parents[1] / "experiments"
-MODULES = (
-    "made",
-    "common",
-    "steps",
-    "steps_page",
-    "choices",
-    "redundancy",
-)
+MODULES = ("common", "steps", "steps_page", "choices")
 
 
 @pytest.fixture(scope="module")
 def it():
     """The modules of the experiments, by name."""
     return {name: importlib.import_module(name) for name in MODULES}
-
-
-def kept(module, common):
-    found = common.Answers(module.ANSWERS, module.configuration())
-    assert found.answers, f"{module.ANSWERS.name} is of another configuration: run the experiment again"
-    return found
 
 
 # --- the steps ---
@@ -54,11 +42,11 @@ def test_features_are_judged_by_rows_that_did_not_select_them(it):
 
 @pytest.mark.smoke
 def test_the_published_page_is_that_of_the_answers(it):
-    assert it["common"].is_published(it["steps"].PAGE, it["steps_page"].markdown(kept(it["steps"], it["common"])))
+    assert it["common"].is_published(it["steps"].PAGE, it["steps_page"].markdown(kept_answers(it["steps"])))
 
 
 def test_what_the_page_says_of_the_steps(it):
-    answers, page = kept(it["steps"], it["common"]), it["steps_page"]
+    answers, page = kept_answers(it["steps"]), it["steps_page"]
     words = " ".join(it["steps"].PAGE.read_text().split())
     first, *_, last = it["steps"].STEPS
     rises = [[page.found(answers, rare, step) for rare in (0.1, 0.03)] for step in (first, last)]
@@ -80,7 +68,7 @@ def test_the_pages_of_large_problems_show_the_defaults(it, data_home, monkeypatc
     monkeypatch.setenv("BELIEF_DATA", str(data_home))
     monkeypatch.syspath_prepend(HOME)
     module = importlib.import_module("large_defaults")
-    answers = kept(module, it["common"])
+    answers = kept_answers(module)
     large, sampling = ((module.FOLDER / f"{page}.md").read_text() for page in ("large", "sampling"))
     assert (
         it["common"].as_csv(module.on_slices(answers))
