@@ -328,7 +328,7 @@ def run_engine(
     result = Result(**found, feature_names=feature_names())
     if table is None:
         return replace(result, timings=reporter.timings())
-    sample = engine.peek()  # type: ignore[attr-defined]
+    sample = engine.peek()
     notes_on_columns = describe_suspicious(
         sample,
         described[0],

@@ -19,7 +19,7 @@ from belief.method.arrays import Array
 from belief.method.design import Design, race, weigh_by_inclusion
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs, Tally
-from belief.method.protocols import Search
+from belief.method.protocols import Engine, Search
 from belief.method.redundancy.collisions import Collisions
 from belief.method.sampling import SAMPLE, Sample, row_keys
 from belief.method.summary import Summary
@@ -35,12 +35,12 @@ class DesignedEngine:
     Parameters
     ----------
     inner : Engine
-        An engine with the methods `retarget` and the attribute `targets`.
+        The engine that stores and searches the rows.
     read_design : callable
         Returns the design of all rows, after the data was described.
     """
 
-    def __init__(self, inner: Any, read_design: Callable[[], Design]) -> None:
+    def __init__(self, inner: Engine, read_design: Callable[[], Design]) -> None:
         self.inner, self._read_design = inner, read_design
         self.design = Design()
 
@@ -56,11 +56,10 @@ class DesignedEngine:
 
     def fingerprint(self) -> bytes:
         parts = (self.design.group, self.design.stratum, self.design.weight)
-        fingerprint: bytes = self.inner.fingerprint()
-        return fingerprint + checksum(x for x in parts if x is not None)
+        return self.inner.fingerprint() + checksum(x for x in parts if x is not None)
 
     def describe(self) -> Summary:
-        summary: Summary = self.inner.describe()
+        summary = self.inner.describe()
         self.design, self.targets = self._read_design(), self.inner.targets
         m = len(self.targets)
         self._check_lengths(m)
@@ -129,6 +128,7 @@ class DesignedEngine:
         columns = np.stack([self.targets.astype(float), self._usable.astype(float), *(x.astype(float) for x in parts)])
         self.inner.retarget(np.unique(columns, axis=1, return_inverse=True)[1].ravel().astype(np.int32), None)
         self.inner.merge_copies(seed)
+        assert self.inner.counted is not None  # merging has chosen rows
         self._usable = self._usable & self.inner.counted
         self.inner.retarget(self.targets, self._usable)
         self.target = self._count()

@@ -82,8 +82,8 @@ class BlockEngine(_CommonEngine, Protocol):
 class Engine(_CommonEngine, Protocol):
     """All rows, each with an id and a target.
 
-    Each request is answered per block, and the answers are merged. `n_features`, `discrete` and `target` are valid
-    after `describe`; after that, the methods may be called in any order and repeatedly.
+    Each request is answered per block, and the answers are merged. The attributes are valid after `describe`; after
+    that, the methods may be called in any order and repeatedly.
     """
 
     n_features: int
@@ -92,6 +92,20 @@ class Engine(_CommonEngine, Protocol):
     design: Design
     rereads_data: bool  # whether each search reads all data again, so that few large searches are better
     columns_at_once: int  # features whose joint sums can be computed at little extra cost
+
+    @property
+    def targets(self) -> Array:
+        """The target of each row: the index of its class, or its rank. A cluster has it only if rows have a design."""
+
+    @property
+    def counted(self) -> Array | None:
+        """The mask of the rows that may be sampled and found; None for all."""
+
+    def retarget(self, targets: Array, counted: Array | None) -> None:
+        """Replace the targets of all rows, and choose the rows that may be sampled and found."""
+
+    def peek(self) -> tuple[Array, Array] | None:
+        """Return some rows, spread over the table, and their targets; None if the engine has no cheap way."""
 
     def fingerprint(self) -> bytes:
         """Return a checksum of all rows and targets, for a checkpoint. It may take a pass over the data."""

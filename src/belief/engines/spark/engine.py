@@ -55,6 +55,7 @@ class ClusterEngine:
     n_features: int
     discrete: Array
     target: Target
+    targets: Array
     design = Design()
     rereads_data = False
     columns_at_once = 2048  # high, because a job has a large fixed cost
@@ -130,6 +131,9 @@ class ClusterEngine:
     def counted(self) -> Array:
         """The mask of the rows that may be found, if some may not."""
         return np.unpackbits(self._counted)[: self.layout.n_rows].astype(bool)
+
+    def peek(self) -> None:
+        """Return None: notes on suspicious columns are made for local tables only."""
 
     def describe_as(self, discrete: Array) -> Summary:
         """Compute the summary in a pass over the blocks, with these features as discrete."""
