@@ -69,7 +69,7 @@ def count_rows(F: int) -> int:
 
 
 def choose_rows(ids: Array, n_rows: int, seed: int) -> Array:
-    """Choose the rows with the smallest keys, in their order."""
+    """Return the ids of the rows with the smallest keys, in ascending order."""
     if len(ids) <= n_rows:
         return ids
     keys = row_keys(seed, SAMPLE, ids)

@@ -49,7 +49,7 @@ class Part:
 
     @property
     def target(self) -> Array:
-        """Classes as strings, so that they are not taken for a numeric target; or the numbers."""
+        """The target: numbers, or classes as strings, which are never mistaken for numbers."""
         return self.y.astype(str) if self.task == CLASSIFICATION else self.y
 
 

@@ -94,7 +94,7 @@ def open_table(
 
 
 def find_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any] | None:
-    """Return the labels of the columns with these names; None if all labels are strings."""
+    """Return the original labels of the columns with these names, or None if all labels are strings."""
     if all(isinstance(label, str) for label in labels):
         return None
     known = {str(label): label for label in labels}
@@ -418,7 +418,7 @@ Opened = tuple[list[Source], list[str] | None, Array, Array, list[_Column]]
 
 
 def _without_numbers(values: Array, categories: list[Any] | None) -> Encoded:
-    """Return a block as codes with all values missing, if it is all NaN in a column of categories elsewhere."""
+    """Convert a block of only NaN to missing codes, as its column holds categories; return others unchanged."""
     if categories is None and np.isnan(values).all():
         return np.full(len(values), -1), []
     return values, categories

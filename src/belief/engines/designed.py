@@ -154,7 +154,7 @@ class DesignedEngine:
         return Sample(key, ids, self.targets[ids]).first(quota)
 
     def _race(self, ids: Array, seed: int) -> Array:
-        """Return random numbers by which to sort rows: the order of drawing them by weight without replacement."""
+        """Return a random number for each row; sorting by them draws rows by weight without replacement."""
         uniform = (row_keys(seed, SAMPLE, ids).astype(float) + 1.0) / 2.0**64
         if self.design.weight is None or not self.design.is_drawn_by_weight:
             return uniform

@@ -69,7 +69,7 @@ def _insert(d: float, row: int, n: int, found: Array, rows: Array) -> int:
 
 @kernel(fastmath=True)  # no value is not a number
 def _limit(d2: Array, size: int, least: Array) -> float:
-    """Return an upper limit for the distances of the `size` nearest rows, and of few others.
+    """Return a distance that the `size` nearest rows, but few other rows, are within.
 
     The rows are dealt into groups, one for each entry of `least`. As many rows are near as groups have one that is.
     """

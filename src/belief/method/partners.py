@@ -50,7 +50,7 @@ class CovarianceSums:
 
     @classmethod
     def from_differences(cls, D: Array, present: Array, labels: Array) -> Self:
-        """Sum over some queries.
+        """Compute the sums of some queries from their differences to their neighbours.
 
         Parameters
         ----------

@@ -77,7 +77,7 @@ class ValueCounts:
 
     @classmethod
     def _count(cls, cell: Array, count: Array | None, bits: int) -> Self:
-        """Add up sorted cells, each with its rows or with one row."""
+        """Add up the rows of equal cells; `cell` is sorted, and without `count` each entry is one row."""
         first = np.flatnonzero(_is_first(cell))
         rows = np.diff(np.r_[first, len(cell)]) if count is None or not len(cell) else np.add.reduceat(count, first)
         return cls(cell[first], rows.astype(np.int64), bits)

@@ -161,7 +161,7 @@ class _Race:
         return all(np.all(np.round(self.score(x), 10) <= self.rule.least) for x in (self.inside, self.outside))
 
     def remaining(self) -> Array:
-        """Return the features that are not selected, in the order of ties."""
+        """Return the features that are not selected, in the order that decides ties."""
         rest = np.concatenate([self.inside, self.outside])
         weight = self.tie_weights[rest] if self.rule.ties_by_weight else np.zeros(len(rest))
         return rest[np.lexsort((rest, -weight))]

@@ -87,7 +87,7 @@ class RelevanceScale:
 
     @classmethod
     def of(cls, lines: Sequence[FeatureExplanation]) -> Self:
-        """Make a scale on which all bars and their errors end."""
+        """Make a scale that is wide enough for all bars and their errors."""
         ends = [(line.relevance, 2 * (line.error or 0.0)) for line in lines if line.rank]
         scores = [line.score for line in lines if line.score is not None]
         return cls(min(0.0, *scores, *(x - e for x, e in ends)), max(0.01, *(x + e for x, e in ends)))

@@ -27,7 +27,7 @@ Part = str | Name
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence as its parts, and its kind, which the page shows as a label."""
+    """A sentence, given as its parts, and the kind of finding, which the page shows as a label."""
 
     kind: str
     parts: Sequence[Part]

@@ -162,7 +162,7 @@ def to_matrix(arrays: dict[str, Any]) -> Matrix:
 
 
 def take_features(X: Matrix, features: Array) -> Matrix:
-    """Select columns, unless X has these columns only."""
+    """Return some columns of X, or X itself if it has no others."""
     if X.shape[1] == len(features):
         return X
     return X[:, features] if issparse(X) else as_read_only(np.take(X, features, axis=1))
@@ -205,7 +205,7 @@ def lay_out(staged: Sequence[BlockInfo], spec: TableSpec) -> tuple[Layout, Targe
 
 
 def _read_target(blocks: Sequence[BlockInfo], spec: TableSpec) -> tuple[Target, Array]:
-    """Return the target, and the code in it of each of the distinct labels of each block."""
+    """Return the target, and the codes of the distinct labels of all blocks, one block after the other."""
     labels = Labels(f"Column {spec.label!r}", spec.task)
     for x in blocks:
         values = np.array(x.about["labels"])

@@ -156,7 +156,7 @@ def _weighted(
 
 @kernel()
 def add_products(spread: Array, g: int, j: int, a: float, b: float, t: float, u: float) -> None:
-    """Add the products of the weighted sums of a query, a over misses and b over hits, and of their weights t and u."""
+    """Add the products of the four sums of a query: a and t (weights) over its misses, b and u over its hits."""
     spread[0, g, j] += a * a
     spread[1, g, j] += a * b
     spread[2, g, j] += b * b
