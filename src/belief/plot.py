@@ -245,7 +245,7 @@ def redundancy(
         ax.set_xticks(range(shown), ranks, rotation=90 if is_tight else 0, size=size)
         ax.set_xlabel(measure.redundancy_axis)
         if shown < n:
-            ax.set_xlabel(f"{ax.get_xlabel()}\n({n - shown} of {n} that agree with no other are not shown)")
+            ax.set_xlabel(f"{ax.get_xlabel()}\n({n - shown} of {n} that are not redundant with others are not shown)")
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         note_omitted(ax, n, len(result.selected))
@@ -253,7 +253,7 @@ def redundancy(
 
 
 def find_overlapping(result: Result, top: int = TOP) -> list[int]:
-    """Return the positions of the selected features that agree with another one, or of all if none does."""
+    """Return the positions of the selected features that are redundant with another one, or all if there are none."""
     n = min(top, len(result.selected))
     overlaps = result.redundancy[:n, :n] >= MIN_AGREEMENT
     np.fill_diagonal(overlaps, False)
