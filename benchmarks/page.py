@@ -20,7 +20,7 @@ HEADS = {
     "peak_gb": "peak GB", "overhead_gb": "overhead, GB", "matrix_gb": "matrix, GB", "reads": "reads of the file",
     "recall": "share of the strongest found", "out": "out, to each task, MB", "back": "back from all, MB",
     "describe": "describe, s", "sample": "sample, s", "neighbours": "neighbours, s", "tally": "tally, s",
-    "redundancy": "redundancy, s",
+    "redundancy": "redundancy, s", "significance": "significance, s", "explain": "explain, s",
 }  # fmt: skip
 
 

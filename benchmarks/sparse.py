@@ -1,11 +1,12 @@
 """How fast sparse data is: against scipy's bare product, at full size, and how time grows.
 
-    python benchmarks/sparse.py [--only product,libsvm,url,kddb,growth] [--share 1.0]
+    python benchmarks/sparse.py [--only product,libsvm,url,kddb,cells,growth] [--share 1.0]
 
 `product`: 200,000 x 1,000,000, 50 non-zeros a row, 500 queries: the whole fit against scipy's CSR product of the same
 queries and rows. `libsvm`: reading a text file, against scikit-learn's parser. `url` and `kddb`: data like the paper's
 two largest sets, at full size or a share of it, with peak memory and the share of the 20 strongest columns among the
-first 50 selected. `growth`: time by phase as rows, non-zeros and sample grow.
+first 50 selected. `cells`: a single-cell table as CSR and, where anndata is installed, as AnnData, in CPU seconds.
+`growth`: time by phase as rows, non-zeros and sample grow.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import argparse
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from local import Peak, best
 from page import shown
-from problems import SparseProblem, kddb_like, url_like
-from scipy.sparse import vstack
+from problems import SparseProblem, kddb_like, single_cells, url_like
+from scipy.sparse import csr_matrix, vstack
 
 import belief
 from belief.data.libsvm import load_libsvm
@@ -81,6 +83,34 @@ def large(name: str, make: object, rows: int, sample: int, share: float) -> list
     ]  # fmt: skip
 
 
+def cells(share: float) -> list[dict]:
+    n = int(100_000 * share)
+    problem = single_cells(n, 30_000, 0.05, block_rows=n)
+    X, rows = problem.X[0], []
+    tables = {"CSR": lambda: belief.select(X, problem.y, 100, random_state=0)}
+    if find_spec("anndata"):
+        sys.path.remove(str(Path(__file__).parent))  # dask would import this file as the package `sparse`
+        import anndata
+        import pandas as pd
+
+        obs = pd.DataFrame({"type": pd.Categorical(problem.y)}, index=[f"cell{i}" for i in range(n)])
+        adata = anndata.AnnData(csr_matrix(X), obs=obs)
+        tables["AnnData"] = lambda: belief.select(adata, label="type", n_features_to_select=100, random_state=0)
+    for kind, select in tables.items():
+        start, cpu = time.perf_counter(), time.process_time()
+        with Peak() as peak:
+            result = select()
+        rows.append(
+            {
+                "case": "cells", "data": f"{n:,} x 30,000, 5 %, 100 features, {kind}",
+                "seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu,
+                "matrix_gb": (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / 1e9, "peak_gb": peak.gb,
+                "recall": np.isin(problem.informative[:100], result.selected).mean(), **result.timings,
+            }
+        )  # fmt: skip
+    return rows
+
+
 def growth(share: float) -> list[dict]:
     base = {"rows": int(400_000 * share), "nnz": 60.0, "sample": 400}
     rows = []
@@ -106,6 +136,7 @@ CASES = {
     "libsvm": libsvm,
     "url": lambda share: large("url-like", url_like, 1_916_904, 1000, share),
     "kddb": lambda share: large("kddb-like", kddb_like, 19_264_097, 200, share),
+    "cells": cells,
     "growth": growth,
 }
 

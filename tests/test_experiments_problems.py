@@ -4,7 +4,19 @@ from hashlib import blake2b
 
 import numpy as np
 import pytest
-from problems import corral100, ecbdl14_like, epsilon_like, kddb_like, led, madelon, parity3plus3, sd, url_like, xor100
+from problems import (
+    corral100,
+    ecbdl14_like,
+    epsilon_like,
+    kddb_like,
+    led,
+    madelon,
+    parity3plus3,
+    sd,
+    single_cells,
+    url_like,
+    xor100,
+)
 from scipy.sparse import csr_array, vstack
 
 LARGE = {
@@ -12,6 +24,7 @@ LARGE = {
     "kddb-like": lambda n, **how: kddb_like(n, 50_000, **how),
     "epsilon-like": epsilon_like,
     "ECBDL14-like": ecbdl14_like,
+    "single cells": lambda n, **how: single_cells(n, 2_000, **how),
 }
 SMALL = {"Corral-100": corral100, "XOR-100": xor100, "Parity3+3": parity3plus3, "LED-25": led, "SD1": sd}
 
@@ -30,6 +43,7 @@ DIGESTS = {
     "kddb-like": "3f8aa59526332940",
     "epsilon-like": "584799852c683d40",
     "ECBDL14-like": "7cc602a48e9301fc",
+    "single cells": "e0fb57a0c6b547a5",
     "Corral-100": "06e62bbdfbf9d50c",
     "XOR-100": "e0588f403f8dfee0",
     "Parity3+3": "8860a63b10380754",
@@ -92,9 +106,18 @@ REFUSED = {
     "few positions": (ecbdl14_like, {"n_positions": 8}, "n_positions must be an integer of at least 9; got 8"),
     "copies": (kddb_like, {"n_rows": 10, "n_features": 1_000, "n_redundant": 900}, "nnz_per_row=29 is too small"),
     "blocks": (kddb_like, {"n_rows": 10**8, "block_rows": 10**8}, "block_rows=100000000 is too large"),
+    "markers": (single_cells, {"n_genes": 199}, "n_types x n_markers must be at most n_genes=199"),
     "groups": (sd, {"n_groups": 3}, "n_groups must be 2, 4 or 6; got 3"),
     "segments": (led, {"n_irrelevant": 5}, "n_irrelevant must be 17 or 92; got 5"),
 }
+
+
+def test_single_cells_have_the_density_asked_for_and_markers_of_each_type():
+    problem = single_cells(2_000, 3_000, 0.05, n_types=4, n_markers=5)
+    X, strongest = problem.X[0], problem.informative[:4]  # one of each type
+    assert X.nnz / np.prod(X.shape) == pytest.approx(0.05, abs=0.003)
+    means = np.array([X[problem.y == t].mean(axis=0)[strongest] for t in range(4)])
+    assert means.argmax(axis=0).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("case", REFUSED)

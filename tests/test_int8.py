@@ -11,7 +11,7 @@ from llvmlite import ir
 from random_tables import table
 from scipy.sparse import csr_array
 
-from belief.engines.block import block_engine, local_engine, rounded
+from belief.engines.block import block_engine, local_engine, rounded, sparse
 from belief.engines.block.rounded_sparse import SparseRoundedSearch
 from belief.engines.resources import Resources
 from belief.kernels import instructions
@@ -236,6 +236,28 @@ def test_the_faster_search_of_sparse_rows_is_used(monkeypatch, most):
     found = sparse_neighbours(X, labels, "auto", 500, 5)
     assert (done[0] == 3000) == (most == 1.0)
     same(found, sparse_neighbours(X, labels, "float32", 500, 5))
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("how", ["float32", "int8"])
+def test_a_search_by_few_columns_equals_that_of_a_matrix_without_the_others(monkeypatch, how, blocks):
+    """Columns that do not take part are left out of the rows; the neighbours are the same as those with them."""
+    rng = np.random.default_rng(5)
+    X = np.where(rng.random((900, 60)) < 0.3, rng.integers(-3, 9, (900, 60)), 0.0)
+    labels, some = rng.integers(0, 3, 900).astype(np.int32), np.sort(rng.choice(60, 9, replace=False))
+    parts, found = [csr_array(x) for x in np.array_split(X, blocks)], []
+    settings = Search(6, 3, 3)
+    for share, memory in ((0.0, 2**30), (0.5, 2**30), (0.5, 2**12)):  # as they are; copied; in small tiles
+        monkeypatch.setattr(sparse, "COPIED_SHARE", share)
+        resources = Resources(2, working_memory=memory, instructions=how)
+        with local_engine(parts, np.arange(3), labels, np.zeros(60, bool), resources) as engine:
+            whole = Difference.from_summary(engine.describe(), engine.discrete, "standard")
+            found.append(engine.nearest(engine.sample(np.array([400]), 3), whole.restrict(some), settings))
+    with local_engine([x[:, some] for x in parts], np.arange(3), labels, np.zeros(9, bool), resources) as engine:
+        narrow = Difference.from_summary(engine.describe(), engine.discrete, "standard")
+        reference = engine.nearest(engine.sample(np.array([400]), 3), narrow, settings)
+    for x in found:
+        same(x, reference)
 
 
 # --- the kernels ---

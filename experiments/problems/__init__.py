@@ -4,6 +4,7 @@
 data sets.
 """
 
+from problems.cells import single_cells
 from problems.dense import DenseProblem, epsilon_like
 from problems.ecbdl14 import ecbdl14_like
 from problems.small import Problem, corral100, led, madelon, parity3plus3, sd, xor100
@@ -21,6 +22,7 @@ __all__ = [
     "madelon",
     "parity3plus3",
     "sd",
+    "single_cells",
     "url_like",
     "xor100",
 ]

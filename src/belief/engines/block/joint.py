@@ -46,6 +46,10 @@ class JointEngine(RowEngine):
         """Return some features of some rows, in the given order."""
         raise NotImplementedError
 
+    def _read_all_columns(self, ids: Array, columns: Array) -> Located:
+        """Do the same; engines for which this takes long use all threads, so that no task may call it."""
+        return self._read_columns(ids, columns)
+
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
         return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
 
@@ -79,7 +83,7 @@ class JointEngine(RowEngine):
                 self._read_columns(cached.rows[cached.query[cut]], columns),
                 self._read_columns(cached.rows[cached.neighbour[cut]], columns),
             )
-        X, at, a = self._read_columns(cached.rows, columns)
+        X, at, a = self._read_all_columns(cached.rows, columns)
         return lambda cut: ((X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a))
 
     def _find_rates(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Rates:
@@ -98,7 +102,7 @@ class JointEngine(RowEngine):
             return False
         if not len(features):
             return True
-        X, at, a = self._read_columns(cached.rows, features)
+        X, at, a = self._read_all_columns(cached.rows, features)
         (out, sums), reach = cached.allocate(features), reaches(cached.difference, cached.collisions.kappa, features)
 
         def task(part: tuple[int, slice]) -> None:

@@ -22,7 +22,6 @@ from belief.kernels.instructions import WORD, Instructions, available_instructio
 from belief.kernels.rounded import ERROR, RoundedQueries, RoundedRows, collect, round_sparse_queries, round_sparse_rows
 from belief.kernels.shapes import TIE_MARGIN, UNIT_ROUNDOFF
 from belief.method.arrays import Array
-from belief.method.difference import Difference
 from belief.method.partials import Neighbours
 from belief.method.protocols import Search
 from belief.method.sampling import TIES, row_keys
@@ -30,7 +29,7 @@ from belief.method.sampling import TIES, row_keys
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from belief.engines.block.sparse import SparseEngine
+    from belief.engines.block.sparse import SearchRows, SparseEngine
 
 FIRST_ROWS = 256  # compared through the index first
 HEIGHT = 4096  # most rows of a tile
@@ -43,8 +42,9 @@ MIN_SECONDS = 0.05  # shorter searches use the index
 class _Tile:
     """Rounded rows of one block of the matrix."""
 
-    block: int
-    ids: Array  # positions in the block, sorted by group
+    rows: sparse.Csr
+    at: Array  # positions in `rows`, sorted by group
+    ids: Array
     group: Array
     keys: Array
     norm: Array  # d² to an empty row
@@ -56,22 +56,23 @@ class SparseRoundedSearch:
 
     Parameters
     ----------
-    X : the queries
+    rows : the rows of the engine, in the columns that take part
+    X : the queries, likewise
+    unit : the typical difference of a feature
     own : the id of each query
     first : the id of the first row of the engine
     """
 
     def __init__(
-        self, engine: SparseEngine, X: csr_array, queries: sparse.Csr, own: Array, difference: Difference,
+        self, engine: SparseEngine, rows: SearchRows, X: csr_array, queries: sparse.Csr, own: Array, unit: float,
         search: Search, first: int, found: Neighbours,
     ) -> None:  # fmt: skip
-        self.engine, self.queries, self.own, self.search, self.first = engine, queries, own, search, first
-        self.difference, self.found, self.unit = difference, found, difference.typical
-        self.scale = sparse.Scale(difference.per_unit, difference.discrete)
-        count = np.bincount(queries.column[queries.value != 0], minlength=engine.n_features)
-        columns = np.flatnonzero((count > 0) & (difference.per_unit > 0))
+        self.engine, self.rows, self.queries, self.own, self.search = engine, rows, queries, own, search
+        self.first, self.found, self.unit, self.scale = first, found, unit, rows.scale
+        count = np.bincount(queries.column[queries.value != 0], minlength=X.shape[1])
+        columns = np.flatnonzero((count > 0) & (self.scale.per_unit > 0))
         self.steps = -(-len(columns) // WORD)
-        self.place = np.full(engine.n_features, -1, np.int32)
+        self.place = np.full(X.shape[1], -1, np.int32)
         self.place[columns] = np.arange(len(columns))
         n = max(X.shape[0], 1)
         self.entries = X.nnz / n
@@ -82,7 +83,7 @@ class SparseRoundedSearch:
         """Return the instructions for this search; None: the index is faster, or they cannot represent the rows."""
         name = self.engine.resources.instructions
         found = [] if name == "float32" else available_instructions()
-        if not found or self.difference.discrete.any() or not self.steps:
+        if not found or self.scale.discrete.any() or not self.steps:
             return None
         if name != "auto":
             return next(x for x in found if name in ("int8", type(x).__name__))
@@ -123,7 +124,8 @@ class SparseRoundedSearch:
 
     def _height(self) -> int:
         memory = self.engine.working_memory // 4
-        return int(np.clip(memory // (self.engine.n_jobs * WORD * self.steps), 16, HEIGHT))
+        height = int(np.clip(memory // (self.engine.n_jobs * WORD * self.steps), 16, HEIGHT))
+        return self.rows.limit(height, self.entries)
 
     def _round_part(self, span: tuple[int, int]) -> tuple[tuple[int, int], RoundedQueries]:
         """Round some of the queries."""
@@ -131,7 +133,7 @@ class SparseRoundedSearch:
         n_padded = -(-n // self.kind.queries) * self.kind.queries
         ints, terms = np.zeros((n_padded, WORD * self.steps), np.int8), np.zeros((n_padded, 3), np.float32)
         out = RoundedQueries(ints, terms, np.zeros(n_padded, np.int32), np.zeros(n_padded))
-        factor = self.difference.per_unit / self.unit
+        factor = self.scale.per_unit / self.unit
         round_sparse_queries(
             self.queries, span[0], self.place, factor, self.kind.offset, ints, terms, out.shift, out.norm[:n]
         )
@@ -145,22 +147,25 @@ class SparseRoundedSearch:
 
     def _round_tile(self, span: tuple[int, int, int]) -> _Tile:
         block, a, b = span
-        ids, start = np.arange(a, b), int(self.engine.starts[block])
+        ids = np.arange(a, b) + int(self.engine.starts[block])
         if self.engine.counted is not None:
-            ids = ids[self.engine.counted[ids + start]]
+            ids = ids[self.engine.counted[ids]]
         n_groups = self.search.n_groups
-        group = self.engine.targets[ids + start] if n_groups > 1 else np.zeros(len(ids), np.int32)
+        group = self.engine.targets[ids] if n_groups > 1 else np.zeros(len(ids), np.int32)
         order = np.argsort(group, kind="stable")
         ids, group = ids[order], group[order]
+        rows, first = self.rows.read(block, a, b)
+        at = ids - int(self.engine.starts[block]) - a + first
         slots, row, groups = make_slots(np.bincount(group, minlength=n_groups), self.kind)
         packed = np.full((len(groups), self.steps, self.kind.lanes), 0x01010101 * self.kind.offset, np.uint32)
         terms, norm = np.zeros((4, len(row)), np.float32), np.zeros(len(ids))
         round_sparse_rows(
-            self.engine.csr[block], ids, self.place, self.difference.per_unit / self.unit, slots, self.kind.levels,
+            rows, at, self.place, self.scale.per_unit / self.unit, slots, self.kind.levels,
             self.kind.offset, packed.view(np.uint8), terms, norm,
         )  # fmt: skip
-        keys = row_keys(self.search.seed, TIES, ids + start + self.first)
-        return _Tile(block, ids, group, keys, norm * self.unit**2, RoundedRows(packed, terms, groups, row))
+        ids += self.first
+        keys = row_keys(self.search.seed, TIES, ids)
+        return _Tile(rows, at, ids, group, keys, norm * self.unit**2, RoundedRows(packed, terms, groups, row))
 
     def _limits(self, span: tuple[int, int], queries: RoundedQueries) -> Array:
         """Return the largest lower bound, less the norm of the query, that a neighbour of each group may have."""
@@ -190,15 +195,14 @@ class SparseRoundedSearch:
         best = (self.found.d2[first:last], self.found.key[first:last], self.found.row[first:last])
         for x in tiles:
             hits = self._find_hits(x, (first, last), queries)
-            ids = x.ids + self.engine.starts[x.block] + self.first
             most, at, crowded = len(x.ids), 0, np.zeros(n, bool)
             q, r = np.empty((2, max(2**16, 2 * most + 1)), np.int64)
             while at < n:
                 own = self.own[first:last]
-                count, at = collect(hits, self.kind.lanes, x.rounded.row, ids, own, most, at, q, r, crowded)
+                count, at = collect(hits, self.kind.lanes, x.rounded.row, x.ids, own, most, at, q, r, crowded)
                 sparse.verify(
-                    self.engine.csr[x.block], x.ids, int(self.engine.starts[x.block]) + self.first, x.group, x.keys,
-                    x.norm, mine, queries.norm * self.unit**2, self.scale, q[:count], r[:count], best,
+                    x.rows, x.at, x.ids, x.group, x.keys, x.norm, mine, queries.norm * self.unit**2, self.scale,
+                    q[:count], r[:count], best,
                 )  # fmt: skip
                 total += count
         return total

@@ -7,6 +7,7 @@ feature with a query can still be its neighbour, if its norm is small.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial, reduce
 from types import ModuleType
@@ -34,6 +35,7 @@ from belief.method.sampling import TIES, Sample, row_keys
 from belief.method.summary import MAX_GROUPS, Levels, Summary, can_count_groups, pad_groups
 
 ROWS_PER_TASK = 8192
+COPIED_SHARE = 0.5  # a search of at most this share of the columns copies them out of the rows
 DENSE_COLUMNS = 2  # joint sums of at most so many columns per entry of a row are computed from dense values
 VECTOR_SHARE = 0.125  # a feature that is non-zero in a larger share of the queries is stored as a dense vector
 
@@ -172,13 +174,13 @@ class SparseEngine(JointEngine):
     # --- 3. neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
-        scale = sparse.Scale(difference.per_unit, difference.discrete)
-        X = self._gather(sample.row) if visit is None else visit.queries
-        first = 0 if visit is None else visit.first
+        rows = SearchRows(self.csr, difference, self.working_memory // (8 * self.n_jobs))
+        X = rows.take(self._gather(sample.row) if visit is None else visit.queries)
+        first, scale = 0 if visit is None else visit.first, rows.scale
         queries, by, norm = as_csr(X), postings(X, scale), np.zeros(X.shape[0])
         sparse.norms(queries, scale, norm)
         found = Neighbours.zero(X.shape[0], search.n_groups, search.size) if visit is None else visit.found.copy()
-        rounded = SparseRoundedSearch(self, X, queries, sample.row, difference, search, first, found)
+        rounded = SparseRoundedSearch(self, rows, X, queries, sample.row, difference.typical, search, first, found)
 
         def search_index(first_row: int, stop: int) -> None:
             own, results = threading.local(), [found]
@@ -193,13 +195,12 @@ class SparseEngine(JointEngine):
                 if self.counted is not None:
                     group = np.where(self.counted[start + a : start + b], group, -1)
                 best = (own.found.d2, own.found.key, own.found.row)
-                sparse.nearest(
-                    self.csr[block], (a, b), first + start, group,
-                    row_keys(search.seed, TIES, np.arange(a, b) + first + start), queries, norm, sample.row, by, scale,
-                    best,
-                )  # fmt: skip
+                key = row_keys(search.seed, TIES, np.arange(a, b) + first + start)
+                tile, at = rows.read(block, a, b)
+                place, id_of_first = (at, at + b - a), first + start + a - at
+                sparse.nearest(tile, place, id_of_first, group, key, queries, norm, sample.row, by, scale, best)
 
-            work = self.cut_rows(first_row, stop, ROWS_PER_TASK)
+            work = self.cut_rows(first_row, stop, rows.limit(ROWS_PER_TASK, rounded.entries))
             done = first_row
             for (_, a, b), _ in zip(work, self.map(task, work), strict=True):
                 done += b - a
@@ -292,17 +293,62 @@ class SparseEngine(JointEngine):
         return dense
 
     def _read_columns(self, ids: Array, columns: Array) -> Located:
-        order, out = np.argsort(columns), np.empty((len(ids), len(columns)))
-        home = np.searchsorted(self.starts, ids, side="right") - 1
-        for i in np.unique(home):
-            here = np.flatnonzero(home == i)
-            sparse.gather(self.csr[i], ids[here] - self.starts[i], columns[order], order, here, out)
+        out = np.empty((len(ids), len(columns)))
+        self._fill(out, ids, columns, (0, len(ids)))
         return as_read_only(out), np.arange(len(ids)), 0
+
+    def _read_all_columns(self, ids: Array, columns: Array) -> Located:
+        out = np.empty((len(ids), len(columns)))
+        deque(self.map(partial(self._fill, out, ids, columns), spans(len(ids), ROWS_PER_TASK)), maxlen=0)
+        return as_read_only(out), np.arange(len(ids)), 0
+
+    def _fill(self, out: Array, ids: Array, columns: Array, span: tuple[int, int]) -> None:
+        """Write the columns of the rows ids[span[0]], ids[span[0] + 1], ... to the same lines of `out`."""
+        order, part = np.argsort(columns), np.arange(*span)
+        home = np.searchsorted(self.starts, ids[part], side="right") - 1
+        for i in np.unique(home):
+            here = part[home == i]
+            sparse.gather(self.csr[i], ids[here] - self.starts[i], columns[order], order, here, out)
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
         return [seen.joint for seen in self.joint(difference, rates, watches, columns)]  # the exact sums are cheap
+
+
+class SearchRows:
+    """The rows of a search. If it uses few columns, these are copied out tile by tile.
+
+    Parameters
+    ----------
+    blocks : all rows
+    memory : bytes that the copies of one thread may take
+    """
+
+    def __init__(self, blocks: list[sparse.Csr], difference: Difference, memory: int) -> None:
+        per_unit, self._blocks, self._memory = difference.per_unit, blocks, memory
+        self._live = np.flatnonzero(per_unit > 0)
+        self._is_whole = len(self._live) > COPIED_SHARE * len(per_unit)
+        if self._is_whole:
+            self._live = np.arange(len(per_unit))
+        self._place = np.full(len(per_unit), -1, np.int32)
+        self._place[self._live] = np.arange(len(self._live))
+        self.scale = sparse.Scale(per_unit[self._live], difference.discrete[self._live])
+
+    def take(self, X: csr_array) -> csr_array:
+        """Return the columns that the search uses."""
+        return X if self._is_whole else X[:, self._live]
+
+    def limit(self, height: int, entries: float) -> int:
+        """Return the largest number of rows to read at once, up to a height, if rows have so many entries."""
+        return height if self._is_whole else max(min(height, int(self._memory / (16 * entries + 16))), 1)
+
+    def read(self, block: int, first: int, stop: int) -> tuple[sparse.Csr, int]:
+        """Return rows that include those from `first` to `stop` of a block, and the position of the first of these."""
+        rows = self._blocks[block]
+        if self._is_whole:
+            return rows, first
+        return sparse.Csr(*map(as_read_only, sparse.take_columns(rows, first, stop, self._place))), 0
 
 
 def _add(x: tuple[Array, ...], y: tuple[Array, ...]) -> tuple[Array, ...]:

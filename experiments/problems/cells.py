@@ -1,0 +1,136 @@
+"""A single-cell table of any size: counts of genes in cells of a few types.
+
+The counts of a gene have a negative binomial distribution. Its mean is the product of the mean of the gene, which is
+log-normal over genes, of the size of the cell, and for markers of the fold change in their type. Each cell is made from
+random numbers of its own, so blocks of any size hold the same cells.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.sparse import csr_array
+
+from belief._utils.validation import is_real
+from belief.kernels.compiling import kernel
+from belief.method.arrays import Array
+from problems.sparse import GOLDEN, SparseProblem, check_counts, mixed, uniform
+
+_MEANS_SPREAD, _SIZE_SPREAD = 2.0, 0.4  # standard deviations of the logarithms of the means of genes and sizes of cells
+_DISPERSION = 1.0  # the variance of a count is its mean + mean² / _DISPERSION
+_FOLDS = (16.0, 2.0)  # fold changes of the strongest and the weakest marker of a type
+_SIZES = 16  # cells have one of so many sizes
+
+
+def single_cells(
+    n_cells: int = 100_000,
+    n_genes: int = 30_000,
+    density: float = 0.05,
+    *,
+    n_types: int = 8,
+    n_markers: int = 25,
+    seed: int = 0,
+    block_rows: int = 100_000,
+) -> SparseProblem:
+    """Make a single-cell table. Each type is 0.7 times as frequent as the one before.
+
+    Parameters
+    ----------
+    n_cells, n_genes : int
+        The shape.
+    density : float
+        The expected share of counts that are not 0.
+    n_types : int
+        The number of cell types, which are the classes.
+    n_markers : int
+        The number of markers of each type: genes with a larger mean in this type.
+    seed : int
+        The same seed makes the same problem, whatever `block_rows` is.
+    block_rows : int
+        The cells of a block.
+
+    Examples
+    --------
+    >>> import belief
+    >>> from problems import single_cells
+    >>> problem = single_cells(1_000, 2_000, n_types=3)
+    >>> found = belief.select(problem.X, problem.y, 6, random_state=0).selected
+    >>> set(found) <= set(problem.informative)
+    True
+    """
+    check_counts(n_cells=n_cells, n_genes=n_genes, n_types=n_types, n_markers=n_markers, block_rows=block_rows)
+    if n_types * n_markers > n_genes or not (is_real(density) and 0 < density < 1):
+        raise ValueError(f"n_types x n_markers must be at most n_genes={n_genes}, and density between 0 and 1.")
+    rng = np.random.default_rng(seed)
+    means = np.exp(_MEANS_SPREAD * rng.standard_normal(n_genes))
+    markers = rng.permutation(n_genes)[: n_types * n_markers].reshape(n_types, n_markers)
+    sizes = np.exp(_SIZE_SPREAD * np.sort(rng.standard_normal(_SIZES)))
+    priors = 0.7 ** np.arange(n_types)
+    priors /= priors.sum()
+    of_type = np.tile(means, (n_types, 1))
+    for t in range(n_types):
+        of_type[t, markers[t]] *= np.geomspace(*_FOLDS, n_markers)
+
+    def share(log_scale: float) -> float:
+        zeros = (1.0 + np.exp(log_scale) * sizes[:, None, None] * of_type / _DISPERSION) ** -_DISPERSION
+        return float(1.0 - (zeros.mean(axis=(0, 2)) * priors).sum())
+
+    of_type *= np.exp(brentq(lambda x: share(x) - density, -30.0, 30.0))
+    stream, y, X = int(rng.integers(2**63)), np.empty(n_cells, np.int8), []
+    for a in range(0, n_cells, block_rows):
+        b = min(a + block_rows, n_cells)
+        room = int((b - a) * n_genes * density * 1.2) + 4 * n_genes
+        indptr, indices = np.zeros(b - a + 1, np.int64), np.empty(room, np.int32)
+        values = np.empty(room, np.float32)
+        _fill(a, y[a:b], np.cumsum(priors), sizes, of_type, indptr, indices, values, stream)
+        n = int(indptr[-1])
+        values.resize(n, refcheck=False)
+        indices.resize(n, refcheck=False)
+        X.append(csr_array((values, indices, indptr.astype(np.int32 if n < 2**31 else np.int64)), (b - a, n_genes)))
+        X[-1].has_canonical_format = True
+    informative = markers.T.ravel()  # the strongest of each type first
+    groups = tuple((int(j),) for j in informative)
+    return SparseProblem(X, y, informative, groups, np.zeros(0, np.int64), np.zeros(n_genes, bool), "single cells")
+
+
+@kernel()
+def _fill(
+    first: int,
+    y: Array,
+    ends: Array,
+    sizes: Array,
+    of_type: Array,
+    indptr: Array,
+    indices: Array,
+    values: Array,
+    seed: int,
+) -> None:
+    """Make the cells from number `first` on, by inversion of the distribution of each count."""
+    n_types, n_genes = of_type.shape
+    zeros = np.empty((n_types, len(sizes), n_genes))
+    for t in range(n_types):
+        for s in range(len(sizes)):
+            for j in range(n_genes):
+                zeros[t, s, j] = (1.0 + sizes[s] * of_type[t, j] / _DISPERSION) ** -_DISPERSION
+    state = np.zeros(1, np.uint64)
+    n = 0
+    for i in range(len(y)):
+        state[0] = mixed(np.uint64(seed) + np.uint64(first + i) * GOLDEN)
+        u, t, s = uniform(state), 0, int(uniform(state) * len(sizes))
+        while t < n_types - 1 and u >= ends[t]:
+            t += 1
+        for j in range(n_genes):
+            u, p = uniform(state), zeros[t, s, j]
+            if u < p:
+                continue
+            mean, count, below = sizes[s] * of_type[t, j], 0.0, p
+            while u >= below and p > 1e-12:
+                p *= (count + _DISPERSION) / (count + 1.0) * mean / (mean + _DISPERSION)
+                count += 1.0
+                below += p
+            if n == len(indices):
+                raise ValueError("More counts than expected: pass a larger block_rows.")
+            indices[n], values[n] = j, count
+            n += 1
+        y[i] = t
+        indptr[i + 1] = n
