@@ -114,6 +114,7 @@ ODD_AS = {
     "arrow": lambda folder: ODD.to_arrow(),
     "lazy": lambda folder: ODD.lazy(),
     "Parquet": lambda folder: (ODD.write_parquet(folder / "odd.parquet"), folder / "odd.parquet")[1],
+    "Arrow file": lambda folder: (ODD.write_ipc(folder / "odd.arrow"), folder / "odd.arrow")[1],  # with binary_view
 }
 
 

@@ -34,11 +34,11 @@ def file(tmp_path_factory):
 
 
 def duckdb_relation(file):
-    return pytest.importorskip("duckdb").connect().read_parquet(str(file))
+    return pytest.importorskip("duckdb").read_parquet(str(file))
 
 
 def duckdb_result(file):
-    return pytest.importorskip("duckdb").connect().execute(f"select * from '{file}'")
+    return pytest.importorskip("duckdb").execute(f"select * from '{file}'")
 
 
 def dask_frame(file):
@@ -107,11 +107,6 @@ def test_block_by_block(kind, file, monkeypatch):
         batches = list(stream.files.batches(columns))
         assert [len(batch) for batch in batches] == [700] * 4 + [200]
         assert pa.Table.from_batches(batches).to_pydict() == FRAME[columns].to_dict("list")
-
-
-def test_polars_without_batches(monkeypatch):
-    monkeypatch.delattr(pl.LazyFrame, "collect_batches", raising=False)
-    check(belief.select(pl.from_pandas(FRAME).lazy(), **SETTINGS))
 
 
 @pytest.mark.slow
@@ -189,6 +184,21 @@ def test_bad_relations_raise(name):
     with pytest.raises(ValueError, match=message) as error:
         belief.select(X(), **options)
     assert "\n" not in str(error.value)
+
+
+def test_lazy_frame_of_older_polars_raises(monkeypatch):
+    monkeypatch.delattr(pl.LazyFrame, "collect_batches")
+    with pytest.raises(ValueError, match=r"LazyFrame, which needs polars 1\.34 or newer"):
+        belief.select(pl.from_pandas(FRAME).lazy(), **SETTINGS)
+
+
+def test_relation_of_a_closed_connection_raises():
+    connection = pytest.importorskip("duckdb").connect()
+    relation = connection.sql("select range as a, range % 2 as b from range(9)")
+    connection.close()
+    for target in ({"label": "b"}, {"y": np.arange(9) % 2}):
+        with pytest.raises(ValueError, match=r"DuckDBPyRelation, could not be read: .*has already been closed"):
+            belief.select(relation, **target)
 
 
 @pytest.mark.slow

@@ -265,6 +265,8 @@ def describe_unusable(kind: Any) -> str | None:
         return "structs"
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return "bytes"
+    if types.is_binary_view(kind):  # in the Arrow files of polars
+        return "bytes"
     return "lists" if "list" in str(kind) else None
 
 

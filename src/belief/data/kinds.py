@@ -68,7 +68,10 @@ def check_not_swapped(X: Any, y: Any) -> None:
 
 def count_dimensions(X: Any) -> int:
     """Return the number of dimensions of an array, a Series or a DataFrame; 0 for other objects."""
-    shape = getattr(X, "shape", ())
+    try:
+        shape = getattr(X, "shape", ())
+    except Exception:  # of any library, such as a closed connection; whoever reads X reports it
+        return 0
     return len(shape) if isinstance(shape, tuple) else 0
 
 

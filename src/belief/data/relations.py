@@ -191,8 +191,11 @@ def _open_parquet_file(file: Any) -> Relation:
 
 
 def _open_polars(frame: Any) -> Any:
-    if not hasattr(frame, "collect_batches"):  # polars before 1.34
-        return _sink_polars(frame)
+    if not hasattr(frame, "collect_batches"):
+        raise ValueError(
+            "X is a polars LazyFrame, which needs polars 1.34 or newer to be read in batches. Update polars, or pass"
+            " X.collect()."
+        )
 
     def read(columns: list[str], n_rows: int) -> Iterator[Any]:
         for part in frame.select(columns).collect_batches(chunk_size=n_rows):
@@ -201,26 +204,22 @@ def _open_polars(frame: Any) -> Any:
     return Relation(frame.head(0).collect().to_arrow().schema, read)
 
 
-def _sink_polars(frame: Any) -> Relation:
-    folder = Path(tempfile.mkdtemp(prefix="belief-"))
-    frame.sink_ipc(folder / "rows.arrow")
-    relation = open_dataset(import_optional("pyarrow.dataset", "files").dataset(folder / "rows.arrow", format="ipc"))
-    weakref.finalize(relation, shutil.rmtree, folder, ignore_errors=True)
-    return relation
-
-
 def _open_narwhals(X: Any) -> Relation:
     """Open a lazy frame that narwhals can select columns of and that exports Arrow: of DuckDB or Ibis."""
     frame = nw.from_native(X)
 
     def read(columns: list[str], n_rows: int) -> Any:
-        native = frame.select(columns).to_native()
-        for name, option in (("to_arrow_reader", "batch_size"), ("to_pyarrow_batches", "chunk_size")):
-            if hasattr(native, name):
-                return getattr(native, name)(**{option: n_rows})
-        return pyarrow().RecordBatchReader.from_stream(native)
+        return _read_natively(frame.select(columns).to_native(), n_rows)
 
-    return Relation(pyarrow().RecordBatchReader.from_stream(X.limit(0)).schema, read)
+    return Relation(_read_natively(X.limit(0), 1).schema, read)
+
+
+def _read_natively(X: Any, n_rows: int) -> Any:
+    options = {"to_arrow_reader": "batch_size", "fetch_arrow_reader": "batch_size", "to_pyarrow_batches": "chunk_size"}
+    for name, option in options.items():  # of DuckDB, of DuckDB before 1.5, and of Ibis
+        if hasattr(X, name):
+            return getattr(X, name)(**{option: n_rows})
+    return pyarrow().RecordBatchReader.from_stream(X)
 
 
 def _open_ray(data: Any) -> Relation:
