@@ -20,9 +20,9 @@ demo: $(DEMO_READY)
 test: lint
 	$(VENV)/bin/python -m pytest -m "not (experiments or gpu)"
 
-# about a minute, for every change
+# about a minute, for every change; without the examples of docstrings
 quick: $(READY)
-	$(VENV)/bin/python -m pytest -m "not (spark or browser or gpu or experiments or smoke or slow)"
+	$(VENV)/bin/python -m pytest tests -m "not (spark or browser or gpu or experiments or smoke or slow)"
 
 # the engine for GPUs, on the CPU device of torch where there is no GPU; any build of torch will do
 test-gpu: $(GPU_READY)

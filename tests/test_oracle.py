@@ -1,6 +1,7 @@
 """Compare all results of the method, on every engine, with a naive implementation that shares no code with it."""
 
 import warnings
+from functools import cache
 
 import naive
 import numpy as np
@@ -125,10 +126,9 @@ def test_nearest_agrees_with_the_oracle(make_engine, case, waiting, columns):
     np.testing.assert_array_equal(sample.row, ref.sample)
 
 
-def test_forward_selection_with_a_small_pool(make_engine, monkeypatch):
-    """The bounds exclude only features that cannot be selected next."""
-    from belief.method import selection
-
+@cache
+def wide_table():
+    """A table of more features than rows, its classes, and which features are discrete."""
     rng = np.random.default_rng(3)
     y = rng.integers(0, 3, 90)
     X = rng.standard_normal((90, 150))
@@ -138,6 +138,21 @@ def test_forward_selection_with_a_small_pool(make_engine, monkeypatch):
     X[:, 12:20] = rng.integers(0, 3, (90, 8))
     discrete = np.zeros(150, bool)
     discrete[12:20] = True
+    return X, y, discrete
+
+
+@cache
+def oracle_of_wide_table(**how):
+    """The oracle is slow, and the same for all engines."""
+    X, y, discrete = wide_table()
+    return naive.belief(X, y, 25, discrete=discrete, seed=4, **how)
+
+
+def test_forward_selection_with_a_small_pool(make_engine, monkeypatch):
+    """The bounds exclude only features that cannot be selected next."""
+    from belief.method import selection
+
+    X, y, discrete = wide_table()
     for redundancy, theta in (("mcr", "mean"), ("mcr", 0.3), ("agreement", "auto"), ("agreement", 0.5)):
         how = {"eta": 0.3, "theta": theta, "redundancy": redundancy, "sampling": "random", "class_weight": "prior"}
         given_settings = {"n_features_to_select": 25, "random_state": 4, "n_neighbors": 10, **how}
@@ -147,7 +162,7 @@ def test_forward_selection_with_a_small_pool(make_engine, monkeypatch):
             monkeypatch.setattr(selection, "initial_pool", lambda order, *how_many: order[:2])
             monkeypatch.setattr("belief.method.algorithm.initial_pool", lambda order, *how_many: order[:2])
             got = run(make_engine(X, y.astype(np.int32), discrete), given_settings)
-            ref = naive.belief(X, y, 25, discrete=discrete, seed=4, **how)
+            ref = oracle_of_wide_table(**how)
             assert got.selected.tolist() == ref.selected
             np.testing.assert_allclose(got.scores, ref.scores, atol=1e-9)
             assert len(got.measure.pool) < 150  # or the test would test nothing

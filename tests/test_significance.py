@@ -376,6 +376,7 @@ def test_binary_noise_beside_an_exclusive_or():
     assert np.flatnonzero(result.q_value < 0.05).tolist() == [3, 8]
 
 
+@pytest.mark.slow
 def test_copies_beyond_chance_are_merged_with_a_warning():
     """A bootstrap sample of noise is noise."""
     X, y = shifted(0, 400, 30, 0)
@@ -415,6 +416,7 @@ def test_classes_of_four_rows_are_tested_by_shuffles_alone(seed):
     assert result.q_value.min() > 0.05
 
 
+@pytest.mark.slow
 @QUIET
 @pytest.mark.parametrize("kind", ["lognormal", "marks", "marks as levels", "rare zeros as levels"])
 @pytest.mark.parametrize("n_rare", [4, 10])

@@ -57,6 +57,7 @@ def make_table(seed=0, m=90, numeric=False, missing=False):
     return X, y, np.arange(7) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_designs_agree_with_the_oracle(make_engine, kind):
     X, y, discrete = make_table(missing=kind not in ("groups", "weights"))
@@ -164,6 +165,7 @@ ROLES = {"groups": "patient", "adjust_for": ["site", "age"], "sample_weight": "w
 FIXED = {"label": "class", "n_features_to_select": 3, "random_state": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_roles_by_name_by_value_and_from_files_are_the_same(tmp_path, role):
     frame = study()

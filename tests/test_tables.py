@@ -153,6 +153,7 @@ def test_open_table_does_not_copy_arrays():
     assert np.shares_memory(open_table(frame).source._X, frame.to_numpy())
 
 
+@pytest.mark.slow
 def test_memory_overhead_does_not_grow_with_rows():
     """The peak memory stays below `working_memory` for any number of rows."""
     import tracemalloc
