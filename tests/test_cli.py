@@ -62,7 +62,6 @@ def churn(tmp_path):
 # --- commands ---
 
 
-@pytest.mark.slow
 def test_select_in_a_new_process_equals_python(tmp_path, churn, expected):
     out = tmp_path / "result.json"
     done = run("select", churn, "--label", "left", "--top", 4, "--seed", 0, "--out", out)
