@@ -116,13 +116,9 @@ def same(result, expected):
 
 @pytest.mark.filterwarnings("ignore:Column 'nothing'")
 @pytest.mark.parametrize("written", FORMATS, indirect=True)
-def test_select_gives_same_result_for_every_format(written, expected):
+def test_select_gives_same_result_for_every_format(written, expected, request):
     same(belief.select(written, label="class", **SETTINGS), expected)
-
-
-@pytest.mark.filterwarnings("ignore:Column 'nothing'")
-@pytest.mark.parametrize("written", FORMATS, indirect=True)
-def test_streaming_gives_same_result_for_every_format(written, expected, small_blocks):
+    request.getfixturevalue("small_blocks")
     stream = open_files([written], ColumnSelection("class"))
     assert len(list(stream.first_pass(Labels()))) > 4
     same(belief.select(str(written), label="class", **SETTINGS), expected)

@@ -99,6 +99,8 @@ def test_params_have_setter_getter_doc_and_keyword():
         assert getattr(BeliefSelector, f"set{title}").__doc__ == f"Sets {name}: {selector.getParam(name).doc}."
     assert BeliefSelector(**values).setParams(eta=1.5).getEta() == 1.5
     assert selector.setInputCols(None).getInputCols() is None
+    assert type(selector.setNumTopFeatures(np.int64(3)).getNumTopFeatures()) is int
+    assert selector.setDiscreteFeatures(np.array([True, False])).getDiscreteFeatures() == [True, False]
 
 
 def test_the_docs_list_every_param_with_its_default():
@@ -117,20 +119,10 @@ def test_the_docs_list_every_param_with_its_default():
         assert defaults[name] == settings[name], name
 
 
-def test_params_convert_numpy_values():
-    selector = BeliefSelector(numTopFeatures=np.int64(3), discreteFeatures=np.array([True, False]))
-    assert type(selector.getNumTopFeatures()) is int
-    assert selector.getDiscreteFeatures() == [True, False]
-
-
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        (
-            {"numNeighbors": "ten"},
-            ValueError,
-            "numNeighbors must be 'auto' or an integer of at least 1; got 'ten'.",
-        ),
+        ({"numNeighbors": "ten"}, ValueError, "numNeighbors must be 'auto' or an integer of at least 1; got 'ten'."),
         ({"numNeighbors": 0}, ValueError, "numNeighbors must be 'auto' or an integer of at least 1; got 0."),
         ({"theta": "most"}, ValueError, "theta must be 'auto', 'mean' or a number of at least 0; got 'most'."),
         ({"seed": 1.5}, TypeError, 'for param "seed". It must be an integer or None; got 1.5.'),
@@ -170,6 +162,7 @@ def test_model_attributes_and_explain(df, selector):
     assert model.getNumTopFeatures() == 2
     lines = [row.asDict() for row in model.explain().collect()]
     assert lines == [row.as_dict() for row in model.toLocal().explain()]
+    assert repr(model) == f"BeliefSelectorModel: uid={selector.uid}, 2 of 5 features selected"
 
 
 def test_transform_keeps_order_sparsity_and_names(df, selector):
@@ -238,11 +231,6 @@ def test_transform_arrays_with_missing_values(df, selector):
     for row in rows:
         np.testing.assert_array_equal(row.best.toArray(), np.array(row.features, float)[model.selectedFeatures])
     assert any(np.isnan(row.best.toArray()).any() for row in rows)
-
-
-def test_fit_refuses_repeated_columns(columns):
-    with pytest.raises(ValueError, match="Column 'signal' is listed as a feature 2 times"):
-        BeliefSelector(inputCols=["signal", "signal", "noise"], labelCol="kind").fit(columns)
 
 
 def test_transform_suggests_a_column_name(df, selector):
@@ -319,7 +307,9 @@ def test_plain_columns_are_assembled_for_the_next_stage(columns):
         assert [named[i] for i in range(n)] == found.selectedNames
 
 
-def test_assembling_text_raises_before_the_fit(columns):
+def test_unusable_columns_raise_before_the_fit(columns):
+    with pytest.raises(ValueError, match="Column 'signal' is listed as a feature 2 times"):
+        BeliefSelector(inputCols=["signal", "signal", "noise"], labelCol="kind").fit(columns)
     selector = BeliefSelector(inputCols=["town", NAMES[0]], labelCol="kind", outputCol="best")
     with pytest.raises(
         ValueError, match=r"numeric columns.*, but 'town' cannot become numbers. Convert them, text with"
@@ -386,11 +376,6 @@ def test_dates_and_times_are_numbers_as_in_pandas(spark, tmp_path, in_files):
     assert found.selected.tolist() == expected.selected.tolist()
 
 
-def test_repr_of_the_model(df, selector):
-    model = selector.fit(df)
-    assert repr(model) == f"BeliefSelectorModel: uid={selector.uid}, 2 of {len(model.weights)} features selected"
-
-
 def test_label_of_a_data_frame_is_a_name(df):
     with pytest.raises(
         ValueError, match=r"must be named, as in label='column'; got 5\. Pass the number of features as"
@@ -424,18 +409,13 @@ def test_save_and_load_model(df, selector, tmp_path, monkeypatch):
     assert again.transform(df).select("other").collect() == model.transform(df).select("other").collect()
 
 
-def test_load_refuses_another_format(selector, spark, tmp_path, monkeypatch):
+def test_load_refuses_another_format_or_class(selector, spark, tmp_path, monkeypatch):
     path = str(tmp_path / "selector")
     monkeypatch.setattr("belief.spark.saving.FORMAT", 99)
     selector.save(path)
     monkeypatch.undo()
     with pytest.raises(ValueError, match=r"has format 99, but this version of belief-fs reads format 1"):
         BeliefSelector.load(path)
-
-
-def test_load_refuses_another_class(selector, spark, tmp_path):
-    path = str(tmp_path / "selector")
-    selector.save(path)
     with pytest.raises(ValueError, match=r"holds a belief\.spark\.BeliefSelector, not a .*SelectorModel"):
         BeliefSelectorModel.load(path)
 
