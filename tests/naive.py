@@ -7,6 +7,8 @@ the two presets; without settings it computes the first edition. The difference 
 """
 
 import math
+from fractions import Fraction
+from math import comb
 from types import SimpleNamespace
 
 import numpy as np
@@ -533,6 +535,31 @@ def in_theory(columns, discrete, target, numeric):
     return stats.f.sf(found / groups / ((1 - found) / (m - groups - 1)), groups, m - groups - 1)
 
 
+def by_all_shuffles(x, chosen):
+    """The share of all ways to choose as many rows that have a sum as far from its mean; None if x has many values."""
+    levels, count = np.unique(x, return_counts=True)
+    if not 2 <= len(levels) <= 12:
+        return None
+    steps = (levels - levels[np.argmax(count)]) / min(np.diff(levels))
+    offset, rare = np.rint(steps).astype(int), len(x) - max(count)
+    if np.max(abs(steps - offset)) > 1e-6:
+        return None
+    if len(levels) > 2 and rare**2 * np.sum(abs(offset) * count) > 5_000_000:
+        return None
+    ways = {(0, 0): 1}  # to choose so many rows with such a sum
+    for o, c in zip(offset.tolist(), count.tolist(), strict=True):
+        more = {}
+        for (n, total), w in ways.items():
+            for k in range(c + 1):
+                at = n + k, total + k * o
+                more[at] = more.get(at, 0) + w * comb(c, k)
+        ways = more
+    of_row = np.rint((x - levels[np.argmax(count)]) / min(np.diff(levels)))
+    mean, got = chosen.sum() * of_row.mean(), of_row[chosen].sum()
+    far = {t: w for (n, t), w in ways.items() if n == chosen.sum() and abs(t - mean) >= abs(got - mean) - 1e-6}
+    return float(Fraction(sum(far.values()), comb(len(x), int(chosen.sum()))))
+
+
 def by_shuffles(orders, columns, discrete, target):
     """The p-value by shuffles of the target; beyond nearly all of them from a Pareto tail."""
     n = len(orders)
@@ -564,7 +591,11 @@ def univariate(p, X, aim, discrete):
     for j in small:
         columns, target = tested[j]
         theory = in_theory(columns, discrete[j], target, aim.numeric)
-        shuffled = by_shuffles(orders, columns, discrete[j], target)
+        shuffled = None
+        if not aim.numeric and target.shape[1] == 2 and columns.shape[1] <= 1 + discrete[j]:
+            shuffled = by_all_shuffles(np.nan_to_num(columns[:, 0] - np.nanmean(columns[:, 0])), target[:, 0] > 0)
+        if shuffled is None:
+            shuffled = by_shuffles(orders, columns, discrete[j], target)
         if theory < 0.5:
             stands = math.log(shuffled) / math.log(max(theory, 1e-300))
             if stands < 1:

@@ -15,7 +15,7 @@ from belief.engines.block.describing import Describer
 from belief.engines.resources import Resources
 from belief.method import summary as summary_module
 from belief.method.summary import Summary
-from belief.method.univariate import f_tail, univariate_p_values
+from belief.method.univariate import f_tail, p_of_all_shuffles, univariate_p_values
 
 
 def describe(X, labels, discrete):
@@ -178,3 +178,24 @@ def test_f_tail_is_accurate_with_many_rows(df_between, df_within, f, p):
 
 def test_f_tail_is_0_without_variance_within_and_1_without_variance_between():
     assert f_tail(*map(np.array, ([0.0, 1.0, 1e-300], [1.0, 0.0, 1.0], [3.0] * 3, [1e4] * 3))).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("kind", ["binary", "counts", "around the mode", "continuous"])
+@pytest.mark.parametrize("seed", range(20))
+def test_all_shuffles_are_counted(kind, seed):
+    """The exact p-value of few values is that of whole numbers; continuous values have none."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(6, 30))
+    draw = {
+        "binary": lambda: rng.integers(0, 2, m),
+        "counts": lambda: rng.poisson(0.4, m),
+        "around the mode": lambda: rng.integers(-2, 3, m),
+        "continuous": lambda: rng.random(m),
+    }
+    x = draw[kind]() * rng.choice([1.0, 0.1, 3.7])
+    x[0] += x[0] == x.max() == x.min()
+    is_chosen = rng.permutation(np.arange(m) < max(1, m // int(rng.integers(2, 5))))
+    ours, exact = p_of_all_shuffles(x - x.mean(), is_chosen), naive.by_all_shuffles(x - x.mean(), is_chosen)
+    assert (exact is None) == bool(np.isnan(ours)) == (kind == "continuous")
+    if exact is not None:
+        assert ours == pytest.approx(exact, rel=1e-11)

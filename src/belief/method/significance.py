@@ -148,7 +148,11 @@ def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search
         p[part] = known
         small = np.flatnonzero(known < CHECKED)
         if len(small):
-            shuffled = test.take(small).shuffled_p_values(sample.row, probe.seed, search.map)
+            shuffled = test.take(small).exact_p_values()
+            others = np.flatnonzero(np.isnan(shuffled))
+            if len(others):
+                of_others = test.take(small[others])
+                shuffled[others] = of_others.shuffled_p_values(sample.row, probe.seed, search.map)
             p[part[small]] = correct_by_shuffles(known[small], theory[small], shuffled)
     return p
 

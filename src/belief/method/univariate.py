@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import betainc, betaincc, chdtrc
+from scipy.special import betainc, betaincc, chdtrc, gammaln
 
 from belief.method.arrays import Array
 from belief.method.design import Design, Units
@@ -25,6 +25,7 @@ TAIL = 0.05  # the share of the shuffles to which a Pareto tail is fitted
 MAX_SHAPE = 0.9
 MIN_BEYOND = 10  # with fewer shuffles beyond a statistic, its p-value comes from the fitted tail
 CHECKS = 2**21  # the first stream of keys of these shuffles
+MAX_EXACT_ROWS, MAX_EXACT_LEVELS, MAX_EXACT_SUMS = 20_000, 12, 5_000_000  # limits for counting all shuffles
 LEAST = 1e-300  # the smallest p-value
 ROUNDING = 1e-13  # a smaller share of the total sum of squares within the classes is rounding error
 
@@ -188,6 +189,18 @@ class ShareTest:
         A, G = _centred(self.A, np.ones(m), stratum), _centred(self.G, weight, stratum)
         return replace(self, A=A, G=weight[:, None] * G)
 
+    def exact_p_values(self) -> Array:
+        """Return p-values from all shuffles of two classes for features of few values; NaN for other features."""
+        p = np.full(len(self.discrete), np.nan)
+        is_chosen = self.G[:, 0] > 0
+        if self.is_numeric or self.G.shape[1] != 2 or len(self.G) > MAX_EXACT_ROWS:
+            return p
+        first = np.flatnonzero(np.r_[True, self.feature[1:] != self.feature[:-1]])
+        n_columns = np.diff(np.r_[first, len(self.feature)])
+        for t in np.flatnonzero(n_columns <= 1 + self.discrete).tolist():  # two levels have an indicator each
+            p[t] = p_of_all_shuffles(self.A[:, first[t]], is_chosen)
+        return p
+
     def shuffled_p_values(
         self, ids: Array, seed: int, run: Callable[..., Iterator[Array]], units: Units | None = None
     ) -> Array:
@@ -228,6 +241,44 @@ def _centred(x: Array, weight: Array, stratum: Array) -> Array:
     total = np.bincount(stratum, weight)[:, None] + LEAST
     centred: Array = x - (_sum_by(stratum, weight[:, None] * x) / total)[stratum]
     return centred
+
+
+def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
+    """Return the share of the shuffles of x whose sum over the chosen rows is at least as far from its expected value.
+
+    Return NaN unless x has few values, which are multiples of a step from the most frequent one, in nearly all rows.
+    """
+    levels, line, count = np.unique(x, return_inverse=True, return_counts=True)
+    if not 2 <= len(levels) <= MAX_EXACT_LEVELS:
+        return np.nan
+    steps = (levels - levels[count.argmax()]) / np.diff(levels).min()
+    offset = np.rint(steps).astype(np.int64)
+    n, common = int(is_chosen.sum()), int(count.max())
+    others = np.flatnonzero(offset)
+    span, rare = np.abs(offset * count), len(x) - common
+    if np.abs(steps - offset).max() > 1e-6 or (len(others) > 1 and rare * rare * int(span.sum()) > MAX_EXACT_SUMS):
+        return np.nan
+    log_factorial = gammaln(np.arange(len(x) + 1) + 1.0)
+
+    def log_ways(rows: int, k: Array) -> Array:
+        return log_factorial[rows] - log_factorial[k] - log_factorial[rows - k]
+
+    k = np.arange(max(0, n - common), min(rare, n) + 1)  # how many of the chosen rows have a rare value
+    of_common = log_ways(common, n - k) - log_ways(len(x), np.array(n))
+    if len(others) == 1:
+        sums, ways = offset[others[0]] * k, np.exp(of_common + log_ways(rare, k))
+    else:
+        lowest = int((offset * count)[offset < 0].sum())
+        table = np.zeros((rare + 1, int(span.sum()) + 1))  # ways to choose k of the rare rows with each sum
+        table[0, -lowest] = 1.0
+        for t in others.tolist():
+            before, table = table, np.zeros_like(table)
+            for c, way in enumerate(np.exp(log_ways(int(count[t]), np.arange(count[t] + 1)))):
+                table[c:] += way * np.roll(before[: rare + 1 - c], c * offset[t], axis=1)
+        sums, ways = np.arange(table.shape[1]) + lowest, np.exp(of_common) @ table[k]
+    expected = n * (offset @ count) / len(x)
+    distance = abs(float(offset[line[is_chosen]].sum()) - expected)
+    return float(min(1.0, ways[np.abs(sums - expected) >= distance - 1e-6].sum()))
 
 
 def _sum_by(group: Array, x: Array) -> Array:
