@@ -1,9 +1,11 @@
 """Plain numpy kernels agree with the compiled kernels, and small tables import nothing slow."""
 
+import platform
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from belief.data.source import ArraySource
 from belief.engines.block import DenseEngine, SmallEngine, block_engine
@@ -38,6 +40,20 @@ def slow_imports(program):
 def test_select_on_a_small_array_without_tests_imports_nothing_slow():
     program = "import numpy as np, belief\nX = np.random.default_rng(0).normal(size=(80, 3))\n"
     assert slow_imports(program + "belief.select(X, X[:, 0] > 0, 1, significance=None)") == []
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have other rules")
+def test_small_fits_keep_their_memory():
+    program = """
+import numpy as np, resource, belief
+X = np.random.default_rng(0).normal(size=(300, 20))
+for _ in range(4):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    belief.select(X, X[:, 0] > 0, 10, significance=None)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 200  # pages; otherwise about 1,000
 
 
 def test_round9():

@@ -226,7 +226,7 @@ def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
 def _complements(d: Array, slope: Array, reach: Array, out: Array) -> None:
     """Write e = 1 - cr without rounding; 0 if a value is missing, where d is 0."""
     np.multiply(d, slope, out=out)
-    np.copyto(out, 1.0, where=d > reach)
+    np.putmask(out, d > reach, 1.0)
 
 
 def tally(
