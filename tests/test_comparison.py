@@ -203,6 +203,18 @@ def test_compare_ends_in_time_if_every_fold_takes_another_time(monkeypatch, cloc
     assert len(found.standings) + len(found.skipped) == 4
 
 
+def test_belief_is_compared_before_the_others_are_timed(monkeypatch, clock):
+    """Timing the others takes all the time that is left."""
+    monkeypatch.setitem(SELECTORS, "BELIEF", taking(clock, lambda m: 2.0))
+    for name in "ab":
+        monkeypatch.setitem(SELECTORS, name, taking(clock, lambda m: 30.0))
+    X, y = some(200)
+    found = belief.compare(X, y, 2, selectors=["a", "b", "BELIEF"], seconds=60)
+    assert [s.selector for s in found.standings] == ["BELIEF"]
+    assert found.skipped["b"] == "was not tried, because no time was left"
+    assert "0 s are left" in found.skipped["a"]
+
+
 def test_failing_selectors_are_skipped_with_the_error(monkeypatch):
     def choose(part, n):
         raise ValueError("There is nothing here for me.")
