@@ -46,18 +46,50 @@ def test_the_estimator_has_params_for_roles(table):
     assert sorted(model.transform(df).columns) == sorted([*model.selectedNames, *rest])
 
 
+@pytest.mark.parametrize("option", [{"given": ["x5"]}, {"per_class": 2}, {"stability": 20}])
+@pytest.mark.parametrize("roles", [{}, ROLES])
+def test_given_features_classes_and_stability_on_spark_are_those_of_one_machine(table, option, roles):
+    frame, df = table
+    options = {**FIXED, **option, **roles}
+    if not roles:
+        options["drop"] = ["patient", "site", "age", "weight"]
+    local, found = belief.select(frame, **options), belief.select(df, **options)
+    assert found.selected.tolist() == local.selected.tolist()
+    assert found.selected_for.tolist() == local.selected_for.tolist()
+    assert found.given.tolist() == local.given.tolist()
+    np.testing.assert_allclose(found.class_weights, local.class_weights, rtol=1e-9, atol=1e-12)
+    if "stability" in option:
+        assert found.stability.frequency.tolist() == local.stability.frequency.tolist()
+        assert found.stability.index == pytest.approx(local.stability.index, rel=1e-12)
+
+
+def test_the_estimator_has_params_for_given_features_classes_and_stability(spark):
+    frame = study()
+    params = {"inputCols": FEATURES, "labelCol": "class", "seed": 0, "given": ["x5"], "perClass": 2, "stability": 12}
+    model = BeliefSelector(**params).fit(spark.createDataFrame(frame).coalesce(1))
+    X = frame[[*FEATURES, "class"]]
+    local = belief.select(X, label="class", given=["x5"], per_class=2, stability=12, random_state=0)
+    assert model.selectedNames == local.selected_names
+    assert model.toLocal().stability.frequency.tolist() == local.stability.frequency.tolist()
+
+
 BAD = {
     "values": ({"groups": np.arange(400)}, "groups must name a column of the DataFrame; got a ndarray"),
     "unknown": ({"groups": "patients"}, "groups: there is no column 'patients' in X .did you mean 'patient'"),
     "target": ({"sample_weight": "class"}, "Column 'class' is the target"),
+    "text": ({"sample_weight": "site"}, "sample_weight must hold numbers, but column 'site' is of type string"),
+    "array": ({"groups": "pair"}, r"groups: column 'pair' is of type array<double>. Name a column of numbers"),
+    "large": ({"groups": "id"}, r"groups: column 'id' holds integers of 2\^53 or more, .* Cast it to string"),
 }
 
 
 @pytest.mark.parametrize("bad", BAD)
 def test_unusable_roles_raise(spark, bad):
     options, message = BAD[bad]
+    table = spark.createDataFrame(study()).selectExpr("*", "array(x0, x1) AS pair", "age + 9007199254740992 AS id")
+    options = {**FIXED, **options, "drop": [name for name in ("pair", "id") if name not in map(str, options.values())]}
     with pytest.raises(ValueError, match=message):
-        belief.select(spark.createDataFrame(study()), **options, **FIXED)
+        belief.select(table, **options)
 
 
 def test_roles_need_plain_columns(spark):

@@ -310,6 +310,8 @@ def test_strata_are_levels_quintiles_and_missing():
     age = np.r_[np.arange(99.0), np.nan]
     assert np.bincount(make_strata([age])).tolist() == [20, 20, 20, 20, 19, 1] or len(set(make_strata([age]))) == 6
     assert len(set(make_strata([np.array(["a", "b", None], object)]))) == 3
+    days = np.datetime64("2020-01-01") + np.arange(99)
+    assert make_strata([np.append(days, np.datetime64("NaT"))]).tolist() == make_strata([age]).tolist()
     assert len(set(make_strata([np.arange(4) % 2, np.arange(4) // 2]))) == 4
 
 

@@ -78,7 +78,7 @@ def weigh_by_inclusion(weight: Array, first_outside: float) -> Array:
 def make_strata(columns: Sequence[Array]) -> Array:
     """Return a number for each row that is equal for rows of one stratum, the combination of all columns.
 
-    Numeric columns with more than ten values are cut at their quintiles. Missing values are a level of their own.
+    Numbers and dates with more than ten values are cut at their quintiles. Missing values are a level of their own.
     """
     codes = np.stack([_levels(np.asarray(x)) for x in columns])
     return number_by_appearance(np.unique(codes, axis=1, return_inverse=True)[1].ravel())
@@ -92,6 +92,8 @@ def number_by_appearance(codes: Array) -> Array:
 
 
 def _levels(x: Array) -> Array:
+    if x.dtype.kind in "mM":
+        x = np.where(np.isnat(x), np.nan, x.astype(np.int64))
     if x.dtype.kind in "iuf":
         known = ~np.isnan(x)
         if len(np.unique(x[known])) > MAX_LEVELS:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from belief._utils.optional import import_optional
 from belief.api import run_engine
 from belief.data.columns import ColumnSelection
@@ -23,6 +25,9 @@ from belief.method.settings import Settings
 from belief.progress import Callback, Reporter
 from belief.result.result import Result
 
+NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+NESTED = ("array", "map", "struct", "vector", "matrix", "binary")
+MAX_EXACT = 2.0**53  # larger integers are not exact as float64
 JOINT_MEMORY_MB = 1024  # memory of the driver for joint collisions
 
 
@@ -67,6 +72,12 @@ def select_frame(
 
         def read_design() -> Design:
             columns = dict(zip(also, cluster.roles, strict=True))
+            for name in named.get("groups", ()):
+                if columns[name].dtype.kind == "f" and np.abs(columns[name]).max(initial=0.0) >= MAX_EXACT:
+                    raise ValueError(
+                        f"groups: column {name!r} holds integers of 2^53 or more, which Spark rows do not hold exactly."
+                        " Cast it to string."
+                    )
             values: dict[str, Any] = {role: [columns[name] for name in each] for role, each in named.items()}
             return make_design(Roles(**{role: x if role == "adjust_for" else x[0] for role, x in values.items()}))
 
@@ -88,12 +99,23 @@ def check_roles(df: Any, features: str | Sequence[str], label: str, roles: Roles
             )
     for role, names in named.items():
         check_is_not_target(names, label, role)
+        for name in names:
+            _check_type(df, name, role)
         for name in {*names} & {*find_columns(df, list(features))}:
             raise ValueError(f"Column {name!r} is a feature, and also given as {role}. Remove it from the features.")
     if "sample_weight" in named:
         weight = quote(named["sample_weight"][0])
         df = df.filter(f"{weight} IS NULL OR {weight} != 0")
     return df, named
+
+
+def _check_type(df: Any, name: str, role: str) -> None:
+    """Raise a ValueError unless a column can have this role: numbers as weights, and no vectors, arrays or records."""
+    kind = df.schema[name].dataType.simpleString()
+    if role == "sample_weight" and not kind.startswith(NUMBERS):
+        raise ValueError(f"sample_weight must hold numbers, but column {name!r} is of type {kind}. Cast it to double.")
+    if kind.startswith(NESTED):
+        raise ValueError(f"{role}: column {name!r} is of type {kind}. Name a column of numbers, text or dates.")
 
 
 def select_files(
