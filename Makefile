@@ -70,6 +70,7 @@ test-oldest:
 bench: $(BENCH_READY)
 	$(VENV)/bin/python -W ignore benchmarks/local.py
 	$(VENV)/bin/python benchmarks/sparse.py
+	$(VENV)/bin/python benchmarks/costs.py
 	$(VENV)/bin/python benchmarks/files.py
 	$(VENV)/bin/python -W ignore benchmarks/spark.py
 	$(VENV)/bin/python benchmarks/peers.py
