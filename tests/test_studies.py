@@ -516,6 +516,18 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_unusable_columns_of_weights_raise(tmp_path, ending):
+    frame, file = study(), tmp_path / f"X.{ending}"
+    frame.loc[3, "weight"] = np.nan
+    frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
+    for X in (file, frame):
+        with pytest.raises(ValueError, match="sample_weight must hold numbers of at least 0; it contains nan"):
+            belief.select(X, sample_weight="weight", **FIXED)
+        with pytest.raises(ValueError, match="sample_weight must hold numbers"):
+            belief.select(X, sample_weight="site", **FIXED)
+
+
 @pytest.mark.parametrize("bad", BAD)
 def test_unusable_designs_raise(bad, tmp_path):
     options, message = BAD[bad]

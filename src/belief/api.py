@@ -120,7 +120,7 @@ def select(
         columns with more than ten values are cut at their quintiles. The columns are not features.
     sample_weight : name or index of a column, or array of shape (n_rows,), default=None
         The weight of each row in the order of the sample, in all means, in the shares of the classes and in the
-        univariate tests. A row with a weight of 0 is ignored. The column is not a feature.
+        tests. A row with a weight of 0 is ignored. The column is not a feature.
     per_class : int, default=None
         The number of features to select for each class, instead of `n_features_to_select` in all.
     discrete_features : "auto", mask, indices or names, default="auto"

@@ -80,6 +80,11 @@ class Stream(Protocol):
         """Return the category that each code of a feature stands for."""
 
 
+def _is_number(kind: Any) -> bool:
+    types = pyarrow().types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind))
+
+
 class TableStream:
     """The feature columns of CSV, Parquet or Arrow files, or of a `Relation`.
 
@@ -115,6 +120,10 @@ class TableStream:
             self._also |= {name: known[j] for name in names for j in find_columns([name], known, role, source)}
         found = set(self._also.values())
         self._weight = None if weight is None else self._also[weight]
+        if self._weight is not None and not _is_number(self.files.schema.field(self._weight).type):
+            raise ValueError(
+                f"sample_weight must hold numbers, but column {self._weight!r} of {source} holds other values."
+            )
         self._all = {name: declared for name, declared in self._all.items() if name not in found}
         self._use_columns()
 
@@ -188,7 +197,9 @@ class TableStream:
             columns = [*dict.fromkeys([*columns, weight])]
         for batch in prefetch(self.files.batches(columns)):
             if weight is not None:
-                batch = batch.filter(pyarrow().compute.not_equal(batch.column(weight), 0))
+                compute = pyarrow().compute
+                is_used = compute.not_equal(batch.column(weight).cast("float64"), 0.0)
+                batch = batch.filter(compute.fill_null(is_used, True))  # a missing weight raises an error later
             if len(batch):
                 if first_time and not first:
                     self._leave_out_columns(batch)
