@@ -129,7 +129,7 @@ class Scores:
         line = np.full(self.n_features, -1, np.int64)
         line[features] = np.arange(len(features))
         columns = np.flatnonzero(line[self.feature] >= 0)
-        X = self.X if len(columns) == self.X.shape[1] else np.ascontiguousarray(self.X[:, columns])
+        X = self.X if len(columns) == self.X.shape[1] else np.take(self.X, columns, axis=1)
         return Scores(X, line[self.feature[columns]], len(features))
 
     def indicators(self) -> tuple[Array, Array]:
