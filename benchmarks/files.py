@@ -7,8 +7,9 @@ in the folder, and made once. `read`: our blocks against the bare library's scan
 batches, on a tenth of such a file, and on a hundredth of it as CSV. `big`: the command on the whole file, sample 500,
 in a process of its own: time, peak memory, how often the file was opened, and how many bytes were read of it.
 `tables`: `belief.select` on 4 GB in a process of its own, given as a path, a polars LazyFrame, a DuckDB relation and
-an AnnData file of 1,000,000 x 1,000, which needs anndata: the peak memory above that before the call. The file in
-Parquet has row groups of 51 MB, or of 256 MB. `demo`: the command `belief demo`.
+AnnData files, which need anndata: 1,000,000 x 1,000 dense, and 1,000,000 x 10,000 with 5 % of cells other than zero.
+The figure is the peak memory above that before the call. The file in Parquet has row groups of 51 MB, or of 256 MB.
+`demo`: the command `belief demo`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -196,13 +198,13 @@ def big(folder: Path, share: float) -> list[dict]:
     ]  # fmt: skip
 
 
-def made_anndata(folder: Path, cells: int, genes: int = 1000) -> Path:
-    """An AnnData file with a dense matrix, made unless it is there."""
+def made_anndata(folder: Path, cells: int, genes: int, density: float = 1.0) -> Path:
+    """An AnnData file of noise, the matrix dense or CSR, made unless it is there."""
     import anndata
     import h5py
     import pandas as pd
 
-    file = folder / f"cells_{cells}.h5ad"
+    file = folder / f"cells_{cells}_{genes}.h5ad"
     if not file.exists():
         rng = np.random.default_rng(0)
         y = rng.integers(0, 2, cells)
@@ -213,14 +215,36 @@ def made_anndata(folder: Path, cells: int, genes: int = 1000) -> Path:
         with h5py.File(beside, "a") as store:
             if "X" in store:
                 del store["X"]
-            X = store.create_dataset("X", (cells, genes), np.float32, chunks=(1000, genes))
-            X.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
-            for a in range(0, cells, 1000):
-                rows = rng.standard_normal((min(1000, cells - a), genes), dtype=np.float32)
-                rows[:, INFORMATIVE] += 0.5 * y[a : a + 1000, None]
-                X[a : a + 1000] = rows
+            (write_dense if density == 1 else write_csr)(store, rng, y, genes, density)
         beside.rename(file)
     return file
+
+
+def write_dense(store: Any, rng: np.random.Generator, y: np.ndarray, genes: int, density: float) -> None:
+    X = store.create_dataset("X", (len(y), genes), np.float32, chunks=(1000, genes))
+    X.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+    for a in range(0, len(y), 1000):
+        rows = rng.standard_normal((min(1000, len(y) - a), genes), dtype=np.float32)
+        rows[:, INFORMATIVE] += 0.5 * y[a : a + 1000, None]
+        X[a : a + 1000] = rows
+
+
+def write_csr(store: Any, rng: np.random.Generator, y: np.ndarray, genes: int, density: float) -> None:
+    """As many values in each row: in one gene of each `1 / density` in a row, of which `INFORMATIVE` depend on y."""
+    each, step = int(genes * density), round(1 / density)
+    X = store.create_group("X")
+    X.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": (len(y), genes)})
+    X["indptr"] = np.arange(len(y) + 1, dtype=np.int64) * each
+    data = X.create_dataset("data", (len(y) * each,), np.float32, chunks=(2**20,))
+    indices = X.create_dataset("indices", (len(y) * each,), np.int32, chunks=(2**20,))
+    for a in range(0, len(y), 10_000):
+        of = y[a : a + 10_000]
+        columns = rng.integers(0, step, (len(of), each), dtype=np.int32)
+        for j in INFORMATIVE:  # more often other than zero in one class
+            chosen = rng.random(len(of)) < np.where(of == 1, 6, 1) * density
+            columns[:, j // step] = np.where(chosen, j % step, columns[:, j // step])
+        data[a * each : (a + len(of)) * each] = rng.exponential(size=len(of) * each).astype(np.float32)
+        indices[a * each : (a + len(of)) * each] = (columns + step * np.arange(each, dtype=np.int32)).ravel()
 
 
 def tables_outside(folder: Path, share: float) -> list[dict]:
@@ -230,7 +254,11 @@ def tables_outside(folder: Path, share: float) -> list[dict]:
     files = {name: made(folder, int(TABLE_ROWS * share), group=group) for name, group in groups.items()}
     given = [(kind, file, f"row groups of {name}") for name, file in files.items() for kind in KINDS]
     if find_spec("anndata"):
-        given.append(("h5ad path", made_anndata(folder, int(1_000_000 * share)), "rows of 1,000 genes"))
+        cells = int(1_000_000 * share)
+        given += [
+            ("h5ad path", made_anndata(folder, cells, 1_000), "rows of 1,000 genes"),
+            ("h5ad path", made_anndata(folder, cells, 10_000, 0.05), "sparse rows of 10,000 genes"),
+        ]
     for kind, file, about in given:
         with tempfile.TemporaryDirectory() as beside:
             out = Path(beside, "took.json")
