@@ -7,7 +7,9 @@ import inspect
 import re
 import runpy
 import sys
+import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_public import PUBLIC
@@ -19,7 +21,9 @@ HOME = Path(__file__).parents[1]
 DOCS = HOME / "docs"
 sys.path.insert(0, str(DOCS / "_ext"))
 import check_links  # noqa: E402
+import inventories  # noqa: E402
 import source_pages  # noqa: E402
+import versions  # noqa: E402
 
 GALLERY = sorted((HOME / "examples" / "gallery").glob("plot_*.py"))
 ON_SPARK = ("belief.spark.BeliefSelector", "belief.spark.BeliefSelectorModel")
@@ -99,6 +103,21 @@ def test_install_commands_follow_one_setting():
     set_name.__globals__["INSTALLED_FROM"] = "belief-fs"
     set_name(None, "page", page)
     assert page[0] == "pip install 'belief-fs[spark]'  # a comment\nUse `pip install belief-fs` or pip install ./a\n"
+
+
+def test_versions_are_those_with_a_tag_and_the_one_that_is_built(monkeypatch):
+    tags = SimpleNamespace(stdout="v0.1.0\nv0.10.0\nvaguely\n")
+    monkeypatch.setattr(versions.subprocess, "run", lambda *command, **more: tags)
+    assert [each["version"] for each in versions.list_versions("0.2.0")] == ["0.10.0", "0.2.0", "0.1.0"]
+
+
+@pytest.mark.parametrize("library", inventories.SITES)
+def test_inventories_have_a_page_for_every_name(library):
+    *head, packed = Path(inventories.write(library)).read_bytes().split(b"\n", 4)
+    lines = zlib.decompress(packed).decode().splitlines()
+    assert b"zlib" in head[-1]
+    assert len(lines) == len(inventories.NAMES[library])
+    assert all(re.fullmatch(r"\S+ (py:class|std:\w+) 1 \S+\.html#\S+ -", line) for line in lines)
 
 
 def test_every_page_is_in_a_table_of_contents():
