@@ -1,0 +1,296 @@
+"""Study designs on tables whose truth is known: calibration, confounded batches, markers, and the cost of stability.
+
+    python experiments/studies.py
+    python experiments/studies.py --only calibration batches --seeds 4
+
+`--only` computes some parts, `--seeds` limits the number of seeds of each. Every answer is kept in studies.jsonl as
+soon as it is computed, so a run that was stopped continues where it was. docs/experiments/studies.md has the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import HOME, Answers, publish, table
+from made import Array
+from scipy import stats
+from threadpoolctl import threadpool_limits
+
+import belief
+
+ANSWERS = Path(__file__).with_suffix(".jsonl")
+PAGE = HOME / "docs" / "experiments" / "studies.md"
+FIRST_SEED = 6000  # nothing was tried on the seeds from here on
+SEEDS = {"calibration": 20, "batches": 10, "interactions": 10, "markers": 3, "stability": 1}
+WITHOUT = 5  # seeds on which the design is left out, too
+TYPES, SHARES = ("T", "B", "NK", "mast", "pDC", "ILC"), (0.4, 0.3, 0.24, 0.03, 0.02, 0.01)
+N_MARKERS = 10
+LARGE, REPEATS, HALVES = (200_000, 500), 3, 50
+
+Rows = tuple[Array, Array, dict[str, Array]]  # the table, the target, and the design
+
+
+# --- noise whose rows depend on each other ---------------------------------------------------------------------------
+
+
+def five_per_group(rng: np.random.Generator) -> Rows:
+    """Return 120 groups of five rows that resemble each other and share the class."""
+    group = np.repeat(np.arange(120), 5)
+    X = rng.normal(size=(120, 60))[group] + 0.5 * rng.normal(size=(600, 60))
+    return X, rng.integers(0, 2, 120)[group], {"groups": group}
+
+
+def uneven_groups(rng: np.random.Generator) -> Rows:
+    """Return 100 such groups of 1 to 11 rows."""
+    group = np.repeat(np.arange(100), rng.integers(1, 12, 100))
+    X = rng.normal(size=(100, 60))[group] + 0.5 * rng.normal(size=(len(group), 60))
+    return X, rng.integers(0, 2, 100)[group], {"groups": group}
+
+
+def time_series(rng: np.random.Generator) -> Rows:
+    """Return 1,000 rows in which columns and class have an autocorrelation of 0.9, in blocks of 50 rows."""
+    steps = rng.normal(size=(1100, 61))
+    for i in range(1, len(steps)):
+        steps[i] = 0.9 * steps[i - 1] + np.sqrt(1.0 - 0.9**2) * steps[i]
+    return steps[100:, :60], (steps[100:, 60] > 0).astype(int), {"groups": np.arange(1000) // 50}
+
+
+def shifted_batches(rng: np.random.Generator) -> Rows:
+    """Return two batches that differ in all columns, with 70 and 30 % of the rows in one class."""
+    batch = rng.integers(0, 2, 800)
+    y = (rng.random(800) < np.where(batch, 0.7, 0.3)).astype(int)
+    return rng.normal(size=(800, 60)) + 0.8 * batch[:, None], y, {"adjust_for": batch}
+
+
+def random_weights(rng: np.random.Generator) -> Rows:
+    """Return rows with weights from 0.1 to 2."""
+    return rng.normal(size=(800, 60)), rng.integers(0, 2, 800), {"sample_weight": rng.uniform(0.1, 2.0, 800)}
+
+
+def weights_by_class(rng: np.random.Generator) -> Rows:
+    """Return rows of a rare class with lognormal weights, and of a frequent class with weights of 1."""
+    y = (rng.random(800) < 0.2).astype(int)
+    return rng.normal(size=(800, 60)), y, {"sample_weight": np.where(y == 1, rng.lognormal(0.0, 1.2, 800), 1.0)}
+
+
+def weighted_groups(rng: np.random.Generator) -> Rows:
+    """Return groups of five rows, each group with a weight."""
+    X, y, design = five_per_group(rng)
+    return X, y, {**design, "sample_weight": rng.uniform(0.1, 2.0, 120)[design["groups"]]}
+
+
+CALIBRATION: dict[str, Callable[[np.random.Generator], Rows]] = {
+    "groups of five rows that share the class": five_per_group,
+    "groups of 1 to 11 rows that share the class": uneven_groups,
+    "autocorrelated rows, blocks of 50": time_series,
+    "strata: batches that shift all columns, 70/30": shifted_batches,
+    "weights at random": random_weights,
+    "weights of one class only": weights_by_class,
+    "groups of five rows with weights": weighted_groups,
+}
+
+
+def select(X: Array, y: Array, n: int, **settings: Any) -> belief.Result:
+    """Select features on one core."""
+    return belief.select(X, y, n, random_state=0, n_jobs=1, **settings)
+
+
+def share_below(p: Array) -> list[int]:
+    """Return how many p-values there are, and how many are below 0.05."""
+    return [int((~np.isnan(p)).sum()), int((p < 0.05).sum())]
+
+
+def calibration(name: str, seed: int) -> dict[str, Any]:
+    """Return how many p-values of noise are below 0.05, with the design and without."""
+    X, y, design = CALIBRATION[name](np.random.default_rng(seed))
+    result = select(X, y, 3, **design)
+    tests = {x: share_below(getattr(result, x)) for x in ("p_value", "p_univariate", "p_neighbours")}
+    if seed < FIRST_SEED + WITHOUT:
+        tests["without"] = share_below(select(X, y, 3).p_value)
+    return tests
+
+
+# --- what is found ---------------------------------------------------------------------------------------------------
+
+
+def batches(seed: int) -> dict[str, Any]:
+    """Return the share of shifted columns with p < 0.05, and how many of five relevant columns are selected."""
+    rng = np.random.default_rng(seed)
+    batch = rng.integers(0, 2, 1000)
+    y = (rng.random(1000) < np.where(batch, 0.7, 0.3)).astype(int)
+    X = rng.normal(size=(1000, 150))
+    X[:, :100] += 0.8 * batch[:, None]
+    X[:, 145:] += 0.5 * y[:, None]
+    answer = {}
+    for name, design in (("without", {}), ("adjusted", {"adjust_for": batch})):
+        result = select(X, y, 5, **design)
+        answer[name] = [float((result.p_value[:100] < 0.05).mean()), int((result.selected >= 145).sum())]
+    return answer
+
+
+def interactions(seed: int) -> list[int]:
+    """Return how many of two interacting columns are selected and significant under weights, and without them.
+
+    The rows of little weight have the opposite interaction.
+    """
+    rng = np.random.default_rng(seed)
+    X, is_light = rng.normal(size=(800, 60)), rng.random(800) < 0.5
+    y = ((X[:, 0] * X[:, 1] > 0) ^ is_light).astype(int)
+    weight = np.where(is_light, 0.02, 1.0) * rng.uniform(0.5, 1.5, 800)
+    results = [select(X, y, 2, **design) for design in ({"sample_weight": weight}, {})]
+    return [int((np.isin([0, 1], x.selected) & (x.q_value[:2] < 0.05)).sum()) for x in results]
+
+
+def markers(seed: int) -> dict[str, list[int]]:
+    """Return how many of the ten markers of each cell type are found, by three ways of selecting ten per type."""
+    rng = np.random.default_rng(seed)
+    types = rng.choice(len(TYPES), 4000, p=SHARES)
+    rate = rng.gamma(0.3, 1.0, 1000) * np.ones((4000, 1))
+    for t in range(len(TYPES)):
+        rate[np.ix_(types == t, _markers_of(t))] += 1.5
+    X = np.log1p(rng.poisson(rate))
+    of_types = select(X, types, 1, per_class=N_MARKERS)
+    whole = select(X, types, N_MARKERS * len(TYPES)).selected
+    ways = {"per_class=10": [of_types.selected[of_types.selected_for == t] for t in range(len(TYPES))]}
+    ways["60 features for all types"] = [whole] * len(TYPES)
+    ways["t test of each type against the others"] = [
+        np.argsort(-stats.ttest_ind(X[types == t], X[types != t], equal_var=False).statistic)[:N_MARKERS]
+        for t in range(len(TYPES))
+    ]
+    return {way: [int(np.isin(x, _markers_of(t)).sum()) for t, x in enumerate(found)] for way, found in ways.items()}
+
+
+def _markers_of(t: int) -> Array:
+    return np.arange(N_MARKERS * t, N_MARKERS * (t + 1))
+
+
+def stability(_: int, shape: tuple[int, int] = LARGE) -> dict[str, list[float]]:
+    """Return the least CPU seconds of a fit without and with half-samples, with and without tests."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape, np.float32)
+    y = (X[:, :5].sum(axis=1) + rng.standard_normal(shape[0]) > 0).astype(int)
+    answer = {}
+    for name, tests in (("with tests", "permutation"), ("without tests", None)):
+        seconds: list[list[float]] = [[], []]
+        for _ in range(REPEATS):  # alternately, because the load of a machine changes
+            for n, kept in zip((0, HALVES), seconds, strict=True):
+                start = time.process_time()
+                select(X, y, 10, significance=tests, stability=n)
+                kept.append(time.process_time() - start)
+        answer[name] = [round(min(x), 3) for x in seconds]
+    return answer
+
+
+# --- all answers -----------------------------------------------------------------------------------------------------
+
+PARTS: dict[str, Callable[[int], Any]] = {
+    "batches": batches, "interactions": interactions, "markers": markers, "stability": stability,
+}  # fmt: skip
+
+
+def cells(part: str) -> dict[str, Callable[[int], Any]]:
+    """Return the name of each answer of a part, and how to compute it from a seed."""
+    if part == "calibration":
+        return {f"{part} | {name}": partial(calibration, name) for name in CALIBRATION}
+    return {part: PARTS[part]}
+
+
+def compute(answers: Answers, parts: tuple[str, ...], n_seeds: int) -> None:
+    """Compute the missing answers of some parts, seed by seed."""
+    for part in parts:
+        for seed in range(FIRST_SEED, FIRST_SEED + min(n_seeds, SEEDS[part])):
+            for name, what in cells(part).items():
+                answers.get(f"{name} | seed={seed}", partial(what, seed))
+
+
+def found(answers: Answers, name: str) -> list[Any]:
+    """Return the answers of all seeds that are known."""
+    return [x for key, x in answers.answers.items() if key.startswith(f"{name} | seed=")]
+
+
+def table_of_calibration(answers: Answers) -> str:
+    """Return the shares of p-values of noise below 0.05."""
+    lines = []
+    for name in CALIBRATION:
+        every = found(answers, f"calibration | {name}")
+        if every:
+            kinds = ("p_value", "p_univariate", "p_neighbours", "without")
+            sums = [np.sum([x[kind] for x in every if kind in x], axis=0) for kind in kinds]
+            lines.append([name, str(len(every)), *(f"{below / n:.3f}" for n, below in sums)])
+    return table(["noise", "seeds", "p < .05", "univariate", "neighbours", "p < .05 without the design"], lines)
+
+
+def table_of_batches(answers: Answers) -> str:
+    """Return what is found with and without the adjustment."""
+    every = found(answers, "batches")
+    lines = []
+    for name, said in (("without", "no adjustment"), ("adjusted", "`adjust_for`")):
+        shifted, relevant = zip(*(x[name] for x in every), strict=True)
+        lines.append([said, str(len(every)), f"{np.mean(shifted):.3f}", f"{np.mean(relevant):.1f} of 5"])
+    return table(["", "seeds", "shifted columns with p < .05", "relevant columns selected"], lines)
+
+
+def table_of_interactions(answers: Answers) -> str:
+    """Return how many columns that interact are found."""
+    weighted, plain = np.mean(found(answers, "interactions"), axis=0)
+    n = str(len(found(answers, "interactions")))
+    head = ["", "seeds", "selected and significant"]
+    return table(head, [["`sample_weight`", n, f"{weighted:.1f} of 2"], ["no weights", n, f"{plain:.1f} of 2"]])
+
+
+def table_of_markers(answers: Answers) -> str:
+    """Return how many markers of each type are found; the fewest of all seeds."""
+    every = found(answers, "markers")
+    head = ["", "seeds", *(f"{name}, {100 * share:.0f} %" for name, share in zip(TYPES, SHARES, strict=True))]
+    return table(head, [[way, str(len(every)), *map(str, np.min([x[way] for x in every], axis=0))] for way in every[0]])
+
+
+def table_of_stability(answers: Answers) -> str:
+    """Return the CPU seconds of half-samples."""
+    lines = []
+    for name, (plain, with_halves) in found(answers, "stability")[0].items():
+        lines.append([name, f"{plain:.2f}", f"{with_halves:.2f}", f"{100 * (with_halves / plain - 1):.0f} %"])
+    return table(["fit", "CPU s", f"with `stability={HALVES}`", "more"], lines)
+
+
+TABLES = {
+    "calibration": table_of_calibration, "batches": table_of_batches, "interactions": table_of_interactions,
+    "markers": table_of_markers, "stability": table_of_stability,
+}  # fmt: skip
+
+
+def tables(answers: Answers) -> dict[str, str]:
+    """Return the tables by their marks; parts without answers have none."""
+    known = {part: any(key.startswith(part) for key in answers.answers) for part in TABLES}
+    return {part: f"{make(answers)}\n" for part, make in TABLES.items() if known[part]}
+
+
+def configuration() -> dict[str, Any]:
+    """Return what the answers depend on, except the code."""
+    return {"first seed": FIRST_SEED}
+
+
+def main() -> None:
+    """Compute what is missing, print the tables and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=SEEDS, default=tuple(SEEDS), metavar="PART")
+    parser.add_argument("--seeds", type=int, default=max(SEEDS.values()), help="at most so many seeds of each part")
+    options = parser.parse_args()
+    answers = Answers(ANSWERS, configuration())
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # noise, as intended
+        compute(answers, options.only, options.seeds)
+    for part, text in tables(answers).items():
+        print(text, end="\n\n")
+        publish(PAGE, part, text)
+
+
+if __name__ == "__main__":
+    main()
