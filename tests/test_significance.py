@@ -543,3 +543,27 @@ def test_codes_of_categories_do_not_matter(n_levels):
     found = [belief.select(x, y, 4, random_state=0, discrete_features=[0, 1, 2]) for x in (X, renamed)]
     for name in ("p_value", "p_univariate", "p_neighbours", "scores"):
         np.testing.assert_allclose(getattr(found[1], name), getattr(found[0], name), rtol=1e-12)
+
+
+def test_probe_of_the_result_has_the_size_of_the_neighbour_test():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 30))
+    y = X[:, 0] * X[:, 1] > 0
+    probe = belief.select(X, y, 2, random_state=0).probe
+    assert (probe["rows"], probe["features"], probe["rounds"]) == (2000, 30, 4)  # 30, 24, 19 and 16 features
+    assert 0 < probe["queries"] <= 1000
+    assert probe["shuffles"] >= 20
+    assert belief.select(X[:200], y[:200], 2, rounds=1, random_state=0).probe["rounds"] == 1
+    assert belief.select(X[:200], y[:200], 2, significance=None).probe == {}
+
+
+@pytest.mark.parametrize("groups", [None, [0, 0, 0, 0, 1, 1, 1, 1]])
+def test_too_few_rows_for_the_neighbour_test_warn(groups):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(8, 3)), [0, 1] * 4
+    with pytest.warns(UserWarning, match="Interactions are not tested for significance") as seen:
+        result = belief.select(X, y, 1, groups=groups, n_neighbors=2)
+    assert np.isnan(result.p_neighbours).all()
+    assert (result.p_univariate <= 1).all()
+    assert result.probe == {}
+    assert all("Interactions" in str(w.message) for w in seen)

@@ -82,6 +82,11 @@ SECOND_CHOICE = 0.1  # share of the relevance for a class that counts unless a f
 CHUNK = 2048  # features that are compared at a time
 EXPECTED_SELECTED = 32  # features to prepare for with n_features_to_select="auto"
 LINES_AT_ONCE = 64  # selected features whose redundancy with the others is measured together
+TOO_FEW_ROWS = (
+    "Interactions are not tested for significance, because there are too few rows: the test needs two classes with at"
+    " least 5 rows each, or 10 rows for a numeric target, and neighbours in other groups if there are groups. All"
+    " p-values are univariate."
+)
 Phase = Callable[[str, str], None]  # called with the name of each phase as it begins, and a detail ("batch 2 of 4")
 
 
@@ -237,6 +242,8 @@ class Run:
             self.significance = assess(probe, p_univariate, constant, *how)
         self.metric = self.difference.restrict(self.significance.metric)
         self._warn_of_missingness()
+        if not self.significance.extent:
+            warn(TOO_FEW_ROWS)
 
     def _test_features(self, probe: Probe, sample: Sample, search: LocalSearch) -> Array:
         """Return the univariate p-values: from all rows and checked by shuffles of the probe, or from sampled rows."""
@@ -587,6 +594,7 @@ class Run:
             "p_univariate": found.p_univariate,
             "round": found.round,
             "metric": found.metric,
+            "probe": found.extent,
             "selected": selected,
             "scores": estimate.selection.scores,
             "relevance": estimate.relevance,

@@ -246,7 +246,7 @@ def make_probe(
         kept.append(columns[varies])
     scores = Scores(np.concatenate(parts, axis=1), np.concatenate(feature), n_kept)
     queries = np.sort(place[:n_queries])
-    if design.has_units:
+    if design.has_units and k:
         queries, k = choose_queries(place, n_queries, of_probe, design, k)
     if design.weight is not None:
         of_probe = of_probe.weighted(design.weight, weigh(ids, ids[queries]))

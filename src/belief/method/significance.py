@@ -65,12 +65,13 @@ class Significance:
     round: Array  # the round in which z was largest; 0: not tested by neighbours
     metric: Array  # the features to search neighbours by: the known ones and those left after the rounds
     bias: float  # the weight of irrelevant features in this metric, as a share of their mean difference
+    extent: dict[str, int]  # of the neighbour test: its rows, queries, neighbours, features, shuffles and rounds
 
 
 def no_tests(p_univariate: Array) -> Significance:
     """Return the significance of features that are not tested."""
     unknown, zeros = np.full(len(p_univariate), np.nan), np.zeros(len(p_univariate), np.int64)
-    return Significance(unknown, p_univariate, unknown, unknown, zeros, metric=zeros[:0], bias=0.0)
+    return Significance(unknown, p_univariate, unknown, unknown, zeros, metric=zeros[:0], bias=0.0, extent={})
 
 
 def assess(
@@ -108,7 +109,15 @@ def assess(
     metric, bias = features[found.metric], found.bias
     if not len(metric):
         metric = np.flatnonzero(~constant)
-    return Significance(p_neighbours, p_univariate, p, q, round_of, metric, bias)
+    extent = {
+        "rows": len(probe.ids),
+        "queries": len(probe.queries),
+        "neighbours": probe.k,
+        "features": len(features),
+        "shuffles": found.shuffles,
+        "rounds": found.rounds,
+    }
+    return Significance(p_neighbours, p_univariate, p, q, round_of, metric, bias, extent if probe.k else {})
 
 
 def rank_p_values(sample: Sample, rows: Rows, discrete: Array, constant: Array, search: LocalSearch) -> Array:
@@ -188,6 +197,7 @@ class Rounds:
     T: Array
     round: Array
     left: Array
+    number: int  # of rounds
 
 
 @dataclass(frozen=True)
@@ -256,7 +266,7 @@ class Weigher:
             T[live[is_larger]], round_of[live[is_larger]] = z[is_larger], number
             size = max(LAST, min(int(len(live) * (1.0 - DROPPED)), MAX_SECOND_ROUND))
             if size >= len(live) or number == self.max_rounds:
-                return Rounds(T, round_of, live)
+                return Rounds(T, round_of, live, number)
             order = np.argsort(-np.round(z / TIE), kind="stable")
             kept = np.sort(order[:size])
             if 2 * size >= len(live) > MIN_UPDATED:
@@ -299,7 +309,7 @@ def find_significant(
     p, round_of = np.full(n, np.nan), np.zeros(n, np.int64)
     p_univariate = np.where(given, 1.0, p_univariate)
     known = given | (q_values(p_univariate) < LEVEL)
-    left, bias = np.zeros(0, np.int64), 0.0
+    left, bias, shuffles, rounds = np.zeros(0, np.int64), 0.0, 0, 0
     for t in range(MAX_PASSES if probe.k else 0):
         S, N = np.flatnonzero(known), np.flatnonzero(~known)
         if not len(N):
@@ -307,13 +317,12 @@ def find_significant(
         shuffles, start = probe.shuffles(len(N)), Arrangement.of(probe, N, S)
         found = weigher.rounds(start)
         p[N], above = compare(found.T, search.map(partial(weigher.shuffled_block, start), range(shuffles)))
-        round_of[N], left = found.round, N[found.left]
+        round_of[N], left, rounds = found.round, N[found.left], max(rounds, found.number)
         is_found = q_values(combine(p, p_univariate))[N] < LEVEL
         if len(S) and is_found.any():
             strata = equal_prospects(
                 probe.scores.take(S), target, probe.design, row_keys(probe.seed, STRATA, probe.ids)
             )
-
             null = search.map(partial(weigher.shuffled_target, start, strata), range(shuffles))
             p[N] = np.maximum(p[N], compare(found.T, null)[0])
             is_found = q_values(combine(p, p_univariate))[N] < LEVEL
@@ -322,7 +331,7 @@ def find_significant(
         known[N[is_found & (above >= above[is_found].max() / 2)]] = True
     known_features = np.flatnonzero(known)
     bias = estimate_bias(weigher, np.setdiff1d(left, known_features), known_features) if probe.k else 0.0
-    return Found(p, round_of, np.union1d(known_features, left), bias)
+    return Found(p, round_of, np.union1d(known_features, left), bias, shuffles, rounds)
 
 
 @dataclass(frozen=True)
@@ -333,6 +342,8 @@ class Found:
     round: Array
     metric: Array
     bias: float
+    shuffles: int
+    rounds: int
 
 
 def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:

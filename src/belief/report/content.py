@@ -143,6 +143,7 @@ def describe_run(result: Result) -> dict[str, Any]:
         "per_class": result.settings["neighborhood"] == "per_class",
         "batches": len(result.history),
         "pairs": int(result.n_pairs),
+        "probe": result.probe,
         "seed": result.seed,
     }
 

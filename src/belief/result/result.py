@@ -91,6 +91,12 @@ def _read_notes(notes: Any, values: PlainValues) -> list[str]:
     return [*notes]
 
 
+def _read_counts(value: dict[str, Any], values: PlainValues) -> dict[str, int]:
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in value.values()):
+        raise ValueError("expected whole numbers of at least 0")
+    return {str(name): n for name, n in value.items()}
+
+
 def _read_pairs(value: list[dict[str, Any]], values: PlainValues) -> list[FeaturePair]:
     return [FeaturePair.read(each, len(values["weights"])) for each in value]
 
@@ -171,6 +177,10 @@ class Result:
     metric : ndarray of int
         The features by which the neighbours were searched: the significant ones, and the last ones of the rounds. Empty
         if all were.
+    probe : dict
+        The size of the neighbour test: its rows, queries, neighbours of each class, features, shuffles and rounds.
+        Large tables are tested on some of their rows, and wide ones on some of their features. Empty if there was no
+        test.
     selected : ndarray of int
         The indices of the selected features, in order of selection.
     scores : ndarray of shape (n_selected,)
@@ -263,6 +273,7 @@ class Result:
     p_univariate: Array = array_field(float, PER_FEATURE, allow_nan=True)
     round: Array = array_field(np.int64, PER_FEATURE)
     metric: Array = array_field(np.int64, index_into="weights")
+    probe: dict[str, int] = plain_field(read=_read_counts)
     selected: Array = array_field(np.int64, index_into="weights")
     scores: Array = array_field(float, PER_SELECTED)
     relevance: Array = array_field(float, PER_FEATURE)
