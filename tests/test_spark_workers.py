@@ -3,9 +3,13 @@
 import os
 import re
 import sys
+from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
+from packaging.requirements import Requirement
 from test_spark_engine import in_partitions, table
 
 import belief
@@ -15,15 +19,45 @@ pytestmark = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server
 
 
 @pytest.fixture
-def bare_python(spark, tmp_path):
-    """Run the workers with a Python that has only PySpark, as without PYSPARK_PYTHON."""
-    python = tmp_path / "python"
-    only_spark = 'PYTHONPATH=$(echo "$PYTHONPATH" | tr ":" "\\n" | grep -E "pyspark|py4j" | paste -sd:)'
-    python.write_text(f'#!/bin/sh\n{only_spark} exec {sys.executable} -S "$@"\n')
-    python.chmod(0o755)
-    before, spark._sc.pythonExec = spark._sc.pythonExec, str(python)
-    yield
+def set_packages(spark, tmp_path):
+    """Return a function that gives the workers a Python with PySpark and the packages of some folders alone."""
+    before = spark._sc.pythonExec
+
+    def set_packages(*folders):
+        python, of_spark = (
+            tmp_path / "python",
+            '$(echo "$PYTHONPATH" | tr ":" "\\n" | grep -E "pyspark|py4j" | paste -sd:)',
+        )
+        path = ":".join([*map(str, folders), of_spark])
+        python.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -S "$@"\n')
+        python.chmod(0o755)
+        spark._sc.pythonExec = str(python)
+
+    yield set_packages
     spark._sc.pythonExec = before
+
+
+def installed_with(name, extra="", found=None):
+    """Return the names of the distributions that pip installs with one of them."""
+    found = set() if found is None else found
+    for text in metadata.requires(name) or []:
+        requirement = Requirement(text)
+        if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        if requirement.name not in found:
+            found.add(requirement.name)
+            for each in ["", *requirement.extras]:
+                installed_with(requirement.name, each, found)
+    return found
+
+
+def link_packages(names, folder):
+    """Link the files of distributions into a folder."""
+    folder.mkdir()
+    for path in (path for name in names for path in metadata.files(name)):
+        top = path.parts[0]
+        if top != ".." and not (folder / top).exists():
+            (folder / top).symlink_to(path.locate().parents[len(path.parts) - 2] if path.parts[1:] else path.locate())
 
 
 def frame(spark):
@@ -31,10 +65,10 @@ def frame(spark):
     return in_partitions(spark, X, y.astype(np.int32), 2).persist()
 
 
-def test_fit_explains_missing_modules_on_workers(spark, request):
+def test_fit_explains_missing_modules_on_workers(spark, set_packages):
     df = frame(spark)
     df.count()  # with the complete Python
-    request.getfixturevalue("bare_python")
+    set_packages()
     with pytest.raises(RuntimeError) as error:
         belief.select(df, label="label", n_features_to_select=2)
     message = str(error.value)
@@ -45,6 +79,16 @@ def test_fit_explains_missing_modules_on_workers(spark, request):
     assert "install belief-fs[spark]" in message
     assert "\n" not in message
     df.unpersist()
+
+
+def test_fit_needs_no_more_on_workers_than_the_extra_files(spark, set_packages, tmp_path):
+    names = installed_with("belief-fs", "files")
+    assert {"numba", "pyarrow"} <= names
+    assert not {"pyspark", "pandas", "matplotlib"} & names
+    link_packages(names, tmp_path / "packages")
+    set_packages(tmp_path / "packages", Path(belief.__file__).parents[1])
+    found = belief.select(frame(spark), label="label", n_features_to_select=2, random_state=0)
+    assert_array_equal(found.selected, belief.select(*table(), 2, random_state=0).selected)
 
 
 def test_explain_error_ignores_modules_of_the_user(spark):
