@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
 import re
+import subprocess
+import sys
 import time
 from itertools import count
 from pathlib import Path
@@ -16,7 +19,7 @@ from scipy.stats import t as t_distribution
 
 import belief
 from belief.cli import commands as cli
-from belief.comparison import benchmark, rows, scoring
+from belief.comparison import benchmark, compare, rows, scoring
 from belief.comparison.comparison import Comparison, Standing
 from belief.comparison.encoding import Encoding
 from belief.comparison.scoring import score_features
@@ -115,7 +118,8 @@ def test_n_features_to_select_auto(churn):
 def clock(monkeypatch):
     """A clock that goes on when it is told to, and judges that take no time."""
     now = SimpleNamespace(seconds=0.0, perf_counter=lambda: now.seconds)
-    monkeypatch.setattr(benchmark, "time", now)
+    for module in (benchmark, compare):
+        monkeypatch.setattr(module, "time", now)
     monkeypatch.setattr(benchmark, "score_features", lambda *what: {"nobody": 0.5})
     return now
 
@@ -201,6 +205,27 @@ def test_compare_ends_in_time_if_every_fold_takes_another_time(monkeypatch, cloc
     found = belief.compare(X, y, 2, selectors=list("abcd"), seconds=60)
     assert 45 < clock.seconds <= 60
     assert len(found.standings) + len(found.skipped) == 4
+
+
+def test_the_time_limit_includes_the_imports():
+    """A fresh process, in which importing scikit-learn takes 30 s by the clock."""
+    program = """
+import sys, time
+import belief
+compare = belief.compare
+assert "sklearn" not in sys.modules and "scipy" not in sys.modules
+late, real = [0.0], time.perf_counter
+time.perf_counter = lambda: real() + late[0]
+class Slow:
+    def find_spec(name, *more):
+        if name == "sklearn":
+            late[0] = 30.0
+sys.meta_path.insert(0, Slow)
+found = compare(str(belief.datasets.CHURN), "left", 4, selectors=["F test"], seconds=600, random_state=0)
+assert found.seconds > 30.0, found.seconds
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(belief.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
 
 def test_belief_is_compared_before_the_others_are_timed(monkeypatch, clock):
@@ -410,7 +435,7 @@ def test_plot_comparison():
 
 def test_compare_command_options(tmp_path, monkeypatch, capsys, found):
     asked = []
-    monkeypatch.setattr(benchmark, "compare", lambda *what, **more: asked.append((what, more)) or found)
+    monkeypatch.setattr(compare, "compare", lambda *what, **more: asked.append((what, more)) or found)
     where = ["--out", str(tmp_path / "f.json"), "--plot", str(tmp_path / "f.svg")]
     command = ["compare", str(CHURN), "--label", "left", "--top", "4", "--selectors", "BELIEF, F test", "--seed", "3"]
     assert cli.main([*command, *where, "--quiet"]) == 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from belief import baselines, data, datasets, plot, progress, report, spark
     from belief._utils.optional import MissingExtraError
     from belief.api import select
-    from belief.comparison.benchmark import compare
+    from belief.comparison.compare import compare
     from belief.comparison.comparison import Comparison
     from belief.comparison.curve import SizeCurve, score_by_size
     from belief.method.settings import PAPER
@@ -54,7 +54,7 @@ _MODULE_OF = {
     "PAPER": "belief.method.settings",
     "Result": "belief.result",
     "SizeCurve": "belief.comparison.curve",
-    "compare": "belief.comparison.benchmark",
+    "compare": "belief.comparison.compare",
     "score_by_size": "belief.comparison.curve",
     "select": "belief.api",
 }

@@ -85,7 +85,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 
 def _compare(options: argparse.Namespace, columns: Any) -> Any:
-    from belief.comparison.benchmark import compare
+    from belief.comparison.compare import compare
 
     X, y, discrete_features = open_input(options, columns)
     return compare(
