@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,26 @@ def test_ranking_legend_fits_next_to_long_names(result, inches, letters):
     with pytest.warns(UserWarning, match="Glyph"):  # of a name
         figure.draw_without_rendering()
     box = ax.get_legend().get_window_extent()
+    assert figure.bbox.x0 <= box.x0
+    assert box.x1 <= figure.bbox.x1
+
+
+def test_redundancy_label_fits_on_a_narrow_screen():
+    """In the report's narrow figure, with the longest names, and features that are not shown."""
+    result = select()
+    many = dataclasses.replace(
+        result,
+        selected=np.arange(8).repeat(3)[:16] % 8,
+        redundancy=np.pad([[1.0, 0.9], [0.9, 1.0]], (0, 14)) + np.diag([0.0, 0.0, *np.ones(14)]),
+    )
+    with matplotlib.rc_context({"font.size": 8.5}):
+        figure = Figure((3.7, 3), layout="constrained")
+        ax = plot.redundancy(many, figure.add_subplot(), max_name_length=15)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")
+            figure.draw_without_rendering()
+    assert "not shown: 14 of 16" in ax.get_xlabel()
+    box = ax.xaxis.label.get_window_extent()
     assert figure.bbox.x0 <= box.x0
     assert box.x1 <= figure.bbox.x1
 

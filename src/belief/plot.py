@@ -245,7 +245,7 @@ def redundancy(
         ax.set_xticks(range(shown), ranks, rotation=90 if is_tight else 0, size=size)
         ax.set_xlabel(measure.redundancy_axis)
         if shown < n:
-            ax.set_xlabel(f"{ax.get_xlabel()}\n({n - shown} of {n} that are not redundant with others are not shown)")
+            ax.set_xlabel(f"{ax.get_xlabel()}\n(not shown: {n - shown} of {n}, not redundant)")
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         note_omitted(ax, n, len(result.selected))
