@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 
+import matplotlib.pyplot as plt
 import pandas as pd
 
 import belief
@@ -37,7 +38,10 @@ print(result.explain())
 # The selection and the weights (to 1e-9) are those of one machine.
 local = belief.select(table, label="left", n_features_to_select=6, random_state=0)
 print(result.selected_names == local.selected_names, f"{abs(result.weights - local.weights).max():.0e}")
-ax = belief.plot.ranking(result)
+figure, ax = plt.subplots(figsize=(4.5, 4), layout="constrained")
+ax.axline((0, 0), slope=1, color="#cc6d2d")
+ax.plot(local.weights, result.weights, "o", color="#17487a")
+ax.set(xlabel="weight on one machine", ylabel="weight on Spark", aspect="equal")
 
 # %%
 # As a stage of a pipeline, the model drops the columns that were not selected.

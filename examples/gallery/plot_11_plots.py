@@ -13,6 +13,7 @@ import pandas as pd
 
 import belief
 
+# sphinx_gallery_thumbnail_number = 3
 result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, random_state=0)
 
 # %%

@@ -42,6 +42,11 @@ result.write_to(adata)
 print(adata.var[adata.var["belief_selected"]].sort_values("belief_rank"))
 
 # %%
+# How well each gene separates each type from the others:
+# sphinx_gallery_thumbnail_path = 'pictures/single-cells.png'
+ax = belief.plot.by_class(result)
+
+# %%
 # The selected genes as a table of their own:
 markers = adata[:, adata.var["belief_selected"]].copy()
 print(markers)
