@@ -19,7 +19,7 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
-from page import PAGE, commit, computed_at, digits, publish, table
+from page import PAGE, as_data, commit, computed_at, digits, publish, table
 from problems import single_cells
 from scipy.optimize import nnls
 
@@ -160,7 +160,8 @@ def main() -> None:
     if not options.fit:
         FILE.write_text(json.dumps(run(options.repeats), indent=1))
     found = json.loads(FILE.read_text())
-    parts = fitted(found["runs"]), predicted(found["runs"]), computed_at([found["commit"]])
+    large = f"Predictions for two large tables: {as_data('cost of large tables', predicted(found['runs']))}."
+    parts = fitted(found["runs"]), large, computed_at([found["commit"]])
     publish(PAGE, "costs", "\n\n".join(parts))
 
 

@@ -1,4 +1,4 @@
-"""What a benchmark leaves: its rows as JSON, each with its commit, and as tables in docs/benchmarks.md."""
+"""What a benchmark leaves: its rows as JSON, each with its commit, and as CSV files that the page links to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 from common import HOME, as_data, commit, publish, table
 
 PAGE = HOME / "docs" / "benchmarks.md"
-MAIN = ("case", "data", "seconds", "against", "their_seconds", "ratio", "wanted")
 HEADS = {
     "case": "case", "data": "data", "seconds": "seconds", "against": "against", "their_seconds": "theirs, s",
     "ratio": "ratio", "wanted": "target", "speed": "MB/s", "cpu": "CPU s", "their_cpu": "theirs, CPU s",
@@ -39,20 +38,13 @@ def shown(name: str, rows: list[dict[str, Any]], whole: bool) -> str:
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """A table for each run of rows that have the same figures, and the commits.
-
-    The page shows the main columns of tables that are compared with something, and links to the others.
-    """
-    parts, files = [], []
+    """Links to a table for each run of rows that have the same figures, and the commits."""
+    files = []
     for names, some in groupby(rows, key=lambda r: tuple(n for n in HEADS if n in r)):
         lines = list(some)
-        if compared := [n for n in MAIN if n in names] if "ratio" in names else []:
-            parts.append(table([HEADS[n] for n in compared], [[_cell(n, r[n]) for n in compared] for r in lines]))
-        if len(compared) < len(names):
-            whole = table([HEADS[n] for n in names], [[_cell(n, r[n]) for n in names] for r in lines])
-            files.append(as_data(_name_of([r["case"] for r in lines]), whole))
-    links = f"Details: {', '.join(files)}. " if files else ""
-    return "\n\n".join([*parts, links + computed_at(r["commit"] for r in rows)])
+        whole = table([HEADS[n] for n in names], [[_cell(n, r[n]) for n in names] for r in lines])
+        files.append(as_data(_name_of([r["case"] for r in lines]), whole))
+    return f"All figures: {', '.join(files)}. {computed_at(r['commit'] for r in rows)}"
 
 
 def _name_of(cases: list[str]) -> str:

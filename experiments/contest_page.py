@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -49,13 +49,12 @@ def markdown(answers: Answers) -> str:
         "by source": by_source(answers),
         "by classifier and size": by_judge(answers),
         "by data set": by_set(answers),
-        "recall and precision": by_kind(answers, both),
+        "recall and precision": by_kind(answers),
         "recall by synthetic set": by_made_set(answers),
         "targets set beforehand": targets(answers),
     }
     parts = [
-        heading("Means, ranks and time", by_selector(answers), describe_significance(answers)),
-        heading("Recall on synthetic tables", by_kind(answers, recall, MAIN)),
+        heading("Means, ranks, recall and time", by_selector(answers), describe_significance(answers)),
         heading("All selectors and tables", ", ".join(as_data(*file) for file in files.items()) + "."),
         heading("Time limits and failures", not_ended(answers)),
     ]
@@ -87,8 +86,8 @@ def by_f1(answers: Answers) -> list[str]:
 
 
 def by_selector(answers: Answers, whole: bool = False) -> str:
-    """F1 on all sets and on those kept aside, each beside BELIEF's; mean ranks; time. By default the main ones."""
-    head = ["selector", "F1, all", "less BELIEF's", "F1, kept aside", "rank, all", "time, x BELIEF's"]
+    """F1 on all sets and on those kept aside, each beside BELIEF's; ranks; recall; time. By default the main ones."""
+    head = ["selector", "F1, all", "less BELIEF's", "F1, kept aside", "rank, all", "recall", "time, x BELIEF's"]
     head += ["kind", "ended", "less BELIEF's, kept aside", "rank, kept aside", "total time, x BELIEF's"]
     names, every, few = by_f1(answers), taking_part(answers), aside(answers)
     mean_ranks = [ranks(answers, names, sets).mean(axis=0) for sets in (every, few)]
@@ -98,12 +97,12 @@ def by_selector(answers: Answers, whole: bool = False) -> str:
         places = [f"{x[i]:.1f}" for x in mean_ranks]
         share = f"{ended(answers, name, every)} of {len(every)}"
         times = [format_ratio(ratio(answers, name, every)) for ratio in (slower, slower_in_all)]
-        main = [name, *marks[:3], places[0], times[0]]
+        main = [name, *marks[:3], places[0], recall(answers, name, KIND), times[0]]
         lines.append(
             [*main, SELECTORS[name].kind, share, marks[3], places[1], times[1]][: None if whole else len(main)]
         )
     lines = [line for line in lines if whole or line[0] in MAIN]
-    return table(head if whole else head[:6], lines)
+    return table(head if whole else head[:7], lines)
 
 
 def by_source(answers: Answers) -> str:
@@ -184,15 +183,12 @@ def winner(answers: Answers, names: list[str], each: str) -> str:
 # --- made sets -------------------------------------------------------------------------------------------------------
 
 
-def by_kind(
-    answers: Answers, cell: Callable[[Answers, str, Iterable[str]], str], only: Iterable[str] = SELECTORS
-) -> str:
-    """Every kind of made set: recall of the distinct features, or more; of pairs beside a rare class, recall."""
+def by_kind(answers: Answers) -> str:
+    """Every kind of made set: recall of the distinct features and precision; of pairs beside a rare class, recall."""
     groups: dict[str, Iterable[str]] = {**MADE, "all": KIND, "kept aside": MADE_ASIDE}
-    names = [x for x in asked(answers, KIND) if x in only]
-    names.sort(key=lambda name: -mean_truth(answers, name, KIND))
+    names = sorted(asked(answers, KIND), key=lambda name: -mean_truth(answers, name, KIND))
     pairs = {name: shown(mean_truth(answers, name, PAIRED, "together"), ".2f") for name in names}
-    lines = [[name, *(cell(answers, name, sets) for sets in groups.values()), pairs[name]] for name in names]
+    lines = [[name, *(both(answers, name, sets) for sets in groups.values()), pairs[name]] for name in names]
     return table(["selector", *groups, "rare, only together"], lines)
 
 

@@ -166,8 +166,16 @@ def summary(answers: Answers) -> str:
         f" {min(ratios):.2f} at least.",
         f"- **Interactions**: the share of columns found is {' and '.join(hits)}. Where as many columns are selected"
         f" as matter, {sum(of_asked)} of {len(of_asked)} problems reach their target.",
+        f'- **"auto"** with alpha = {ALPHAS[0]} selects {"; ".join(selected(answers))}.',
     ]
     return "\n".join(lines)
+
+
+def selected(answers: Answers) -> list[str]:
+    """Return how many relevant and other columns "auto" selects, for each problem."""
+    every = {name: found(answers, "auto", f"{name} | alpha={ALPHAS[0]}") for name in AUTO}
+    means = {name: np.mean([ours for ours, _ in x], axis=0) for name, x in every.items() if x}
+    return [f"{hits:.2f} relevant and {false:.2f} other columns of {name}" for name, (hits, false) in means.items()]
 
 
 def named(names: list[str]) -> str:
@@ -181,9 +189,8 @@ def tables(answers: Answers) -> dict[str, str]:
         "summary": summary(answers),
         "calibration": f"Every situation: {as_data('calibration', calibration(answers))}.",
         "power": f"Every kind of column: {as_data('power', compared(answers))}.",
-        "interactions": interactions(answers),
-        "asked": asked(answers),
-        "auto": automatic(answers),
-        "boruta": boruta(answers),
+        "interactions": f"With q < 0.05: {as_data('interactions', interactions(answers))}.",
+        "asked": f"As many columns as are relevant: {as_data('asked', asked(answers))}.",
+        "auto": f"All figures: {as_data('auto', automatic(answers))}, {as_data('Boruta', boruta(answers))}.",
         "origin": answers.origin,
     }

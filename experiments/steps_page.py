@@ -12,9 +12,8 @@ NOTABLE = 0.01  # a smaller difference of F1 on one data set is not counted
 
 def markdown(answers: Answers) -> str:
     """What each step is worth, and every data set."""
-    note = "F1 by step and by data set, with the steps numbered in the order above:"
     files = f"{as_data('by step', by_step(answers))}, {as_data('by data set', by_data(answers))}"
-    return "\n\n".join([by_step(answers, whole=False), f"{note} {files}.", answers.origin])
+    return f"All figures: {files}, with the steps numbered in their order.\n\n{answers.origin}"
 
 
 def f1(answers: Answers, name: str, n: int, step: str) -> float | None:
@@ -29,8 +28,8 @@ def cells(answers: Answers) -> list[tuple[str, int]]:
     return [cell for cell in every if all(f1(answers, *cell, step) is not None for step in STEPS)]
 
 
-def by_step(answers: Answers, whole: bool = True) -> str:
-    """What every step adds to the one before, and its mean F1, if the table is to be whole."""
+def by_step(answers: Answers) -> str:
+    """The mean F1 of every step, and what it adds to the one before."""
     head = ["step", *(f"F1, {n} features" for n in SIZES), "both", "gain", "better / worse"]
     head += [f"found, {rare:.0%} rare" for rare in RARE]
     every = [{cell: f1(answers, *cell, step) or 0.0 for cell in cells(answers)} for step in STEPS]
@@ -41,7 +40,7 @@ def by_step(answers: Answers, whole: bool = True) -> str:
                       *(against(marks, every[i - 1]) if i else ["", ""]),
                       *(f"{found(answers, rare, step):.2f}" for rare in RARE)])  # fmt: skip
     lines.append(["all steps together", "", "", "", *against(every[-1], every[0]), *("" for _ in RARE)])
-    return table(*([head, lines] if whole else [head[:1] + head[4:], [line[:1] + line[4:] for line in lines]]))
+    return table(head, lines)
 
 
 Marks = dict[tuple[str, int], float]

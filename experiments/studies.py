@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import HOME, Answers, publish, table
+from common import HOME, Answers, as_data, publish, table
 from made import Array
 from scipy import stats
 from threadpoolctl import threadpool_limits
@@ -264,12 +264,14 @@ TABLES = {
     "calibration": table_of_calibration, "batches": table_of_batches, "interactions": table_of_interactions,
     "markers": table_of_markers, "stability": table_of_stability,
 }  # fmt: skip
+FILES = ("calibration", "markers")  # tables that the page only links to
 
 
 def tables(answers: Answers) -> dict[str, str]:
     """Return the tables by their marks; parts without answers have none."""
     known = {part: any(key.startswith(part) for key in answers.answers) for part in TABLES}
-    return {part: f"{make(answers)}\n" for part, make in TABLES.items() if known[part]}
+    made = {part: make(answers) for part, make in TABLES.items() if known[part]}
+    return {part: f"All figures: {as_data(part, text)}." if part in FILES else text for part, text in made.items()}
 
 
 def configuration() -> dict[str, Any]:

@@ -13,6 +13,8 @@ from scipy import sparse
 
 import belief
 
+# sphinx_gallery_thumbnail_path = 'pictures/single-cells.png'
+
 # %%
 # Four genes mark each type. Two of them always have the same counts.
 rng = np.random.default_rng(0)
@@ -43,7 +45,6 @@ print(adata.var[adata.var["belief_selected"]].sort_values("belief_rank"))
 
 # %%
 # How well each gene separates each type from the others:
-# sphinx_gallery_thumbnail_path = 'pictures/single-cells.png'
 ax = belief.plot.by_class(result)
 
 # %%
