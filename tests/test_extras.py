@@ -40,7 +40,7 @@ def test_import_optional_names_a_missing_library_and_how_to_install_it(monkeypat
 class Installed:
     """A distribution that was installed by some tool."""
 
-    requires = ("numpy>=2.0", "pyarrow>=16; extra == 'files'", 'jinja2>=3.1; extra == "report"')
+    requires = ("numpy>=2.0.2", "pyarrow>=23.0.1; extra == 'files'", 'jinja2>=3.1; extra == "report"')
 
     def __init__(self, tool):
         self.tool = tool
@@ -52,7 +52,7 @@ class Installed:
 @pytest.mark.parametrize(("tool", "command"), [("pip\n", "pip"), ("uv\n", "uv pip"), (None, "pip")])
 def test_install_command_has_the_requirements_of_the_extra(monkeypatch, tool, command):
     monkeypatch.setattr(metadata, "distribution", lambda name: Installed(tool))
-    assert install_command("files", "pyarrow") == f"{command} install 'pyarrow>=16'"
+    assert install_command("files", "pyarrow") == f"{command} install 'pyarrow>=23.0.1'"
     assert install_command("report", "jinja2") == f"{command} install 'jinja2>=3.1'"
 
 

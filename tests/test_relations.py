@@ -19,7 +19,7 @@ Y = rng.integers(0, 2, M)
 FRAME = pd.DataFrame(rng.standard_normal((M, 6)), columns=[f"f{j}" for j in range(6)])
 FRAME["f3"] += Y
 FRAME["whole"] = rng.integers(0, 50, M) + 9 * Y
-FRAME["text"] = np.array(["a", "b", "c"])[(Y + rng.integers(0, 2, M)) % 3]
+FRAME["text"] = np.array(["a", "b", "the left side of the road"])[(Y + rng.integers(0, 2, M)) % 3]
 FRAME["class"] = np.where(Y, "yes", "no")
 TABLE = pa.Table.from_pandas(FRAME, preserve_index=False)
 SETTINGS = {"label": "class", "n_features_to_select": 3, "random_state": 0}
@@ -39,6 +39,13 @@ def duckdb_relation(file):
 
 def duckdb_result(file):
     return pytest.importorskip("duckdb").execute(f"select * from '{file}'")
+
+
+def dataset_of_views(file):
+    """Return a Dataset of a file of polars, whose texts are string views."""
+    path = file.with_suffix(".arrow")
+    pl.from_pandas(FRAME).write_ipc(path)
+    return dataset.dataset(path, format="ipc")
 
 
 def dask_frame(file):
@@ -61,6 +68,7 @@ READ_AGAIN = {
     "scanned file": pl.scan_parquet,
     "DuckDB relation": duckdb_relation,
     "Dataset": dataset.dataset,
+    "Dataset of views": dataset_of_views,
     "ParquetFile": parquet.ParquetFile,
     "dask": dask_frame,
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from spark_sessions import free_port
 
 import belief
 from belief.cli import main
@@ -69,22 +70,27 @@ def s3(folder):
     if server is None:
         pytest.skip("moto_server, a server with the S3 protocol, is not installed")
     fs = pytest.importorskip("pyarrow.fs")
-    with subprocess.Popen([server, "-p", "5589"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    port = str(free_port())
+    address = f"127.0.0.1:{port}"
+    process = subprocess.Popen([server, "-p", port], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
         for _ in range(120):
             try:
-                urllib.request.urlopen("http://127.0.0.1:5589/", timeout=5).close()
+                urllib.request.urlopen(f"http://{address}/", timeout=5).close()
                 break
             except OSError:
                 time.sleep(0.5)
         client = fs.S3FileSystem(
-            access_key="key", secret_key="secret", endpoint_override="127.0.0.1:5589", scheme="http",
+            access_key="key", secret_key="secret", endpoint_override=address, scheme="http",
             region="us-east-1", allow_bucket_creation=True,
         )  # fmt: skip
         client.create_dir("bucket")
         fs.copy_files(str(folder), "bucket/data", destination_filesystem=client)
-        options = "endpoint_override=127.0.0.1:5589&scheme=http&region=us-east-1"
+        options = f"endpoint_override={address}&scheme=http&region=us-east-1"
         yield lambda name: f"s3://key:secret@bucket/data/{name}?{options}"
+    finally:
         process.terminate()
+        process.wait()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -95,8 +95,8 @@ class NonZeros:
         n = len(self.total) if len(group) and len(self.total) <= MAX_GROUPS else 0
         code, lines = np.repeat(group, np.diff(rows.start))[cells] if n else 0, max(n, 1)
         table = np.stack([rows.column[cells], rows.value[cells]], axis=1, dtype=float)
-        values, which = np.unique(table, axis=0, return_inverse=True)  # NumPy 2.0 returns `which` as a column
-        count = np.bincount(which.ravel() * lines + code, minlength=len(values) * lines).reshape(len(values), lines)
+        values, which = np.unique(table, axis=0, return_inverse=True)
+        count = np.bincount(which * lines + code, minlength=len(values) * lines).reshape(len(values), lines)
         return Levels(values[:, 0].astype(np.int64), values[:, 1], count.sum(axis=1), count[:, :n])
 
     def _all_levels(self) -> Levels:
