@@ -52,11 +52,11 @@ def markdown(answers: Answers) -> str:
         "recall and precision": by_kind(answers),
         "recall by synthetic set": by_made_set(answers),
         "targets set beforehand": targets(answers),
+        "time limits and failures": not_ended(answers),
     }
     parts = [
         heading("Means, ranks, recall and time", by_selector(answers), describe_significance(answers)),
         heading("All selectors and tables", ", ".join(as_data(*file) for file in files.items()) + "."),
-        heading("Time limits and failures", not_ended(answers)),
     ]
     return "\n\n".join([*parts, answers.origin])
 
@@ -286,7 +286,7 @@ def not_ended(answers: Answers) -> str:
         missing = sum(x is None for x in known.values())
         if late or failed or missing:
             lines.append([name, ", ".join(late) or "–", "; ".join(failed) or "–", str(missing or "–")])
-    return table(["selector", "did not end", "failed", "not asked yet"], lines) if lines else "Nobody."
+    return table(["selector", "did not end", "failed", "not asked yet"], lines)
 
 
 def write(answers: Answers) -> None:

@@ -170,12 +170,20 @@ def configuration() -> dict[str, Any]:
     return {"seed": SEED, "rows": ROWS, "columns": COLUMNS}
 
 
+def tables(answers: Answers) -> dict[str, str]:
+    """What goes between the marks of each page."""
+    slices = as_data("the defaults on slices", on_slices(answers))
+    look_alikes = as_data("the defaults on look-alikes", on_look_alikes(answers))
+    return {
+        "large.md": f"Relevant features: {look_alikes}; F1 on the slices: {slices}. {answers.origin}",
+        "sampling.md": f"All figures: {as_data('the defaults', by_sample(answers))}. {answers.origin}",
+    }
+
+
 def write(answers: Answers) -> None:
     """The tables between the pages' marks."""
-    slices = as_data("the defaults on slices", on_slices(answers))
-    shown = f"{on_look_alikes(answers)}\n\nF1 on the slices: {slices}. {answers.origin}"
-    publish(FOLDER / "large.md", "defaults", shown)
-    publish(FOLDER / "sampling.md", "defaults", f"{by_sample(answers)}\n\n{answers.origin}")
+    for page, text in tables(answers).items():
+        publish(FOLDER / page, "defaults", text)
 
 
 if __name__ == "__main__":

@@ -306,7 +306,8 @@ def page(kept: Answers) -> dict[str, str]:
         "by-k": f"Other numbers of neighbours: {as_data('by k', table_of(kept, 'by k', NEIGHBOURS, KINDS))}.",
         "worth": f"R² by data and model: {as_data('worth', table_of_worth(kept))}.",
         "noise": f"By kind of noise: {as_data('noise', table_of_noise(kept))}.",
-        "speed": f"{table(['rows x columns', 'times as long as two classes'], speeds)}\n\n{kept.origin}",
+        "speed": f"By size: {as_data('speed', table(['rows x columns', 'times as long as two classes'], speeds))}.\n\n"
+        f"{kept.origin}",
     }
 
 

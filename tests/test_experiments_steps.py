@@ -69,10 +69,20 @@ def test_the_pages_of_large_problems_show_the_defaults(it, data_home, monkeypatc
     monkeypatch.syspath_prepend(HOME)
     module = importlib.import_module("large_defaults")
     answers = kept_answers(module)
-    large, sampling = ((module.FOLDER / f"{page}.md").read_text() for page in ("large", "sampling"))
-    assert (
-        it["common"].as_csv(module.on_slices(answers))
-        == (module.FOLDER / "data" / "large-the-defaults-on-slices.csv").read_text()
-    )
-    assert module.on_look_alikes(answers) in large
-    assert module.by_sample(answers) in sampling
+    for page, text in module.tables(answers).items():
+        assert it["common"].is_published(module.FOLDER / page, text), page
+    large, sampling = (" ".join((module.FOLDER / f"{page}.md").read_text().split()) for page in ("large", "sampling"))
+
+    def relevant(name, n, sample=""):
+        return [answers.answers[f"{name} | {way} | {n}{sample}"]["relevant"] for way in reversed(module.WAYS)]
+
+    copied = "ECBDL14-like, the rare class 49 times"
+    for name in module.LOOK_ALIKES:
+        for n in (10, 50):
+            ours, papers = relevant(name, n)
+            assert ours >= papers or (name, n) == (copied, 50)
+    assert "such as {} and {} of 50 on epsilon-like".format(*relevant("epsilon-like", 50)) in large
+    assert "49 times: {} and {} of 50.".format(*relevant(copied, 50)) in large
+    ours, papers = relevant("epsilon-like", 100, " | sample 250")
+    assert f"{ours} are relevant with a sample of 250, and {papers} with the paper's settings" in sampling
+    assert "of ECBDL14-like data {} and {}.".format(*relevant("ECBDL14-like", 100, " | sample 250")) in sampling
