@@ -152,6 +152,12 @@ def predicted(runs: list[dict[str, Any]]) -> str:
     return table(head, lines)
 
 
+def markdown(found: dict[str, Any]) -> str:
+    """What the page shows: the model, and a link to its predictions."""
+    large = f"Predictions for two large tables: {as_data('cost of large tables', predicted(found['runs']))}."
+    return "\n\n".join([fitted(found["runs"]), large, computed_at([found["commit"]])])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
@@ -159,10 +165,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.fit:
         FILE.write_text(json.dumps(run(options.repeats), indent=1))
-    found = json.loads(FILE.read_text())
-    large = f"Predictions for two large tables: {as_data('cost of large tables', predicted(found['runs']))}."
-    parts = fitted(found["runs"]), large, computed_at([found["commit"]])
-    publish(PAGE, "costs", "\n\n".join(parts))
+    publish(PAGE, "costs", markdown(json.loads(FILE.read_text())))
 
 
 if __name__ == "__main__":

@@ -119,6 +119,7 @@ SUMMARY_ROWS = {  # by file: the case, the data, and what the summary of the ben
     ],
     "sparse": [
         ("product", "200,000", "takes {ratio:.2f} times as long as scipy's product"),
+        ("libsvm", "50 MB", "read in {ratio:.2f} of scikit-learn's time"),
         ("url-like", "1,916,904", "| {seconds:.0f} | {peak_gb:.1f} GB memory overhead |"),
         ("kddb-like", "19,264,097", "| {seconds:.0f} | {all_gb:.1f} GB with the matrix |"),
     ],
@@ -141,6 +142,7 @@ BENCHMARKS = ("local", "sparse", "files", "spark", "gpu", "peers")
 def test_benchmark_tables_equal_the_measurements(monkeypatch):
     monkeypatch.syspath_prepend(str(HOME / "benchmarks"))
     import common
+    import costs
     import page
     import peers_page
 
@@ -148,6 +150,7 @@ def test_benchmark_tables_equal_the_measurements(monkeypatch):
     for name in set(BENCHMARKS) - {"peers"}:
         assert common.is_published(page.PAGE, page.markdown(kept[name]["rows"])), name
     assert common.is_published(page.PAGE, peers_page.markdown(kept["peers"]))
+    assert common.is_published(page.PAGE, costs.markdown(json.loads(costs.FILE.read_text())))
 
 
 def test_the_landing_table_equals_the_measurements():
