@@ -43,7 +43,7 @@ class UniqueShareRule:
         relevance_axis="unique share of the relevance, in %",
         redundancy_axis="agreement with the feature of this rank",
         redundancy_caption=(
-            "How far two features agree on which neighbours are alike, from 0 (no more than by chance, pale) to 1 (on"
+            "How far two features agree on which neighbours are alike, from 0 (no more than by chance) to 1 (on"
             " the same pairs of rows). A frame holds a group."
         ),
     )
