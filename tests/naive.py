@@ -541,11 +541,12 @@ def by_all_shuffles(x, chosen):
     if not 2 <= len(levels) <= 12:
         return None
     steps = (levels - levels[np.argmax(count)]) / min(np.diff(levels))
-    offset, rare = np.rint(steps).astype(int), len(x) - max(count)
-    if np.max(abs(steps - offset)) > 1e-6:
+    rare = len(x) - max(count)
+    if np.max(abs(steps - np.rint(steps))) > 1e-6:
         return None
-    if len(levels) > 2 and rare**2 * np.sum(abs(offset) * count) > 5_000_000:
+    if len(levels) > 2 and rare**2 * np.sum(abs(steps) * count) > 5_000_000:
         return None
+    offset = np.rint(steps).astype(int)
     ways = {(0, 0): 1}  # to choose so many rows with such a sum
     for o, c in zip(offset.tolist(), count.tolist(), strict=True):
         more = {}

@@ -236,6 +236,7 @@ def test_mrmr_equals_naive_loops(form, n_classes):
     X, y = repeating_table(n_classes, n_classes)
     found = MRMR(6, bins=None, form=form).fit(X, y)
     assert found.selected_.tolist() == naive_mrmr(X.T.tolist(), y.tolist(), 6, form)
+    np.testing.assert_allclose(found.scores_, [mutual_info_score(x, y) for x in X.T], atol=1e-12)
 
 
 def repeating_table(seed, n_classes=3):

@@ -89,6 +89,19 @@ def test_nearest_rows_are_those_by_exact_distances():
             np.testing.assert_array_equal(got, want)
 
 
+def test_nearest_rows_that_a_matrix_product_cannot_decide():
+    """Two tight clusters far from the mean: the distances within them are smaller than the errors of the product."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        X = np.where(rng.random((12, 1)) < 0.5, -1.0, 1.0) + 3e-8 * rng.normal(size=(12, 30))
+        engine = SmallEngine(ArraySource(X), np.zeros(12, np.int32), np.zeros(30, bool), Resources())
+        difference, is_own = Difference.from_summary(engine.describe(), engine.discrete, "none"), np.eye(12, dtype=bool)
+        d2 = plain.distances(X, X, difference)
+        d2[is_own] = np.nan
+        got = nearest_lists(12, 2, *plain.nearest(X, X, is_own, 2, difference))
+        np.testing.assert_array_equal(got[0], nearest_lists(12, 2, *plain.smallest(d2, 2))[0])
+
+
 def nearest_lists(m, size, line, rank, column, d):
     rows, distances = np.full((m, size), -1), np.full((m, size), np.inf)
     rows[line, rank], distances[line, rank] = column, d

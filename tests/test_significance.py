@@ -111,9 +111,6 @@ def check_against_the_oracle(seed, X, y, discrete, numeric, weight=None):
     assert got.selected.tolist() == ref.selected
 
 
-# --- what changes nothing ---
-
-
 # --- the searches ---
 
 
@@ -555,6 +552,8 @@ def test_probe_of_the_result_has_the_size_of_the_neighbour_test():
     assert probe["shuffles"] >= 20
     assert belief.select(X[:200], y[:200], 2, rounds=1, random_state=0).probe["rounds"] == 1
     assert belief.select(X[:200], y[:200], 2, significance=None).probe == {}
+    copies = y[:200, None] + 0.3 * rng.normal(size=(200, 3))  # the univariate test finds them all
+    assert belief.select(copies, y[:200], 2).probe == {}
 
 
 @pytest.mark.parametrize("groups", [None, [0, 0, 0, 0, 1, 1, 1, 1]])

@@ -315,6 +315,43 @@ def test_strata_are_levels_quintiles_and_missing():
     assert len(set(make_strata([np.arange(4) % 2, np.arange(4) // 2]))) == 4
 
 
+@pytest.mark.filterwarnings("ignore:1 of 400 rows are left out")
+@pytest.mark.parametrize("column", ["days", "aware", "dates", "ages"])
+def test_strata_of_dates_and_missing_numbers_do_not_depend_on_the_kind_of_table(column, tmp_path):
+    import pyarrow as pa
+
+    rng = np.random.default_rng(0)
+    days = pd.Series(pd.date_range("2024-01-01", periods=400))
+    values = {
+        "days": days,
+        "aware": days.dt.tz_localize("Europe/Berlin"),
+        "dates": days.dt.date,
+        "ages": pd.Series([None, *rng.integers(30, 50, 399).tolist()], dtype="Int64"),
+    }
+    table = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "c"]).assign(when=values[column])
+    table["y"] = table["a"] + rng.normal(size=400) > 0
+    table.to_parquet(tmp_path / "rows.parquet")
+    arrow = pa.Table.from_pandas(table)
+    found = [
+        belief.select(X, label="y", n_features_to_select=1, adjust_for="when", significance=None).weights
+        for X in (table, pl.from_arrow(arrow), arrow, tmp_path / "rows.parquet")
+    ]
+    for each in found[1:]:
+        np.testing.assert_allclose(each, found[0], rtol=1e-12)
+
+
+def test_weights_of_large_integers_in_a_file(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"]).assign(y=np.arange(60) % 2)
+    table["weight"] = np.where(table["a"] > 1, 0, 2**60 + 1 + rng.integers(0, 2**59, 60))
+    table.to_parquet(tmp_path / "rows.parquet")
+    of_file, of_table = (
+        belief.select(X, label="y", n_features_to_select=1, sample_weight="weight", n_neighbors=5).weights
+        for X in (tmp_path / "rows.parquet", table)
+    )
+    np.testing.assert_allclose(of_file, of_table, rtol=1e-12)
+
+
 def noise(kind, seed):
     """Return noise whose rows depend on each other, a target that does too, and the roles that allow for it."""
     rng = np.random.default_rng(seed)

@@ -199,3 +199,10 @@ def test_all_shuffles_are_counted(kind, seed):
     assert (exact is None) == bool(np.isnan(ours)) == (kind == "continuous")
     if exact is not None:
         assert ours == pytest.approx(exact, rel=1e-11)
+
+
+@pytest.mark.parametrize("levels", [[0.0, 0.8, 0.7 + 0.1], [-1.0, 0.0, 1.0, 1e-300]])
+def test_levels_that_nearly_coincide_are_shuffled(levels):
+    x = np.repeat(levels, 25)
+    assert np.isnan(p_of_all_shuffles(x, np.arange(len(x)) % 3 == 0))
+    assert naive.by_all_shuffles(x, np.arange(len(x)) % 3 == 0) is None

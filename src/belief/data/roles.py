@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from belief.method.arrays import Array
 from belief.method.design import Design, make_strata, number_by_appearance
 
 ROLES = ("groups", "adjust_for", "sample_weight")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ReadDesign = Callable[[], Design]
 
 
@@ -122,7 +126,7 @@ def make_design(roles: Roles) -> Design:
         if group.max(initial=0) == 0:
             raise ValueError("groups has only one group, so no row has neighbours. Pass at least two groups.")
     if roles.adjust_for is not None:
-        stratum = make_strata([_as_column(x, "adjust_for") for x in _as_columns(roles.adjust_for)])
+        stratum = make_strata([_as_numbers(_as_column(x, "adjust_for")) for x in _as_columns(roles.adjust_for)])
     if roles.sample_weight is not None:
         weight = check_weights(roles.sample_weight)
     sizes = {len(x) for x in (group, stratum, weight) if x is not None}
@@ -178,6 +182,27 @@ def _as_column(x: Any, role: str) -> Array:
     if out.ndim != 1:
         raise ValueError(f"{role} must be one column of X, or an array with one value per row; got {type(x).__name__}.")
     return out
+
+
+def _as_numbers(x: Array) -> Array:
+    """Convert objects to floats if they are numbers, dates or durations, with NaN for missing ones."""
+    known = ~is_missing(x) if x.dtype.kind == "O" else np.zeros(0, bool)
+    if not known.any() or not all(isinstance(v, Real | Decimal | date | timedelta) for v in x[known]):
+        return x
+    out = np.full(len(x), np.nan)
+    try:
+        out[known] = [_as_number(v) for v in x[known]]
+    except TypeError:  # dates with and without a time zone
+        return x
+    return out
+
+
+def _as_number(value: Any) -> float:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, datetime):
+        return (value - (EPOCH if value.tzinfo else EPOCH.replace(tzinfo=None))).total_seconds()
+    return float(value.toordinal() if isinstance(value, date) else value)
 
 
 def _without_rows(X: Any, y: Any, roles: Roles, used: Array) -> tuple[Any, Any, Roles]:

@@ -198,7 +198,7 @@ class TableStream:
         for batch in prefetch(self.files.batches(columns)):
             if weight is not None:
                 compute = pyarrow().compute
-                is_used = compute.not_equal(batch.column(weight).cast("float64"), 0.0)
+                is_used = compute.not_equal(batch.column(weight).cast("float64", safe=False), 0.0)
                 batch = batch.filter(compute.fill_null(is_used, True))  # a missing weight raises an error later
             if len(batch):
                 if first_time and not first:

@@ -1,6 +1,7 @@
 """The searches of the probe (section 6c of the method): one small table of scores that is searched many times.
 
-Scores are small integers, so distances and sums are exact in whatever order they are computed.
+Scores are small integers, so sums are exact in whatever order they are computed, and distances up to 2^24, which about
+8,000 features may reach. Larger distances are rounded to single precision.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from belief.kernels.instructions import WORD, Instructions, block_products
 from belief.method.arrays import Array
 from belief.method.probe import T_GRID
 
-BISECTIONS, ENOUGH = 12, 2  # of the limit of the distances, which may be that of so many more rows than are wanted
+BISECTIONS, ENOUGH = 12, 2  # steps to find the limit of the distances; rows that it may admit beyond those wanted
 GROUPS_PER_ROW = 4  # groups of rows for each row that is wanted
 MAX_SURPLUS = 16  # candidates that are removed one by one; more are sorted
 WORD_ROWS = 8  # rows with one word of flags

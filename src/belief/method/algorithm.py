@@ -242,7 +242,7 @@ class Run:
             self.significance = assess(probe, p_univariate, constant, *how)
         self.metric = self.difference.restrict(self.significance.metric)
         self._warn_of_missingness()
-        if not self.significance.extent:
+        if not probe.k:
             warn(TOO_FEW_ROWS)
 
     def _test_features(self, probe: Probe, sample: Sample, search: LocalSearch) -> Array:

@@ -38,12 +38,12 @@ class Design:
 
     @property
     def has_units(self) -> bool:
-        """Whether shuffles must respect groups or strata."""
+        """Return True if shuffles must respect groups or strata."""
         return self.group is not None or self.stratum is not None
 
     @property
     def is_drawn_by_weight(self) -> bool:
-        """Whether rows of large weight come early in the sample; with groups, they do not."""
+        """Return True if the sample is drawn by weight: there are weights, and no groups."""
         return self.weight is not None and self.group is None
 
     def strata(self, n: int) -> Array:

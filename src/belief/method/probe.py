@@ -34,7 +34,7 @@ MIN_CLASS = 5  # classes with fewer rows are left out: nearly all of their rows 
 MIN_NONZERO_ROWS = 3  # features that are zero in nearly all rows are left out
 FEATURES_PER_READ = 2048
 KNOTS, SCORE_SCALE, LEVEL_SCORE, MAX_LEVELS = 255, 32, 23, 32  # 2·23² is nearly 32², so the distance of two levels is 1
-WEIGHT_GRID = 65_536  # likewise for weights of rows, of which the largest is 1
+WEIGHT_GRID = 65_536  # weights of rows are rounded to this grid likewise; the largest is 1
 T_GRID = 4096  # ranks of a numeric target are rounded to this grid, so that their products are exact
 FEATURES_FIRST = 64  # enough features to distinguish nearly all rows
 BY_CHANCE = 10  # more copies than this many times the expected number are not due to chance
@@ -51,7 +51,7 @@ class LocalSearch(Protocol):
         """Return the score of the rank of each value among the knots of its column."""
 
     def add_shuffled(self, fixed: Array, of_block: Array, line: Array, order: Array) -> Array:
-        """Return the sum of `fixed` and of `of_block`, of which the lines and columns are put in another order."""
+        """Return the sum of `fixed` and of `of_block` with its lines and columns in another order."""
 
     def find(
         self, D: Array, columns: Array, sign: float, is_kept: bool, queries: Array, rows: Array, ends: Array

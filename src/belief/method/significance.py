@@ -117,7 +117,7 @@ def assess(
         "shuffles": found.shuffles,
         "rounds": found.rounds,
     }
-    return Significance(p_neighbours, p_univariate, p, q, round_of, metric, bias, extent if probe.k else {})
+    return Significance(p_neighbours, p_univariate, p, q, round_of, metric, bias, extent if found.rounds else {})
 
 
 def rank_p_values(sample: Sample, rows: Rows, discrete: Array, constant: Array, search: LocalSearch) -> Array:
@@ -157,7 +157,7 @@ def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search
         p[part] = known
         small = np.flatnonzero(known < CHECKED)
         if len(small):
-            shuffled = test.take(small).exact_p_values()
+            shuffled = test.take(small).exact_p_values(search.map)
             others = np.flatnonzero(np.isnan(shuffled))
             if len(others):
                 of_others = test.take(small[others])

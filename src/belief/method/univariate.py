@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import betainc, betaincc, chdtrc, gammaln
 
-from belief.method.arrays import Array
+from belief.method.arrays import Array, is_first_of_run
 from belief.method.design import Design, Units
 from belief.method.sampling import row_keys
 from belief.method.summary import Levels, Summary
@@ -168,8 +168,7 @@ class ShareTest:
         """Return the statistic of each feature, for one or more targets: (targets, features)."""
         squares = (G.T @ self.A) ** 2
         squares = squares.reshape(-1, self.G.shape[1], self.A.shape[1]).sum(axis=1)
-        starts = np.flatnonzero(np.r_[True, self.feature[1:] != self.feature[:-1]])
-        return np.add.reduceat(squares, starts, axis=1)
+        return np.add.reduceat(squares, np.flatnonzero(is_first_of_run(self.feature)), axis=1)
 
     def p_values(self) -> Array:
         """Return the theoretical p-values: F tests of continuous features, χ² tests of discrete ones."""
@@ -189,16 +188,19 @@ class ShareTest:
         A, G = _centred(self.A, np.ones(m), stratum), _centred(self.G, weight, stratum)
         return replace(self, A=A, G=weight[:, None] * G)
 
-    def exact_p_values(self) -> Array:
-        """Return p-values from all shuffles of two classes for features of few values; NaN for other features."""
+    def exact_p_values(self, run: Callable[..., Iterator[float]]) -> Array:
+        """Return p-values from all shuffles of two classes for features of few values; NaN for other features.
+
+        `run` applies a function to each argument, in threads.
+        """
         p = np.full(len(self.discrete), np.nan)
         is_chosen = self.G[:, 0] > 0
         if self.is_numeric or self.G.shape[1] != 2 or len(self.G) > MAX_EXACT_ROWS:
             return p
-        first = np.flatnonzero(np.r_[True, self.feature[1:] != self.feature[:-1]])
+        first = np.flatnonzero(is_first_of_run(self.feature))
         n_columns = np.diff(np.r_[first, len(self.feature)])
-        for t in np.flatnonzero(n_columns <= 1 + self.discrete).tolist():  # two levels have an indicator each
-            p[t] = p_of_all_shuffles(self.A[:, first[t]], is_chosen)
+        tested = np.flatnonzero(n_columns <= 1 + self.discrete)  # two levels have an indicator each
+        p[tested] = list(run(lambda column: p_of_all_shuffles(self.A[:, column], is_chosen), first[tested]))
         return p
 
     def shuffled_p_values(
@@ -252,12 +254,12 @@ def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
     if not 2 <= len(levels) <= MAX_EXACT_LEVELS:
         return np.nan
     steps = (levels - levels[count.argmax()]) / np.diff(levels).min()
-    offset = np.rint(steps).astype(np.int64)
     n, common = int(is_chosen.sum()), int(count.max())
-    others = np.flatnonzero(offset)
-    span, rare = np.abs(offset * count), len(x) - common
-    if np.abs(steps - offset).max() > 1e-6 or (len(others) > 1 and rare * rare * int(span.sum()) > MAX_EXACT_SUMS):
+    span, rare = np.abs(steps) @ count, len(x) - common
+    if np.abs(steps - np.rint(steps)).max() > 1e-6 or (len(levels) > 2 and rare * rare * span > MAX_EXACT_SUMS):
         return np.nan
+    offset = np.rint(steps).astype(np.int64)
+    others = np.flatnonzero(offset)
     log_factorial = gammaln(np.arange(len(x) + 1) + 1.0)
 
     def log_ways(rows: int, k: Array) -> Array:
@@ -269,12 +271,15 @@ def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
         sums, ways = offset[others[0]] * k, np.exp(of_common + log_ways(rare, k))
     else:
         lowest = int((offset * count)[offset < 0].sum())
-        table = np.zeros((rare + 1, int(span.sum()) + 1))  # ways to choose k of the rare rows with each sum
+        width = round(span) + 1
+        table = np.zeros((rare + 1, width))  # ways to choose k of the rare rows with each sum
         table[0, -lowest] = 1.0
         for t in others.tolist():
             before, table = table, np.zeros_like(table)
             for c, way in enumerate(np.exp(log_ways(int(count[t]), np.arange(count[t] + 1)))):
-                table[c:] += way * np.roll(before[: rare + 1 - c], c * offset[t], axis=1)
+                shift = c * int(offset[t])
+                left, right = max(shift, 0), max(-shift, 0)
+                table[c:, left : width - right] += way * before[: rare + 1 - c, right : width - left]
         sums, ways = np.arange(table.shape[1]) + lowest, np.exp(of_common) @ table[k]
     expected = n * (offset @ count) / len(x)
     distance = abs(float(offset[line[is_chosen]].sum()) - expected)

@@ -72,10 +72,11 @@ def select_frame(
 
         def read_design() -> Design:
             columns = dict(zip(also, cluster.roles, strict=True))
-            for name in named.get("groups", ()):
-                if columns[name].dtype.kind == "f" and np.abs(columns[name]).max(initial=0.0) >= MAX_EXACT:
+            exact = [(role, name) for role in ("groups", "adjust_for") for name in named.get(role, ())]
+            for role, name in exact:
+                if columns[name].dtype.kind == "f" and np.nanmax(np.abs(columns[name]), initial=0.0) >= MAX_EXACT:
                     raise ValueError(
-                        f"groups: column {name!r} holds integers of 2^53 or more, which Spark rows do not hold exactly."
+                        f"{role}: column {name!r} holds integers of 2^53 or more, which Spark rows do not hold exactly."
                         " Cast it to string."
                     )
             values: dict[str, Any] = {role: [columns[name] for name in each] for role, each in named.items()}

@@ -47,7 +47,7 @@ class JointEngine(RowEngine):
         raise NotImplementedError
 
     def _read_all_columns(self, ids: Array, columns: Array) -> Located:
-        """Do the same; engines for which this takes long use all threads, so that no task may call it."""
+        """Return some features of some rows, possibly in all threads: tasks must not call it."""
         return self._read_columns(ids, columns)
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
