@@ -7,7 +7,7 @@ DEMO_READY := $(VENV)/.demo
 READY := $(VENV)/.ready
 GPU_READY := $(VENV)/.gpu
 BENCH_READY := $(VENV)/.bench
-DOCS_READY := $(VENV)/.docs
+DOCS_READY := $(VENV)-docs/.ready
 RELEASE_READY := $(VENV)/.release
 SITE := build/site
 
@@ -43,8 +43,8 @@ format: $(READY)
 
 # build the site offline; warnings and broken links are errors
 docs: $(DOCS_READY)
-	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs $(SITE)
-	$(VENV)/bin/python docs/_ext/check_links.py $(SITE)
+	$(VENV)-docs/bin/python -m sphinx -W --keep-going -q -b html docs $(SITE)
+	$(VENV)-docs/bin/python docs/_ext/check_links.py $(SITE)
 
 # check everything about a release; TAG=v0.2.0 also checks the tag
 release-check: lint docs $(RELEASE_READY)
@@ -64,7 +64,7 @@ lock: $(RELEASE_READY)
 # the tests with the oldest versions that pyproject.toml allows, in an environment of their own
 test-oldest:
 	$(PYTHON) -m venv $(VENV)-oldest
-	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[test]'
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[anndata,test]'
 	$(VENV)-oldest/bin/python -m pytest -m "not (spark or browser or experiments or gpu)"
 
 bench: $(BENCH_READY)
@@ -95,8 +95,11 @@ $(BENCH_READY): $(READY)
 	$(PIP) -e '.[bench]'
 	touch $@
 
-$(DOCS_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e '.[docs]'
+# an environment of its own, because anndata needs pandas below 3
+$(DOCS_READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-docs
+	sed 's/^pandas==.*/pandas==2.3.3/' constraints.txt > $(VENV)-docs/constraints.txt
+	$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-docs/constraints.txt -e '.[docs]'
 	touch $@
 
 $(RELEASE_READY): $(READY)
@@ -105,4 +108,4 @@ $(RELEASE_READY): $(READY)
 
 clean:
 	rm -rf build dist docs/gallery docs/api/generated docs/sg_execution_times.rst
-	rm -rf $(VENV) $(VENV)-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-docs $(VENV)-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,9 +1,5 @@
 """AnnData in memory and in files, arrays on disk, xarray, sparse columns of pandas, and names for arrays."""
 
-import runpy
-from ast import literal_eval
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -265,13 +261,3 @@ def test_write_to_anndata(tmp_path):
         result.write_to(adata[:, :5].copy())
     with pytest.raises(ValueError, match="write_to needs an AnnData table; got a DataFrame"):
         result.write_to(adata.var)
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_the_example_of_the_gallery(capsys):
-    pytest.importorskip("anndata", reason="the extra anndata is not installed")
-    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "gallery" / "single_cells.py"))
-    said = capsys.readouterr().out
-    names = literal_eval(said.splitlines()[0])
-    assert {int(name[4:]) for name in names} <= set(range(12))
-    assert not any(f"gene{j}" in names and f"gene{j + 1}" in names for j in (0, 4, 8))

@@ -53,7 +53,7 @@ def test_the_oldest_versions_are_the_lower_bounds():
     pinned = {name.lower(): version for name, version in pinned.items()}
     asked = [
         *PROJECT["dependencies"],
-        *(r for name in ("files", "gpu", "report", "spark", "test") for r in EXTRAS[name]),
+        *(r for name in ("anndata", "files", "gpu", "report", "spark", "test") for r in EXTRAS[name]),
     ]
     wanted = bounds(asked)
     assert set(pinned) == set(wanted)

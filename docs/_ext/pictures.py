@@ -1,13 +1,12 @@
 """Write the report of the bundled example, and photograph it: `python docs/_ext/pictures.py` renews docs/pictures.
 
 The build of the site writes the page itself, which the picture on the landing page opens. The pictures need playwright
-and a Chromium, and that of single cells needs anndata, so they are kept in the repository.
+and a Chromium, so they are kept in the repository.
 """
 
 from __future__ import annotations
 
 import os
-import runpy
 import shutil
 import tempfile
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 import belief
 
 PICTURES = Path(__file__).parents[1] / "pictures"
-SINGLE_CELLS = Path(__file__).parents[2] / "examples" / "gallery" / "single_cells.py"
 VIEWS = {  # the picture: its size and colour scheme
     "report.png": ((1000, 900), "light"),
     "report-dark.png": ((1000, 900), "dark"),
@@ -55,5 +53,3 @@ if __name__ == "__main__":
         file = Path(folder, "report.html")
         file.write_text(example_report(), encoding="utf-8")
         photograph(file)
-    example = runpy.run_path(str(SINGLE_CELLS))
-    example["ax"].figure.savefig(PICTURES / "single-cells.png", dpi=80)

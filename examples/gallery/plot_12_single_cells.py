@@ -13,8 +13,6 @@ from scipy import sparse
 
 import belief
 
-# sphinx_gallery_thumbnail_path = 'pictures/single-cells.png'
-
 # %%
 # Four genes mark each type. Two of them always have the same counts.
 rng = np.random.default_rng(0)
