@@ -903,9 +903,18 @@ def select(score, tie, constant, n_select, given=()):
 # 11. Features for each class, and stability
 
 
+def apart_from_others(D, E):
+    """The mean over the other classes of half the energy distance, from mean misses D and mean hits E of each class."""
+    out = np.zeros(np.shape(D))
+    for c in range(len(D)):
+        others = [E[d] for d in range(len(D)) if d != c]
+        out[c] = less(D[c], (E[c] + np.mean(others, axis=0)) / 2)
+    return out
+
+
 def of_each_class(sure, above, constant, alpha):
     """The relevance of each feature for each class; a tenth unless it is significant for it and separates it best."""
-    out, found = [], []
+    out, found, rounded = [], [], ten_decimals(above)
     for c, x in enumerate(above):
         if sure is None:
             out.append(positive_part(np.where(constant, 0.0, x)))
@@ -916,7 +925,7 @@ def of_each_class(sure, above, constant, alpha):
         found.append(q < alpha)
         out.append(by_evidence(x, p, q < alpha, constant) * np.where(q < alpha, 1.0, 0.1))
     for j in range(len(constant)):
-        best = max(range(len(out)), key=lambda c: (found[c][j], above[c][j], c))
+        best = max(range(len(out)), key=lambda c: (found[c][j], rounded[c][j], c))
         for c in range(len(out)):
             out[c][j] *= 1.0 if c == best else 0.1
     return out
@@ -1092,8 +1101,9 @@ def belief(
         if per_class is None:
             score = rule(relevance, repeated, redundancy, theta)
             return relevance, *select(score, tie, f.constant, n_select, given), classes
-        above = less(ratio(DD, DC), ratio(ED, EC)) - null_weight
-        scores = [rule(x, repeated, redundancy, theta) for x in of_each_class(sure, above, f.constant, alpha)]
+        D, E = ratio(DD, DC), ratio(ED, EC)
+        of_class = of_each_class(sure, apart_from_others(D, E) - null_weight, f.constant, alpha)
+        scores = [rule(x, repeated, redundancy, theta) for x in of_class]
         return relevance, *select_for_classes(scores, tie, f.constant, per_class, given)
 
     relevance, selected, scores, classes = decide(DD, DC, ED, EC)

@@ -487,6 +487,18 @@ def test_every_rare_type_has_its_markers():
     assert result.explain(int(result.selected[3])).reason.startswith("selected for class")
 
 
+@pytest.mark.parametrize("significance", ["permutation", None])
+def test_a_marker_that_not_all_rows_of_its_class_have_is_selected_for_it(significance):
+    rng = np.random.default_rng(0)
+    y, of_class = np.repeat(np.arange(4), 150), np.arange(4).repeat(3)
+    markers = (of_class == y[:, None]) & (rng.random((600, 12)) < 0.3)
+    result = belief.select(
+        np.hstack([markers, rng.random((600, 20))]), y, 1, per_class=3, random_state=0, significance=significance
+    )
+    assert (result.class_weights[:, :12].argmax(axis=0) != of_class).sum() > 6, "the weights would select them, too"
+    assert [sorted(result.selected[result.selected_for == c]) for c in range(4)] == np.arange(12).reshape(4, 3).tolist()
+
+
 def test_weights_by_class_add_up():
     X, types = cells()
     result = belief.select(X[:1500, :80], types[:1500], 5, random_state=0, significance=None)

@@ -57,6 +57,8 @@ from belief.method.relevance import (
     relevance,
     relevance_by_class,
     relevance_by_evidence,
+    round_for_ties,
+    separation_by_class,
     sort_by_weight,
 )
 from belief.method.sampling import Sample, batches, sample_quota
@@ -474,7 +476,7 @@ class Run:
         order = order[~np.isin(order, self.given_live)]
         of_class = scores[None]
         if settings.per_class is not None:
-            of_class = self._relevance_by_class(relevance_by_class(tally) - null_weight)
+            of_class = self._relevance_by_class(separation_by_class(tally) - null_weight)
         return Contest(order, n_select, w, scores, of_class, eligibility)
 
     def _relevance_by_class(self, excess: Array) -> Array:
@@ -488,7 +490,7 @@ class Run:
                 found[c, ~constant] = q_values(p[~constant]) < self.settings.alpha
                 out[c] = relevance_by_evidence(x, p, found[c], constant)
                 out[c, ~found[c]] *= SECOND_CHOICE
-        best = np.lexsort((excess, found), axis=0)[-1]
+        best = np.lexsort((round_for_ties(excess), found), axis=0)[-1]
         return np.where(best == np.arange(len(excess))[:, None], out, SECOND_CHOICE * out)
 
     def _select(self, contest: Contest, measure: Measure | None) -> tuple[Selection, Array]:

@@ -85,6 +85,17 @@ def relevance_by_class(tally: Tally) -> Array:
     return subtract_hits(mean(tally.DD, tally.DC), mean(tally.ED, tally.EC))
 
 
+def separation_by_class(tally: Tally) -> Array:
+    """Return the mean separation of class c from each other class: D[c] - (E[c] + mean of E[d] over the others)/2.
+
+    The separation of two classes is half their energy distance, which counts the same for both. The weight of a class
+    counts only the variation within that class, so it is small for a marker that not all rows of its class have.
+    """
+    misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
+    of_others = (hits.sum(axis=0) - hits) / max(len(hits) - 1, 1)
+    return subtract_hits(misses, (hits + of_others) / 2.0)
+
+
 def z_of(w: Array, se: Array) -> Array:
     """Return w/se; where se is 0, return 0 or ±infinity."""
     with np.errstate(divide="ignore", invalid="ignore"):
