@@ -213,7 +213,8 @@ def test_tally_of_the_same_queries_with_other_neighbours(case, difference):
     known = pairs(1)
     others = replace(known, neighbour=(known.neighbour + 100) % M)
     some = known.take(slice(0, 70))
-    for batch in (known, others, some, replace(some, kind=some.kind % 2, n_kinds=2), known):
+    in_couples = replace(known, n_kinds=KINDS + 1)
+    for batch in (known, others, some, replace(some, kind=some.kind % 2, n_kinds=2), in_couples, known):
         check_tallies(case, [batch], difference, RATES)
 
 

@@ -37,8 +37,9 @@ def tally(
     kind : the line of `total` that each pair is added to
     weight : empty, or the share of each pair that is added there; the rest is added to the next line
     """
-    mixed = bool(r.discrete.any())
-    if len(sums.absent) or (mixed and len(weight)) or not len(sums.spread):
+    mixed, coupled = bool(r.discrete.any()), len(sums.spread) > 0
+    is_plain = not len(weight) and (coupled or len(sums.total) % 2 == 0)
+    if len(sums.absent) or not (is_plain or (len(weight) and coupled and not mixed)):
         _mixed(Xq, queries, aq, Xr, rows, ar, kind, weight, r, sums)
     elif len(weight):
         _weighted(Xq, queries, aq, Xr, rows, ar, kind, weight, r, sums)
@@ -55,6 +56,15 @@ def _end_of_query(queries: Array, p: int) -> int:
     return end
 
 
+@kernel()
+def _end_of_couple(queries: Array, kind: Array, p: int) -> int:
+    """Return the end of the pairs that have the same query and couple of kinds as pair p."""
+    end = p + 1
+    while end < len(queries) and queries[end] == queries[p] and kind[end] // 2 == kind[p] // 2:
+        end += 1
+    return end
+
+
 @kernel(fastmath=FAST)
 def _plain(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, r: Reach, mixed: bool, s: Sums
@@ -63,7 +73,7 @@ def _plain(
     sides, pairs = np.empty((2, n)), np.empty(2)
     p = 0
     while p < len(kind):
-        end, g = _end_of_query(queries, p), kind[p] // 2
+        end, g = _end_of_couple(queries, kind, p), kind[p] // 2
         x = Xq[queries[p], aq : aq + n]
         sides[:] = 0.0
         pairs[:] = 0.0
@@ -99,7 +109,7 @@ def _plain(
         for j in range(n):
             total_miss[j] += miss[j]
             total_hit[j] += hit[j]
-        if pairs[0] > 0.0 and pairs[1] > 0.0:
+        if len(s.spread) and pairs[0] > 0.0 and pairs[1] > 0.0:
             first, second = s.spread[0, g], s.spread[1, g]
             per_miss, per_hit = 1.0 / pairs[0], 1.0 / pairs[1]
             for j in range(n):
