@@ -28,7 +28,7 @@ import belief
 ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "studies.md"
 FIRST_SEED = 6000  # nothing was tried on the seeds from here on
-SEEDS = {"calibration": 20, "batches": 10, "interactions": 10, "markers": 3, "stability": 1}
+SEEDS = {"calibration": 20, "batches": 10, "interactions": 10, "markers": 10, "stability": 1}
 WITHOUT = 5  # seeds on which the design is left out, too
 TYPES, SHARES = ("T", "B", "NK", "mast", "pDC", "ILC"), (0.4, 0.3, 0.24, 0.03, 0.02, 0.01)
 N_MARKERS = 10
