@@ -55,8 +55,8 @@ for name, (seconds, f1) in found.items():
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for i, (name, (seconds, f1)) in enumerate(sorted(found.items(), key=lambda item: item[1])):
+for i, (name, (seconds, f1)) in enumerate(sorted(found.items(), key=lambda item: item[1][1])):
     ax.plot(seconds, f1, "o", markersize=9, color="#17487a" if name == "BELIEF" else "#7f8a96")
-    ax.annotate(name, (seconds, f1), xytext=(7, 5 if i % 2 else -12), textcoords="offset points")
+    ax.annotate(name, (seconds, f1), xytext=(0, -16 if i % 2 else 8), textcoords="offset points", ha="center")
 ax.set(xscale="log", xlabel="seconds", ylabel=f"macro F1 of 5 neighbours on {N} of {X.shape[1]} pixels")
 ax.margins(x=0.25, y=0.15)
