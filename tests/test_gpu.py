@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import naive
 import numpy as np
@@ -53,7 +54,8 @@ def fit(X, labels, discrete, device, working_memory=2**30, **settings):
     engine = local_engine(ArraySource(X), np.arange(labels.max() + 1), labels, discrete, resources)
     with warnings.catch_warnings(), engine:
         warnings.simplefilter("ignore", UserWarning)  # few rows of the rare class
-        return run_belief(engine, Settings(**settings), lambda *described: None, lambda *progress: None)
+        found = run_belief(engine, Settings(**settings), lambda *described: None, lambda *progress: None)
+        return SimpleNamespace(**found)
 
 
 @pytest.fixture(autouse=True)
@@ -289,7 +291,7 @@ if __name__ == "__main__":
     with pool_engine(X, labels, discrete) as engine:
         chosen = Settings(n_features_to_select=4, n_neighbors=5, sample_size=60, random_state=0)
         got = belief(engine, chosen, lambda *described: None, lambda *progress: None)
-    print(json.dumps([got.selected.tolist(), got.weights.tolist()]))
+    print(json.dumps([got["selected"].tolist(), got["weights"].tolist()]))
 """
 
 
