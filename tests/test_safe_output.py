@@ -69,7 +69,7 @@ def test_unknown_option_is_escaped(capsys):
 # --- outputs ---
 
 WRITING = """
-import os, sys, time
+import os, signal, sys, time
 from belief.cli import commands, outputs
 keep = outputs._write_batches
 def slow(schema, batches, path):
@@ -80,6 +80,7 @@ def slow(schema, batches, path):
             time.sleep(60)
     keep(schema, pausing(), path)
 outputs._write_batches = slow
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
 sys.exit(commands.main(sys.argv[1:]))
 """
 

@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import traced
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
@@ -542,9 +543,9 @@ def test_grid_search_routes_groups_and_weights():
     with sklearn.config_context(enable_metadata_routing=True):
         selector = belief.BeliefSelector(2, random_state=0).set_fit_request(groups=True, sample_weight=True)
         tree = DecisionTreeClassifier(max_depth=2, random_state=0).set_fit_request(sample_weight=False)
-        tree.set_score_request(sample_weight=True)
         pipeline = make_pipeline(selector, tree)
-        search = GridSearchCV(pipeline, {"beliefselector__n_features_to_select": [1, 2]}, cv=2)
+        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        search = GridSearchCV(pipeline, {"beliefselector__n_features_to_select": [1, 2]}, scoring=scorer, cv=2)
         search.fit(X, y, groups=frame.patient.to_numpy(), sample_weight=np.ones(len(X)) + (np.arange(len(X)) % 2))
     assert search.best_estimator_[0].result_.given.tolist() == []
 
