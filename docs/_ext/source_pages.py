@@ -24,7 +24,7 @@ EXAMPLES = "examples/gallery/"
 
 
 def page_of(path: str) -> str:
-    """The page of the site that shows a file: the gallery's for its examples, one of the code for all others."""
+    """Return the page of the site that shows a file: the gallery page of an example, or a page with the code."""
     if path.startswith(EXAMPLES):
         return "gallery/" + PurePosixPath(path).stem.replace("README", "index")
     return f"source/{PurePosixPath(path).with_suffix('')}"

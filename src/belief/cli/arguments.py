@@ -216,7 +216,7 @@ def _ask_for_label(files: Sequence[Path], columns: Any) -> str:
 
 def _parse_column_number(name: str) -> int:
     if not (name.startswith("x") and name[1:].isdecimal()):
-        raise UsageError(f"--discrete: there is no column {name!r}; columns of files without names are x0, x1, ...")
+        raise UsageError(f"--discrete: there is no column {name!r}; columns of files without a header are x0, x1, ...")
     return int(name[1:])
 
 

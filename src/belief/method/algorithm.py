@@ -222,7 +222,7 @@ class Run:
     # --- significance, and the metric ---
 
     def test_significance(self) -> None:
-        """Test all features on the probe, and find the features to search neighbours by."""
+        """Test all features on the probe, and choose the features by which neighbours are searched."""
         settings, constant = self.settings, self.difference.constant
         if settings.significance is None:
             self.significance = no_tests(self._univariate_p_values())

@@ -212,7 +212,7 @@ class _Race:
         return int(best[0])
 
     def select(self, feature: int, likely: Array) -> None:
-        """Add a feature to the selection and update the redundancy of the others; `likely` may be selected next."""
+        """Add a feature to the selection and update the redundancy of the others; `likely` ones may follow."""
         self.selected.append(feature)
         self._accumulate(self.measure.pool, self.measure.row(feature, likely))
         if feature in self.bounds:

@@ -72,7 +72,7 @@ class Levels:
         return self.merged([self, other])
 
     def regrouped(self, order: Array, n: int) -> Self:
-        """Renumber the groups: group g becomes order[g] of n."""
+        """Renumber the groups: group g becomes order[g]. There are n groups afterwards."""
         n_known = self.groups.shape[1]
         keep = n_known > 0 and n <= MAX_GROUPS and 8 * len(self.feature) * n <= MAX_GROUP_BYTES
         return replace(self, groups=_add_by_group(self.groups.T, order, n if keep else 0).T)

@@ -220,7 +220,7 @@ def _unique_share(result: Result, relevance: float, score: float | None) -> floa
 
 
 def is_worth_more(result: Result, row: FeatureExplanation) -> bool:
-    """Whether the relevance of a feature is above the score of the last selected one."""
+    """Return True if the relevance of a feature is above the score of the last selected one."""
     return bool(row.relevance > result.scores[len(result.given) :].min(initial=np.inf))
 
 

@@ -267,7 +267,7 @@ class RoundedSearch:
         return held[:size]
 
     def _compare(self, tiles: list[_RoundedTile], part: _Part) -> None:
-        """Compare the queries of a part with some tiles."""
+        """Search some tiles for neighbours of the queries of a part."""
         for x in tiles:
             self._verify(x, part, self._find_hits(x, part))
 

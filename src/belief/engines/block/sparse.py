@@ -344,7 +344,7 @@ class SearchRows:
         return height if self._is_whole else max(min(height, int(self._memory / (16 * entries + 16))), 1)
 
     def read(self, block: int, first: int, stop: int) -> tuple[sparse.Csr, int]:
-        """Return rows that include those from `first` to `stop` of a block, and the position of the first of these."""
+        """Return rows that include `first` to `stop` of a block, and the position of the first returned row."""
         rows = self._blocks[block]
         if self._is_whole:
             return rows, first

@@ -206,7 +206,7 @@ def choose_level(spark: Any, staging: str) -> Any:
 
 
 def choose_block_bytes(spark: Any) -> int:
-    """Return the size of persisted blocks, of which the heap of an executor holds many for each of its tasks.
+    """Return the size of persisted blocks: small enough for an executor's heap to hold many of them per task.
 
     On its way to Spark's cache or disk, a block exists in several buffers of the heap at a time.
     """

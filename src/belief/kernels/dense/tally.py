@@ -238,7 +238,7 @@ def _mixed(
 def collisions(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, by_rate: bool, R: Array, P: Array
 ) -> None:
-    """Write cr, or e = 1 - cr with `by_rate`, to R, and presence to P unless it is empty (pairs x features)."""
+    """Write cr, or e = 1 - cr with `by_rate`, to R; write presence to P, unless P is empty (pairs x features)."""
     n = len(r.reach)
     for p in range(len(queries)):
         x = Xq[queries[p], aq : aq + n]

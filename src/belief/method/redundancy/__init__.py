@@ -8,5 +8,5 @@ MEASURES: dict[str, type[Measure]] = {"agreement": Agreement, "mcr": MCR}
 
 
 def make_rule(redundancy: str | None, theta: float | str) -> Rule:
-    """Return the selection rule of a redundancy measure, or of no measure at all (None)."""
+    """Return the selection rule of a redundancy measure; with None, redundancy is ignored."""
     return RelevanceOnly() if redundancy is None else MEASURES[redundancy].make_rule(theta)

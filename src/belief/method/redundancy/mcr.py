@@ -78,7 +78,7 @@ class MCR:
 
     @staticmethod
     def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
-        """Two numbers for each watched feature and each feature of the pool."""
+        """Return the memory for two numbers per pair of a watched feature and a feature of the pool."""
         return 16 * n_watched * max(n_watched, min(n_features, 2 * n_selected))
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
