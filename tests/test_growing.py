@@ -149,6 +149,7 @@ def test_find_partners_examines_the_first_selected_only():
 
 
 def oversampled(times):
+    rng = np.random.default_rng(8)
     X = rng.standard_normal((700, 25))
     y = (np.arange(700) < 100).astype(int)
     X[:, :5] += 0.8 * y[:, None]
