@@ -1,4 +1,4 @@
-"""The `@kernel()` decorator: numba's `njit`, safe with forks, and with a disk cache that never fails a run.
+"""The `@kernel()` decorator: numba's `njit`, made safe for forks, with a cache on disk that never makes a run fail.
 
 If the cache cannot be written or read, as in a read-only container, on a full disk or after a crash, the kernel is
 compiled again, and the user is warned once. A fork waits until no kernel is being compiled, because its child would
@@ -28,7 +28,10 @@ _warned: list[str] = []
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function on its first call, to code that runs without the GIL, and cache it on disk."""
+    """Return a decorator that compiles a function on its first call and caches the code on disk.
+
+    The compiled code runs without the GIL.
+    """
 
     def decorate(function: Callable[..., Any]) -> Any:
         compiled = njit(nogil=True, **options)(function)
@@ -45,7 +48,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 class _TolerantCache:
-    """A numba cache whose failures only cost time."""
+    """A wrapper of a numba cache that warns instead of failing; the kernel is then compiled again."""
 
     def __init__(self, cache: Any) -> None:
         self._cache = cache
@@ -54,7 +57,7 @@ class _TolerantCache:
         return getattr(self._cache, name)
 
     def load_overload(self, *args: Any) -> Any:
-        """Return the cached code or None. Delete a cache that cannot be read."""
+        """Return the cached code, or None if there is none. If the cache cannot be read, delete it and warn."""
         try:
             return self._cache.load_overload(*args)
         except Exception as error:  # damaged files make pickle raise anything
@@ -65,7 +68,7 @@ class _TolerantCache:
             self._cache.disable()
 
     def save_overload(self, *args: Any) -> None:
-        """Save the code if possible."""
+        """Save the compiled code; warn if that is impossible."""
         try:
             self._cache.save_overload(*args)
         except Exception as error:
@@ -76,7 +79,7 @@ class _TolerantCache:
 
 
 def _warn_once(message: str) -> None:
-    """Warn, once per process."""
+    """Issue a warning unless this process has issued one before."""
     if not _warned:
         _warned.append(message)
         warn(message)

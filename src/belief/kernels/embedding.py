@@ -1,4 +1,4 @@
-"""The embedding of features, in which Δ² is a squared Euclidean distance, cut into slices of bounded width.
+"""The embedding of features as points, whose squared Euclidean distances are d², in slices of limited width.
 
 A slice is a run of features [a, b) with at most `WIDTH` columns in the search matrix. Products are computed in float32
 per slice and then summed over slices, so even with millions of features the rounding error is only that of one slice
@@ -25,13 +25,15 @@ MOST_LEVELS = 32  # discrete features with more levels are compared directly ins
 
 @cache
 def simplex(n_levels: int) -> Array:
-    """Return the corners of a regular simplex with edges of length 1, (n_levels, n_levels - 1)."""
+    """Return the corners of a regular simplex with edges of length 1, one line per level: (n_levels, n_levels - 1)."""
     return np.ascontiguousarray(helmert(n_levels).T / np.sqrt(2)) if n_levels > 1 else np.zeros((n_levels, 0))
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The features a to b in the form the kernels take, and the number of their columns."""
+    """The features from a to b in the form that the kernels take, and the number of columns that they are embedded
+    in.
+    """
 
     a: int
     b: int
@@ -41,7 +43,7 @@ class Slice:
 
 
 class Embedding:
-    """The slices of a Difference, and the error bound of a float32 product over them."""
+    """The slices in which the features of a Difference are embedded, and a bound of the error of float32 products."""
 
     def __init__(self, difference: Difference) -> None:
         self.difference = difference
@@ -88,7 +90,10 @@ class Embedding:
         return Slice(a, b, int(widths.sum()), geometry, bool((~self._embedded[a:b]).any()))
 
     def _corners(self, first: Array, share: Array, embedded: Array) -> tuple[Array, Array]:
-        """Return the corner of each level of each embedded feature, centred on the mean of the feature."""
+        """Return the position of each embedded feature's corners in an array of coordinates, and this array.
+
+        Each level of a feature has a corner of a simplex, which is centred on the mean of the data.
+        """
         point, parts, size = np.zeros(len(embedded), np.int64), [np.zeros(0)], 0
         for j in np.flatnonzero(embedded & (np.diff(first) > 1)):
             corners = simplex(int(first[j + 1] - first[j]))

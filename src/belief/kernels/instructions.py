@@ -1,9 +1,10 @@
-"""Products of rows of int8, compared with a bound in registers, as machine instructions.
+"""Machine instructions that multiply rows of 8-bit integers and compare the products with a bound in registers.
 
     8 queries x 3 panels of 16 rows ──dot products──► int32 sums ──lower bound of d² <= limit──► 16 bits a panel
 
-Numba has no int8 products, so `block_hits` emits LLVM's. The instruction sets differ in the width of a panel and
-in the values that the rows may have; everything else is the same code.
+Numba has no products of 8-bit integers, so `block_hits` emits those of LLVM. The instruction sets differ in the width
+of
+a panel and in the values that the rows may have; everything else is the same code.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ WORD = 4  # columns that are multiplied and added at once
 
 
 class Avx512Vnni(NamedTuple):
-    """vpdpbusd on 512 bits."""
+    """The instruction vpdpbusd on 512 bits."""
 
     lanes: int = 16
     queries: int = 8
@@ -39,7 +40,7 @@ class Avx512Vnni(NamedTuple):
 
 
 class AvxVnni(NamedTuple):
-    """vpdpbusd on 256 bits."""
+    """The instruction vpdpbusd on 256 bits."""
 
     lanes: int = 8
     queries: int = 4
@@ -49,9 +50,11 @@ class AvxVnni(NamedTuple):
 
 
 class Avx2(NamedTuple):
-    """vpmaddubsw, which adds two products of a row in 1..127 and a query in -127..127 to 16 bits, without saturation.
+    """The instruction vpmaddubsw, which adds two products of 8-bit integers to a 16-bit sum.
 
-    The sum is at most 2·127·127 = 32,258 < 2^15. So rows have 7 bits.
+    The coordinates of rows must lie in 1..127 and those of queries in -127..127, so rows are rounded to 7 bits. Then
+    the sum
+    is at most 2·127·127 = 32,258 < 2^15 and does not saturate.
     """
 
     lanes: int = 8
@@ -62,7 +65,7 @@ class Avx2(NamedTuple):
 
 
 class ArmDot(NamedTuple):
-    """Arm's sdot, which multiplies two signed numbers."""
+    """The instruction sdot of Arm, which multiplies two signed numbers."""
 
     lanes: int = 4
     queries: int = 8
@@ -72,7 +75,9 @@ class ArmDot(NamedTuple):
 
 
 class SignedAvx2(NamedTuple):
-    """vpmaddubsw as above, of |query| and of the rows with the sign of the query, for rows without an offset."""
+    """The instruction vpmaddubsw for rows of 8 bits without an offset: it gets |query|, and rows with the sign of the
+    query.
+    """
 
     lanes: int = 8
     queries: int = 4
@@ -93,7 +98,7 @@ _NEEDS: tuple[tuple[Instructions, frozenset[str]], ...] = (
 
 @cache
 def available_instructions() -> list[Instructions]:
-    """Return the instruction sets that numba compiles for on this machine, the fastest first."""
+    """Return the instruction sets of this machine that numba can compile for, the fastest first."""
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return []
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
@@ -106,7 +111,7 @@ def exact_instructions() -> list[Instructions]:
 
 
 def matching_instructions(features: str) -> list[Instructions]:
-    """Return the instruction sets of a CPU, whose features are given as to LLVM: "+avx2,-avxvnni"."""
+    """Return the instruction sets of a CPU, given its features in LLVM's notation: "+avx2,-avxvnni"."""
     present = {x[1:] for x in features.split(",") if x.startswith("+")}
     return [x for x, needed in _NEEDS if needed <= present]
 
@@ -130,7 +135,7 @@ def block_hits(
     hits: Any,
     hit_bytes: Any,
 ) -> Any:
-    """Set a bit for each row of a block whose lower bound of d² is not above the limit of a query.
+    """Set a bit for each row of a block whose lower bound of d² is at most the limit of a query.
 
     Parameters
     ----------
@@ -168,7 +173,7 @@ def block_products(
     out: Any,
     out_bytes: Any,
 ) -> Any:
-    """Write the products of the queries and rows of a block.
+    """Write the inner products of the queries and rows of a block as int32.
 
     Parameters
     ----------
@@ -192,7 +197,7 @@ def block_products(
 
 @intrinsic
 def lowest_bit(typing: Any, bits: Any) -> Any:
-    """Return the position of the lowest bit that is set; `bits` is not 0."""
+    """Return the position of the lowest set bit; `bits` must not be 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -218,7 +223,7 @@ def emit_block_hits(
     hits: Any,
     hit_bytes: Any,
 ) -> None:
-    """Emit `block_hits` with an LLVM builder."""
+    """Emit the code of `block_hits` with an LLVM builder."""
     ints, floats = ir.VectorType(_I32, n.lanes), ir.VectorType(_F32, n.lanes)
     at, load = partial(_offset, b), partial(_load, b)
     sums = _emit_products(n, b, rows, panel_bytes, queries, query_bytes, steps)
@@ -246,7 +251,7 @@ def emit_block_hits(
 def _emit_products(
     n: Instructions, b: Any, rows: Any, panel_bytes: Any, queries: Any, query_bytes: Any, steps: Any
 ) -> list[list[Any]]:
-    """Emit the products of the queries and rows of a block: a vector for each query and panel."""
+    """Emit the code of the products of the queries and rows of a block; return a vector for each query and panel."""
     ints = ir.VectorType(_I32, n.lanes)
     at, load = partial(_offset, b), partial(_load, b)
     before, loop, after = b.block, b.append_basic_block("loop"), b.append_basic_block("after")
@@ -292,7 +297,7 @@ def _number(n: int) -> Any:
 
 
 def _emit_dot(n: Instructions, b: Any, total: Any, rows: Any, query: Any) -> Any:
-    """Add the products of four columns to each sum."""
+    """Emit the code that adds the products of four columns to each sum; return the new sums."""
     ints = total.type
 
     def call(name: str, result: Any, *arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A compiled parser of LIBSVM text, which reports the first malformed line."""
+"""A compiled parser of LIBSVM text, which returns the position of the first malformed line."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ def _is_digit(c: int) -> bool:
 def _scale(mantissa: int, scale: int) -> tuple[float, bool]:
     """Return mantissa * 10**scale, and whether this is certain to be the nearest float64.
 
-    A mantissa up to 2**53 times or divided by an exact power of ten is rounded once, so correctly. For mantissas up to
-    10**18 the result q + r has twice the digits; if changing r by more than its error leaves q + r as it is, the result
-    is correctly rounded.
+    If the mantissa is at most 2**53, it is multiplied or divided by an exact power of ten and rounded once, so
+    correctly.
+    For mantissas up to 10**18 the result q + r has twice the digits; if changing r by more than its error leaves q + r
+    as it
+    is, the result is correctly rounded.
     """
     if scale < -22 or scale > 22:
         return 0.0, False
@@ -45,7 +47,7 @@ def _scale(mantissa: int, scale: int) -> tuple[float, bool]:
 
 @kernel()
 def _multiply_exactly(a: float, b: float) -> tuple[float, float]:
-    """Return a * b and its rounding error (Dekker's method)."""
+    """Return a * b and its rounding error, by Dekker's method."""
     p = a * b
     a1, b1 = a * 134217729.0, b * 134217729.0  # 2**27 + 1: halves of 26 digits
     a1, b1 = a1 - (a1 - a), b1 - (b1 - b)
@@ -55,7 +57,11 @@ def _multiply_exactly(a: float, b: float) -> tuple[float, float]:
 
 @kernel()
 def _parse_number(text: Array, i: int) -> tuple[float, bool, int]:
-    """Read the number at i; return its value, whether it is exact, and its end (-1: not a number)."""
+    """Parse the number that starts at text[i]; return its value, whether the value is exact, and the index after its
+    end.
+
+    The index is -1 if there is no number.
+    """
     negative = text[i] == 45
     if negative or text[i] == 43:
         i += 1

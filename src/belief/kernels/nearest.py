@@ -1,4 +1,4 @@
-"""The selection of neighbours from distances, for any storage format.
+"""The selection of the nearest rows by bounds of their distances and by exact distances, for any storage format.
 
     float32 products --scan--> candidates --narrow--> those within all bounds --exact distances--> round9 --push--> best
 
@@ -20,7 +20,10 @@ _LANES = 64
 
 @kernel()
 def _within(low: Array, p: Array, t: float) -> int:
-    """Count the rows whose bound is at most t. The compiler vectorises this loop, but not one for the minimum."""
+    """Return the number of rows whose lower bound of d² is at most t.
+
+    The compiler vectorises this loop, but not a loop for the minimum.
+    """
     n = 0
     for j in range(len(low)):
         n += low[j] - np.float32(2.0) * p[j] <= t
@@ -29,7 +32,7 @@ def _within(low: Array, p: Array, t: float) -> int:
 
 @kernel()
 def _round_up(t: float) -> float:
-    """Return a float32 not below t."""
+    """Return a float32 number that is not below t."""
     return np.float32(t + abs(t) * 2.0 * UNIT_ROUNDOFF)
 
 
@@ -47,7 +50,7 @@ def scan(
     found_row: Array,
     found_low: Array,
 ) -> tuple[int, int]:
-    """Find the rows that may be among the `size` nearest of their group, for the queries from `start` on.
+    """Find the candidates for neighbours: rows that may be among the `size` nearest of their group, for each query.
 
     Parameters
     ----------
@@ -115,7 +118,10 @@ def scan(
 
 @kernel()
 def narrow(bound: Array, where: Array, group: Array, upper: Array) -> None:
-    """Insert upper bounds of d² into the sorted lists `bound`, (queries, groups, size), in place."""
+    """Insert upper bounds of d² into `bound`, the sorted lists of the smallest for each query and group, in place.
+
+    `bound` has the shape (queries, groups, size); upper[p] belongs to the list of query where[p] and group[p].
+    """
     for p in range(len(upper)):
         best, u = bound[where[p], group[p]], upper[p]
         i = len(best)
@@ -129,7 +135,7 @@ def narrow(bound: Array, where: Array, group: Array, upper: Array) -> None:
 
 @kernel()
 def transpose(x: Array, out: Array) -> None:
-    """Write x transposed to `out`, in squares that fit the CPU cache."""
+    """Write the transpose of x to `out`, in square parts that fit into the CPU cache."""
     n, width = x.shape
     for a in range(0, n, 32):
         for b in range(0, width, 32):
@@ -160,7 +166,7 @@ def round9(x: float) -> float:
 
 @kernel()
 def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) -> None:
-    """Insert a row into a list sorted by distance and key, unless it is farther than all entries."""
+    """Insert a row into one list, which is sorted by distance and key, unless it comes after all entries."""
     i = len(ds)
     while i > 0 and (d < ds[i - 1] or (d == ds[i - 1] and key < keys[i - 1])):
         i -= 1
@@ -173,7 +179,11 @@ def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) ->
 
 @kernel()
 def push(best: tuple[Array, Array, Array], where: Array, group: Array, d2: Array, key: Array, row: Array) -> None:
-    """Insert rows into the sorted lists `best` = (d2, key, row), each (queries, groups, size), in place."""
+    """Insert rows into `best`, the sorted lists of the nearest rows for each query and group, in place.
+
+    `best` has the arrays d2, key and row, each of shape (queries, groups, size); entry p belongs to the list of query
+    where[p] and group[p].
+    """
     ds, keys, rows = best
     for p in range(len(d2)):
         q, g = where[p], group[p]

@@ -1,4 +1,4 @@
-"""The kernels for dense rows in plain numpy, for tables so small that compiling would take much longer.
+"""Kernels for dense rows in plain numpy, for tables so small that compiling the others would take much longer.
 
 Functions have the names and arguments of `belief.kernels.dense`, and their results agree up to the order of summation.
 Only the search differs: it computes all distances and keeps the smallest.
@@ -27,7 +27,9 @@ PRODUCT_ERROR = 8 * 2.0**-53
 def moments(
     X: Array, lo: int, hi: int, a: int, b: int, origin: Array, out: Array, group: Array, total: Array, absent: Array
 ) -> None:
-    """Write the moments of columns a to b over rows lo to hi to `out`, and add the sums by group to `total`."""
+    """Write the moments of columns a to b over rows lo to hi to `out`, and add the sums of each group of rows to
+    `total`.
+    """
     x = X[lo:hi, a:b].astype(np.float64)
     present = x == x
     count = present.sum(axis=0)
@@ -46,12 +48,17 @@ def moments(
 
 
 def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, found: Array) -> None:
-    """Count no levels: sorting the columns is fast enough here."""
+    """Count no levels, and set `found` to -1, so that the caller sorts the columns instead, which is fast enough
+    here.
+    """
     found[:] = -1
 
 
 def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> None:
-    """Add the hashes of some features to the identities of the rows; `keys` has a key for each column from `a` on."""
+    """Add hashes of the values of some features to `out`, the identities of the rows.
+
+    `keys` has a random key for each of these features, which begin at column `a`.
+    """
     x = X[rows, a : a + len(keys)].astype(np.float64)
     bits = np.where(x == x, x, np.nan).view(np.uint64)  # all missing values are equal
     out += np.where(x != 0.0, splitmix64(bits ^ keys), np.uint64(0)).sum(axis=1)
@@ -61,9 +68,11 @@ def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> No
 
 
 def nearest(Q: Array, R: Array, is_own: Array, size: int, difference: Difference) -> tuple[Array, Array, Array, Array]:
-    """Return the nearest rows of R to each row of Q as their line in Q, rank, line in R and rounded d².
+    """Return the nearest rows of R for each row of Q, as four arrays with an entry per pair.
 
-    `is_own` masks the pairs of a row and itself, which is left out. Ties go to the first in R.
+    They are the line in Q, the rank (0 is the nearest), the line in R, and the rounded squared distance d². `is_own` is
+    a
+    mask of the pairs of a row and itself, which are left out. Of rows at the same distance, the first in R comes first.
     """
     near, unknown = None, np.arange(len(Q))
     if not (difference.missing or (difference.discrete & ~difference.constant).any()) and len(R) > size + 2:
@@ -84,7 +93,7 @@ def nearest(Q: Array, R: Array, is_own: Array, size: int, difference: Difference
 def _nearest_by_products(
     Q: Array, R: Array, is_own: Array, size: int, difference: Difference
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the nearest rows as `nearest` does, and a mask of the lines of Q for which they are certain.
+    """Return the nearest rows as `nearest` does, and a mask of the lines of Q for which the result is certain.
 
     Exact distances are computed for the size + 1 rows that are nearest by the matrix product of the scaled rows. They
     contain the nearest rows if the next one is farther, even if its product has the largest possible error.
@@ -119,7 +128,7 @@ def _nearest_by_products(
 
 
 def distances(Q: Array, R: Array, difference: Difference) -> Array:
-    """Return the exact d² of each row of Q to each row of R."""
+    """Return the exact squared distances d² between the rows of Q and of R, (rows of Q, rows of R)."""
     if difference.missing:
         return _distances_missing(Q, R, difference)
     live = ~difference.constant
@@ -133,19 +142,19 @@ def distances(Q: Array, R: Array, difference: Difference) -> Array:
 
 
 def _sum_squares(x: Array, y: Array, per_unit: Array) -> Array:
-    """Sum the squared differences of numeric features."""
+    """Return the sums of the squared differences of numeric features, in the units of the features."""
     gap = x - y
     gap *= per_unit
     return np.einsum("qrf,qrf->qr", gap, gap)
 
 
 def _count_unequal(x: Array, y: Array, _: Array) -> Array:
-    """Count the nominal features in which the rows differ."""
+    """Return the number of nominal features in which two rows differ."""
     return np.count_nonzero(x != y, axis=2)
 
 
 def _distances_missing(Q: Array, R: Array, difference: Difference) -> Array:
-    """Return the distances of rows with missing values, computed feature by feature."""
+    """Return the squared distances d² of rows with missing values, summed feature by feature."""
     d2, cost = np.zeros((2, len(Q), len(R)))
     first = np.searchsorted(difference.levels.feature, np.arange(Q.shape[1] + 1))
     per_unit = difference.per_unit
@@ -161,14 +170,14 @@ def _distances_missing(Q: Array, R: Array, difference: Difference) -> Array:
 
 
 def _set_expected(cost: Array, x: Array, y: Array, j: int, difference: Difference, level: Array, count: Array) -> None:
-    """Set the cost of pairs in which a value of feature j is missing to its expectation."""
+    """Replace `cost`, the Δ² of feature j, by its expected value for pairs in which a value is missing."""
     no_x, no_y = np.flatnonzero(np.isnan(x)), np.flatnonzero(np.isnan(y))
     cost[:, no_y] = _expect(x, j, difference, level, count)
     cost[no_x] = _expect(y, j, difference, level, count)
 
 
 def _expect(x: Array, j: int, difference: Difference, level: Array, count: Array) -> Array:
-    """Return the expectation of Δ² between each value of feature j and a missing one."""
+    """Return the expected Δ² between each value of feature j and a missing one."""
     spread = difference.spread[j]
     if difference.discrete[j]:
         share = count / count.sum()
@@ -179,7 +188,10 @@ def _expect(x: Array, j: int, difference: Difference, level: Array, count: Array
 
 
 def smallest(d2: Array, size: int) -> tuple[Array, Array, Array, Array]:
-    """Return line, rank, column and value of the smallest rounded d² of each line; ties go to the smaller column."""
+    """Return the `size` smallest entries of each line of d2, after rounding, as line, rank, column and value.
+
+    Ties go to the smaller column.
+    """
     n, width = d2.shape
     last = np.partition(d2, size - 1, axis=1)[:, size - 1] if size < width else np.full(n, np.inf)
     line, column = np.nonzero(d2 <= (last * (1 + TIE_MARGIN))[:, None])  # may be among the smallest after rounding
@@ -195,7 +207,10 @@ def smallest(d2: Array, size: int) -> tuple[Array, Array, Array, Array]:
 
 
 def _differences(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach) -> tuple[Array, Array]:
-    """Return |a - b| of each pair and feature, 0 if a value is missing, and whether both values are present."""
+    """Return |a - b| of each pair (line) and feature (column), and a mask of those where both values are present.
+
+    The difference is 0 where a value is missing.
+    """
     n = len(r.reach)
     d = _take(Xq, queries, aq, n)
     d -= _take(Xr, rows, ar, n)
@@ -211,12 +226,12 @@ def _differences(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar:
 
 
 def _take(X: Array, rows: Array, a: int, n: int) -> Array:
-    """Copy n columns of some rows, from column `a` on."""
+    """Return a float64 copy of n columns of some rows, from column `a` on."""
     return np.take(X[:, a : a + n], rows, axis=0).astype(np.float64, copy=False)
 
 
 def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
-    """Return the collision rates; 0 if a value is missing."""
+    """Return the collision rates cr of differences d; 0 where a value is missing."""
     rates = d * -slope
     rates += 1.0
     rates *= present & (d <= reach)
@@ -224,7 +239,7 @@ def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
 
 
 def _complements(d: Array, slope: Array, reach: Array, out: Array) -> None:
-    """Write e = 1 - cr without rounding; 0 if a value is missing, where d is 0."""
+    """Write e = 1 - cr of differences d to `out`, without rounding; 0 where a value is missing (d is 0 there)."""
     np.multiply(d, slope, out=out)
     np.putmask(out, d > reach, 1.0)
 
@@ -241,7 +256,7 @@ def tally(
     r: Reach,
     sums: Sums,
 ) -> None:
-    """Sum |a - b| over the pairs, and its spread from query to query."""
+    """Add |a - b| of the pairs to `sums`: in total, by kind of pair, and their spread between queries."""
     for part in _cut_between_queries(queries, len(r.reach)):
         d, present = _differences(Xq, queries[part], aq, Xr, rows[part], ar, r)
         share = weight[part] if len(weight) else np.ones(len(d))
@@ -256,7 +271,7 @@ def tally(
 
 
 def _cut_between_queries(queries: Array, n_features: int) -> list[slice]:
-    """Cut the pairs between queries, so that the differences of each part stay in the CPU cache."""
+    """Cut the pairs into parts whose differences fit into the CPU cache, without dividing the pairs of a query."""
     if len(queries) * n_features <= TALLY_CELLS:
         return [slice(0, len(queries))]
     starts = np.flatnonzero(is_first_of_run(queries))
@@ -265,13 +280,13 @@ def _cut_between_queries(queries: Array, n_features: int) -> list[slice]:
 
 
 def _add_by_kind(out: Array, kind: Array, values: Array, share: Array | float = 1.0) -> None:
-    """Add a share of the values to the lines of their kind, and the rest to the line after it."""
+    """Add a share of the values of each pair to the line of its kind, and the rest to the next line."""
     lines = np.arange(len(out))[:, None]
     out += (share * (kind == lines) + (1.0 - share) * (kind + 1 == lines)) @ values
 
 
 def _add_by_query(queries: Array, kind: Array, d: Array, present: Array, share: Array, s: Sums) -> None:
-    """Sum the misses and hits of each query, and add these sums and their products to the totals."""
+    """Sum over the misses and hits of each query, and add these sums and their products to the totals."""
     starts = np.flatnonzero(is_first_of_run(queries))
     sides = _Sides(np.where(kind & 1, 0.0, share), starts)
     a, b = sides.sums(d)
@@ -285,7 +300,8 @@ def _add_by_query(queries: Array, kind: Array, d: Array, present: Array, share: 
 
 
 class _Sides:
-    """The pairs of each query split into misses and hits. Consecutive pairs with the same share are summed as a run.
+    """Sums over the misses and over the hits of each query. Consecutive pairs with the same share are summed as one
+    run.
 
     Parameters
     ----------
@@ -300,7 +316,7 @@ class _Sides:
         self.miss, self.first = miss[self.runs, None], np.searchsorted(self.runs, starts)
 
     def sums(self, values: Array) -> tuple[Array, Array]:
-        """Return the sums of each query over its misses, and over its hits."""
+        """Return the sums of `values` over the misses of each query, and over its hits."""
         return self._split(np.add.reduceat(values, self.runs, dtype=float))
 
     def counts(self, n: int) -> tuple[Array, Array]:
@@ -315,7 +331,10 @@ class _Sides:
 def collisions(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, by_rate: bool, R: Array, P: Array
 ) -> None:
-    """Write cr, or e = 1 - cr with `by_rate`, to R, and presence to P unless it is empty (pairs x features)."""
+    """Write the collision rates cr to R, (pairs, features), or e = 1 - cr with `by_rate`.
+
+    Write to P where both values are present, unless P is empty.
+    """
     d, present = _differences(Xq, queries, aq, Xr, rows, ar, r)
     if by_rate:
         _complements(d, r.slope, r.reach, R[: len(d)])
@@ -328,7 +347,9 @@ def collisions(
 def half_hits(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, H: Array, gap: Array
 ) -> None:
-    """Write h = (cr + b)/2 of each pair to H (pairs x features), float32; add Σ(b - h)² to `gap` (features)."""
+    """Write h = (cr + b)/2 of each pair to H, (pairs, features), where b is 1 for a collision; add Σ(b - h)² to
+    `gap`.
+    """
     d, present = _differences(Xq, queries, aq, Xr, rows, ar, r)
     half = H[: len(d)]
     half[:] = _rates(d, present, 0.5 * r.slope, r.reach)

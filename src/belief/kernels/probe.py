@@ -1,7 +1,7 @@
-"""The searches of the probe (section 6c of the method): one small table of scores that is searched many times.
+"""Searches and sums of the probe, a small table of scores that is searched many times (section 6c of method.md).
 
-Scores are small integers, so sums are exact in whatever order they are computed, and distances up to 2^24, which about
-8,000 features may reach. Larger distances are rounded to single precision.
+Scores are small integers, so sums are exact in whatever order they are computed, and so are distances up to 2^24, which
+about 8,000 features may reach. Larger distances are rounded to single precision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORD_ROWS = 8  # rows with one word of flags
 
 @kernel()
 def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
-    """Replace each value by the score of its rank among the knots of its column.
+    """Write the score of each value to `out`; it depends on the value's rank among the knots of its column.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
 
 @kernel()
 def _insert(d: float, row: int, n: int, found: Array, rows: Array) -> int:
-    """Insert a row into a sorted list of n rows, after equally near ones. Return the new n."""
+    """Insert a row into a list of n rows sorted by distance, after rows at the same distance. Return the new n."""
     size = len(rows)
     if n == size and not d < found[size - 1]:
         return n
@@ -70,9 +70,11 @@ def _insert(d: float, row: int, n: int, found: Array, rows: Array) -> int:
 
 @kernel(fastmath=True)  # no value is not a number
 def _limit(d2: Array, size: int, least: Array) -> float:
-    """Return a distance that the `size` nearest rows, but few other rows, are within.
+    """Return a distance that at least the `size` nearest rows are within, but few other rows.
 
-    The rows are dealt into groups, one for each entry of `least`. As many rows are near as groups have one that is.
+    The rows are dealt into groups, one for each entry of `least`, which holds the smallest distance of its group. At
+    least
+    as many rows are within a distance as there are groups whose smallest is.
     """
     n, size = len(d2), min(size, len(d2))
     width = min(n, len(least))
@@ -103,7 +105,7 @@ def _limit(d2: Array, size: int, least: Array) -> float:
 
 @kernel()
 def _flag(d2: Array, limit: float, out: Array) -> None:
-    """Set which distances are within the limit."""
+    """Write to `out` which distances are within the limit."""
     for r in range(len(d2)):
         out[r] = d2[r] <= limit
 
@@ -112,7 +114,7 @@ def _flag(d2: Array, limit: float, out: Array) -> None:
 def _nearest(
     d2: Array, first: int, last: int, skip: int, rows: Array, found: Array, near: Array, words: Array, least: Array
 ) -> None:
-    """Set `rows` to the rows from `first` to `last` with the smallest d², without `skip`.
+    """Write to `rows` which rows from `first` to `last` have the smallest d², leaving out the row `skip`.
 
     Ties are broken in cyclic order from a start that depends on `skip`.
     """
@@ -151,7 +153,7 @@ def _nearest(
 
 @kernel()
 def add_shuffled(fixed: Array, of_block: Array, line: Array, order: Array, out: Array) -> None:
-    """Add the entries of `of_block`, with its lines and columns in another order, to those of `fixed`."""
+    """Write fixed + of_block[line][:, order] to `out`, the sum of two matrices of which the second is rearranged."""
     for q in range(len(out)):
         a, b, to = fixed[q], of_block[line[q]], out[q]
         for r in range(len(order)):
@@ -160,7 +162,7 @@ def add_shuffled(fixed: Array, of_block: Array, line: Array, order: Array, out: 
 
 @kernel()
 def pack(X: Array, offset: int, packed: Array, sums: Array) -> None:
-    """Pack rows of scores for `block_products`.
+    """Pack rows of scores into panels, the form that `block_products` reads.
 
     Parameters
     ----------
@@ -197,7 +199,7 @@ def find_nearest(
     ends: Array,
     rows: Array,
 ) -> None:
-    """Find the nearest rows of each query in each class.
+    """Find the nearest rows of each query in each class, by d² with some columns added or taken out.
 
     Parameters
     ----------
@@ -260,7 +262,7 @@ def _find(
 def tally_classes(
     queries: Array, rows: Array, X: Array, feature: Array, ends: Array, total: Array, spread: Array
 ) -> None:
-    """Sum the differences of the queries from their nearest rows of each class.
+    """Add up the differences of the queries from their nearest rows of each class.
 
     Parameters
     ----------
@@ -326,7 +328,9 @@ def tally_numbers(
     spread: Array,
     sums: Array,
 ) -> None:
-    """Sum the differences of the queries from their nearest rows, which are misses to the degree |t_q - t_r|.
+    """Add up the differences of the queries from their nearest rows, for a numeric target.
+
+    A row is a miss to the degree |t_q - t_r|, the difference of its rank from the query's, and a hit to the rest.
 
     Parameters
     ----------
@@ -393,7 +397,7 @@ def tally_weighted(
     spread: Array,
     sums: Array,
 ) -> None:
-    """Sum the differences of the queries from their nearest rows, where rows have weights.
+    """Add up the differences of the queries from their nearest rows, where rows have weights.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rows rounded to int8, with a proven lower bound of their distances.
+"""Rows rounded to 8-bit integers, with a proven lower bound of their distances.
 
 A row x becomes s·a, where a has integers of at most 127 and s = max|x_j| / 127. With the error e = |x - s·a|,
 
@@ -30,7 +30,7 @@ MAX_LENGTH = 40_000.0  # norm of an integer row; products then stay below 2^31 f
 
 
 class RoundedRows(NamedTuple):
-    """A tile of rows in panels; see `instructions.block_hits`."""
+    """A tile of rows rounded to integers, packed into panels as `instructions.block_hits` reads them."""
 
     packed: Array  # (panels, steps, lanes) uint32, four columns each
     terms: Array  # (4, rows) float32: scale, norm, error, reach
@@ -39,7 +39,7 @@ class RoundedRows(NamedTuple):
 
 
 class RoundedQueries(NamedTuple):
-    """Queries, padded to a multiple of the queries of a block."""
+    """Queries rounded to integers. Their number is padded to a multiple of the queries of a block."""
 
     ints: Array  # (queries, 4 * steps) int8
     terms: Array  # (queries, 3) float32: twice scale, length, error
@@ -49,7 +49,9 @@ class RoundedQueries(NamedTuple):
 
 @kernel(fastmath=FAST)
 def round_row(x: Array, levels: int, ints: Array) -> tuple[float, float, float]:
-    """Round a row of float32 to integers; return its scale, its norm, and a bound of the norm of the rounding error."""
+    """Round a float32 row to integers in `ints`; return its scale, its norm, and a bound of the norm of the rounding
+    error.
+    """
     largest, square = np.float32(0.0), np.float32(0.0)
     for j in range(len(x)):
         largest = max(largest, abs(x[j]))
@@ -68,7 +70,7 @@ def round_row(x: Array, levels: int, ints: Array) -> tuple[float, float, float]:
 
 @kernel()
 def round_queries(points: Array, offset: int, ints: Array, terms: Array, shift: Array) -> None:
-    """Round queries given as float32 points."""
+    """Round queries, given as float32 points, to integers, and write the terms of their bounds."""
     for i in range(len(points)):
         scale, length, error = round_row(points[i], 127, ints[i])
         terms[i, 0], terms[i, 1], terms[i, 2] = 2.0 * scale, 2.0 * length, 2.0 * error
@@ -80,7 +82,7 @@ def round_queries(points: Array, offset: int, ints: Array, terms: Array, shift: 
 
 @kernel()
 def round_rows(points: Array, norm: Array, slots: Array, levels: int, offset: int, packed: Array, terms: Array) -> None:
-    """Round rows given as float32 points, and write row i to slot slots[i] of the panels."""
+    """Round rows, given as float32 points, to integers, and write row i to slot slots[i] of the panels."""
     n, lanes = packed.shape[1], packed.shape[2]
     ints = np.zeros(WORD * n, np.int8)
     moved = np.empty(WORD * n, np.uint8)
@@ -101,7 +103,7 @@ def round_rows(points: Array, norm: Array, slots: Array, levels: int, offset: in
 def round_sparse_row(
     rows: Csr, i: int, place: Array, factor: Array, levels: int, ints: Array
 ) -> tuple[float, float, float, float]:
-    """Round row i, times a factor for each feature, to integers; leave out features with place[j] = -1.
+    """Round row i, with each feature multiplied by its factor, to integers. Features with place[j] = -1 are left out.
 
     `ints` has one integer for each entry of the row and must be 0. Return the scale, the squared norm of the
     whole row, the norm without the features left out, and a bound of the norm of the rounding error.
@@ -138,7 +140,7 @@ def round_sparse_queries(
     shift: Array,
     norm: Array,
 ) -> None:
-    """Round sparse queries from the row `first` on to dense integers; write their squared norms."""
+    """Round sparse queries, from row `first` on, to dense rows of integers; write the terms of their bounds."""
     some = np.zeros(longest(rows), np.int8)
     for i in range(len(norm)):
         scale, norm[i], length, error = round_sparse_row(rows, first + i, place, factor, 127, some)
@@ -156,7 +158,9 @@ def round_sparse_rows(
     rows: Csr, ids: Array, place: Array, factor: Array, slots: Array, levels: int, offset: int, packed: Array,
     terms: Array, norm: Array,
 ) -> None:  # fmt: skip
-    """Round sparse rows, and write row ids[i] to slot slots[i] of the panels, (panels, steps, 4 * lanes) bytes."""
+    """Round sparse rows, and write row ids[i] to slot slots[i] of the panels, which have (panels, steps, 4 * lanes)
+    bytes.
+    """
     lanes = packed.shape[2] // WORD
     some = np.zeros(longest(rows), np.int8)
     for i in range(len(ids)):
@@ -177,7 +181,7 @@ def round_sparse_rows(
 def compare(
     kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int, hits: Array
 ) -> None:
-    """Set the bits of the rows that may be neighbours, in `hits`, (queries, panels) uint16.
+    """Set the bit of each row that may be a neighbour of a query, in `hits`, (queries, panels) uint16.
 
     Parameters
     ----------
@@ -203,7 +207,7 @@ def collect(
     hits: Array, lanes: int, row: Array, ids: Array, own: Array, most: int, start: int, found_query: Array,
     found_row: Array, crowded: Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """List the hits of the queries from `start` on, except each query itself.
+    """List the rows whose bits `compare` has set, for the queries from `start` on, except each query itself.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Constants, arguments and formulas that the kernels for numba, numpy and torch share."""
+"""Constants, argument types and formulas that the kernels for numba, numpy and torch have in common."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ UNIT_ROUNDOFF = 2.0**-24  # of float32, the type of the products
 
 
 class Reach(NamedTuple):
-    """The distance within which two values collide, and the slope of the rate: cr = 1 - slope·|a - b|."""
+    """The parameters of the collision rate cr of each feature.
+
+    cr is 1 - slope·|a - b| if |a - b| is at most `reach`, and 0 otherwise.
+    """
 
     reach: Array
     slope: Array
@@ -35,13 +38,13 @@ class Sums(NamedTuple):
 
 
 def reaches(difference: Difference, kappa: float, columns: slice | Array) -> Reach:
-    """Return the reach of these features."""
+    """Return the parameters of the collision rates of these features."""
     farthest, slope = reach(difference, kappa)
     return Reach(farthest[columns], slope[columns], difference.discrete[columns])
 
 
 def cut_between_queries(pairs: Pairs, part_size: int) -> list[slice]:
-    """Cut the pairs between queries into parts of about `part_size` pairs."""
+    """Cut the pairs into parts of about `part_size` pairs, without dividing the pairs of a query."""
     if len(pairs) <= part_size:
         return [slice(0, len(pairs))] if len(pairs) else []
     ends = np.append(pairs.starts, len(pairs))
@@ -53,7 +56,9 @@ def cut_between_queries(pairs: Pairs, part_size: int) -> list[slice]:
 
 
 def _power_of_ten(n: int) -> float:
-    """Compute 10^n by repeated squaring, so that its last bit equals that of compiled code, also above 10^22."""
+    """Return 10^n, computed by repeated squaring, so that its last bit equals that of compiled code, also above
+    10^22.
+    """
     out, base = 1.0, 10.0
     while n:
         out, base, n = (out * base if n & 1 else out), base * base, n >> 1
@@ -79,7 +84,7 @@ def round9(x: Any, powers: Any, xp: Any) -> Any:
 def query_statistics(
     a: Any, b: Any, t: Any, u: Any, weighted: bool, xp: Any
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the terms that each query adds to `Sums.spread` and to `Sums.queries`.
+    """Return the terms that each query adds to `Sums.spread`, and those that it adds to `Sums.queries`.
 
     Parameters
     ----------

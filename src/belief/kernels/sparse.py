@@ -1,4 +1,4 @@
-"""The kernels for sparse rows, whose runtime depends on the number of non-zeros.
+"""Kernels for sparse rows, whose runtime depends on the number of non-zeros.
 
 Rows are given as `Csr`, the three arrays of a CSR matrix with sorted indices and no duplicates; explicit zeros count as
 zeros. Where two rows are both zero, their difference is 0 and their collision rate 1. So sums of differences run over
@@ -23,7 +23,7 @@ _SAME = 4e-10  # a distance at most this much below a rounded one rounds to it o
 
 
 class Csr(NamedTuple):
-    """The arrays of a CSR matrix."""
+    """The three arrays of a CSR matrix."""
 
     start: Array
     column: Array
@@ -31,7 +31,10 @@ class Csr(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """An inverted index of the queries by feature, with values times 1/u. Frequent features are dense vectors."""
+    """An inverted index: for each feature, the queries that are not zero in it and their values in the feature's unit.
+
+    Features that are frequently non-zero are stored as dense vectors instead of lists.
+    """
 
     slot: Array  # the list of each feature, or -1; from `n_lists` on, its vector
     first: Array  # list p is first[p] to first[p + 1] of the next two arrays
@@ -41,7 +44,7 @@ class Postings(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """1/u of each feature, 0 for constant features, and which features are discrete."""
+    """The scaling of features: 1/u of each (0 for constant features), and which are discrete."""
 
     per_unit: Array
     discrete: Array
@@ -64,7 +67,9 @@ def moments(
     total: Array,
     total_shift: Array,
 ) -> int:
-    """Update the moments of the non-zeros of each feature (Welford); return the first entry that is NaN, or -1.
+    """Update the moments of the non-zeros of each feature by Welford's method.
+
+    Return the position of the first entry that is NaN, or -1.
 
     `origin` is the first of them, and `shift` their mean - origin. `between` marks features with values between the
     minimum and the maximum. `total` and `total_shift` have the sums of x and of x - origin for each group of rows; they
@@ -98,7 +103,9 @@ def moments(
 
 @kernel()
 def add_identities(rows: Csr, keys: Array, out: Array) -> None:
-    """Compute the identities of sparse rows; a dense row with the same values has the same identity."""
+    """Add hashes of the values of each row to its identity in `out`; a dense row with the same values has the same
+    identity.
+    """
     value = np.empty(1, np.float64)
     bits = value.view(np.uint64)
     for i in range(len(out)):
@@ -110,7 +117,10 @@ def add_identities(rows: Csr, keys: Array, out: Array) -> None:
 
 @kernel()
 def gather(rows: Csr, ids: Array, columns: Array, place: Array, to: Array, out: Array) -> None:
-    """Copy the sorted `columns` of the rows `ids` to the rows `to` and the columns `place` of `out`."""
+    """Copy some columns of some rows into `out`.
+
+    Rows `ids` are copied to the rows `to` of `out`, and the sorted `columns` to its columns `place`.
+    """
     for i in range(len(ids)):
         p, end, x = rows.start[ids[i]], rows.start[ids[i] + 1], out[to[i]]
         for t in range(len(columns)):
@@ -121,7 +131,9 @@ def gather(rows: Csr, ids: Array, columns: Array, place: Array, to: Array, out: 
 
 @kernel()
 def take_columns(rows: Csr, first: int, stop: int, place: Array) -> tuple[Array, Array, Array]:
-    """Return a copy of some rows without the columns j with place[j] < 0; column j becomes place[j]."""
+    """Return a CSR copy of the rows from `first` to `stop` in which column j becomes place[j]; -1 leaves a column
+    out.
+    """
     start = np.zeros(stop - first + 1, rows.start.dtype)
     n = 0
     for i in range(first, stop):
@@ -141,13 +153,13 @@ def take_columns(rows: Csr, first: int, stop: int, place: Array) -> tuple[Array,
 
 @kernel()
 def _square(x: float, j: int, s: Scale) -> float:
-    """Return Δ² between a value and zero."""
+    """Return Δ² between x, a value of feature j, and zero."""
     return (s.per_unit[j] if s.discrete[j] else x * s.per_unit[j]) ** 2 if x != 0.0 else 0.0
 
 
 @kernel()
 def norms(rows: Csr, s: Scale, out: Array) -> None:
-    """Write the squared distance d² between each row and a row of zeros."""
+    """Write the squared distance d² between each row and a row of zeros to `out`."""
     for i in range(len(out)):
         total = 0.0
         for p in range(rows.start[i], rows.start[i + 1]):
@@ -157,7 +169,10 @@ def norms(rows: Csr, s: Scale, out: Array) -> None:
 
 @kernel()
 def products(rows: Csr, i: int, s: Scale, by: Postings, product: Array) -> float:
-    """Write the products of row i with every query to `product`, so that d² = |q|² + |r|² - 2·product; return |r|²."""
+    """Write the inner products of row i with all queries to `product`, and return the squared norm |r|² of the row.
+
+    Squared distances follow from them: d² = |q|² + |r|² - 2·product.
+    """
     product[:] = 0.0
     n_lists = len(by.first) - 1
     norm = 0.0
@@ -189,7 +204,10 @@ def products(rows: Csr, i: int, s: Scale, by: Postings, product: Array) -> float
 
 @kernel()
 def _append(rows: Csr, p: int, end: int, discrete: Array, column: Array, gap: Array, n: int) -> int:
-    """Append the features of some entries that are not zero, and their differences from zero; return the new n."""
+    """Append entries p to end of a sparse row to the list of differences: features, and differences from zero.
+
+    Zeros are left out. Return the new length n of the list.
+    """
     for e in range(p, end):
         j, d = rows.column[e], abs(np.float64(rows.value[e]))
         column[n], gap[n] = j, 1.0 if discrete[j] else d
@@ -199,7 +217,10 @@ def _append(rows: Csr, p: int, end: int, discrete: Array, column: Array, gap: Ar
 
 @kernel()
 def _differences(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array, gap: Array) -> int:
-    """Write the features in which two rows differ, and |a - b| (1 for discrete features); return how many differ."""
+    """Write the features in which two rows differ to `column`, and |a - b| to `gap`; return how many there are.
+
+    The difference of discrete features is 1.
+    """
     p, p_end, r, r_end = a.start[i], a.start[i + 1], b.start[k], b.start[k + 1]
     n = 0
     while p < p_end and r < r_end:  # without branches, which would depend on the data
@@ -216,21 +237,21 @@ def _differences(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array,
 
 @kernel()
 def _expand(rows: Csr, i: int, x: Array) -> None:
-    """Write row i to x, whose entries are 0."""
+    """Write the non-zeros of row i to x, a dense vector of zeros."""
     for p in range(rows.start[i], rows.start[i + 1]):
         x[rows.column[p]] = rows.value[p]
 
 
 @kernel()
 def _clear(rows: Csr, i: int, x: Array) -> None:
-    """Set the entries of row i to 0 in x."""
+    """Set the entries of the dense vector x in which row i is not zero back to 0."""
     for p in range(rows.start[i], rows.start[i + 1]):
         x[rows.column[p]] = 0
 
 
 @kernel()
 def _unsorted_differences(a: Csr, i: int, x: Array, b: Csr, k: int, discrete: Array, column: Array, gap: Array) -> int:
-    """Do the same as `_differences`, in any order of the features; x is row i of a, expanded.
+    """Return the same as `_differences`, but with features in any order; x is row i of a as a dense vector.
 
     This is faster than merging the rows, because no branch depends on their columns.
     """
@@ -252,7 +273,7 @@ def _unsorted_differences(a: Csr, i: int, x: Array, b: Csr, k: int, discrete: Ar
 
 @kernel()
 def longest(rows: Csr) -> int:
-    """Return the largest number of entries of a row."""
+    """Return the number of entries of the row that has the most."""
     longest = 0
     for i in range(len(rows.start) - 1):
         longest = max(longest, rows.start[i + 1] - rows.start[i])
@@ -261,7 +282,7 @@ def longest(rows: Csr) -> int:
 
 @kernel()
 def _within(norm: float, product: Array, limit: Array) -> int:
-    """Count the queries that may have this row as a neighbour. The compiler vectorises this loop."""
+    """Return the number of queries that may have this row as a neighbour. The compiler vectorises this loop."""
     n = 0
     for q in range(len(product)):
         n += norm - 2.0 * product[q] <= limit[q]
@@ -282,7 +303,7 @@ def nearest(
     s: Scale,
     best: tuple[Array, Array, Array],
 ) -> None:
-    """Insert the nearest of the rows `span` into the sorted lists `best`, each (queries, groups, size).
+    """Insert the nearest of the rows in `span` into `best`, the sorted lists of each query and group.
 
     Rows of group -1 are ignored. Candidates are found by their products; their distances are then computed exactly and
     rounded, and ties are decided by key.
@@ -321,7 +342,10 @@ def nearest(
 
 @kernel()
 def _product(rows: Csr, first: int, end: int, x: Array) -> float:
-    """Return the product of some entries with a dense row, as four sums that do not wait for each other."""
+    """Return the inner product of the entries from `first` to `end` with a dense row.
+
+    It has four partial sums, so that additions need not wait for each other.
+    """
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     e = first
     while e + 4 <= end:
@@ -340,7 +364,9 @@ def verify(
     rows: Csr, at: Array, ids: Array, group: Array, key: Array, row_norm: Array, queries: Csr, norm: Array, s: Scale,
     where: Array, row: Array, best: tuple[Array, Array, Array],
 ) -> None:  # fmt: skip
-    """Insert candidates, the pairs (where[p], row[p]) in the order of the queries, into the sorted lists `best`.
+    """Compute the exact distances of candidates, and insert them into `best`, the sorted lists of each query and group.
+
+    A candidate is a pair (where[p], row[p]) of a query and a row; they are sorted by query.
 
     Parameters
     ----------
@@ -387,7 +413,7 @@ def tally(
     e: Array,
     spread: Array,
 ) -> None:
-    """Sum |a - b| over the pairs, which are sorted by query. Outputs that are not needed are empty.
+    """Sum |a - b| over pairs of sparse rows, which are sorted by query. Outputs that are not needed are empty.
 
     Parameters
     ----------
@@ -462,7 +488,7 @@ def collisions(
     columns: Array,
     cross: Array,
 ) -> None:
-    """Sum the complements of the joint collisions of some features (lines) with others (columns).
+    """Add up joint sums of e = 1 - cr and z = 1 - b, for some features (lines) with others (columns).
 
     Parameters
     ----------

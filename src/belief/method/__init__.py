@@ -1,4 +1,4 @@
-"""The method BELIEF itself, in the paper's symbols. It knows the data only through the protocols in `protocols.py`.
+"""The method BELIEF itself, in the paper's symbols. It accesses data only through the interfaces in `protocols.py`.
 
 It may import numpy, scipy and `belief._utils`.
 """

@@ -100,7 +100,8 @@ def belief(
     storage: Storage | None = None,
     given: Callable[[], Array] = lambda: np.zeros(0, np.int64),
 ) -> dict[str, Any]:
-    """Run BELIEF on an engine; return the fields of `belief.Result` by name, without the names of the features.
+    """Run BELIEF on an engine; return the fields of `belief.Result`, except for the names of the features, as a
+    dictionary.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def belief(
 
 @dataclass(frozen=True)
 class Estimate:
-    """The weights and the selection from the sample so far."""
+    """The weights of all features and the selection, as computed from the queries sampled so far."""
 
     w: Array
     v: Array  # the weight of each class
@@ -136,7 +137,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Contest:
-    """The features that can be selected, best first, and what decides between them."""
+    """The features that can be selected, best first, and the quantities that the choice between them depends on."""
 
     order: Array
     n_select: int
@@ -147,7 +148,7 @@ class Contest:
 
 
 class Run:
-    """The state of one run."""
+    """One run of BELIEF: its settings, its intermediate results, and the steps of the algorithm as methods."""
 
     def __init__(
         self, engine: Engine, settings: Settings, phase: Phase, storage: Storage, find_given: Callable[[], Array]
@@ -202,7 +203,9 @@ class Run:
     # --- the sample, and how it grows ---
 
     def first_step(self) -> Step:
-        """Draw the largest sample that may be needed; the queries are the first rows of it."""
+        """Draw as many rows as the sample may grow to, and return the first step: how many of them are queries at
+        first.
+        """
         m, sampling = self.target.m, self.settings.sampling
         s = self.settings.resolve_sample_size(m)
         self.limits = Limits.from_shape(m, self.engine.n_features) if self.grows else Limits(s, s)
@@ -222,7 +225,9 @@ class Run:
     # --- significance, and the metric ---
 
     def test_significance(self) -> None:
-        """Test all features on the probe, and choose the features by which neighbours are searched."""
+        """Test the significance of all features on the probe, and choose the features by which neighbours are
+        searched.
+        """
         settings, constant = self.settings, self.difference.constant
         if settings.significance is None:
             self.significance = no_tests(self._univariate_p_values())
@@ -248,7 +253,12 @@ class Run:
             warn(TOO_FEW_ROWS)
 
     def _test_features(self, probe: Probe, sample: Sample, search: LocalSearch) -> Array:
-        """Return the univariate p-values: from all rows and checked by shuffles of the probe, or from sampled rows."""
+        """Return the univariate p-value of each feature.
+
+        With classes, it comes from all rows and is checked by shuffles of the probe's rows. With a numeric target or a
+        study
+        design, it comes from sampled rows.
+        """
         engine, is_numeric = self.engine, probe.target.is_numeric
         if is_numeric or engine.design.exists:
             sample = self._sample_of_tests(sample, is_numeric)
@@ -260,7 +270,9 @@ class Run:
         return check_univariate(probe, engine.rows, p, engine.discrete, search)
 
     def _sample_of_tests(self, sample: Sample, is_numeric: bool) -> Sample:
-        """Return the rows of univariate tests by ranks or by shuffles: more than those of the probe if there are."""
+        """Return the sampled rows on which univariate tests by ranks or shuffles are done: those of the probe, or
+        more.
+        """
         size = min(self.target.m, choose_ranked_size(self.engine.n_features))
         return self.draw("random" if is_numeric else "balanced", size) if size > len(sample.row) else sample
 
@@ -269,12 +281,15 @@ class Run:
         return design_p_values(sample, is_numeric, *of_data, self._design_of(sample), self.seed, search)
 
     def _design_of(self, sample: Sample) -> Design:
-        """Return the design of sampled rows; their weights are divided by the probability of being in the sample."""
+        """Return the study design of sampled rows, with weights divided by the probability of being in the sample."""
         design = self.engine.design.take(sample.row)
         return design if design.weight is None else replace(design, weight=self.engine.weigh(sample.row, sample.row))
 
     def _test_classes(self, probe: Probe, p_univariate: Array, search: LocalSearch) -> Array:
-        """Return the univariate p-values of each class against the others; where unknown, those of all classes."""
+        """Return the univariate p-values of each class against all others, (classes, features).
+
+        Where they cannot be computed, they are the p-values of the test of all classes.
+        """
         n, live = len(self.engine.target.names), ~self.difference.constant
         if self.engine.design.exists:
             sample = self._sample_of_tests(probe.sample, is_numeric=False)
@@ -291,13 +306,18 @@ class Run:
         return out
 
     def _univariate_p_values(self) -> Array:
-        """Return the univariate p-values from all rows; NaN with a design or merged copies, which the sums ignore."""
+        """Return the univariate p-values from the sums over all rows.
+
+        All are NaN with a study design or merged copies, because these sums cover all rows equally.
+        """
         p = univariate_p_values(self.summary)
         is_whole = self.target.m == self.summary.m and not self.engine.design.exists
         return p if is_whole else np.full_like(p, np.nan)
 
     def _neighbours_of_probe(self) -> int:
-        """Return k for the probe, without the additions that small tables with a numeric target get."""
+        """Return the number of neighbours for the probe. Small tables with a numeric target get no extra neighbours
+        here.
+        """
         size = self.search_settings.size
         if self.search_settings.n_groups > 1:
             return size
@@ -312,7 +332,9 @@ class Run:
         return self.draw(sampling, size)
 
     def _merge_copies(self, sample: Sample) -> bool:
-        """Merge identical rows with the same target if the probe has copies that chance cannot explain."""
+        """Merge identical rows with the same target if the probe has copies that chance cannot explain; return whether
+        it did.
+        """
         features = np.flatnonzero(~self.difference.constant)
         with self.timed("significance", "copies"):
             n_copies = count_copies(sample.row, sample.target, self.engine.rows, features)
@@ -369,7 +391,10 @@ class Run:
             )
 
     def _depends_on_weight(self) -> Array:
-        """Return a mask of the features ranked by weight, which may change in a larger sample; others go by p-value."""
+        """Return a mask of the features that are ranked by weight and may therefore change rank in a larger sample.
+
+        The others are ranked by p-value.
+        """
         return self._significant() if self.settings.significance is not None else ~self.difference.constant
 
     def _significant(self) -> Array:
@@ -377,7 +402,9 @@ class Run:
         return is_significant
 
     def search(self, size: int) -> None:
-        """Find the neighbours of the first `size` sampled rows that are not known yet, and make batches of pairs."""
+        """Find the neighbours of the first `size` sampled rows, unless known already, and make batches of pairs of
+        them.
+        """
         engine, known = self.engine, len(self.neighbours.row)
         with self.timed("neighbours", f"of {size:,} rows" if known else ""):
             saved = self.storage.load_neighbours(self.search_settings, self.summary.m)
@@ -401,7 +428,7 @@ class Run:
     # --- sums and estimates ---
 
     def compute_sums(self) -> None:
-        """Add up the batches that are not in the storage, and make the watch list after each."""
+        """Add up the differences of each batch unless its sums are stored, and make the watch list after each batch."""
         # the sums of a smaller sample are of no use if weights depend on its size
         is_stored = not (self.grows and self.engine.design.is_drawn_by_weight)
         saved = self.storage.load_sums(self.pairs, self.engine.n_features) if is_stored else None
@@ -425,7 +452,7 @@ class Run:
                 self.storage.save_sums(self.tally, self.watch_lists)
 
     def _compute_weights(self) -> tuple[Array, Array]:
-        """Return w, and v, the weight of each class in it."""
+        """Return the weights w of the features, and v, the weight of each class in them."""
         assert self.tally is not None
         v = self.engine.target.weights(self.settings.class_weight, self.tally)
         return relevance(self.tally, v), v
@@ -457,7 +484,7 @@ class Run:
         return Estimate(w, v, se, null_weight, contest.relevance, selection, measure, classes)
 
     def _rank_features(self, tally: Tally, w: Array, null_weight: Array) -> Contest:
-        """Return the features that can be selected, and their relevance."""
+        """Return the features that can be selected, their relevance, and how many to select."""
         settings, constant = self.settings, self.difference.constant
         n_select, eligibility = settings.resolve_n_features(self.engine.n_features), None
         if settings.significance is None:
@@ -480,7 +507,10 @@ class Run:
         return Contest(order, n_select, w, scores, of_class, eligibility)
 
     def _relevance_by_class(self, excess: Array) -> Array:
-        """Return the relevance of each feature for each class, reduced for all but the class it separates best."""
+        """Return the relevance of each feature for each class, (classes, features).
+
+        It is reduced for all classes except the one that the feature separates best.
+        """
         constant, out, found = self.difference.constant, np.zeros_like(excess), np.zeros(excess.shape, bool)
         if self.settings.significance is None:
             out[:] = [self.rule.normalise(x, constant) for x in excess]
@@ -494,7 +524,9 @@ class Run:
         return np.where(best == np.arange(len(excess))[:, None], out, SECOND_CHOICE * out)
 
     def _select(self, contest: Contest, measure: Measure | None) -> tuple[Selection, Array]:
-        """Return the selection, and the class that each feature was selected for, if it was selected for one."""
+        """Return the selection, and the class that each feature was selected for (no classes unless `per_class` is
+        set).
+        """
         x, given, classes = contest, self.given_live, np.zeros(0, np.int64)
         if measure is None:
             order = np.r_[given, x.order[: x.n_select]]
@@ -507,7 +539,11 @@ class Run:
         return selected, classes
 
     def _measure_stability(self, estimate: Estimate) -> Stability | None:
-        """Repeat the selection with the weights of half-samples; neighbours, p-values and redundancy stay."""
+        """Repeat the selection with the weights of half-samples of the queries, and return how often each feature is
+        selected.
+
+        Neighbours, p-values and redundancy are not computed again. Return None if the setting `stability` is 0.
+        """
         n = self.settings.stability
         if not n:
             return None
@@ -524,7 +560,7 @@ class Run:
             return Stability(chosen.mean(axis=0), *nogueira_index(chosen), sets)
 
     def _errors(self, tally: Tally, v: Array, w: Array) -> Array:
-        """Return the standard error of w; by folds if rows depend on each other or have weights."""
+        """Return the standard error of w. It is computed from folds if rows depend on each other or have weights."""
         return fold_errors(self._folds(), v) if self._needs_folds else self.engine.target.error(tally, v, w)
 
     def _errors_by_class(self, tally: Tally) -> Array:
@@ -538,7 +574,7 @@ class Run:
         return self.engine.design.group is not None or self.engine.design.weight is not None
 
     def _folds(self) -> list[Tally]:
-        """Return the sums of each fold of the queries."""
+        """Return the sums over the pairs of each fold of the queries."""
         if self.folds and sum(x.n_pairs for x in self.folds) == len(self.all_pairs):
             return self.folds
         group = self.engine.design.group
@@ -549,7 +585,10 @@ class Run:
         return self.folds
 
     def _null_weight(self) -> Array:
-        """Return the weight that an irrelevant feature has because it takes part in the search."""
+        """Return the weight that each feature would have if it were irrelevant.
+
+        It is above 0 for features by which neighbours are searched, because neighbours differ less in them.
+        """
         tally, metric = self.tally, self.significance.metric
         assert tally is not None
         out = np.zeros(self.engine.n_features)
@@ -629,13 +668,15 @@ class Run:
         }
 
     def _watched(self, relevance: Array, n_selected: int) -> Array:
-        """Return the last watch list in use; if the measure uses none, the features with the largest relevance."""
+        """Return the watch list whose redundancy was measured; without one, the features with the largest relevance."""
         if self.measure is not None and self.measure.needs_collision_rates:
             return self.watch_lists[-2] if len(self.pairs) > 1 else self.watch_lists[-1]
         return self._heaviest(relevance, self.settings.watch_list_length(n_selected))
 
     def _redundancy_with_selected(self, estimate: Estimate, features: Array) -> Array:
-        """Return the redundancy of selected features (rows) with `features` (columns); 0 where it is not measured."""
+        """Return the redundancy of the selected features (lines) with `features` (columns); 0 where it is not
+        measured.
+        """
         selected, constant, measure = estimate.selection.selected, self.difference.constant, estimate.measure
         out = np.zeros((len(selected), len(features)))
         if measure is not None:
@@ -648,9 +689,10 @@ class Run:
         return out
 
     def _find_partners(self, estimate: Estimate) -> tuple[Array, Array]:
-        """Return the interaction partner of each selected feature, and the share of w that depends on it.
+        """Return the interaction partner of each selected feature (-1 for none), and the share of its weight that
+        depends on it.
 
-        Partners need the neighbours of each class; without them, all are -1.
+        The search for partners needs the neighbours of each class; without them, no feature has a partner.
         """
         selected = estimate.selection.selected
         partner, share = np.full(len(selected), -1), np.zeros(len(selected))
@@ -699,7 +741,10 @@ class Run:
 
 
 def make_search(settings: Settings, target: Target, m: int, seed: int) -> Search:
-    """Return the neighbours to search for: k of each class, or k·|C| in all. Warn if there are fewer rows than that."""
+    """Return how many neighbours to search for, and in which groups: k of each class, or k·|C| among all rows.
+
+    Warn if there are fewer rows than that.
+    """
     counts = target.counts
     k = settings.resolve_n_neighbors(int(counts.min()))
     is_per_class = settings.neighborhood == "per_class"
@@ -715,7 +760,7 @@ def make_search(settings: Settings, target: Target, m: int, seed: int) -> Search
 
 
 def make_pairs(sample: Sample, neighbours: Neighbours, part: slice, target: Target) -> Pairs:
-    """Return the pairs (query, neighbour) of one batch, in the order of the sample."""
+    """Return the pairs of a query and a neighbour for one batch, `part` of the sample, in the order of the sample."""
     row, row_target = neighbours.row[part], neighbours.target[part]
     exists = row >= 0
     query = np.broadcast_to(sample.row[part, None, None], row.shape)[exists]

@@ -1,4 +1,4 @@
-"""The array type, and helpers for integer ids."""
+"""The array type, and functions for arrays of integer ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_SPARSITY = 16  # ids up to this many times their number are looked up in a t
 
 
 def compact_ids(ids: Array) -> tuple[Array, int]:
-    """Renumber ids to lie below a small n, and return n as well. Ids that are dense already stay as they are."""
+    """Renumber ids so that they lie below a small n; return them and n. Ids that already do are returned unchanged."""
     n = int(ids.max(initial=-1)) + 1
     if n <= MAX_SPARSITY * len(ids):
         return ids, n
@@ -33,14 +33,14 @@ def unique_ids(ids: Array) -> tuple[Array, Array]:
 
 
 def is_first_of_run(x: Array) -> Array:
-    """Return a mask of the values that differ from the one before."""
+    """Return a mask of the entries of x that differ from the entry before; the first is always True."""
     new = np.ones(len(x), bool)
     np.not_equal(x[1:], x[:-1], out=new[1:])
     return new
 
 
 def lexsort_pairs(first: Array, second: Array, n: int) -> Array:
-    """Return the stable order by `first`, then by `second`, for integers below n."""
+    """Return the stable order that sorts by `first`, then by `second`; both hold integers below n."""
     if n <= 2**16:  # numpy has a radix sort for these
         return np.lexsort((second.astype(np.uint16), first.astype(np.uint16)))
     return np.argsort(first * np.int64(n) + second, kind="stable")

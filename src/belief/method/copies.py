@@ -1,8 +1,8 @@
-"""Copies of rows: detect neighbours that are copies, and let identical rows of a class count as one.
+"""Copies of rows: detect neighbours that are copies, and merge identical rows of a class.
 
-A row that was duplicated (oversampling) finds its copies as its nearest hits, at distance 0, and these carry no
-information. With `copies="merge"` the identical rows of a class are represented by the one with the smallest tie key;
-the others are neither sampled nor neighbours, but the pass that describes the data still counts them. Identical rows of
+If rows were duplicated (oversampling), the nearest hits of a row are its copies, at distance 0, which carry no
+information. With `copies="merge"`, the identical rows of a class are represented by the one with the smallest tie key.
+The others are neither sampled nor neighbours, but the pass that describes the data still counts them. Identical rows of
 different classes are not merged: they are misses at distance 0, and show that the features do not separate the classes.
 """
 
@@ -21,12 +21,14 @@ MIN_QUERIES = 50  # with fewer queries of a class the share of copies is too unc
 
 
 def column_keys(columns: Array) -> Array:
-    """Return a key for each column, for hashing rows."""
+    """Return a random key for each column, with which the values of a row are hashed."""
     return row_keys(0, COLUMN_STREAM, columns)
 
 
 def select_representatives(hashes: Array, targets: Array, seed: int) -> Array:
-    """Return a mask of the rows with the smallest tie key among all with the same hash and target."""
+    """Return a mask of the rows that represent identical ones: of rows with equal hash and target, the smallest tie
+    key.
+    """
     tie = row_keys(seed, TIES, np.arange(len(hashes)))
     order = np.lexsort((tie, targets, hashes))
     is_first = np.ones(len(order), bool)
@@ -53,9 +55,10 @@ def share_of_copied_hits(d2: Array, classes: Array) -> Array:
 
 
 def log_chance_equal(values: Array) -> float:
-    """Return the logarithm of the probability that two rows are equal in all of these columns, if independent.
+    """Return the logarithm of the probability that two rows are equal in all columns, as if the columns were
+    independent.
 
-    It is estimated from `values`, the rows of a random sample of a class, by comparing each with the next.
+    It is estimated from `values`, the rows of a random sample of a class, by comparing each row with the next.
     """
     a, b = values[1:], values[:-1]
     equal = ((a == b) | (np.isnan(a) & np.isnan(b))).sum(axis=0) / max(len(a), 1)
@@ -64,5 +67,5 @@ def log_chance_equal(values: Array) -> float:
 
 
 def is_by_chance(log_chance: float, n_rows: int) -> bool:
-    """Return True if a class of n_rows is expected to have copies because its columns have few values."""
+    """Return True if copies are expected by chance in a class of n_rows, because its columns have few values."""
     return bool(n_rows * np.exp(log_chance) >= EXPECTED_COPIES)

@@ -1,9 +1,4 @@
-"""The study design: which rows may be neighbours, which rows move together in a shuffle, and how much each row counts.
-
-Rows of one group (a patient, a household) are not independent: they are never neighbours of each other, and shuffles
-move whole groups. Rows of different strata (batches, sites) are not comparable: neighbours come from the same stratum,
-and shuffles stay within it. A row with a weight counts that many times in every mean.
-"""
+"""The study design: groups, strata and weights of rows."""
 
 from __future__ import annotations
 
@@ -21,7 +16,14 @@ PARTS = 5
 
 @dataclass(frozen=True)
 class Design:
-    """The group, the stratum and the weight of each row; None where there are none."""
+    """The group, the stratum and the weight of each row; each is None if the user passed none.
+
+    Rows of one group (a patient, a household) are not independent: they are never neighbours of each other, and
+    shuffles
+    move whole groups. Rows of different strata (batches, sites) are not comparable: neighbours come from the same
+    stratum,
+    and shuffles stay within it. A row with a weight counts that many times in every mean.
+    """
 
     group: Array | None = None
     stratum: Array | None = None
@@ -38,23 +40,23 @@ class Design:
 
     @property
     def has_units(self) -> bool:
-        """Return True if shuffles must respect groups or strata."""
+        """Whether shuffles must move whole groups, or stay within strata."""
         return self.group is not None or self.stratum is not None
 
     @property
     def is_drawn_by_weight(self) -> bool:
-        """Return True if the sample is drawn by weight: there are weights, and no groups."""
+        """Whether rows are sampled by weight: if rows have weights and are not grouped."""
         return self.weight is not None and self.group is None
 
     def strata(self, n: int) -> Array:
         return np.zeros(n, np.int64) if self.stratum is None else self.stratum
 
     def groups(self, n: int) -> Array:
-        """Return the group of each row; without groups, every row is its own group."""
+        """Return the group of each of the n rows; without groups, every row is its own group."""
         return np.arange(n) if self.group is None else self.group
 
     def excludes(self, a: Array, b: Array) -> Array:
-        """Return a mask of the pairs of rows, (a, b), that cannot be neighbours."""
+        """Return a mask of shape (len(a), len(b)) of the rows a and b that may not be neighbours of each other."""
         out = np.zeros((len(a), len(b)), bool)
         if self.group is not None:
             out |= self.group[a][:, None] == self.group[b]
@@ -64,28 +66,34 @@ class Design:
 
 
 def race(uniform: Array, weight: Array) -> Array:
-    """Return -log(u)/ω: sorting rows by it draws them by weight without replacement."""
+    """Return a random number for each row; the rows with the smallest are a sample without replacement, drawn by
+    weight.
+
+    The number is -log(u)/weight, with u uniform in (0, 1), as if rows raced and the heavier ones were faster.
+    """
     out: Array = -np.log1p(-uniform * (1 - 1e-12)) / weight
     return out
 
 
 def weigh_by_inclusion(weight: Array, first_outside: float) -> Array:
-    """Divide weights by the probability of being sampled, given the smallest race value outside the sample."""
+    """Return weights divided by the probability of being sampled, given the smallest number of `race` outside the
+    sample.
+    """
     out: Array = weight / -np.expm1(-weight * first_outside)
     return out
 
 
 def make_strata(columns: Sequence[Array]) -> Array:
-    """Return a number for each row that is equal for rows of one stratum, the combination of all columns.
+    """Return the number of the stratum of each row; a stratum is a combination of the values of all columns.
 
-    Numbers and dates with more than ten values are cut at their quintiles. Missing values are a level of their own.
+    Columns of more than ten numbers or dates are cut into fifths first. Missing values are a level of their own.
     """
     codes = np.stack([_levels(np.asarray(x)) for x in columns])
     return number_by_appearance(np.unique(codes, axis=1, return_inverse=True)[1].ravel())
 
 
 def number_by_appearance(codes: Array) -> Array:
-    """Renumber codes by the first row that has them, so that they do not depend on how a table was read."""
+    """Renumber codes in the order in which they first appear, so that they do not depend on how a table was read."""
     _, first, code = np.unique(codes, return_index=True, return_inverse=True)
     numbers: Array = np.argsort(np.argsort(first))[code.ravel()]
     return numbers
@@ -107,9 +115,9 @@ def _levels(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Units:
-    """Some rows as units that a shuffle moves as a whole, within strata: groups, or single rows.
+    """The units of some rows that a shuffle moves as a whole, and within strata. Units are groups, or single rows.
 
-    A unit that takes the place of a larger one is repeated, and cut if it takes that of a smaller one.
+    If a unit takes the place of a larger one, it is repeated; if it takes the place of a smaller one, it is cut.
     """
 
     rows: Array  # sorted by stratum, unit and id, so that a block of time keeps its order
@@ -120,7 +128,7 @@ class Units:
 
     @classmethod
     def of(cls, rows: Array, design: Design, ids: Array) -> Self:
-        """Return the units of some of the rows with these ids."""
+        """Return the units of the rows with indices `rows`, given the design and the ids of all rows."""
         group, stratum = design.groups(len(ids))[rows], design.strata(len(ids))[rows]
         order = np.lexsort((ids[rows], group, stratum))
         rows, group, stratum = rows[order], group[order], stratum[order]
@@ -130,11 +138,13 @@ class Units:
 
     @classmethod
     def of_all(cls, design: Design, ids: Array) -> Self:
-        """Return the units of all rows with these ids."""
+        """Return the units of all rows, given their design and ids."""
         return cls.of(np.arange(len(ids)), design, ids)
 
     def shuffle(self, keys: Array, out: Array) -> None:
-        """Write to out[i] the row that takes the place of row i; units are ordered by the keys of their first rows."""
+        """Write to out[i] the index of the row that takes the place of row i. Units are ordered by the keys of their
+        first rows.
+        """
         order = np.lexsort((keys[self.rows[self.first]], self.stratum))
         place = np.arange(len(self.rows)) - self.first[self.unit]
         source = order[self.unit]

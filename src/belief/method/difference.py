@@ -1,4 +1,4 @@
-"""Section 1 of the method: Δ_j(a, b), the difference of two values of a feature."""
+"""The difference of two values of a feature, Δ_j(a, b) (section 1 of method.md)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ SPARSE_SHARE = 0.1  # scale="auto" does not scale data with a smaller share of n
 
 @dataclass(frozen=True)
 class Difference:
-    """Δ_j(a, b) = |a - b|/u_j for continuous features, a ≠ b for discrete ones, 0 for constant ones.
+    """How the difference Δ_j(a, b) of two values of feature j is computed: the unit of each feature, and what is
+    constant.
 
-    u_j is σ_j with scale="sigma". With "standard" it is the range for features with two values, whose Δ is then 0 or 1.
-    With "none" it is 1.
+    Δ_j(a, b) is |a - b|/u_j for continuous features; for discrete ones it is 1 if a ≠ b, else 0; for constant ones it
+    is 0.
+    The unit u_j is the standard deviation σ_j with scale="sigma". With "standard" it is the same, except for features
+    with
+    two values: there it is their range, so that Δ is 0 or 1. With "none" it is 1.
     """
 
     scale: str
@@ -53,11 +57,11 @@ class Difference:
 
     @property
     def typical(self) -> float:
-        """The root mean square difference from the mean, over all features."""
+        """The root mean square of the difference of a value from its mean, over all features."""
         return float(np.sqrt(self.spread.mean())) or 1.0
 
     def restrict(self, features: Array) -> Self:
-        """Return the difference in these features only: all others are treated as constant."""
+        """Return the difference in these features alone: all others are treated as constant."""
         is_out = np.ones(self.n_features, bool)
         is_out[features] = False
         return replace(
@@ -70,12 +74,15 @@ class Difference:
 
     @property
     def per_unit(self) -> Array:
-        """1/u_j, and 0 for constant features."""
+        """The factor 1/u_j of each feature; 0 for constant features."""
         return np.where(self.constant, 0.0, 1.0 / self.unit)
 
 
 def resolve_scale(scale: str, summary: Summary, discrete: Array) -> str:
-    """Resolve "auto": dividing by σ would inflate rare features, so data that is mostly zeros is not scaled."""
+    """Return the scaling that "auto" stands for; other scalings are returned unchanged.
+
+    Data that is mostly zeros is not scaled, because division by σ would inflate features that are rarely non-zero.
+    """
     if scale != "auto":
         return scale
     cells = summary.m * int((~discrete).sum())
@@ -83,7 +90,7 @@ def resolve_scale(scale: str, summary: Summary, discrete: Array) -> str:
 
 
 def gini_impurity(levels: Levels, n_features: int) -> Array:
-    """Return 1 - Σp² of each discrete feature: the probability that two random values differ."""
+    """Return 1 - Σp² of each discrete feature, the probability that the values of two random rows differ."""
     total = np.bincount(levels.feature, levels.count, n_features)
     squares = np.bincount(levels.feature, levels.count.astype(float) ** 2, n_features)
     return np.where(total > 0, 1.0 - squares / np.maximum(total, 1) ** 2, 0.0)

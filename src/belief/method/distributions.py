@@ -1,6 +1,6 @@
 """Distributions of the selected features by class, or along a numeric target, in the sampled rows.
 
-They are only displayed; no weight depends on them.
+They are for display; no weight depends on them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ PARTS = 5  # a numeric target is cut into fifths
 
 @dataclass(frozen=True)
 class FeatureDistribution:
-    """One feature in the sampled rows of each group: a class, or a fifth of a numeric target.
+    """The distribution of one feature in the sampled rows of each group, which is a class or a fifth of a numeric
+    target.
 
     Continuous features have `quantiles` and `ranks`, discrete ones and numbers with two values `levels` and `shares`.
     """
@@ -40,7 +41,7 @@ class FeatureDistribution:
 
     @classmethod
     def read(cls, plain: Mapping[str, Any], n_features: int, n_groups: int) -> Self:
-        """Make a distribution from plain values; raise a ValueError if they are invalid."""
+        """Make a distribution from the values of a JSON file; raise a ValueError if they are invalid."""
         found = cls(**plain)
         numbers = [*found.ranks, *(x for line in (*found.quantiles, *found.shares) for x in line), found.missing]
         is_valid = (
@@ -64,7 +65,9 @@ class FeatureDistribution:
         return is_valid and all(len(line) == len(SHARES) for line in self.quantiles)
 
     def with_level_names(self, names: Mapping[float, str] | None) -> FeatureDistribution:
-        """Replace the codes of the levels by their names; None: the names are unknown."""
+        """Return a copy with the names of the levels instead of their codes; with None, with names such as "level
+        1".
+        """
         if not self.discrete:
             return self
         if names is None:
@@ -80,7 +83,7 @@ def describe_distributions(
     summary: Summary,
     discrete: Array,
 ) -> list[FeatureDistribution]:
-    """Describe the first 100 of some features in the first sampled rows.
+    """Return the distributions of the first 100 of these features in the first 4,096 sampled rows.
 
     Parameters
     ----------
@@ -115,7 +118,10 @@ def describe_distributions(
 
 
 def _group_rows(targets: Array, target: Target) -> tuple[Array, list[int]]:
-    """Return the group of each row, and the groups to show: the largest classes in order, or all fifths."""
+    """Return the group of each row (its class, or its fifth of a numeric target), and the groups to display.
+
+    Of the classes, the largest are displayed, in their order.
+    """
     if target.task == CLASSIFICATION:
         largest = np.argsort(-target.counts, kind="stable")[:MAX_GROUPS]
         return np.asarray(targets), sorted(largest.tolist())
@@ -126,7 +132,7 @@ _Described = tuple[list[int], list[list[float]], list[float], list[str], list[li
 
 
 def _describe_numeric(X: Array, group: Array, shown: list[int]) -> list[_Described]:
-    """Describe columns of numbers without missing values."""
+    """Return the quantiles and mean ranks of numeric columns without missing values, in each displayed group."""
     present, n = [g for g in shown if (group == g).any()], X.shape[1]
     if not present or not n:
         return [([], [], [], [], [])] * n
@@ -137,7 +143,7 @@ def _describe_numeric(X: Array, group: Array, shown: list[int]) -> list[_Describ
 
 
 def _has_two_values(X: Array) -> Array:
-    """Return which columns have exactly two values and no missing ones."""
+    """Return a mask of the columns that have exactly two values and no missing ones."""
     if not len(X):
         return np.zeros(X.shape[1], bool)
     low, high = X.min(axis=0), X.max(axis=0)
@@ -145,7 +151,7 @@ def _has_two_values(X: Array) -> Array:
 
 
 def _describe_levels(x: Array, group: Array, shown: list[int], by_frequency: bool) -> _Described:
-    """Describe a column of levels without missing values."""
+    """Return the share of each level in each displayed group, for a column without missing values."""
     level, count = np.unique(x, return_counts=True)
     top = level[np.argsort(-count, kind="stable")[:MAX_LEVELS]] if by_frequency else level
     present = [g for g in shown if (group == g).any()]
@@ -171,7 +177,10 @@ def mean_ranks(X: Array) -> Array:
 
 
 def _places_of_runs(is_new: Array) -> Array:
-    """Return the mean place of the run of each sorted value, given which values differ from the one before."""
+    """Return, for each value of sorted columns, the mean position of the values equal to it.
+
+    `is_new` marks the values that differ from the one before, from the second value on.
+    """
     n, edge = is_new.shape[-1] + 1, np.ones((*is_new.shape[:-1], 1), bool)
     is_first, is_last = np.concatenate([edge, is_new], axis=-1), np.concatenate([is_new, edge], axis=-1)
     first = np.maximum.accumulate(np.where(is_first, np.arange(n), 0), axis=-1)

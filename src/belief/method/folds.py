@@ -1,8 +1,8 @@
-"""Sums over folds of the queries: standard errors by group, and the stability of a selection.
+"""Sums over folds of the queries, for the standard errors of grouped rows and the stability of a selection.
 
-The queries of the sample are dealt into folds, whole groups at a time. The sums over pairs of each fold give the sums
-of any union of folds without a new search: half of the folds are a half-sample, and the influence of each fold on w is
-its contribution to the error of w, also where rows of a group depend on each other or have weights.
+The queries of the sample are dealt into folds, whole groups at a time. Adding up folds gives the sums of any union of
+them without another search. Half of the folds make a half-sample, on which the selection is repeated. The variation of
+w between folds gives its standard error, also if rows of a group depend on each other or have weights.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Z_95 = 1.96
 
 
 def deal(pairs: Pairs, group_of: Callable[[Array], Array], n_features: int, seed: int) -> list[Pairs]:
-    """Deal the pairs into folds by the group of their query."""
+    """Divide pairs into folds by their query; queries of one group (`group_of` their rows) are in the same fold."""
     rows, query = np.unique(pairs.query, return_inverse=True)
     _, unit = np.unique(group_of(rows), return_inverse=True)
     n_units = int(unit.max(initial=0)) + 1
@@ -38,7 +38,7 @@ def deal(pairs: Pairs, group_of: Callable[[Array], Array], n_features: int, seed
 
 
 def fold_errors(folds: Sequence[Tally], v: Array) -> Array:
-    """Return the standard error of w from the influence of each fold.
+    """Return the standard error of the relevance w, from the influence of each fold of the queries.
 
     The influence of a fold on w is Σ_c v(c)·((DD_f - A·DC_f)/DC - (ED_f - B·EC_f)/EC), with A = DD/DC and B = ED/EC.
     """
@@ -54,7 +54,7 @@ def fold_errors(folds: Sequence[Tally], v: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """How the selection varies over half-samples.
+    """How much the selection varies when it is repeated on half-samples.
 
     Attributes
     ----------
@@ -76,14 +76,17 @@ class Stability:
 
 
 def half_samples(folds: Sequence[Tally], n: int, seed: int) -> Iterator[Tally]:
-    """Yield the sums of n half-samples."""
+    """Yield the sums of n half-samples, each a random half of the folds."""
     for b in range(n):
         order = np.argsort(row_keys(seed, HALF + b, np.arange(len(folds))))
         yield reduce(Tally.merge, (folds[f] for f in order[: max(1, len(folds) // 2)]))
 
 
 def nogueira_index(chosen: Array) -> tuple[float, tuple[float, float]]:
-    """Return the stability index of sets of features, given as a mask of shape (sets, F), and its 95 % interval."""
+    """Return the stability index of Nogueira et al. (2018), and its 95 % confidence interval.
+
+    `chosen` is a mask of shape (half-samples, features) of the selected features.
+    """
     M, F = chosen.shape
     p, k = chosen.mean(axis=0), chosen.sum(axis=1)
     share = k.mean() / F
@@ -97,7 +100,9 @@ def nogueira_index(chosen: Array) -> tuple[float, tuple[float, float]]:
 
 
 def interchangeable_sets(features: Array, agreement: Array) -> list[list[int]]:
-    """Return the sets of features that are connected by agreement."""
+    """Return sets of features that are connected by agreements of at least 0.5; features without a partner are left
+    out.
+    """
     from scipy.sparse.csgraph import connected_components
 
     _, label = connected_components(agreement >= MIN_AGREEMENT, directed=False)

@@ -1,10 +1,10 @@
-"""Section 6d of the method: whether the selection has converged, and how large the next sample should be.
+"""Decide whether the selection has converged, and how large the next sample should be (section 6d of method.md).
 
 The weights come with standard errors, so the weights of a larger sample can be simulated: if w was computed from s
-queries, a sample t times as large that contains them gives w + se·√(1 - 1/t)·ε, with ε standard normal. Each simulated
-set of weights goes through the selection. The share of simulations that select the same features is the chance that
-the larger sample would; the relevance they find on top is the expected loss of stopping now. Only w, its standard error
-and the redundancy are needed, so this module knows nothing of rows or engines.
+queries, a sample t times as large that contains them gives w + se·√(1 - 1/t)·ε, with ε standard normal. Features are
+selected by each simulated set of weights. The share of simulations that select the same features is the chance that
+the larger sample would. The additional relevance of what they select is the expected loss of stopping now. Only w, its
+standard error and the redundancy are needed, so this module knows nothing of rows or engines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_COST_SAME, MAX_COST_LOSS = 2e11, 2e12  # multiplications of the search
 
 @dataclass(frozen=True)
 class Forecast:
-    """The expected changes in a sample `LARGER` times as large."""
+    """The changes of the selection that are expected with a sample several (`LARGER`) times as large."""
 
     chance: float  # probability that it selects the same features
     loss: float  # share of the relevance it would find that this selection lacks
@@ -40,14 +40,21 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest samples worth their cost: to select the same features as a larger one, and to lose no relevance."""
+    """The largest numbers of sampled rows that are worth their cost.
+
+    Up to `same` rows, the sample grows so that a larger sample would select the same features; up to `loss` rows, it
+    grows
+    so that a larger sample would find little more relevance.
+    """
 
     same: int
     loss: int
 
     @classmethod
     def from_shape(cls, n_rows: int, n_features: int) -> Self:
-        """Limit the multiplications of the search, s·n_rows·n_features, so that all machines have the same limits."""
+        """Return the limits for a table. They bound the multiplications of the search, s·n_rows·n_features, on every
+        machine alike.
+        """
         cost = n_rows * n_features
         same, loss = (min(n_rows, max(AUTO_SAMPLE, int(x / cost))) for x in (MAX_COST_SAME, MAX_COST_LOSS))
         return cls(same, loss)
@@ -55,7 +62,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Step:
-    """The next step: sample `size` queries, or stop for a reason."""
+    """What to do next: enlarge the sample to `size` queries, or stop for a `reason`."""
 
     size: int
     reason: str | None
@@ -63,7 +70,7 @@ class Step:
 
 
 def find_rivals(w: Array, se: Array, selected: Array, lowest: float, n_errors: float = 3.0) -> Array:
-    """Return the selected features, followed by those that could be selected if their weights were higher.
+    """Return the selected features, followed by those that could be selected if their weights were a little higher.
 
     Parameters
     ----------
@@ -83,7 +90,7 @@ def find_rivals(w: Array, se: Array, selected: Array, lowest: float, n_errors: f
 
 
 def draw_weights(w: Array, se: Array, R: Array, larger: float, seed: int, n_draws: int = N_DRAWS) -> Array:
-    """Simulate the weights of a sample `larger` times as large, one draw per row.
+    """Simulate the weights of a sample `larger` times as large; each line of the result is one simulation.
 
     The errors of redundant features are correlated, so that copies seldom swap places.
     """
@@ -95,7 +102,7 @@ def draw_weights(w: Array, se: Array, R: Array, larger: float, seed: int, n_draw
 
 
 def _correlation_root(R: Array) -> Array:
-    """Return the symmetric root of R, with negative eigenvalues set to 0 and its columns normalised."""
+    """Return the symmetric square root of R, with negative eigenvalues set to 0 and columns normalised to length 1."""
     C = R.copy()
     np.fill_diagonal(C, 1.0)
     values, vectors = np.linalg.eigh(C)
@@ -105,7 +112,7 @@ def _correlation_root(R: Array) -> Array:
 
 
 def select_from_draws(W: Array, R: Array, n: int, rule: Rule) -> tuple[Array, Array]:
-    """Select n features from each row of W at once; return them and the sum of their scores."""
+    """Select n features by each simulated set of weights (line of W); return them and the sums of their scores."""
     left, accumulated = np.maximum(W, 0.0), np.full_like(W, rule.initial)
     selected = np.empty((len(W), min(n, W.shape[1])), np.int64)
     total = np.zeros(len(W))
@@ -122,7 +129,7 @@ def select_from_draws(W: Array, R: Array, n: int, rule: Rule) -> tuple[Array, Ar
 def forecast(
     w: Array, se: Array, R: Array, selected: Array, rule: Rule, *, larger: float = LARGER, seed: int = 0
 ) -> Forecast:
-    """Simulate what a sample `larger` times as large would change.
+    """Simulate how the selection would change with a sample `larger` times as large.
 
     Parameters
     ----------
@@ -149,7 +156,9 @@ def forecast(
 
 
 def _is_covered(drawn: Array, selected: Array, R: Array) -> Array:
-    """Return, for each draw and selected feature, whether it or a new feature that can replace it is drawn."""
+    """Return, for each simulation and selected feature, whether it is selected again or replaced by a redundant new
+    one.
+    """
     is_drawn = np.zeros((len(drawn), len(R)), bool)
     np.put_along_axis(is_drawn, drawn, True, axis=1)
     is_new = is_drawn.copy()
@@ -214,7 +223,7 @@ def _first(sizes: list[int], is_enough: Callable[[int], bool]) -> int | None:
 
 
 def _doubled_sizes(s: int, limit: int) -> list[int]:
-    """Return 2s, 4s, 8s, ... up to and including the limit."""
+    """Return the sizes 2s, 4s, 8s, ... below the limit, and the limit itself."""
     sizes = []
     while s < limit:
         s = min(2 * s, limit)

@@ -1,6 +1,7 @@
-"""The mergeable sums and lists that travel between data blocks and the method; rows never do.
+"""The mergeable sums and lists (partials) that data blocks send to the method instead of rows.
 
-Each partial is a frozen bundle of arrays with a `merge` that is associative and commutative (up to rounding), so blocks
+Each partial is a frozen dataclass of arrays with a `merge` that is associative and commutative (up to rounding), so
+blocks
 may come in any number and order, from threads, partitions or files:
 
     block --kernel--> partial --merge--> ... --merge--> partial --method--> w, redundancy, J
@@ -20,10 +21,12 @@ from belief.method.arrays import Array, FeatureArray, compact_ids, is_first_of_r
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The nearest rows found so far, for each query and each group of rows (one per class, or one in all).
+    """The nearest rows found so far for each query, in each group of rows (each class, or one group of all rows).
 
-    The last axis runs from the nearest row on. `row` is the row id, -1 where there are fewer rows than `size`; `target`
-    is the target of that row, -1 while it is unknown.
+    The arrays have the shape (queries, groups, size), and the last axis is sorted, nearest row first. `d2` is the
+    squared
+    distance, and `key` the random key that orders rows at the same distance. `row` is the id of the row, -1 where fewer
+    than `size` rows were found. `target` is the target of the row, -1 while it is unknown.
     """
 
     d2: Array  # (queries, groups, size)
@@ -43,7 +46,9 @@ class Neighbours:
 
     @classmethod
     def validated(cls, n_groups: int, size: int, m: int, arrays: Mapping[str, Array]) -> Self:
-        """Make neighbours from stored arrays; raise a ValueError unless they belong to such a search among m rows."""
+        """Make neighbours from stored arrays; raise a ValueError unless they fit a search with these sizes among m
+        rows.
+        """
         found = cls(**arrays)
         shape = (len(found.row), n_groups, size)
         kinds = {"d2": "f", "key": "u", "row": "i", "target": "if"}
@@ -58,11 +63,14 @@ class Neighbours:
         return type(self)(*(getattr(self, f.name).copy() for f in fields(self)))
 
     def append(self, other: Self) -> Self:
-        """Append the neighbours of other queries."""
+        """Return these neighbours followed by the neighbours of other queries."""
         return type(self)(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
     def with_targets(self, first: int, targets: Array, before: Self | None = None) -> Self:
-        """Fill in `targets` for the rows from id `first` on, and the targets in `before` for other rows."""
+        """Return a copy with the targets of the neighbours filled in.
+
+        `targets` are those of consecutive rows from id `first` on; the targets of other rows are taken from `before`.
+        """
         target = np.full(self.row.shape, -1, targets.dtype)
         is_new = (self.row >= first) & (self.row < first + len(targets))
         target[is_new] = targets[self.row[is_new] - first]
@@ -77,7 +85,7 @@ class Neighbours:
         return replace(self, target=target)
 
     def merge(self, other: Self) -> Self:
-        """Keep the nearest of both lists; ties go to the smaller key."""
+        """Return the nearest rows of both lists of each query and group. Ties in distance go to the smaller key."""
         both = [np.concatenate([getattr(self, f.name), getattr(other, f.name)], axis=2) for f in fields(self)]
         order = np.lexsort((both[1], both[0]), axis=2)[:, :, : self.d2.shape[2]]
         return type(self)(*(np.take_along_axis(x, order, axis=2) for x in both))
@@ -85,11 +93,13 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of a query and a neighbour, ordered by query.
+    """Pairs of rows, a query and one of its neighbours, ordered by query.
 
-    `kind` selects the sum that a pair is added to. With a `weight`, that share of the pair is added to `kind` and the
-    rest to `kind + 1`. If the pairs are `coupled`, the kinds 2·g and 2·g + 1 are the misses and hits of the queries of
-    group g, and the variance over queries is computed too.
+    `kind` selects the sum that a pair is added to. If pairs have a `weight`, this share of the pair is added to the sum
+    of
+    `kind`, and the rest to that of `kind + 1`. If pairs are `coupled`, the kinds 2·g and 2·g + 1 are the misses and the
+    hits
+    of the queries of group g, and the engine also sums what the variance over queries needs.
     """
 
     query: Array  # row ids
@@ -121,16 +131,18 @@ class Pairs:
 
     @cached_property
     def coded(self) -> tuple[Array, Array, int]:
-        """Queries and neighbours as compact ids below n, and n."""
+        """The queries and the neighbours of all pairs, renumbered to compact ids below n; and n."""
         ids, n = compact_ids(np.concatenate([self.query, self.neighbour]))
         return ids[: len(self)], ids[len(self) :], n
 
     @cached_property
     def mutual(self) -> tuple[Array, Array]:
-        """The pairs (a, b) whose reverse (b, a) is present too: indices of the first of each two, and of the other.
+        """The pairs (a, b) for which (b, a) is a pair too: the index of one pair of each such couple, and that of the
+        other.
 
-        A query has each neighbour once, so no pair occurs more often, and only a neighbour that is a query can be in
-        one. The first indices are sorted.
+        A query has each neighbour once, so a pair occurs at most once, and its reverse exists only if the neighbour is
+        a query
+        as well. The first indices are sorted.
         """
         query, neighbour, n = self.coded
         is_query = np.zeros(n, bool)
@@ -146,7 +158,7 @@ class Pairs:
         return first[by_index], other[by_index]
 
     def counts(self) -> Array:
-        """Return the number (or total weight) of the pairs of each kind."""
+        """Return the number of pairs of each kind, or their total weight if pairs have weights."""
         if self.weight is None:
             return np.bincount(self.kind, minlength=self.n_kinds).astype(float)
         share = np.bincount(self.kind, self.weight, self.n_kinds)
@@ -159,12 +171,15 @@ class Pairs:
 
     @property
     def spread_shape(self) -> tuple[int, int, int]:
-        """The number of lines of `Tally.spread`, of lines of `Tally.queries`, and of couples of kinds."""
+        """Three sizes: the lines of `Tally.spread`, the lines of `Tally.queries`, and the couples of kinds."""
         lines = (0, 0) if not self.coupled else (2, 1) if self.weight is None else (7, 3)
         return (*lines, self.n_kinds // 2)
 
     def query_sums(self) -> Array:
-        """Return `Tally.queries` for data without missing values: queries with both kinds, or products of weights."""
+        """Return `Tally.queries` if no value is missing.
+
+        These are the numbers of queries with both misses and hits; if pairs have weights, sums of products of weights.
+        """
         _, lines, couples = self.spread_shape
         out = np.zeros((lines, couples, 1))
         if not lines or not len(self):
@@ -180,10 +195,13 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Tally:
-    """The sums over pairs (sections 4 and 5 of the method), one line per kind of pair.
+    """The sums over pairs from which relevance, standard errors and marginal collision rates are computed (method.md, 4
+    to 6c).
 
-    `count` and `queries` have one column for all features, or one per feature if values are missing. `rates` is empty
-    unless the redundancy measure needs it, `spread` is empty unless the pairs are coupled.
+    `total` and `count` have one line per kind of pair. `count` and `queries` have one column for all features, or one
+    per feature if values are missing. `rates` is empty unless the redundancy measure needs it, `spread` is empty unless
+    the
+    pairs are coupled.
     """
 
     total: FeatureArray  # Σ difference, (kinds, F)
@@ -203,7 +221,11 @@ class Tally:
         absent: Array | None = None,
         queries: Array | None = None,
     ) -> Self:
-        """Make a tally; if values are missing, `absent` counts the pairs of each kind that lack one."""
+        """Make a tally from the sums of a kernel.
+
+        If values are missing, `absent` has the number of pairs of each kind (line) in which a feature (column) is
+        missing.
+        """
         count = pairs.counts()[:, None]
         if absent is None:
             return cls(total, count, rates, spread, pairs.query_sums(), len(pairs))
@@ -212,7 +234,7 @@ class Tally:
 
     @classmethod
     def zero(cls, pairs: Pairs, n_features: int, rates: bool) -> Self:
-        """Return the tally of no pairs, with the kinds of `pairs`."""
+        """Return a tally of zeros with the shapes that the sums over `pairs` have."""
         lines, query_lines, couples = pairs.spread_shape
         return cls(
             total=np.zeros((pairs.n_kinds, n_features)),
@@ -225,7 +247,7 @@ class Tally:
 
     @classmethod
     def validated(cls, pairs: Pairs, n_features: int, values: Mapping[str, Any]) -> Self:
-        """Make a tally from stored values; raise a ValueError unless they can be the sums of such pairs."""
+        """Make a tally from stored values; raise a ValueError unless they can be the sums over such pairs."""
         found = cls(**values)
         like = cls.zero(pairs, n_features, rates=found.rates.size > 0)
         for name in ("total", "count", "rates", "spread", "queries"):
@@ -238,16 +260,16 @@ class Tally:
     def merge(self, other: Self) -> Self:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
-    # --- in the paper's symbols, where the kinds are the misses and hits of each class in turn ---
+    # --- in the paper's symbols: kind 2·c holds the misses of class c, and kind 2·c + 1 its hits ---
 
     @property
     def DD(self) -> Array:
-        """Σ difference from misses, a line for each class of the query."""
+        """The sum of differences between queries and their misses, (classes of the query, features)."""
         return self.total[0::2]
 
     @property
     def ED(self) -> Array:
-        """Σ difference from hits."""
+        """The sum of differences between queries and their hits, (classes of the query, features)."""
         return self.total[1::2]
 
     @property
@@ -260,16 +282,21 @@ class Tally:
 
     @property
     def present(self) -> Array:
-        """The number of pairs in which both values are present, for each feature or for all together."""
+        """The number of pairs in which both values are present: one number per feature, or a single one for all
+        features.
+        """
         return self.count.sum(axis=0)
 
 
 @dataclass(frozen=True)
 class Joint:
-    """Joint sums of features (lines) with features (columns), over the pairs in which both are present.
+    """Joint sums of collision rates for two sets of features, one as the lines and one as the columns of a matrix.
 
-    `lines` and `columns` are Σx and Σx² of either; they are empty if the measure does not need them. Without missing
-    values `lines` has a single column, and `columns` a single line.
+    Each sum is over the pairs of rows in which both features are present. `lines` and `columns` are Σx and Σx² of the
+    line's
+    and of the column's feature over the same pairs; they are empty if the redundancy measure does not need them. If no
+    value
+    is missing, `lines` has a single column, and `columns` a single line.
     """
 
     joint: Array  # (lines, columns)
@@ -282,7 +309,7 @@ class Joint:
 
 
 def check_features(lists: Iterable[Array], n_features: int) -> None:
-    """Raise a ValueError unless each stored list consists of different features."""
+    """Raise a ValueError unless each of the stored lists consists of distinct indices of features."""
     for x in lists:
         if x.ndim != 1 or x.dtype.kind != "i" or len(np.unique(x)) != len(x) or not np.all((x >= 0) & (x < n_features)):
             raise ValueError("stored list is not a list of features")

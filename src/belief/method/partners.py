@@ -1,4 +1,4 @@
-"""Section 6e of the method: interaction partners, for features that are relevant only together with another one.
+"""Interaction partners of features that are relevant only together with another feature (section 6e of method.md).
 
 A feature that interacts with another (exclusive or, parity) differs from a miss where the other does not, and from a
 hit together with it. So the two differences are positively correlated among the hits of a query and negatively among
@@ -41,7 +41,9 @@ LEVEL = 0.001  # the probability of reporting any pair by chance
 
 @dataclass(frozen=True)
 class CovarianceSums:
-    """Sums over the queries of each class, for n features: shape (|C|, n, n)."""
+    """Covariances of the differences of n features, summed over the queries of each class: arrays of shape (|C|,
+    n, n).
+    """
 
     hit: Array  # covariance among the hits of a query
     miss: Array  # covariance among its misses
@@ -50,7 +52,7 @@ class CovarianceSums:
 
     @classmethod
     def from_differences(cls, D: Array, present: Array, labels: Array) -> Self:
-        """Compute the sums of some queries from their differences to their neighbours.
+        """Compute the sums from the differences between queries and their neighbours.
 
         Parameters
         ----------
@@ -77,7 +79,9 @@ class CovarianceSums:
 
 
 def _centre(D: Array, present: Array) -> Array:
-    """Centre the differences per query and class, and scale them so that their products are covariances."""
+    """Subtract the mean per query and class from the differences, and scale them so that their products are
+    covariances.
+    """
     mask = present[..., None]
     count = np.maximum(mask.sum(axis=2, keepdims=True), 2)
     D = D if present.all() else np.where(mask, D, 0.0)
@@ -87,13 +91,13 @@ def _centre(D: Array, present: Array) -> Array:
 
 
 def _gram(x: Array) -> Array:
-    """Return the products of the features of each query, summed over its neighbours."""
+    """Return the products of each two features, summed over the neighbours of each query: (queries, n, n)."""
     products: Array = np.swapaxes(x, 1, 2) @ x
     return products
 
 
 def compute_z_scores(sums: CovarianceSums, v: Array) -> Array:
-    """Return by how many standard errors the covariance among hits exceeds that among misses."""
+    """Return, for each two features, the covariance among hits minus that among misses, in standard errors: (n, n)."""
     n = np.maximum(sums.count, 2)[:, None, None]
     difference = (sums.hit - sums.miss) / n
     variance = np.maximum(sums.squares / n - difference**2, 0.0) / (n - 1)
@@ -104,7 +108,7 @@ def compute_z_scores(sums: CovarianceSums, v: Array) -> Array:
 
 
 def compute_losses(sums: CovarianceSums, v: Array, pair_mean: Array, random_mean: Array) -> Array:
-    """Return what w[i] would lose without feature j in the distance.
+    """Return how much of its weight w[i] feature i would lose without feature j in the distance, (n, n).
 
     Parameters
     ----------
@@ -120,7 +124,7 @@ def compute_losses(sums: CovarianceSums, v: Array, pair_mean: Array, random_mean
 
 
 def _compute_slopes(cov: Array) -> Array:
-    """Return the regression slopes of row i on column j."""
+    """Return the slopes of the regressions of feature i (line) on feature j (column), from their covariances."""
     variance = np.diagonal(cov)
     slopes: Array = np.divide(cov, variance, out=np.zeros_like(cov), where=variance > 1e-12)
     return slopes
@@ -132,12 +136,15 @@ def _clear_diagonal(a: Array) -> Array:
 
 
 def z_threshold(n: int, level: float = LEVEL) -> float:
-    """Return the z that, with probability 1 - level, no pair of n features exceeds by chance."""
+    """Return the z-score that the largest of all pairs of n features exceeds by chance with probability `level`."""
     return float(ndtri(1.0 - level / max(n * (n - 1) / 2, 1)))
 
 
 def choose_partners(loss: Array, z: Array, w: Array) -> tuple[Array, Array]:
-    """Return the partner of each feature (-1: none), and the share of w that it would lose without it (at most 1)."""
+    """Return the partner of each feature (-1 for none), and the share of its weight that it would lose without it.
+
+    `loss` and `z` have a line per feature and a column per possible partner. The share is at most 1.
+    """
     lost = np.divide(loss, w[:, None], out=np.zeros_like(loss), where=w[:, None] > 0)
     lost[z < z_threshold(len(w))] = 0.0
     best = lost.argmax(axis=1)
@@ -156,7 +163,7 @@ def find_partners(
     v: Array,
     w: Array,
 ) -> tuple[Array, Array]:
-    """Find the interaction partners of the first 64 features among these.
+    """Find the interaction partners of the first 64 of these features.
 
     Parameters
     ----------

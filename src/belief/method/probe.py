@@ -1,4 +1,5 @@
-"""The probe (section 6c of the method): a small part of the rows that is searched many times.
+"""The probe: a small part of the rows, on which significance tests search neighbours many times (section 6c of
+method.md).
 
 The probe is one table in memory, and all engines use the same one: the rows with the smallest keys, with equal numbers
 from each class as far as possible. Feature values become small integers that depend only on the order of the values, so
@@ -42,21 +43,21 @@ IMPUTATION = 3  # the stream of keys for imputing missing values
 
 
 class LocalSearch(Protocol):
-    """Threads and kernels for searching the probe; implemented in `belief.engines.probe`."""
+    """The interface to threads and kernels that search the probe; implemented in `belief.engines.probe`."""
 
     def map(self, task: Callable[[Any], R], arguments: Sequence[Any]) -> Iterator[R]:
-        """Apply the task to all arguments in threads; results in order."""
+        """Apply the task to each argument, in threads, and yield the results in order."""
 
     def rank_scores(self, values: Array, knots: Array, scores: Array) -> Array:
-        """Return the score of the rank of each value among the knots of its column."""
+        """Return the score of each value, looked up in `scores` by its rank among the knots of its column."""
 
     def add_shuffled(self, fixed: Array, of_block: Array, line: Array, order: Array) -> Array:
-        """Return the sum of `fixed` and of `of_block` with its lines and columns in another order."""
+        """Return fixed + of_block[line][:, order], the sum of two matrices of d² of which the second is rearranged."""
 
     def find(
         self, D: Array, columns: Array, sign: float, is_kept: bool, queries: Array, rows: Array, ends: Array
     ) -> None:
-        """Find the nearest rows of each query in each class.
+        """Find the nearest rows of each query in each class, by d² with some columns added or taken out.
 
         Parameters
         ----------
@@ -71,12 +72,12 @@ class LocalSearch(Protocol):
         """
 
     def tally(self, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
-        """Sum the differences of the queries from their nearest rows."""
+        """Return the sums of the differences of the queries from their nearest rows, for each feature of a block."""
 
 
 @dataclass(frozen=True)
 class ProbeTarget:
-    """The target of the rows of the probe, which are sorted by class."""
+    """The target of the rows of the probe, which are sorted by class, and the weights of rows if they have any."""
 
     target: Target  # of these rows alone
     values: Array  # the class of each row, or its rank from 0 to 1
@@ -93,7 +94,9 @@ class ProbeTarget:
         return np.array([len(self.values)]) if self.is_numeric else np.cumsum(self.target.counts)
 
     def weighted(self, row_weight: Array, query_weight: Array) -> ProbeTarget:
-        """Return the target of rows with weights, which are rounded to a grid and at least one unit of it."""
+        """Return the target with weights of the rows, rounded to multiples of 1/65,536 of the largest, but never
+        to 0.
+        """
         row, query = (
             np.maximum(np.rint(x / x.max() * WEIGHT_GRID), 1.0) / WEIGHT_GRID for x in (row_weight, query_weight)
         )
@@ -108,7 +111,9 @@ class ProbeTarget:
         return np.ones(len(self.values)) if self.row_weight is None else self.row_weight
 
     def mean_of_nearest(self, near: Array) -> Array:
-        """Return the mean target of the rows that are near each row, by their weight; with classes, their shares."""
+        """Return the weighted mean target of the rows near each row, given by a mask; with classes, the share of each
+        class.
+        """
         weight, values = self.weights, self.values[:, None]
         if not self.is_numeric:
             values = values == np.arange(len(self.target.counts))
@@ -118,14 +123,16 @@ class ProbeTarget:
 
 @dataclass(frozen=True)
 class Scores:
-    """Features as small integers: one column of normal scores, or one column per level of a discrete feature."""
+    """Features of the probe as small integers: one column of normal scores, or one column per level of a discrete
+    feature.
+    """
 
     X: Array  # int8, (m, columns)
     feature: Array  # the feature of each column, sorted
     n_features: int
 
     def take(self, features: Array) -> Scores:
-        """Return some features, given by sorted indices."""
+        """Return the scores of these features, given by sorted indices."""
         line = np.full(self.n_features, -1, np.int64)
         line[features] = np.arange(len(features))
         columns = np.flatnonzero(line[self.feature] >= 0)
@@ -133,7 +140,7 @@ class Scores:
         return Scores(X, line[self.feature[columns]], len(features))
 
     def indicators(self) -> tuple[Array, Array]:
-        """Return an indicator of each level of these discrete features, and the feature of each indicator."""
+        """Return an indicator column for each level of these discrete features, and the feature of each column."""
         is_level = self.X.min(axis=0, initial=127) < self.X
         n_columns = np.bincount(self.feature, minlength=self.n_features)
         single = np.flatnonzero(n_columns[self.feature] == 1)  # one column stands for two levels
@@ -142,17 +149,19 @@ class Scores:
         return np.concatenate([is_level, ~is_level[:, single]], axis=1)[:, order], feature[order]
 
     def arrange(self, order: Array) -> Scores:
-        """Return the rows in another order."""
+        """Return the scores with the rows in another order."""
         return Scores(self.X[order], self.feature, self.n_features)
 
     def squared_distances(self, rows: Array) -> Array:
-        """Return d² of these rows to all rows, (rows, m)."""
+        """Return d² between these rows and all rows, (rows, m)."""
         return squared_distances(self.X, rows)
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Some rows of the data, the features that vary in them, and the queries among the rows."""
+    """The rows of the probe: the scores and targets of its rows, the queries among them, and where they are in the
+    data.
+    """
 
     scores: Scores
     features: Array  # their indices in the data
@@ -166,12 +175,12 @@ class Probe:
 
     @cached_property
     def units(self) -> list[Units]:
-        """Return the units that shuffles move: among the queries, and among the other rows."""
+        """The units that shuffles move as a whole: those of the queries, and those of the other rows."""
         others = np.setdiff1d(np.arange(len(self.ids)), self.queries)
         return [Units.of(rows, self.design, self.ids) for rows in (self.queries, others)]
 
     def distances(self, features: Array) -> Array:
-        """Return d² of the queries to all rows in some features; rows that cannot be neighbours are far away."""
+        """Return d² of the queries to all rows, by these features; rows that cannot be neighbours are far away."""
         D = self.scores.take(features).squared_distances(self.queries)
         if self.design.has_units:
             # no distance in all features is larger, so that such rows stay the farthest in any of them
@@ -180,7 +189,7 @@ class Probe:
         return D
 
     def shuffles(self, n_features: int) -> int:
-        """Return the number of shuffles for this number of features."""
+        """Return how many shuffles to test n_features features with; fewer if they cost too much."""
         n = int(np.clip(MIN_NULL_VALUES // n_features, *SHUFFLES))
         affordable = MAX_MULTIPLICATIONS // (len(self.ids) * len(self.queries) * n_features) - 1
         return max(MIN_SHUFFLES, min(n, affordable))
@@ -198,7 +207,7 @@ def make_probe(
     design: Design,
     weigh: Callable[[Array, Array], Array],
 ) -> Probe:
-    """Read the probe.
+    """Read the rows of the probe, and convert their values to scores.
 
     Parameters
     ----------
@@ -254,7 +263,9 @@ def make_probe(
 
 
 def choose_queries(place: Array, n: int, target: ProbeTarget, design: Design, k: int) -> tuple[Array, int]:
-    """Choose queries with neighbours of every class, in whole groups; return them and the number of neighbours.
+    """Choose the queries of a probe with a study design, in whole groups; return them and the number of neighbours.
+
+    Only rows that may have neighbours of every class are chosen.
 
     Parameters
     ----------
@@ -288,7 +299,10 @@ def choose_queries(place: Array, n: int, target: ProbeTarget, design: Design, k:
 
 
 def choose_features(summary: Summary, m: int) -> Array:
-    """Return the features that vary and are not nearly always zero; if too many, those with the most non-zeros."""
+    """Return the features of the probe: those that vary and are not zero in nearly all rows.
+
+    If there are too many, return those with the most non-zeros.
+    """
     varies = summary.maximum > summary.minimum
     features = np.flatnonzero(varies & (summary.nonzero / max(summary.m, 1) * m >= MIN_NONZERO_ROWS))
     most = MAX_CELLS // max(m, 1)
@@ -298,17 +312,17 @@ def choose_features(summary: Summary, m: int) -> Array:
 
 
 def choose_size(n_features: int) -> int:
-    """Return the number of rows of the probe."""
+    """Return the number of rows of the probe, given the number of features."""
     return int(np.clip(MAX_CELLS // max(n_features, 1), MIN_ROWS, MAX_ROWS))
 
 
 def choose_ranked_size(n_features: int) -> int:
-    """Return the number of rows for the univariate tests of a numeric target."""
+    """Return the number of rows for the univariate tests of a numeric target, given the number of features."""
     return max(choose_size(n_features), min(MAX_RANKED_ROWS, MAX_RANKED_CELLS // max(n_features, 1)))
 
 
 def rank_on_grid(values: Array) -> Array:
-    """Return the ranks of a numeric target among these rows, from 0 to 1, as multiples of 1/T_GRID."""
+    """Return the ranks of a numeric target among these rows, from 0 to 1, rounded to multiples of 1/4,096."""
     ranks = np.rint(make_numeric_target(values)[1] * T_GRID) / T_GRID
     return ranks
 
@@ -317,7 +331,7 @@ def rank_on_grid(values: Array) -> Array:
 
 
 def squared_distances(X: Array, rows: Array) -> Array:
-    """Return d² of some rows of scores to all, (rows, m), in single precision."""
+    """Return d² between some rows of X (scores) and all rows, (rows, m), in single precision."""
     D = np.zeros((len(rows), len(X)))
     for a in range(0, X.shape[1], 1024):  # sums of up to 1,024 products are exact in float32
         x = X[:, a : a + 1024].astype(np.float32)
@@ -331,13 +345,18 @@ def squared_distances(X: Array, rows: Array) -> Array:
 
 
 def score_table(n_knots: int) -> Array:
-    """Return normal scores as int8, by the number of knots below a value plus the number not above it."""
+    """Return the normal scores of all ranks as int8.
+
+    The index is the number of knots below a value plus the number of knots that are not above it.
+    """
     share = (np.arange(2 * n_knots + 1) + 1.0) / (2.0 * (n_knots + 1))
     return np.rint(SCORE_SCALE * ndtri(share)).astype(np.int8)
 
 
 def fill_missing(values: Array, ids: Array, columns: Array) -> None:
-    """Replace each missing value by a random present value of its column, in place."""
+    """Replace each missing value by a random present value of its column, in place. Row ids determine the random
+    choice.
+    """
     for t in np.flatnonzero(np.isnan(values).any(axis=0)).tolist():
         x = values[:, t]
         is_missing = np.isnan(x)
@@ -348,7 +367,7 @@ def fill_missing(values: Array, ids: Array, columns: Array) -> None:
 
 
 def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple[Array, Array]:
-    """Return the scores of complete columns as int8, and the feature of each column."""
+    """Return the scores of columns without missing values as int8, and the feature of each column of scores."""
     m = len(values)
     if discrete.any():
         values = values.copy()
@@ -375,7 +394,10 @@ def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple
 
 
 def number_levels(x: Array) -> Array:
-    """Number the levels of a column by their first rows: codes of categories differ between ways to read a table."""
+    """Number the levels of a column in the order of their first rows.
+
+    The codes of categories cannot be used, as they depend on how a table was read.
+    """
     _, first, code = np.unique(x, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[code]
 
@@ -389,7 +411,7 @@ def _spread(m: int, n: int) -> Array:
 
 
 def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int:
-    """Count the rows that are copies of others with the same target, and not by chance.
+    """Return the number of rows that are copies of others with the same target; 0 if chance can explain them.
 
     In tables with few distinct values, rows may be equal by chance. Copies are not due to chance if they have a value
     that occurs only among them, and if there are many more such copies than expected for independent columns.
@@ -419,7 +441,7 @@ def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int
 
 
 def expected_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> float:
-    """Return how many pairs of rows would be equal if the columns were independent; 0 if less than one."""
+    """Return how many pairs of rows would be equal if the columns were independent; 0 if fewer than one."""
     expected = len(ids) * (len(ids) - 1) / 2.0 * _share_of_equal_pairs(targets)
     for part in (features[a : a + FEATURES_FIRST] for a in range(0, len(features), FEATURES_FIRST)):
         for x in rows(ids, part).T:

@@ -2,7 +2,8 @@
 
     method ──► Engine (all rows, wherever they are) ──► BlockEngine (a block of rows in memory) ──► kernels
 
-An engine knows where rows are, but not what its sums mean: pairs come with their kind and weight.
+An engine knows where the rows are and adds up differences over pairs of rows. It does not know what the sums mean: the
+method gives each pair its kind (such as hit or miss) and its weight.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Search:
-    """A search for the `size` nearest rows of each group. Groups are the classes if there are several."""
+    """The parameters of a neighbour search: the `size` nearest rows in each group of rows are wanted.
+
+    The groups are the classes of the target if `n_groups` is above 1. `seed` determines which of two rows at the same
+    distance comes first.
+    """
 
     size: int
     n_groups: int
@@ -37,7 +42,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Visit:
-    """Queries from anywhere in the table, whose neighbours are searched in one block."""
+    """Queries from the whole table that are sent to one block, which searches its rows for neighbours of them."""
 
     queries: Any  # the sampled rows in the order of the sample, as a Source or a CSR matrix
     first: int  # the id of the block's first row
@@ -46,43 +51,51 @@ class Visit:
 
 
 class _CommonEngine(Protocol):
-    """The methods of every engine."""
+    """The methods that engines over all rows and engines over one block have in common."""
 
     def describe(self) -> Summary:
-        """Summarise the data in one pass."""
+        """Return the summary of the data (counts, moments and levels of each feature), made in one pass."""
 
     def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
-        """Yield the sums of each batch: differences, and collision rates if `rates` is given."""
+        """Yield the sums over each batch of pairs: of differences, and of collision rates if `rates` is given."""
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        """Return, for each watch, the joint sums of the watched features with the features `columns`."""
+        """Return the joint sums of collision rates for each watch: those of its watched features with the features
+        `columns`.
+        """
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
-        """Return lower bounds of these joint sums, which are close and cheaper."""
+        """Return lower bounds of the sums that `joint` returns, which are close to them and cheaper to compute."""
 
     def rows(self, ids: Array, columns: Array) -> Array:
-        """Return some features of some rows as float64; missing values are NaN, categories their codes."""
+        """Return some features of some rows as float64. Missing values are NaN, and categories are their codes."""
 
     def __enter__(self) -> Self:
         """Acquire resources, such as threads and storage for blocks."""
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
-        """Release them."""
+        """Release the resources."""
 
 
 class BlockEngine(_CommonEngine, Protocol):
-    """A block of rows in memory; all other engines are made of these. Rows are numbered from 0."""
+    """The interface of a block of rows in memory, from which all other engines are built. Its rows are numbered
+    from 0.
+    """
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
-        """Return the exact nearest rows of each sampled row; for a visit, merged with those in earlier blocks."""
+        """Return the exact nearest rows of each query: of the sampled rows, or of the queries of a visit.
+
+        The neighbours of a visit are merged with those found in earlier blocks.
+        """
 
 
 class Engine(_CommonEngine, Protocol):
-    """All rows, each with an id and a target.
+    """The interface between the method and all rows of a table, each of which has an id and a target.
 
-    Each request is answered per block, and the answers are merged. The attributes are valid after `describe`; after
+    Each request is answered by every block, and the answers are merged. The attributes are valid after `describe`;
+    after
     that, the methods may be called in any order and repeatedly.
     """
 
@@ -95,52 +108,67 @@ class Engine(_CommonEngine, Protocol):
 
     @property
     def targets(self) -> Array:
-        """The target of each row: the index of its class, or its rank. A cluster has it only if rows have a design."""
+        """The target of each row: the index of its class, or its rank. On a cluster, only available with a study
+        design.
+        """
 
     @property
     def counted(self) -> Array | None:
-        """The mask of the rows that may be sampled and found; None for all."""
+        """A mask of the rows that may be sampled or found as neighbours; None if all rows may be."""
 
     def retarget(self, targets: Array, counted: Array | None) -> None:
-        """Replace the targets of all rows, and choose the rows that may be sampled and found."""
+        """Replace the targets of all rows, and set the mask of the rows that may be sampled or found as neighbours."""
 
     def peek(self) -> tuple[Array, Array] | None:
-        """Return some rows, spread over the table, and their targets; None if the engine has no cheap way."""
+        """Return rows spread over the table, and their targets; None if the engine cannot read such rows cheaply."""
 
     def fingerprint(self) -> bytes:
-        """Return a checksum of all rows and targets, for a checkpoint. It may take a pass over the data."""
+        """Return a checksum of all rows and targets, by which a checkpoint recognises its data. May read all data
+        once.
+        """
 
     def merge_copies(self, seed: int) -> Target:
-        """Keep one of all identical rows with the same target for samples and searches; return their target."""
+        """Remove all but one of identical rows with the same target from samples and searches; return the target of the
+        rest.
+        """
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """Return the rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
+        """Return the rows with the smallest random keys: quota[0] of all rows, or quota[c] of the rows of each
+        class c.
+        """
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the exact nearest rows of each sampled row; ties go to the smaller key."""
+        """Return the exact nearest rows of each sampled row. Of rows at the same distance, the one with the smaller key
+        is first.
+        """
 
     def local_search(self) -> LocalSearch:
-        """Return the searches of the probe, in threads of this machine."""
+        """Return the object that searches the probe (the part of the rows on which features are tested), on this
+        machine.
+        """
 
     def weigh(self, rows: Array, sampled: Array) -> Array:
-        """Return the weights of rows, divided by the probability that each is in a sample like the rows `sampled`."""
+        """Return the weight of each of `rows` in sums over a sample that is drawn as the rows `sampled` were.
+
+        This is the weight of the row divided by the probability that the row is in such a sample.
+        """
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Prepare for requests about these pairs, so that their rows can be read together."""
+        """Announce the pairs of the next requests, so that the engine can read all their rows together."""
 
 
 class Storage:
     """Where a run stores intermediate results so that it can be continued. This base class stores nothing."""
 
     def begin(self, settings: Settings, summary: Summary, target: Target, fingerprint: Callable[[], bytes]) -> int:
-        """Return the seed of the run, which is the stored one when a run is continued."""
+        """Return the seed of the run. A run that is continued gets the seed that it stored."""
         return settings.draw_seed()
 
     def save(self, name: str, **arrays: Any) -> None:
-        """Store arrays under a name, and then delete those stored under it before."""
+        """Store arrays under a name. Arrays stored under this name before are deleted afterwards."""
 
     def load(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
-        """Return what `read` makes of the arrays stored under a name; None if nothing is stored.
+        """Return the arrays stored under a name, converted by `read`; None if nothing is stored.
 
         Files may have been changed, so `read` raises a ValueError for arrays that this run cannot have stored.
         """
@@ -150,16 +178,19 @@ class Storage:
         self.save("neighbours", **vars(neighbours))
 
     def load_neighbours(self, search: Search, m: int) -> Neighbours | None:
-        """Return the stored neighbours, in a table of m rows."""
+        """Return the stored neighbours of this search in a table of m rows; None if nothing is stored."""
         return self.load("neighbours", partial(Neighbours.validated, search.n_groups, search.size, m))
 
     def save_sums(self, tally: Tally, watch_lists: Sequence[Array]) -> None:
-        """Store the sums so far, and the watch list after each batch."""
+        """Store the sums over all batches so far, and the watch list after each batch."""
         lists = {f"watched_{t}": watched for t, watched in enumerate(watch_lists)}
         self.save("sums", **vars(tally), **lists, batches=len(watch_lists))
 
     def load_sums(self, batches: Sequence[Pairs], n_features: int) -> tuple[Tally, list[Array]] | None:
-        """Return the stored sums and watch lists. They cover the first of these batches, or more than these."""
+        """Return the stored sums and watch lists; None if nothing is stored.
+
+        They cover the first of these batches, all of them, or more batches than these.
+        """
 
         def read(stored: dict[str, Any]) -> tuple[Tally, list[Array]]:
             watch_lists = [stored.pop(f"watched_{t}") for t in range(int(stored.pop("batches")))]

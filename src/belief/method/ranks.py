@@ -1,11 +1,11 @@
-"""Ranks of a numeric target (section 10 of the method), from a mergeable summary of all rows.
+"""Ranks of a numeric target (section 10 of method.md), from a mergeable summary of all rows.
 
 `ValueCounts` counts the distinct values of some rows. Up to MAX_VALUES of them it is exact. Beyond that it counts
 cells: values whose order-preserving bit patterns agree in their first `bits`. `bits` is the largest number for which
 the values fill at most MAX_VALUES cells. It depends on the values alone, so blocks may come in any number and order.
-All values of a cell get the mid-rank of the cell, so the error of t is below half of the cell's share of the rows.
-Cells with a share above 2·MAX_ERROR are counted again at a higher resolution; only a target with very many nearly equal
-values besides a wide range needs that.
+All values of a cell get the mid-rank of the cell, so the error of a rank is below half of the cell's share of the rows.
+Cells with a share above 2·MAX_ERROR are counted again at a higher resolution; this happens only if a target has very
+many nearly equal values as well as a wide range.
 
     blocks ─► ValueCounts ─► merge ─► heavy cells? ─► count these again ─► Ranks ─► t of each row
 """
@@ -28,19 +28,24 @@ SIGN = np.uint64(1 << 63)
 
 
 def to_pattern(y: Array) -> Array:
-    """Map numbers to uint64 that sort in the same order; 0.0 and -0.0 are equal."""
+    """Map numbers to 64-bit unsigned integers that sort in the same order; 0.0 and -0.0 are equal."""
     raw = (np.asarray(y, np.float64) + 0.0).view(np.uint64)
     return np.where(raw & SIGN, ~raw, raw | SIGN)
 
 
 def from_pattern(p: Array) -> Array:
-    """Invert `to_pattern`."""
+    """Convert the integers of `to_pattern` back to numbers."""
     return np.where(p & SIGN, p ^ SIGN, ~p).view(np.float64)
 
 
 @dataclass(frozen=True)
 class ValueCounts:
-    """The number of rows of each value, or of each cell; `start` is the smallest pattern of the cell, sorted."""
+    """The number of rows with each value, or in each cell (interval) of values.
+
+    `start` is the bit pattern of the value, or the smallest pattern of the cell, in sorted order. The values of a cell
+    agree
+    in their first `bits` bits.
+    """
 
     start: Array
     count: Array
@@ -62,12 +67,12 @@ class ValueCounts:
         return self._count(start[order], count[order], bits)._coarsen()
 
     def heavy(self, max_rows: float) -> Self:
-        """Return the cells with more than `max_rows` rows that may hold several values."""
+        """Return the cells that have more than `max_rows` rows and may hold several values."""
         is_heavy = (self.count > max_rows) & (self.bits < ALL_BITS)
         return type(self)(self.start[is_heavy], self.count[is_heavy], self.bits)
 
     def within(self, y: Array) -> Array:
-        """Return the values that lie in one of these cells."""
+        """Return the values among y that lie in one of these cells."""
         cell = self._cells(to_pattern(y), self.bits)
         at = np.minimum(np.searchsorted(self.start, cell), max(len(self.start) - 1, 0))
         return y[self.start[at] == cell] if len(self.start) else y[:0]
@@ -77,13 +82,13 @@ class ValueCounts:
 
     @classmethod
     def _count(cls, cell: Array, count: Array | None, bits: int) -> Self:
-        """Add up the rows of equal cells; `cell` is sorted, and without `count` each entry is one row."""
+        """Count the rows of each cell, given sorted cells; without `count`, each entry is one row."""
         first = np.flatnonzero(_is_first(cell))
         rows = np.diff(np.r_[first, len(cell)]) if count is None or not len(cell) else np.add.reduceat(count, first)
         return cls(cell[first], rows.astype(np.int64), bits)
 
     def _coarsen(self) -> Self:
-        """Merge cells until there are at most MAX_VALUES."""
+        """Merge cells by reducing `bits` until there are at most MAX_VALUES cells."""
         low, high = 0, self.bits
         while low < high and len(self.start) > MAX_VALUES:  # the number of cells grows with the bits
             middle = (low + high + 1) // 2
@@ -98,20 +103,25 @@ class ValueCounts:
 
 
 def _is_first(ordered: Array) -> Array:
-    """Return where a sorted array has a new value."""
+    """Return a mask of the entries of a sorted array that differ from the entry before."""
     return np.r_[np.ones(len(ordered[:1]), bool), ordered[1:] != ordered[:-1]]
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The empirical distribution of a target: `start` of each value or cell, sorted, and its number of rows."""
+    """The distribution of a numeric target, from which the rank of any value follows.
+
+    `start` is the bit pattern of each value, or of the smallest value of each cell, in sorted order; `count` is its
+    number of
+    rows.
+    """
 
     start: Array
     count: Array
 
     @classmethod
     def from_blocks(cls, blocks: Callable[[], Iterable[Array]]) -> Self:
-        """Rank all rows; `blocks` returns an iterator over the blocks of the target each time it is called."""
+        """Make the ranks of all rows. `blocks` returns the blocks of the target; it may be called several times."""
         counts = reduce(ValueCounts.merge, map(ValueCounts.from_values, blocks()), ValueCounts.zero())
         max_rows = 2 * MAX_ERROR * int(counts.count.sum())
         parts, heavy = [counts], counts.heavy(max_rows)
@@ -131,11 +141,11 @@ class Ranks:
         return int(self.count.sum())
 
     def t(self, y: Array) -> Array:
-        """Return the mid-rank of each row, divided by m - 1."""
+        """Return t, the mid-rank of each value of y divided by m - 1, which lies in [0, 1]."""
         middle = np.cumsum(self.count) - (self.count + 1) / 2.0
         return middle[np.searchsorted(self.start, to_pattern(y), side="right") - 1] / max(self.m - 1, 1)
 
     def quantiles(self, shares: Array) -> Array:
-        """Return the smallest values that these shares of the rows do not exceed."""
+        """Return, for each share, the smallest value that this share of the rows does not exceed."""
         at = np.searchsorted(np.cumsum(self.count), np.asarray(shares) * self.m)
         return from_pattern(self.start[np.minimum(at, len(self.start) - 1)])

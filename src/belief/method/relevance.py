@@ -1,4 +1,6 @@
-"""Section 4 of the method: relevance, w (equation 5 of the paper), its standard error, and sorting by w."""
+"""The relevance w of features (equation 5 of the paper), its standard error, and sorting by w (section 4 of
+method.md).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def mean(total: Array, count: Array) -> Array:
 
 
 def scale_spread(spread: Array, pairs: Pairs, per_unit: Array) -> Array:
-    """Convert the sums of `Tally.spread` from a feature's own unit to Δ, in place."""
+    """Convert the sums of `Tally.spread` from the units of the features to scaled differences Δ, in place; return
+    them.
+    """
     squared = slice(1, 2) if pairs.weight is None else slice(0, 3)  # the lines that are products of two differences
     spread *= per_unit
     spread[squared] *= per_unit  # twice, because the square may overflow
@@ -29,26 +33,33 @@ def scale_spread(spread: Array, pairs: Pairs, per_unit: Array) -> Array:
 
 
 def relevance(tally: Tally, v: Array) -> Array:
-    """Return w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]); a term without pairs is 0. In the paper v(c) = P(c)."""
+    """Return the relevance w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]); a term without pairs is 0.
+
+    DD and ED are the sums of differences from misses and hits of class c, DC and EC the numbers of these pairs. In the
+    paper, v(c) is the share of class c, P(c).
+    """
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
     return subtract_hits(*((v @ x if v.ndim == 1 else (v * x).sum(axis=0)) for x in (misses, hits)))
 
 
 def subtract_hits(misses: Array, hits: Array) -> Array:
-    """Return misses - hits, and 0 where the difference is only rounding."""
+    """Return misses - hits, set to 0 where it is no more than the rounding error of a sum."""
     w = misses - hits
     w[np.abs(w) <= SUM_ROUNDING * (misses + hits)] = 0.0
     return w
 
 
 def standard_error(tally: Tally, v: Array) -> Array:
-    """Return se[j] = √(Σ_c v(c)²·S²_c[j]/n_c), with S²_c the variance of δ_q over the n_c queries of class c (6c)."""
+    """Return se[j] = √(Σ_c v(c)²·S²_c[j]/n_c), the standard error of the relevance of each feature (section 6c).
+
+    S²_c is the variance over the n_c queries of class c of the mean difference from misses minus that from hits.
+    """
     v = v[:, None] if v.ndim == 1 else v
     return np.sqrt((v**2 * class_variances(tally)).sum(axis=0))
 
 
 def class_variances(tally: Tally) -> Array:
-    """Return S²_c/n_c of each class and feature."""
+    """Return S²_c/n_c of each class and feature: the squared standard error of the term of class c in the relevance."""
     first, second = tally.spread
     n = np.broadcast_to(tally.queries[0], first.shape)
     squares = second - mean(first**2, n)
@@ -57,7 +68,7 @@ def class_variances(tally: Tally) -> Array:
 
 
 def influence_error(tally: Tally, v: Array) -> Array:
-    """Return the standard error of Σ_c v(c)·(DD/DC - ED/EC) if pairs have weights, from the influence of each query.
+    """Return the standard error of the relevance if pairs have weights, from the influence of each query.
 
     The influence of q is (a - A·t)/DC - (b - B·u)/EC, with a = Σ τΔ and t = Σ τ over its pairs, A = DD/DC, and b, u, B
     likewise for 1 - τ (section 10).
@@ -81,15 +92,18 @@ def influence_error(tally: Tally, v: Array) -> Array:
 
 
 def relevance_by_class(tally: Tally) -> Array:
-    """Return DD[c]/DC[c] - ED[c]/EC[c], the weight of each feature in separating class c from the others."""
+    """Return the relevance of each feature for separating class c from the others, DD[c]/DC[c] - ED[c]/EC[c]."""
     return subtract_hits(mean(tally.DD, tally.DC), mean(tally.ED, tally.EC))
 
 
 def separation_by_class(tally: Tally) -> Array:
-    """Return the mean separation of class c from each other class: D[c] - (E[c] + mean of E[d] over the others)/2.
+    """Return how well each feature separates class c from each other class, on average.
 
-    The separation of two classes is half their energy distance, which counts the same for both. The weight of a class
-    counts only the variation within that class, so it is small for a marker that not all rows of its class have.
+    The separation of c is D[c] - (E[c] + the mean E[d] of the other classes d)/2, with D the mean difference from
+    misses and
+    E that from hits. For two classes this is half their energy distance, which counts the variation within both
+    equally. The
+    relevance for class c counts only the variation within c, so it is small for a marker that not all rows of c have.
     """
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
     of_others = (hits.sum(axis=0) - hits) / max(len(hits) - 1, 1)
@@ -97,13 +111,16 @@ def separation_by_class(tally: Tally) -> Array:
 
 
 def z_of(w: Array, se: Array) -> Array:
-    """Return w/se; where se is 0, return 0 or ±infinity."""
+    """Return w/se. Where se is 0, return 0 if w is 0, and ±infinity otherwise."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(w == 0.0, 0.0, w / se)
 
 
 def normalise_min_max(w: Array, constant: Array) -> Array:
-    """Min-max normalise the non-constant features; constant features are 0, and all are 0 if all weights are equal."""
+    """Scale the weights of the non-constant features to [0, 1]; those of constant features become 0.
+
+    If all weights are equal, all become 0.
+    """
     out = np.zeros_like(w)
     live = w[~constant]
     if len(live) and np.ptp(live) > 1e-9 * np.abs(live).max():
@@ -112,7 +129,9 @@ def normalise_min_max(w: Array, constant: Array) -> Array:
 
 
 def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant: Array) -> Array:
-    """Return u, the relevance in [0, 1]: by weight for significant features, by significance for the others (6b).
+    """Return u, the relevance in [0, 1] (section 6b).
+
+    Significant features are ranked by their weights above the null weight, the others by their p-values.
 
     Parameters
     ----------
@@ -137,15 +156,18 @@ def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant:
 
 
 def largest_excess(excess: Array, significant: Array) -> float:
-    """Return the excess over the null weight that corresponds to a relevance of 1."""
+    """Return the largest weight above the null weight of a significant feature, which corresponds to a relevance
+    of 1.
+    """
     return float(excess[significant].max(initial=0.0))
 
 
 def candidate_features(tally: Tally, constant: Array, n: int) -> Array:
-    """Return the features that can be among the first n by weight.
+    """Return the features that can be among the first n by weight, without the constant ones.
 
-    Constant features are left out. Features in which no pair of neighbours differs have equal sums, so the first n of
-    them are enough; on sparse data they are nearly all features.
+    Features in which no pair of neighbours differs have equal sums, so the first n of them are enough; on sparse data
+    they
+    are nearly all features.
     """
     live = ~constant
     if tally.count.shape[1] == 1:  # with missing values their counts may differ
@@ -155,10 +177,14 @@ def candidate_features(tally: Tally, constant: Array, n: int) -> Array:
 
 
 def round_for_ties(w: Array) -> Array:
-    """Round weights to ten digits of the largest, so that the order of a summation does not break ties."""
+    """Round w, in units of its largest absolute value, to ten decimals, so that the order of summation does not break
+    ties.
+    """
     return np.round(w / (np.abs(w).max(initial=0.0) or 1.0), 10)
 
 
 def sort_by_weight(w: Array, features: Array) -> Array:
-    """Sort features by falling w; ties (to ten digits) go to the smaller index."""
+    """Return these features sorted by falling w. Weights equal to ten digits are ties, which go to the smaller
+    index.
+    """
     return features[np.argsort(-round_for_ties(w[features]), kind="stable")]

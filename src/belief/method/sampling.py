@@ -1,7 +1,7 @@
-"""Section 2 of the method: the sample and its batches.
+"""The sample of rows, and its division into batches (section 2 of method.md).
 
-Rows are ordered by a 64-bit key of (seed, stream, row id) alone, so the sample does not depend on partitions, engines
-or threads, and ties between neighbours do not depend on the order of the file.
+Rows are ordered by a 64-bit random key that depends only on the seed, the stream and the row id. So the sample does not
+depend on partitions, engines or threads, and ties between neighbours do not depend on the order of the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SAMPLE, TIES = 0, 1  # the streams of keys
 
 
 def splitmix64(z: Array) -> Array:
-    """Mix the bits of an array of 64-bit numbers, modulo 2^64. Kernels compile this function for scalars."""
+    """Return a hash of each 64-bit number (the splitmix64 generator). Kernels compile this function for scalars."""
     z = z + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -26,13 +26,16 @@ def splitmix64(z: Array) -> Array:
 
 
 def row_keys(seed: int, stream: int, rows: Array) -> Array:
-    """Return the key of each row id in a stream."""
+    """Return the random key of each row id. Each stream (such as sample or ties) has keys of its own."""
     start = splitmix64(splitmix64(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))
     return splitmix64(start ^ np.asarray(rows).astype(np.uint64))
 
 
 def proportional_quota(s: int, class_counts: Array) -> Array:
-    """Distribute s rows over the classes by largest remainder, with at least one row of every class."""
+    """Return how many of s rows to draw from each class, in proportion to its size, and at least one.
+
+    Fractions are rounded by largest remainder.
+    """
     m = int(class_counts.sum())
     shares = [divmod(s * int(n), m) for n in class_counts]
     quota = np.array([whole for whole, _ in shares])
@@ -47,7 +50,7 @@ def proportional_quota(s: int, class_counts: Array) -> Array:
 
 
 def sample_quota(sampling: str, s: int, class_counts: Array) -> Array:
-    """Return how many rows of each class a sample of s needs; a single number if classes do not matter."""
+    """Return how many rows of each class to draw for a sample of s rows; a single number if classes do not matter."""
     if sampling == "random":
         return np.array([s])
     if sampling == "proportional":
@@ -64,7 +67,11 @@ def sample_quota(sampling: str, s: int, class_counts: Array) -> Array:
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows with the smallest keys, in key order: `quota[g]` of each group (one group in all, or one per class)."""
+    """Sampled rows in the order of their random keys, with the target of each.
+
+    They are the rows with the smallest keys, as many of each group as its quota. The groups are the classes, or all
+    rows.
+    """
 
     key: Array
     row: Array
@@ -83,7 +90,7 @@ class Sample:
         return type(self)(*both).first(quota)
 
     def in_order(self, sampling: str, s: int) -> Self:
-        """Return the first s rows in sampling order: by key, or one of each class, then the second of each."""
+        """Return the first s rows in the order of the sampling: by key; if it is balanced, by turns of the classes."""
         rank = np.zeros(len(self.row), np.int64)
         if sampling == "balanced":
             for c in np.unique(self.target):
@@ -96,7 +103,7 @@ class Sample:
         return type(self)(self.key[which], self.row[which], self.target[which])
 
     def first(self, quota: Array) -> Self:
-        """Return the rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
+        """Return the rows with the smallest keys: quota[0] of all rows, or quota[c] of the rows of each class c."""
         group = self.target if len(quota) > 1 else np.zeros(len(self.row), np.int32)
         parts = []
         for g, n in enumerate(quota):
@@ -110,6 +117,6 @@ class Sample:
 
 
 def batches(s: int, share: float) -> list[slice]:
-    """Cut a sample of s rows into batches of ⌈share·s⌉ rows; the last one has the rest."""
+    """Divide a sample of s rows into batches of ⌈share·s⌉ rows; the last batch has the rest."""
     step = max(1, math.ceil(share * s - 1e-9))  # share·s may be slightly too large by rounding
     return [slice(t, min(t + step, s)) for t in range(0, s, step)]

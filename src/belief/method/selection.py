@@ -1,8 +1,9 @@
-"""Section 6 of the method: sequential forward selection by J (equation 8 of the paper).
+"""Sequential forward selection by the score J (equation 8 of the paper; section 6 of method.md).
 
-The redundancy of most features of wide data need never be measured. Redundancy never raises a score, so J(X_i) <=
-w(X_i): a feature whose w is below the best J found so far cannot win. Where that excludes too few features, a lower
-bound of the redundancy, at half the cost, excludes the others. The selection is the same as if all had been measured.
+In wide data, the redundancy of most features need not be measured. Redundancy never raises a score, so the score of a
+feature is at most its relevance: a feature whose relevance is below the best score found so far cannot be next. Where
+that excludes too few features, a lower bound of their redundancy, at half the cost, excludes others. The selection is
+the same as if all redundancies had been measured.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ FEW_FEATURES, MANY_FEATURES = 64, 1024  # measured without computing bounds firs
 
 @dataclass(frozen=True)
 class Selection:
-    """The features in order of selection, and J of each when it was selected."""
+    """The selected features in order of selection, and the score J that each had when it was selected."""
 
     selected: Array
     scores: Array
 
     def insert_constants(self, constant: Array, place: int) -> Selection:
-        """Insert constant features, whose score is 0, at a position."""
+        """Insert constant features, with a score of 0, at a position of the selection."""
         return Selection(np.insert(self.selected, place, constant), np.insert(self.scores, place, constant * 0.0))
 
     def append_constants(self, constant: Array, n_select: int) -> Selection:
-        """Fill up to n_select features with constant ones, by index and with a score of 0."""
+        """Fill the selection up to n_select features with constant ones, by index and with a score of 0."""
         return self.insert_constants(constant[: max(0, n_select - len(self.selected))], len(self.selected))
 
 
 def initial_pool(order: Array, n_select: int, columns_at_once: int) -> Array:
-    """Return the features whose redundancy is measured at the start."""
+    """Return the features whose redundancy is measured before the selection starts: the first of `order`."""
     return order[: max(MIN_POOL, 2 * n_select, columns_at_once)]
 
 
@@ -51,7 +52,7 @@ def forward_selection(
     given: Array,
     eligibility: Eligibility | None = None,
 ) -> Selection:
-    """Select features one by one, each time the one with the largest J.
+    """Select features one by one, each time the one with the largest score J.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def forward_selection(
 def select_per_class(
     relevance: Array, w: Array, order: Array, n: int, measure: Measure, rule: Rule, given: Array
 ) -> tuple[Selection, Array]:
-    """Select n features for each class in turn, each time the one with the largest J for that class.
+    """Select n features for each class: in each of n rounds, one per class, with the largest score J for that class.
 
     Redundancy counts with all selected features, whichever class they were selected for. A class gets fewer features if
     no others separate it from the other classes.
@@ -121,7 +122,10 @@ def select_per_class(
 
 
 class _Race:
-    """The features that may still be selected: inside the measure's pool with exact J, outside it with a bound."""
+    """The state of a forward selection: the features that may still be selected, and what is known of their redundancy.
+
+    Features inside the pool of the measure have exact scores, those outside have an upper bound.
+    """
 
     def __init__(
         self,
@@ -143,7 +147,7 @@ class _Race:
         self.bounds: dict[int, Array] = {}  # likely next feature -> lower bounds of its redundancy with outside
 
     def start_with(self, given: Array) -> list[float]:
-        """Select the given features first; return J of each."""
+        """Select the given features first; return the score J of each."""
         scores = []
         for j in given.tolist():
             if j in self.outside:
@@ -155,19 +159,21 @@ class _Race:
         return scores
 
     def is_decided(self) -> bool:
-        """Return True if all remaining features have the least possible J: no redundancy can change their order."""
+        """Return True if all remaining features have the smallest possible score, so that only ties decide their
+        order.
+        """
         if self.eligibility is not None:
             return False
         return all(np.all(np.round(self.score(x), 10) <= self.rule.least) for x in (self.inside, self.outside))
 
     def remaining(self) -> Array:
-        """Return the features that are not selected, in the order that decides ties."""
+        """Return the features that are not selected yet, in the order in which ties are resolved."""
         rest = np.concatenate([self.inside, self.outside])
         weight = self.tie_weights[rest] if self.rule.ties_by_weight else np.zeros(len(rest))
         return rest[np.lexsort((rest, -weight))]
 
     def score(self, features: Array) -> Array:
-        """Return J of features in the pool, and an upper bound of J for others."""
+        """Return the score J of features inside the pool, and an upper bound of it for features outside."""
         J = self.rule.score(self.relevance[features], self.accumulated[features], len(self.selected))
         if self.eligibility is not None and self.selected:
             J = np.where(self.eligibility.mask(features, self.max_redundancy[features]), J, -np.inf)
@@ -183,13 +189,20 @@ class _Race:
         return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW_FEATURES)]
 
     def best_of(self, relevance: Array) -> Array:
-        """Return the best feature inside the pool by each line of relevance."""
+        """Return the features inside the pool with the largest score by each line of `relevance`, (classes,
+        features).
+        """
         J = self.rule.score(relevance[:, self.inside], self.accumulated[self.inside], len(self.selected))
         best: Array = np.unique(self.inside[J.argmax(axis=1)]) if len(self.inside) else self.inside
         return best
 
     def find_best(self, n_select: int) -> tuple[int, float]:
-        """Return the feature with the largest J, and J. Ties go to the smaller index, as both arrays are sorted."""
+        """Return the feature with the largest score J, and this score.
+
+        Features are measured, best upper bound first, until no bound exceeds the largest exact score. Unless the rule
+        decides
+        ties by weight, they go to the smaller index.
+        """
         while True:
             exact = self.score(self.inside)
             J, upper = np.round(exact, 10), np.round(self.score(self.outside), 10)
@@ -212,7 +225,10 @@ class _Race:
         return int(best[0])
 
     def select(self, feature: int, likely: Array) -> None:
-        """Add a feature to the selection and update the redundancy of the others; `likely` ones may follow."""
+        """Add a feature to the selection and update the redundancy of the others.
+
+        `likely` are the features that may be selected next, whose redundancy is worth measuring along with it.
+        """
         self.selected.append(feature)
         self._accumulate(self.measure.pool, self.measure.row(feature, likely))
         if feature in self.bounds:
@@ -221,7 +237,7 @@ class _Race:
         self.inside = self.inside[self.inside != feature]
 
     def _admit(self, features: Array) -> None:
-        """Move features from outside into the pool, and measure their redundancy with the selected ones."""
+        """Move features from outside into the pool, and measure their redundancy with the selected features."""
         self.measure.extend(features)
         stays = ~np.isin(self.outside, features)
         self.outside = self.outside[stays]
@@ -233,7 +249,11 @@ class _Race:
             self._accumulate(features, self.measure.row(j, features[:0])[columns])
 
     def _bound(self, likely: Array) -> bool:
-        """Bound the redundancy of outside features with selected and likely ones; return False if impossible."""
+        """Compute lower bounds of the redundancy of all features outside with the selected ones and those likely to be
+        next.
+
+        Return False if the measure has no such bounds.
+        """
         to_bound = (set(self.selected) - self.bounded) | set(likely.tolist())
         new = np.array(sorted(to_bound - set(self.bounds)), np.int64)
         bounds = self.measure.lower_bounds(new, self.outside)

@@ -1,4 +1,6 @@
-"""The settings of the method: defaults, allowed values and documentation, from which all interfaces take them."""
+"""The settings of the method: their defaults, allowed values and descriptions. All interfaces are generated from
+them.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 
 
 def setting(default: Any, ok: Callable[[Any], bool], allowed: str, doc: str) -> Any:
-    """Define a setting by its default, a validity check, the allowed values in words, and its meaning."""
+    """Define a setting by its default, a function that tests a value, the allowed values in words, and its
+    description.
+    """
     return field(default=default, metadata={"ok": ok, "allowed": allowed, "doc": doc})
 
 
@@ -194,27 +198,27 @@ class Settings:
     # --- the settings for data of a given size ---
 
     def resolve_n_features(self, n_features: int) -> int:
-        """Return |S|, the number of features to select; all features for "auto"."""
+        """Return the number of features to select out of n_features; all of them for "auto"."""
         n = self.n_features_to_select
         if n == "auto" or self.per_class is not None:
             return n_features
         return max(1, int(float(n) * n_features + 1e-9)) if is_share(n) else int(n)
 
     def resolve_n_neighbors(self, smallest_class: int) -> int:
-        """Return k, given the number of rows of the smallest class."""
+        """Return k, the number of neighbours of each class, given the number of rows of the smallest class."""
         if self.n_neighbors == "auto":
             return min(MAX_AUTO_NEIGHBOURS, max(MIN_AUTO_NEIGHBOURS, smallest_class // 3))
         return int(self.n_neighbors)
 
     def resolve_n_neighbors_numeric(self, m: int) -> int:
-        """Return k for m rows with a numeric target. Small tables have few misses, so they need more neighbours."""
+        """Return k for m rows with a numeric target. Small tables have few misses, so they get more neighbours."""
         if self.n_neighbors == "auto":
             k = max(MAX_AUTO_NEIGHBOURS, MIN_AUTO_PAIRS // m)
             return max(MIN_AUTO_NEIGHBOURS, min(m // 3, k))
         return int(self.n_neighbors)
 
     def resolve_sample_size(self, m: int) -> int:
-        """Return s, the number of rows to sample out of m; the initial number if the sample grows."""
+        """Return the number of rows to sample out of m; for a sample that grows, the initial number."""
         if self.sample_size == "auto":
             return min(m, AUTO_SAMPLE)
         if self.sample_size == "fixed":
@@ -234,11 +238,13 @@ class Settings:
         return self.sample_size == "auto" and self.sampling != "proportional"
 
     def watch_list_length(self, n_select: int) -> int:
-        """Return the length of the watch list, ⌈|S|·η⌉."""
+        """Return the length of the watch list when n_select features are to be selected: η times as many, rounded
+        up.
+        """
         return math.ceil(min(min(n_select, 2**53) * self.eta, 2.0**53) - 1e-9)  # larger integers are no floats
 
     def draw_seed(self) -> int:
-        """Return the seed: `random_state` itself if it is an integer, else a number drawn from it."""
+        """Return the seed of the run: `random_state` itself if it is an integer, else a number drawn from it."""
         source = self.random_state
         if source is None:
             return secrets.randbits(31)

@@ -1,4 +1,4 @@
-"""Section 6c of the method: statistical significance, measured by permutation on the probe.
+"""Statistical significance of the features, measured by permutation on the probe (section 6c of method.md).
 
     univariate p ─► S, the known features; N, the others
     rounds over S and N: search, weigh N, drop the weakest fifth ─► T, the largest z of each feature of N
@@ -56,7 +56,7 @@ STRATA, FIRST_NULL, SECOND_NULL = 4, 16, 2**20  # streams of keys: ties of strat
 
 @dataclass(frozen=True)
 class Significance:
-    """One entry per feature of the data; NaN where it was not tested."""
+    """The results of the significance tests: one entry per feature of the data, NaN where it was not tested."""
 
     p_neighbours: Array
     p_univariate: Array
@@ -69,7 +69,7 @@ class Significance:
 
 
 def no_tests(p_univariate: Array) -> Significance:
-    """Return the significance of features that are not tested."""
+    """Return the results for a run without significance tests, which has univariate p-values only."""
     unknown, zeros = np.full(len(p_univariate), np.nan), np.zeros(len(p_univariate), np.int64)
     return Significance(unknown, p_univariate, unknown, unknown, zeros, metric=zeros[:0], bias=0.0, extent={})
 
@@ -83,7 +83,7 @@ def assess(
     given: Array,
     search: LocalSearch,
 ) -> Significance:
-    """Test all features.
+    """Test the significance of all features, and choose the features to search neighbours by.
 
     Parameters
     ----------
@@ -121,7 +121,9 @@ def assess(
 
 
 def rank_p_values(sample: Sample, rows: Rows, discrete: Array, constant: Array, search: LocalSearch) -> Array:
-    """Return the univariate p-values for a numeric target, from the sampled rows; NaN for constant features."""
+    """Return the univariate p-values of rank tests with a numeric target, from sampled rows; NaN for constant
+    features.
+    """
     p, features = np.full(len(discrete), np.nan), np.flatnonzero(~constant)
     for a in range(0, len(features), FEATURES_PER_READ):
         part = features[a : a + FEATURES_PER_READ]
@@ -133,7 +135,7 @@ def design_p_values(
     sample: Sample, is_numeric: bool, rows: Rows, discrete: Array, constant: Array, design: Design, seed: int,
     search: LocalSearch,
 ) -> Array:  # fmt: skip
-    """Return the univariate p-values under a study design, from shuffles of the sampled rows; NaN for constants."""
+    """Return the univariate p-values under a study design, from shuffles of sampled rows; NaN for constant features."""
     p, features = np.full(len(discrete), np.nan), np.flatnonzero(~constant)
     for a in range(0, len(features), FEATURES_PER_READ):
         part = features[a : a + FEATURES_PER_READ]
@@ -143,7 +145,7 @@ def design_p_values(
 
 
 def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search: LocalSearch) -> Array:
-    """Compute unknown univariate p-values from the probe, and check all small ones by shuffles."""
+    """Return the univariate p-values, with unknown ones computed from the probe and small ones checked by shuffles."""
     p, sample, is_numeric = p.copy(), probe.sample, probe.target.is_numeric
     is_unknown = np.zeros(len(p), bool)
     is_unknown[probe.features] = np.isnan(p[probe.features])
@@ -169,7 +171,9 @@ def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search
 def make_share_test(
     sample: Sample, is_numeric: bool, rows: Rows, features: Array, discrete: Array, search: LocalSearch
 ) -> ShareTest:
-    """Return the univariate test of some features on sampled rows; for a numeric target, a test of ranks."""
+    """Return the univariate test of these features on sampled rows; with a numeric target, features are replaced by
+    scores.
+    """
     numbers, nominal = np.flatnonzero(~discrete), np.flatnonzero(discrete)
     read = rows(sample.row, features)
     values, of_levels = read[:, numbers], read[:, nominal]
@@ -192,7 +196,11 @@ def make_share_test(
 
 @dataclass(frozen=True)
 class Rounds:
-    """Searches over fewer and fewer features: the largest z of each, its round, and the features left at the end."""
+    """The results of successive searches, each without the weakest features of the one before.
+
+    T is the largest z of each feature, `round` the search in which it was reached, and `left` the features of the last
+    search.
+    """
 
     T: Array
     round: Array
@@ -202,7 +210,12 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """A block of features to weigh, and the parts of d² between queries and rows; the rows may be shuffled."""
+    """The input of a search on the probe: a block of features to weigh, and the parts of d² between queries and rows.
+
+    One part of d² is from the features of the block, the other (`fixed`) from all others. To shuffle the block against
+    the
+    others, only the order of its part changes.
+    """
 
     block: Scores
     fixed: Array  # d² in the other features, float32, (queries, m)
@@ -213,13 +226,16 @@ class Arrangement:
 
     @classmethod
     def of(cls, probe: Probe, block: Array, others: Array) -> Self:
-        """Return the arrangement of two sets of features of the probe as it is."""
+        """Return the arrangement of two sets of features of the probe, without a shuffle."""
         scores, queries = probe.scores.take(block), probe.queries
         of_block, line = scores.squared_distances(queries), np.arange(len(queries))
         return cls(scores, probe.distances(others), of_block, queries, line, np.arange(len(probe.ids)))
 
     def shuffle_block(self, probe: Probe, stream: int) -> Arrangement:
-        """Shuffle the block against the other features and the target, separately among queries and other rows."""
+        """Return a copy in which the rows of the block are shuffled against the other features and the target.
+
+        Queries are shuffled among queries, and other rows among other rows.
+        """
         keys, m = row_keys(probe.seed, stream, probe.ids), len(probe.ids)
         order, line = np.empty(m, np.int64), np.empty(m, np.int64)
         for units in probe.units:
@@ -228,7 +244,7 @@ class Arrangement:
         return replace(self, block=self.block.arrange(order), line=line[order[self.queries]], order=order)
 
     def shuffle_target(self, order: Array) -> Arrangement:
-        """Give the target of row i to row order[i]; rows are then sorted by their new target."""
+        """Return a copy in which row order[i] has the target of row i; rows are then sorted by their new target."""
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         block, fixed = self.block.arrange(order), np.take(self.fixed, order, axis=1)
@@ -237,7 +253,7 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Weigher:
-    """Weighs features by the neighbours of the queries."""
+    """Computes the weights of features from the neighbours of the queries of the probe."""
 
     probe: Probe
     class_weight: Any
@@ -245,7 +261,10 @@ class Weigher:
     max_rounds: int
 
     def weigh(self, queries: Array, rows: Array, block: Scores) -> tuple[Array, Array, Tally]:
-        """Return w, se and the sums of the features of a block."""
+        """Return the weights w of a block of features, their standard errors, and the sums that they come from.
+
+        `rows` are the neighbours of each query.
+        """
         target = self.probe.target
         tally = self.search.tally(queries, rows, block, target)
         v = target.target.weights(self.class_weight, tally)
@@ -253,7 +272,9 @@ class Weigher:
         return w, target.target.error(tally, v, w), tally
 
     def rounds(self, a: Arrangement) -> Rounds:
-        """Search, weigh the block, drop the weakest features, and search again."""
+        """Run the rounds: search neighbours, weigh the block, drop the weakest features, and repeat until few are
+        left.
+        """
         n, block, search, ends = a.block.n_features, a.block, self.search, self.probe.target.ends
         T, round_of, live, number = np.full(n, -np.inf), np.zeros(n, np.int64), np.arange(n), 1
         D, rows = self.start(a)
@@ -278,17 +299,21 @@ class Weigher:
             live, number = live[kept], number + 1
 
     def shuffled_block(self, a: Arrangement, b: int) -> Array:
-        """Return the largest z of each feature of the block in the b-th shuffle against the target and the others."""
+        """Return the largest z of each feature over the rounds, in the b-th shuffle of the block's rows (first
+        null).
+        """
         return self.rounds(a.shuffle_block(self.probe, FIRST_NULL + b)).T
 
     def shuffled_target(self, a: Arrangement, strata: Array, b: int) -> Array:
-        """Return the largest z of each feature in the b-th shuffle of the target within strata of the rows."""
+        """Return the largest z of each feature over the rounds, in the b-th shuffle of the target within strata (second
+        null).
+        """
         keys = row_keys(self.probe.seed, SECOND_NULL + b, self.probe.ids)
         units = self.probe.design.groups(len(keys))
         return self.rounds(a.shuffle_target(shuffle_within(strata, keys, units, self.probe.ids))).T
 
     def start(self, a: Arrangement) -> tuple[Array, Array]:
-        """Return d² of the queries and all rows of an arrangement, and the nearest rows of each query."""
+        """Return d² between the queries and all rows of an arrangement, and the nearest rows of each query."""
         target, k = self.probe.target, self.probe.k
         size = 2 * k if target.is_numeric else k
         rows = np.empty((len(a.queries), len(target.ends), size), np.int32)
@@ -303,7 +328,10 @@ class Weigher:
 def find_significant(
     probe: Probe, p_univariate: Array, given: Array, class_weight: Any, search: LocalSearch, max_rounds: int
 ) -> Found:
-    """Test the features of a probe by their univariate p-values and their neighbours; some are known to be relevant."""
+    """Test the features of the probe by the neighbours of its queries, in passes over which the strongest become known.
+
+    Features with small univariate p-values and those in the mask `given` are known from the start, and not tested.
+    """
     n, target = len(probe.features), probe.target
     weigher = Weigher(probe, class_weight, search, max_rounds)
     p, round_of = np.full(n, np.nan), np.zeros(n, np.int64)
@@ -336,7 +364,7 @@ def find_significant(
 
 @dataclass(frozen=True)
 class Found:
-    """The results of the neighbour test, for the features of the probe."""
+    """The results of the neighbour test, with one entry per feature of the probe."""
 
     p_neighbours: Array
     round: Array
@@ -347,7 +375,10 @@ class Found:
 
 
 def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
-    """Return the weight of shuffled features that take part in the search, as a share of their mean difference."""
+    """Return the weight that irrelevant features get by taking part in the search, as a share of their mean difference.
+
+    It is measured on shuffled features. `left` are the features to shuffle, `known` the others of the metric.
+    """
     if not len(left):
         return 0.0
     probe, start = weigher.probe, Arrangement.of(weigher.probe, left, known)
@@ -362,10 +393,12 @@ def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
 
 
 def compare(T: Array, null: Iterator[Array]) -> tuple[Array, Array]:
-    """Return the p-value of each T under the null of all features and shuffles, and T minus its expected value.
+    """Return the p-value of each T under the null distribution of all features and shuffles, and T minus its expected
+    value.
 
-    The expected value is the feature's mean over the shuffles, shrunk to the overall mean as far as the means differ
-    only by chance.
+    The expected value is the feature's mean over the shuffles. It is shrunk towards the mean of all features, as far as
+    the
+    features differ only by chance.
     """
     values = np.array(list(null))
     n = len(values)
@@ -381,7 +414,10 @@ def compare(T: Array, null: Iterator[Array]) -> tuple[Array, Array]:
 
 
 def upper_tail(null: Array, T: Array) -> Array:
-    """Return the share of sorted null values at least as large as each T, from a Pareto tail for the largest 5 %."""
+    """Return the p-value of each T: the share of null values (sorted) that are at least as large.
+
+    For the largest 5 %, it comes from a Pareto tail fitted to the null values.
+    """
     n = len(null)
     p = (1.0 + n - np.searchsorted(null, T - TIE, side="left")) / (n + 1.0)
     cut = null[int((1.0 - LEVEL) * n)]
@@ -393,13 +429,15 @@ def upper_tail(null: Array, T: Array) -> Array:
 
 
 def combine(p_neighbours: Array, p_univariate: Array) -> Array:
-    """Return one p-value from both tests; NaN counts as not significant."""
+    """Return the p-value of both tests together; NaN in one of them counts as a p-value of 1."""
     parts = p_univariate / UNIVARIATE_SHARE, p_neighbours / (1.0 - UNIVARIATE_SHARE)
     return np.minimum(1.0, np.fmin(*(np.where(np.isnan(x), 1.0, x) for x in parts)))
 
 
 def q_values(p: Array) -> Array:
-    """Return the q-values of Benjamini and Hochberg: the expected share of false discoveries up to each p-value."""
+    """Return the q-values of Benjamini and Hochberg: the false discovery rate if all features up to this p-value are
+    selected.
+    """
     from scipy.stats import false_discovery_control  # takes a third of a second to import
 
     q: Array = np.asarray(false_discovery_control(np.clip(p, 0.0, 1.0)))
@@ -407,9 +445,11 @@ def q_values(p: Array) -> Array:
 
 
 def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Array) -> Array:
-    """Return a stratum for each row: rows of a stratum have a similar expected target, given the known features.
+    """Return the stratum of each row; rows of a stratum have similar expected targets, given the known features.
 
-    The expected target is the mean target of the nearest other rows in these features, and its mean over a group.
+    The expected target of a row is the mean target of its nearest other rows by these features. It is averaged over the
+    rows
+    of a group, if there are groups.
     """
     m = len(keys)
     D = known.squared_distances(np.arange(m))
@@ -430,7 +470,9 @@ def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Ar
 
 
 def shuffle_within(stratum: Array, keys: Array, units: Array, ids: Array) -> Array:
-    """Return an order of the rows that is shuffled within each stratum; rows of a unit stay together."""
+    """Return the rows in an order that is shuffled within each stratum; rows of a unit (a group, or a row) stay
+    together.
+    """
     order, (_, first, unit) = np.empty(len(stratum), np.int64), np.unique(units, return_index=True, return_inverse=True)
     order[np.lexsort((ids, unit, stratum))] = np.lexsort((ids, unit, keys[first][unit], stratum))
     return order
@@ -441,7 +483,7 @@ def shuffle_within(stratum: Array, keys: Array, units: Array, ids: Array) -> Arr
 
 @dataclass(frozen=True)
 class Eligibility:
-    """Which features may be selected with n_features_to_select="auto": the significant ones that are not redundant.
+    """The features that may be selected with n_features_to_select="auto": significant ones that are not redundant.
 
     Parameters
     ----------
@@ -462,7 +504,8 @@ class Eligibility:
         return cls(-ndtri(np.maximum(p, LEAST_P)), largest_p, max_redundancy)
 
     def mask(self, features: Array, redundancy: Array) -> Array:
-        """Return which features are still eligible, given the largest redundancy of each with a selected one.
+        """Return a mask of the features that are still eligible, given the largest redundancy of each with a selected
+        one.
 
         Redundancy only grows during the selection, so a feature that is excluded once stays excluded.
         """
@@ -471,7 +514,9 @@ class Eligibility:
         return is_significant if self.max_redundancy is None else is_significant & (redundancy <= self.max_redundancy)
 
     def filter(self, order: Array, needs_one: bool) -> Array:
-        """Return the features that are eligible at the start; if there are none but one is needed, the first."""
+        """Return the features that are eligible at the start. If there are none and one is needed, return the first,
+        and warn.
+        """
         eligible = order[self.mask(order, np.zeros(len(order)))]
         if needs_one and not len(eligible):
             warn("No feature is significant. The one with the largest weight is selected.")

@@ -1,4 +1,4 @@
-"""The summary of the data that is made in the first pass."""
+"""The summary of the data (counts, moments and levels of the features), which the first pass computes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ MAX_GROUPS = 256  # levels are not counted per group for more groups: the table 
 
 
 def can_count_groups(n_groups: int, n_features: int) -> bool:
-    """Return True if a count and a sum for each group and feature fit into memory."""
+    """Return True if a count and a sum for each group of rows and each feature fit into the allowed memory."""
     return 16 * n_groups * n_features <= MAX_GROUP_BYTES
 
 
 def pad_groups(x: Array, n: int, axis: int) -> Array:
-    """Extend an axis to n groups, with zeros."""
+    """Extend an axis of x, which has an entry per group of rows, to n groups with zeros."""
     width = [(0, n - x.shape[i] if i == axis else 0) for i in range(x.ndim)]
     return x if x.shape[axis] == n else np.pad(x, width)
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The distinct values of the discrete features and their counts, as columns of a table.
+    """The distinct values (levels) of all discrete features, and how often each occurs.
 
-    `groups` has one column per group of rows (class): the count of the value in that group. It has no columns if groups
-    are not counted, and its sum is below `count` if the group of some rows is unknown.
+    The arrays have one entry per feature and value. `groups` has a column for each group of rows (class): the count of
+    the
+    value in that group. It has no columns if groups are not counted, and its sum is below `count` if the group of some
+    rows
+    is unknown.
     """
 
     feature: Array
@@ -48,14 +51,14 @@ class Levels:
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
-        """Concatenate tables of different features."""
+        """Concatenate the levels of different features."""
         n = max(x.groups.shape[1] for x in parts)
         columns = [(x.feature, x.value, x.count, pad_groups(x.groups, n, axis=1)) for x in parts]
         return cls(*(np.concatenate(x) for x in zip(*columns, strict=True)))
 
     @classmethod
     def merged(cls, parts: Sequence[Self]) -> Self:
-        """Merge tables, adding the counts of equal features and values."""
+        """Merge levels of different rows: the counts of the same value of the same feature are added."""
         lines = cls.concat(parts)
         if not len(lines.feature):
             return lines
@@ -72,7 +75,7 @@ class Levels:
         return self.merged([self, other])
 
     def regrouped(self, order: Array, n: int) -> Self:
-        """Renumber the groups: group g becomes order[g]. There are n groups afterwards."""
+        """Renumber the groups of rows: group g becomes order[g], of n groups."""
         n_known = self.groups.shape[1]
         keep = n_known > 0 and n <= MAX_GROUPS and 8 * len(self.feature) * n <= MAX_GROUP_BYTES
         return replace(self, groups=_add_by_group(self.groups.T, order, n if keep else 0).T)
@@ -88,7 +91,7 @@ def _add_by_group(x: Array, order: Array, n: int) -> Array:
 
 @dataclass(frozen=True)
 class Summary:
-    """The number of rows, the moments of each feature, and the levels of the discrete ones.
+    """Counts and moments of each feature over m rows, and the levels of the discrete features.
 
     Rows may belong to groups, the classes. The number of present values and their sum are kept for each group unless
     there are too many groups. Rows of unknown group are in `count` only.
@@ -126,7 +129,9 @@ class Summary:
         )
 
     def merge(self, other: Self) -> Self:
-        """Merge by Chan's formula, which avoids the cancellation of sums of squares."""
+        """Return the summary of the rows of both, by Chan's formula, which avoids the cancellation of sums of
+        squares.
+        """
         if not self.m and not len(self.group_count):
             return other
         count = self.count + other.count
@@ -156,7 +161,7 @@ class Summary:
         )
 
     def _merge_groups(self, other: Self, moved: Array) -> tuple[Array, Array]:
-        """Add the counts and sums by group; `moved` is the distance between the origins of the sums."""
+        """Return the merged counts and sums per group; `moved` is the distance between the origins of both sums."""
         if not len(other.group_count):
             return self.group_count, self.group_sum
         n = max(len(self.group_count), len(other.group_count))
@@ -165,7 +170,7 @@ class Summary:
         return count, pad_groups(self.group_sum, n, axis=0) + pad_groups(total, n, axis=0)
 
     def regrouped(self, order: Array, n: int) -> Self:
-        """Renumber the groups: group g becomes order[g] of n."""
+        """Renumber the groups of rows: group g becomes order[g], of n groups."""
         lines = n if len(self.group_count) and can_count_groups(n, len(self.count)) else 0
         return replace(
             self,

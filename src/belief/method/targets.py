@@ -1,6 +1,6 @@
-"""Targets: how the classes or numbers to predict determine the kind and the weight of a pair of rows.
+"""The target to be predicted, classes or a number, and how it determines the kind and the weight of a pair of rows.
 
-Engines hold one number for each row: the number of its class, or its rank. They know nothing else about the target.
+Engines hold one number for each row: the index of its class, or its rank. They know nothing else about the target.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ QUANTILES = np.linspace(0.0, 1.0, 21)  # the quantiles of a numeric target that 
 
 
 class Target(Protocol):
-    """The target of all rows."""
+    """The interface of a target: the classes of all rows, or their numbers."""
 
     @property
     def task(self) -> str:
@@ -55,35 +55,41 @@ class Target(Protocol):
 
     @property
     def n_kinds(self) -> int:
-        """The number of kinds of pairs."""
+        """The number of kinds of pairs, such as misses and hits of each class."""
 
     @property
     def coupled(self) -> bool:
-        """Whether the kinds are couples of misses and hits, which gives the variance over queries."""
+        """Whether kinds come in couples of misses and hits, for which engines also sum what the variance over queries
+        needs.
+        """
 
     def adapt(self, settings: Settings) -> Settings:
-        """Return the settings as they apply to this target."""
+        """Return the settings with those replaced that this target does not support."""
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, Array | None]:
-        """Return the kind of each pair, and its weight or None, from the targets of both rows."""
+        """Return the kind of each pair and its weight (or None), given the targets of the query and of the
+        neighbour.
+        """
 
     def counted(self, targets: Array) -> Target:
-        """Return the target for some of the rows, given the class index or rank of each."""
+        """Return a target of the same type for some of the rows, given the class index or rank of each."""
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
-        """Return v, the weight of each couple of kinds, for all features or for each."""
+        """Return v, the weight of each class in the relevance (1 for a numeric target), for all features or for each
+        feature.
+        """
 
     def error(self, tally: Tally, v: Array, w: Array) -> Array:
-        """Return the standard error of w."""
+        """Return the standard error of the relevance w, given the weights v of the classes."""
 
 
 @dataclass(frozen=True)
 class Classes:
-    """A class for each row."""
+    """A target of classes. `shares` are the weighted shares of the classes if rows have weights."""
 
     names: Array
     counts: Array
-    shares: Array | None = None  # of the classes, if rows have weights
+    shares: Array | None = None
 
     task = CLASSIFICATION
     quantiles = np.zeros(0)
@@ -115,7 +121,9 @@ class Classes:
         return make_class_target(self.names, targets)
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
-        """P(c) for "prior"; otherwise equal or given weights, normalised over the classes with both hits and misses."""
+        """Return P(c) for "prior". Otherwise return equal or given weights, normalised over the classes with hits and
+        misses.
+        """
         if class_weight == "prior":
             return self.P
         if class_weight == "balanced":
@@ -131,13 +139,15 @@ class Classes:
         return standard_error(tally, v) if len(tally.spread) == 2 else influence_error(tally, v)
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, None]:
-        """Return 2·c for misses of a query of class c, and 2·c + 1 for hits."""
+        """Return kind 2·c for each miss of a query of class c and kind 2·c + 1 for each hit; such pairs have no
+        weight.
+        """
         return (2 * query + (query == neighbour)).astype(np.int64), None
 
 
 @dataclass(frozen=True)
 class Numeric:
-    """A number for each of m rows, represented by its rank t in [0, 1] (section 10 of the method).
+    """A target of numbers, each represented by its rank t in [0, 1] (section 10 of method.md).
 
     A pair is a miss to the degree τ = |t_q - t_r| and a hit to the degree 1 - τ. Neighbourhoods are pooled and have 2·k
     rows, as if the lower and the upper half of the numbers were two classes.
@@ -173,7 +183,7 @@ class Numeric:
 
 
 def parse_class_weights(class_weight: Mapping[Any, float], names: Array) -> Array:
-    """Return the weight of each class from a mapping by name."""
+    """Return the weight of each class, divided by the largest, from a mapping of class names to weights."""
     by_name = {str(name): float(weight) for name, weight in class_weight.items()}
     missing = [name for name in names.tolist() if str(name) not in by_name]
     if missing:
@@ -185,17 +195,17 @@ def parse_class_weights(class_weight: Mapping[Any, float], names: Array) -> Arra
 
 
 def make_class_target(names: Array, labels: Array) -> Classes:
-    """Return a class target from the class index of each row."""
+    """Return the target of classes, given their names and the class index of each row."""
     return Classes(names, np.bincount(labels, minlength=len(names)))
 
 
 def make_numeric_target(y: Array) -> tuple[Numeric, Array]:
-    """Return a numeric target with the values y, and the rank of each row."""
+    """Return the target with the numbers y, and the rank of each row."""
     ranks = Ranks.from_blocks(lambda: [y])
     return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(y)
 
 
 def rank_value_counts(values: Array, counts: Array) -> tuple[Numeric, Array]:
-    """Return a numeric target from the count of each distinct value, and the rank of each value."""
+    """Return the numeric target in which each value occurs `counts` times, and the rank of each value."""
     ranks = Ranks.from_blocks(lambda: [np.repeat(values, counts)])
     return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(values)

@@ -1,4 +1,4 @@
-"""Univariate tests of each feature.
+"""Univariate tests: whether each feature by itself depends on the target.
 
 With classes, continuous features have a one-way F test and discrete ones a χ² test of levels by classes, from the sums
 of the first pass over the data. With a numeric target, both have a test of ranks on the rows of the probe. These tests
@@ -44,7 +44,9 @@ def univariate_p_values(summary: Summary) -> Array:
 
 
 def p_values_by_class(summary: Summary, n_classes: int) -> Array:
-    """Return the univariate p-values of each class against all others, (|C|, F); NaN where they are unknown."""
+    """Return the univariate p-values of each class against all others, (classes, features); NaN where they are
+    unknown.
+    """
     out = np.full((n_classes, len(summary.count)), np.nan)
     if len(summary.group_count) != n_classes:
         return out
@@ -67,14 +69,16 @@ def _f_test(summary: Summary) -> Array:
 
 
 def f_tail(within: Array, between: Array, df_between: Array, df_within: Array) -> Array:
-    """Return P(F >= f) for f = (between/df_between)/(within/df_within), the ratio of two sums of squares."""
+    """Return the p-value of an F test: P(F >= f) for f = (between/df_between)/(within/df_within), the ratio of two
+    variances.
+    """
     a, b, total = df_within / 2.0, df_between / 2.0, within + between
     # with many rows, 1 - within/total would lose the digits of a small between/total
     return np.where(within < between, betainc(a, b, within / total), betaincc(b, a, between / total))
 
 
 def _squares_between(n: Array, total: Array) -> Array:
-    """Return the sum of squares between classes, from the counts and sums of the classes."""
+    """Return the sum of squares between the classes for each feature, from the counts and sums of the classes."""
     N = n.sum(axis=0)
     grand_mean = np.divide(total.sum(axis=0), N, out=np.zeros_like(N), where=N > 0)
     means = np.divide(total, n, out=np.broadcast_to(grand_mean, n.shape).copy(), where=n > 0)
@@ -83,7 +87,7 @@ def _squares_between(n: Array, total: Array) -> Array:
 
 
 def _chi2_test(levels: Levels) -> tuple[Array, Array]:
-    """Return the features that have levels, and their p-values."""
+    """Return the features that have levels, and the p-value of the χ² test of each."""
     feature, line = np.unique(levels.feature, return_inverse=True)
     n_unknown = np.bincount(line, levels.count - levels.groups.sum(axis=1), len(feature))  # rows of unknown class
     groups = levels.groups.astype(float)  # without columns if there are too many classes
@@ -100,7 +104,10 @@ def _chi2_test(levels: Levels) -> tuple[Array, Array]:
 
 
 def missingness_p_values(summary: Summary, class_counts: Array) -> Array:
-    """Return the p-values of χ² tests of missing values by classes; NaN without missing values or known classes."""
+    """Return the p-values of χ² tests whether missing values of a feature depend on the class.
+
+    The p-value is NaN if no value is missing, or if the classes of some rows are unknown.
+    """
     present = summary.group_count
     p = np.full(len(summary.count), np.nan)
     if len(present) != len(class_counts):
@@ -115,7 +122,7 @@ def missingness_p_values(summary: Summary, class_counts: Array) -> Array:
 
 @dataclass(frozen=True)
 class ShareTest:
-    """A test of features by how much of their variance the target explains.
+    """A test of features by the share of their variance that the target explains.
 
     Parameters
     ----------
@@ -139,7 +146,9 @@ class ShareTest:
 
     @classmethod
     def of_classes(cls, columns: Array, feature: Array, discrete: Array, classes: Array) -> ShareTest:
-        """Test features of rows with these classes; `columns` are values, or indicators of the levels."""
+        """Make the test for rows with these classes. `columns` are the values of features, or indicators of their
+        levels.
+        """
         known, line = np.unique(classes, return_inverse=True)
         G = (line[:, None] == np.arange(len(known))).astype(float)
         G /= np.sqrt(G.sum(axis=0))
@@ -151,27 +160,32 @@ class ShareTest:
 
     @classmethod
     def of_numbers(cls, columns: Array, feature: Array, discrete: Array, ranks: Array) -> ShareTest:
-        """Test features of rows with these target ranks; `columns` are scores, or indicators of the levels."""
+        """Make the test for rows with these ranks of a numeric target.
+
+        `columns` are the normal scores of features, or indicators of their levels.
+        """
         G = ranks - ranks.mean()
         G = G[:, None] / (np.sqrt((G * G).sum()) + LEAST)
         A = np.where(discrete[feature], columns, columns - columns.mean(axis=0))
         return cls(A / (np.sqrt((A * A).sum(axis=0)) + LEAST), feature, discrete, G, True)
 
     def take(self, which: Array) -> ShareTest:
-        """Return the test of some features."""
+        """Return the test of these features alone."""
         line = np.full(len(self.discrete), -1)
         line[which] = np.arange(len(which))
         columns = np.flatnonzero(line[self.feature] >= 0)
         return ShareTest(self.A[:, columns], line[self.feature[columns]], self.discrete[which], self.G, self.is_numeric)
 
     def statistic(self, G: Array) -> Array:
-        """Return the statistic of each feature, for one or more targets: (targets, features)."""
+        """Return the statistic of each feature for one or more targets, (targets, features), whose columns in G are
+        side by side.
+        """
         squares = (G.T @ self.A) ** 2
         squares = squares.reshape(-1, self.G.shape[1], self.A.shape[1]).sum(axis=1)
         return np.add.reduceat(squares, np.flatnonzero(is_first_of_run(self.feature)), axis=1)
 
     def p_values(self) -> Array:
-        """Return the theoretical p-values: F tests of continuous features, χ² tests of discrete ones."""
+        """Return the p-values of theory: F tests of continuous features, and χ² tests of discrete ones."""
         m, groups = len(self.A), max(self.G.shape[1] - 1.0, 1.0)
         share = self.statistic(self.G)[0]
         levels = np.bincount(self.feature, minlength=len(self.discrete)) - 1.0
@@ -182,14 +196,18 @@ class ShareTest:
         return np.where(self.discrete, chi2, p)
 
     def under(self, design: Design) -> ShareTest:
-        """Return the test within the strata of a study design; the weights of rows move with their targets."""
+        """Return the test under a study design: means are taken within strata, and rows count by their weights.
+
+        The weights move with the targets when the test shuffles these.
+        """
         m = len(self.A)
         weight, stratum = np.ones(m) if design.weight is None else design.weight / design.weight.max(), design.strata(m)
         A, G = _centred(self.A, np.ones(m), stratum), _centred(self.G, weight, stratum)
         return replace(self, A=A, G=weight[:, None] * G)
 
     def exact_p_values(self, run: Callable[..., Iterator[float]]) -> Array:
-        """Return p-values from all shuffles of two classes for features of few values; NaN for other features.
+        """Return exact p-values from all shuffles, for features of few values and a target of two classes; NaN for
+        others.
 
         `run` applies a function to each argument, in threads.
         """
@@ -206,12 +224,13 @@ class ShareTest:
     def shuffled_p_values(
         self, ids: Array, seed: int, run: Callable[..., Iterator[Array]], units: Units | None = None
     ) -> Array:
-        """Return p-values from shuffles of the target, with a fitted Pareto tail for the smallest.
+        """Return p-values from random shuffles of the target; the smallest come from a Pareto tail fitted to the
+        shuffles.
 
         Parameters
         ----------
         ids : array of int
-            The ids of the rows, whose keys order the shuffles.
+            The ids of the rows, whose random keys order the shuffles.
         run : callable
             Applies a function to each argument, in threads.
         units : Units, optional
@@ -246,7 +265,11 @@ def _centred(x: Array, weight: Array, stratum: Array) -> Array:
 
 
 def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
-    """Return the share of the shuffles of x whose sum over the chosen rows is at least as far from its expected value.
+    """Return the exact p-value of the sum of x over the chosen rows, among all shuffles of x.
+
+    It is the share of the shuffles in which the sum is at least as far from its expected value. Return NaN unless x has
+    few
+    values, which are multiples of a step from the most frequent one, in nearly all rows.
 
     Return NaN unless x has few values, which are multiples of a step from the most frequent one, in nearly all rows.
     """
@@ -287,7 +310,7 @@ def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
 
 
 def _sum_by(group: Array, x: Array) -> Array:
-    """Return the sums of the lines of x by group."""
+    """Return the sums of the lines of x that belong to the same group, (groups, columns)."""
     order = np.argsort(group, kind="stable")
     present, first = np.unique(group[order], return_index=True)
     out = np.zeros((int(group.max(initial=0)) + 1, x.shape[1]))
@@ -303,10 +326,11 @@ def _shuffled(keys: Array, units: Units | None) -> Array:
 
 
 def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
-    """Return the probability of an excess larger than x in each column, from the last n of its sorted excesses.
+    """Return the probability of an excess larger than x in each column, from the sorted excesses beyond a threshold.
 
-    The tail is a generalised Pareto distribution, fitted by probability-weighted moments. Its shape is at least 0,
-    which is an exponential tail.
+    Only the last n excesses of a column count. A generalised Pareto distribution is fitted to them by
+    probability-weighted
+    moments. Its shape is at least 0, which is an exponential tail.
     """
     rank = np.arange(len(excess))[::-1, None]
     first = excess.sum(axis=0) / n
@@ -319,10 +343,11 @@ def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
 
 
 def correct_by_shuffles(p: Array, theory: Array, shuffled: Array) -> Array:
-    """Return the p-values of all rows, corrected for how much theory overstates significance on the probe.
+    """Return the p-values of all rows, corrected for how much theory overstates significance on the rows of the probe.
 
-    log p is multiplied by the ratio of log p from shuffles to log p from theory, both on the probe and at most 1. If
-    the probe holds all rows, this is the larger of the two p-values.
+    log p is multiplied by the log of the p-value from shuffles divided by that from theory, both on the probe; the
+    factor is
+    at most 1. If the probe holds all rows, the result is the larger of the two p-values.
     """
     stands = np.log(np.maximum(shuffled, LEAST)) / np.minimum(np.log(np.clip(theory, LEAST, 0.5)), -LEAST)
     stands = np.where(theory < 0.5, np.clip(stands, 0.0, 1.0), 1.0)

@@ -1,4 +1,4 @@
-"""Distances between dense rows: embedded as points for a matrix product, and pair by pair in float64."""
+"""Distances between dense rows: by a matrix product of rows embedded as points, and pair by pair in float64."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ FAST = {"reassoc", "contract"}  # allows vectorised sums; NaN still works
 
 
 class Geometry(NamedTuple):
-    """The features of a slice, in arrays with one entry per feature."""
+    """What the kernels need to know of the features of a slice to compute distances: arrays with one entry per
+    feature.
+    """
 
     mean: Array
     per_unit: Array  # 1/u, 0 for constant features
@@ -29,7 +31,7 @@ class Geometry(NamedTuple):
 
 @kernel()
 def _find(level: Array, lo: int, hi: int, x: float) -> int:
-    """Return the position of x among the sorted levels lo to hi."""
+    """Return the position of x among the sorted values level[lo:hi]."""
     guess = lo + int(x - level[lo])  # consecutive codes need no search
     if lo <= guess < hi and level[guess] == x:
         return guess
@@ -43,7 +45,7 @@ def _find(level: Array, lo: int, hi: int, x: float) -> int:
 
 
 def embed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Array, norm: Array) -> None:
-    """Embed rows as points whose squared Euclidean distances are d²; add their squared norms to `norm`.
+    """Write rows to `out` as points whose squared Euclidean distances are d², and add their squared norms to `norm`.
 
     A continuous feature becomes (x - mean)/u. A discrete feature with L levels becomes the corner of a regular simplex
     with edges of length 1, centred on the mean of the data, in L - 1 columns. A missing value becomes the mean, which
@@ -114,7 +116,7 @@ def _embed_mixed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, o
 
 @kernel()
 def _cost(x: float, y: float, j: int, g: Geometry) -> float:
-    """Return Δ² of feature j, or its expectation if x or y is missing."""
+    """Return Δ² between two values of feature j, or its expectation if one of them is missing."""
     if x == x and y == y:
         d = (1.0 if x != y else 0.0) if g.discrete[j] else x - y
         return (d * g.per_unit[j]) ** 2
@@ -132,7 +134,7 @@ def _cost(x: float, y: float, j: int, g: Geometry) -> float:
 def add_matches(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, square: float, product: Array
 ) -> None:
-    """Add ½·(1 - cost) to `product` for each discrete feature that has too many levels to be embedded."""
+    """Add ½·(1 - Δ²) to `product` for each discrete feature that has too many levels to be embedded."""
     y, share = np.empty(len(rows)), np.empty(len(rows))  # the values of the rows, and how frequent each is
     half = np.float32(0.5 * square)
     for j in range(len(g.mean)):
@@ -155,7 +157,7 @@ def add_matches(
 
 
 def distances(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, d2: Array) -> None:
-    """Add d² over the features of this slice, in float64, for each pair (queries[p], rows[p])."""
+    """Add d² over the features of this slice to d2, in float64, for each pair of rows (queries[p], rows[p])."""
     part = np.zeros(len(d2))
     if g.discrete.any():
         _distances_mixed(Xq, queries, aq, Xr, rows, ar, g.per_unit, g.discrete, part)
@@ -227,7 +229,7 @@ def _distances_missing(
 
 @kernel()
 def hash_bits(bits: Array, rows: Array, a: int, multiplier: Array, out: Array) -> None:
-    """Add a 64-bit hash of the bits of each row to `out`."""
+    """Add a 64-bit hash of the bits of each row to its entry in `out`."""
     n = len(multiplier)
     for i in range(len(rows)):
         x = bits[rows[i], a : a + n]

@@ -1,4 +1,4 @@
-"""Summaries and identities of dense rows, and copies of selected values."""
+"""Kernels that summarise dense rows, hash them, and copy selected values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ splitmix64 = kernel()(sampling.splitmix64)
 
 @kernel()
 def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
-    """Copy some columns of some rows to `out`."""
+    """Copy some columns of some rows of X to `out`."""
     for i in range(len(rows)):
         x = X[rows[i]]
         for j in range(len(columns)):
@@ -27,7 +27,7 @@ def gather(X: Array, rows: Array, columns: Array, out: Array) -> None:
 def moments(
     X: Array, lo: int, hi: int, a: int, b: int, origin: Array, out: Array, group: Array, total: Array, absent: Array
 ) -> None:
-    """Write the moments of columns a to b over rows lo to hi to `out` (7, b - a).
+    """Write the moments of columns a to b over rows lo to hi to `out`, (7, b - a).
 
     The moments are count, mean - origin, M2, minimum, maximum, number of non-zeros, and whether any value lies
     strictly between the minimum and the maximum.
@@ -88,7 +88,7 @@ def moments(
 
 @kernel()
 def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, found: Array) -> None:
-    """Count the distinct values of some columns in each group.
+    """Count how often each distinct value of some columns occurs in each group of rows.
 
     Parameters
     ----------
@@ -119,7 +119,9 @@ def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, f
 
 @kernel()
 def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> None:
-    """Add the hashes of some features to the identities of the rows; `keys` has a key for each column from `a` on.
+    """Add hashes of the values of some features to `out`, the identities of the rows.
+
+    `keys` has a random key for each of these features, which begin at column `a`.
 
     An identity is a 64-bit number that is equal for rows with the same values, in whatever order, block or storage
     format. It is a sum over the non-zero values, so that sparse and dense rows have the same one.

@@ -1,4 +1,4 @@
-"""Sums over pairs of dense rows, and the collision rates of pairs.
+"""Sums of differences over pairs of dense rows, and the collision rates of pairs.
 
 Pairs are sorted by query. Coupled kinds 2·g and 2·g + 1 are the misses and the hits of a query; then the differences of
 each query are summed first, and their contribution to `spread` is added before they join the totals.
@@ -16,13 +16,13 @@ from belief.method.arrays import Array
 
 @kernel(fastmath=FAST)
 def rate(d: float, slope: float, reach: float) -> float:
-    """Return the collision rate of a difference d; 0 if d is NaN, since missing values do not collide."""
+    """Return the collision rate cr of a difference d; 0 if d is NaN, because missing values do not collide."""
     return 1.0 - slope * d if d <= reach else 0.0
 
 
 @kernel(fastmath=FAST)
 def complement(d: float, slope: float, reach: float) -> float:
-    """Return e = 1 - cr of a difference d without rounding; 0 if d is NaN."""
+    """Return e = 1 - cr of a difference d, computed without rounding; 0 if d is NaN."""
     return slope * d if d <= reach else (1.0 if d > reach else 0.0)
 
 
@@ -30,7 +30,7 @@ def tally(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, weight: Array, r: Reach,
     sums: Sums,
 ) -> None:  # fmt: skip
-    """Sum |a - b| over the pairs.
+    """Add |a - b| of the pairs of rows to `sums`: in total, by kind of pair, and their spread between queries.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def tally(
 
 @kernel()
 def _end_of_query(queries: Array, p: int) -> int:
-    """Return the end of the pairs that have the same query as pair p."""
+    """Return the index after the last of the pairs that have the same query as pair p."""
     end = p + 1
     while end < len(queries) and queries[end] == queries[p]:
         end += 1
@@ -58,7 +58,7 @@ def _end_of_query(queries: Array, p: int) -> int:
 
 @kernel()
 def _end_of_couple(queries: Array, kind: Array, p: int) -> int:
-    """Return the end of the pairs that have the same query and couple of kinds as pair p."""
+    """Return the index after the last of the pairs that have the same query and couple of kinds as pair p."""
     end = p + 1
     while end < len(queries) and queries[end] == queries[p] and kind[end] // 2 == kind[p] // 2:
         end += 1
@@ -166,7 +166,10 @@ def _weighted(
 
 @kernel()
 def add_products(spread: Array, g: int, j: int, a: float, b: float, t: float, u: float) -> None:
-    """Add the products of the four sums of a query: a and t (weights) over its misses, b and u over its hits."""
+    """Add seven products of four sums of a query to `spread`, for group g and feature j.
+
+    a and t are the sums of differences and of weights over its misses, b and u those over its hits.
+    """
     spread[0, g, j] += a * a
     spread[1, g, j] += a * b
     spread[2, g, j] += b * b
@@ -238,7 +241,10 @@ def _mixed(
 def collisions(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, by_rate: bool, R: Array, P: Array
 ) -> None:
-    """Write cr, or e = 1 - cr with `by_rate`, to R; write presence to P, unless P is empty (pairs x features)."""
+    """Write the collision rates cr to R, (pairs, features), or e = 1 - cr with `by_rate`.
+
+    Write to P where both values are present, unless P is empty.
+    """
     n = len(r.reach)
     for p in range(len(queries)):
         x = Xq[queries[p], aq : aq + n]
@@ -259,7 +265,9 @@ def collisions(
 def half_hits(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, H: Array, gap: Array
 ) -> None:
-    """Write h = (cr + b)/2 of each pair to H (pairs x features), float32; add Σ(b - h)² to `gap` (features)."""
+    """Write h = (cr + b)/2 of each pair to H, (pairs, features), where b is 1 for a collision; add Σ(b - h)² to
+    `gap`.
+    """
     n = len(r.reach)
     mixed = False
     for j in range(n):

@@ -1,4 +1,4 @@
-"""Kernels for dense rows on a GPU: torch on every device, compiled kernels (Triton, Gluon) where they run.
+"""Kernels for dense rows on a GPU: in torch for every device, and compiled (Triton, Gluon) where these run.
 
     points.py   rows as fp16 points, and proven bounds of their distances
     scan.py     candidates: products compared as they are computed     hopper.py    the same in Gluon, for Hopper

@@ -1,4 +1,4 @@
-"""Kernels of the search for any CUDA device, in Triton: embedding, exact distances, merging of lists."""
+"""Compiled kernels of the search for any CUDA device, in Triton: embedding, exact distances, merging of lists."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def _embed(
 
 
 def embed_plain(values: Tensor, where: Tensor, space: Space, gamma: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the points of the rows values[where] and their bounds, if all features are continuous."""
+    """Return the rows values[where] as fp16 points and two terms of their distance bounds, if all features are
+    continuous.
+    """
     n, columns = len(where), space.columns
     wide = triton.next_power_of_2(columns)
     point = torch.empty(n, columns, dtype=torch.float16, device=values.device)
@@ -133,7 +135,9 @@ def _distances(
 def pair_distances(
     queries: Tensor, values: Tensor, source: Tensor, count: Tensor, place: Tensor, room: int, space: Space
 ) -> Tensor:
-    """Return d² in float64 of each candidate, (groups, queries, room), infinite for empty entries."""
+    """Return the squared distance d² of each candidate in float64, (groups, queries, room); infinite for empty
+    entries.
+    """
     out = torch.full((*count.shape, room), torch.inf, dtype=torch.float64, device=values.device)
     if room:
         _distances[(count.numel(),)](
@@ -183,7 +187,10 @@ def _merge(d_old, k_old, r_old, d_new, k_new, r_new, d_out, k_out, r_out, K: tl.
 
 
 def merge_lists(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Merge two lists of (d2, key, row) and keep as many of the nearest as the first list has; ties go by key."""
+    """Merge two lists of (d2, key, row) for each query, and keep as many of the nearest as the first list has.
+
+    Ties in distance go to the smaller key.
+    """
     k, room = old[0].shape[2], new[0].shape[2]
     out = tuple(torch.empty_like(x) for x in old)
     length = triton.next_power_of_2(k + room)

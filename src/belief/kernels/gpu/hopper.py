@@ -1,4 +1,4 @@
-"""The scan for NVIDIA's Hopper, in Gluon: the product is compared in registers and never written to memory.
+"""The scan for candidates on NVIDIA's Hopper, in Gluon: products are compared in registers and never written to memory.
 
     one warp loads tiles by TMA ──► eight warps multiply and compare them ──► candidates; programs are persistent
 
@@ -24,10 +24,12 @@ PACK = 8  # distances that share a branch
 
 
 def _append(pack: int) -> str:
-    """Return PTX that appends the column of each distance not above tau to the list of the query.
+    """Return PTX code that appends the columns of all distances up to tau to the list of their query.
 
-    If there is no such distance, it takes a single branch. The operands are `pack` each of: an unused result, low -
-    product, tau, the address of the counter of the list, the address of the list, the column, the capacity.
+    It handles `pack` distances at once, with a single branch if none is that small. It has `pack` operands of each
+    kind: an
+    unused result, low - product, tau, the address of the counter of the list, the address of the list, the column, the
+    capacity.
     """
 
     def operand(i: int, j: int) -> str:
@@ -59,7 +61,7 @@ GROUP = gl.constexpr(QUERY_TILES)
 
 @gluon.jit
 def _place(tile, q_tiles, r_tiles):
-    """Return the tile of queries and the tile of rows that are multiplied."""
+    """Return which tile of queries and which tile of rows are multiplied in step `tile`."""
     first = tile // (GROUP * r_tiles) * GROUP
     height = gl.minimum(q_tiles - first, GROUP)
     within = tile % (GROUP * r_tiles)
@@ -165,17 +167,7 @@ def _tiles(x: Tensor, height: int) -> TensorDescriptor:
 def scan_points(
     queries: Tensor, rows: Tensor, low: Tensor, tau: Tensor, group: Tensor, capacity: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the number of rows with low - q·x <= tau, (groups, queries), and their places, up to `capacity`.
-
-    Rows beyond the capacity are counted but not stored. Entries beyond the count are not initialised.
-
-    Parameters
-    ----------
-    queries, rows : fp16 points; the rows are a multiple of TILE
-    low : fp32 per row, NaN for padding
-    tau : fp32 (groups, queries)
-    group : int32, the group of each tile of rows
-    """
+    """Return how many rows have low - q·x <= tau, (groups, queries), and the places of up to `capacity` of them."""
     count = torch.zeros(tau.shape, dtype=torch.int32, device=tau.device)
     place = torch.empty(*tau.shape, capacity, dtype=torch.int32, device=tau.device)
     if len(queries) and len(rows):

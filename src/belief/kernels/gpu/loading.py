@@ -1,4 +1,4 @@
-"""Load the compiled kernels. If the device or the installed Triton does not support them, torch does the work."""
+"""Loading of the compiled kernels. Torch is used if the device or the installed Triton does not support them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from belief._utils.warnings import warn
 
 @cache
 def load_triton_kernels(device: torch.device) -> Any:
-    """Return the module of Triton kernels, or None."""
+    """Return the module of Triton kernels, or None if they cannot be used on this device."""
     return _load("compiled") if device.type == "cuda" else None
 
 
 @cache
 def load_hopper_kernels(device: torch.device) -> Any:
-    """Return the module with the scan for NVIDIA's Hopper, or None. Gluon is younger than Triton and still changes."""
+    """Return the module with the scan for NVIDIA's Hopper, or None if it cannot be used on this device.
+
+    Gluon is younger than Triton and still changes.
+    """
     is_hopper = device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == 9
     return _load("hopper") if is_hopper else None
 

@@ -46,9 +46,11 @@ MAX_TEMPORARY = 2**25  # numbers in a temporary array
 
 @dataclass(frozen=True)
 class Corners:
-    """A discrete feature embedded as the corners of a regular simplex with edges of length 1, centred.
+    """A discrete feature as points: its levels are the corners of a regular simplex with edges of length 1, centred.
 
-    More than MOST_LEVELS levels share corners. Then points are never farther apart than rows, and nearer by 1 at most.
+    If there are more than MOST_LEVELS levels, some of them have the same corner. Then points are never farther apart
+    than
+    rows, and nearer by 1 at most.
     """
 
     feature: int
@@ -74,7 +76,10 @@ class Corners:
 
 @dataclass(frozen=True)
 class Space:
-    """The definition of Δ on the device, and the columns of the points: continuous features first, then corners."""
+    """How rows become points: the definition of Δ on the device, and the columns of the points.
+
+    The continuous features come first, then the corners of the discrete ones.
+    """
 
     mean: Tensor
     per_unit: Tensor
@@ -120,14 +125,20 @@ class Space:
 
 
 def scale_of(spread: Array) -> float:
-    """Return the root mean square of the coordinates as a power of two: dividing by it is exact and avoids overflow."""
+    """Return the root mean square of the coordinates, rounded to a power of two.
+
+    Dividing by a power of two is exact, and dividing by the mean size avoids overflow.
+    """
     mean = float(spread.mean())
     return float(2.0 ** round(math.log2(mean) / 2)) if mean > 0 else 1.0
 
 
 @dataclass(frozen=True)
 class Points:
-    """Rows as fp16 points, and their terms of the bounds low + low - acc <= ½d² <= high + high - acc."""
+    """Rows as fp16 points, and two terms of each that bound its distances.
+
+    For two rows q and x whose points have the product acc, low_q + low_x - acc <= ½d² <= high_q + high_x - acc.
+    """
 
     point: Tensor  # (rows, columns) fp16
     low: Tensor  # float64
@@ -138,12 +149,14 @@ class Points:
 
 
 def accumulation_error(columns: int) -> float:
-    """Return γ, the bound of the error of an fp32 sum of this many products, relative to the norms."""
+    """Return γ, a bound of the rounding error of an fp32 sum of as many products, relative to the norms of the
+    points.
+    """
     return (1.5 * columns + 16) * 2.0**-23
 
 
 def embed(values: Tensor, where: Tensor, space: Space) -> Points:
-    """Return the points of the rows values[where]."""
+    """Return the rows values[where] as fp16 points with their bounds."""
     kernels = load_triton_kernels(values.device)
     if kernels is not None and not space.mixed and space.columns <= kernels.MAX_COLUMNS:
         return Points(*kernels.embed_plain(values, where, space, accumulation_error(space.columns)))
@@ -163,7 +176,9 @@ def _embed(values: Tensor, space: Space) -> Points:
 
 
 def coordinates(values: Tensor, space: Space) -> tuple[Tensor, Tensor]:
-    """Return the padded float64 coordinates of rows in units of the scale, and the terms of missing values."""
+    """Return the float64 coordinates of rows, padded and in units of the scale, and the sum that missing values add to
+    d².
+    """
     x = values.double()
     lost = x.isnan()
     out = torch.zeros(len(x), space.columns, dtype=torch.float64, device=x.device)

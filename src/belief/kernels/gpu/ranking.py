@@ -1,4 +1,4 @@
-"""Exact distances, the keys that decide ties, and the lists of the best rows so far."""
+"""Exact distances on a GPU, the keys that decide ties, and the lists of the nearest rows found so far."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIGN_BIT = np.uint64(2**63)  # flipped, so that int64 keys have the order of uin
 
 
 def distances(a: Tensor, b: Tensor, space: Space) -> Tensor:
-    """Return d² in float64 of each row of `a` to the same row of `b`."""
+    """Return the squared distance d² between each row of `a` and the same row of `b`, in float64."""
     x, y = a.double(), b.double()
     if not space.missing:
         d = torch.where(space.discrete, (x != y).double(), x - y) if space.mixed else x - y
@@ -37,7 +37,7 @@ def distances(a: Tensor, b: Tensor, space: Space) -> Tensor:
 
 
 def _set_expected(cost: Tensor, x: Tensor, y: Tensor, c: Corners, spread: Tensor) -> None:
-    """Set the cost of a discrete feature to its expectation where one value or both are missing."""
+    """Replace `cost`, the Δ² of a discrete feature, by its expected value where a value is missing."""
     lost_x, lost_y = x.isnan(), y.isnan()
     one = 1.0 - c.share[c.place(torch.where(lost_x, y, x))]
     cost.copy_(torch.where(lost_x & lost_y, 2.0 * spread, torch.where(lost_x | lost_y, one, cost)))
@@ -49,7 +49,10 @@ def round9(x: Tensor) -> Tensor:
 
 
 def tie_keys(seed_key: int, rows: Tensor) -> Tensor:
-    """Return the keys of row ids as int64 in the order of the unsigned keys; `seed_key` holds seed and stream."""
+    """Return the random keys of row ids as int64 numbers that sort like the unsigned keys.
+
+    `seed_key` has the seed and the stream mixed in.
+    """
     return _splitmix64(rows ^ _signed(seed_key)) ^ _signed(2**63)
 
 
@@ -58,7 +61,10 @@ def _signed(x: int) -> int:
 
 
 def _splitmix64(z: Tensor) -> Tensor:
-    """`belief.method.sampling.splitmix64` in int64, whose shifts copy the sign: torch has few uint64 operations."""
+    """Return `belief.method.sampling.splitmix64` of int64 numbers.
+
+    Torch has few operations for uint64. Shifts of int64 copy the sign, which is masked out.
+    """
     z = z + _signed(0x9E3779B97F4A7C15)
     z = (z ^ (z >> 30 & 2**34 - 1)) * _signed(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> 27 & 2**37 - 1)) * _signed(0x94D049BB133111EB)
@@ -67,7 +73,9 @@ def _splitmix64(z: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Best:
-    """The best rows so far, nearest first, (groups, queries, k) each; missing entries have row -1."""
+    """The nearest rows found so far: arrays of shape (groups, queries, k), nearest first; missing entries have row
+    -1.
+    """
 
     d2: Tensor
     key: Tensor  # int64 in the order of the unsigned keys
@@ -83,7 +91,7 @@ class Best:
         return cls(*(torch.cat([getattr(x, f) for x in parts], 1) for f in ("d2", "key", "row")))
 
     def neighbours(self) -> Neighbours:
-        """Convert to Neighbours without targets."""
+        """Return the lists as Neighbours, without targets."""
         d2, key, row = (np.ascontiguousarray(x.permute(1, 0, 2).cpu().numpy()) for x in (self.d2, self.key, self.row))
         return Neighbours(d2, key.view(np.uint64) ^ SIGN_BIT, row, np.full(row.shape, -1, np.int32))
 
@@ -93,20 +101,20 @@ class Best:
 
     @property
     def farthest(self) -> Tensor:
-        """The largest distance of each list, (groups, queries)."""
+        """The largest distance in each list, (groups, queries)."""
         return self.d2[:, :, -1]
 
     def at(self, queries: Tensor | slice) -> Best:
-        """Return the lists of some queries."""
+        """Return the lists of these queries."""
         return Best(self.d2[:, queries], self.key[:, queries], self.row[:, queries])
 
     def replace(self, queries: Tensor, other: Best) -> None:
-        """Replace the lists of some queries in place."""
+        """Replace the lists of these queries in place."""
         self.d2[:, queries], self.key[:, queries], self.row[:, queries] = other.d2, other.key, other.row
 
 
 def merge(best: Best, d2: Tensor, key: Tensor, row: Tensor) -> Best:
-    """Return the k best of both, by distance, ties by key."""
+    """Return the k nearest rows of both lists of each query and group; ties in distance go to the smaller key."""
     if d2.shape[2] == 0:
         return best
     kernels = load_triton_kernels(d2.device)

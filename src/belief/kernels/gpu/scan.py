@@ -1,4 +1,4 @@
-"""The scan for candidates: rows of a chunk that may be among the nearest of a query.
+"""The scan for candidates on a GPU: rows of a chunk that may be among the nearest of a query.
 
     fp16 product in registers ──low - q·x <= tau──► candidates
 
@@ -28,7 +28,7 @@ HEAD = 4096  # rows of a group that give the first thresholds
 
 @dataclass(frozen=True)
 class Queries:
-    """The rows whose neighbours are searched."""
+    """The rows whose neighbours are searched, as points and as values, and their ids."""
 
     points: Points
     values: Tensor
@@ -47,7 +47,10 @@ class Queries:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows sorted by group, with padding so that each group begins with a new tile. Padding is never a candidate."""
+    """A part of the rows, sorted by group and padded so that each group begins with a new tile.
+
+    Padding is never a candidate.
+    """
 
     point: Tensor  # (places, columns) fp16
     low: Tensor  # fp32, rounded down; NaN for padding
@@ -62,7 +65,7 @@ class Chunk:
 
     @classmethod
     def from_rows(cls, values: Tensor, source: Sequence[Tensor], first_id: int, space: Space, seed_key: int) -> Self:
-        """Create a chunk of the rows values[source[g]] of each group g; `first_id` is the id of values[0]."""
+        """Make a chunk of the rows values[source[g]] of each group g; `first_id` is the id of values[0]."""
         device, size = values.device, [len(x) for x in source]
         tiles = [-(-n // TILE) for n in size]
         first = [0, *(TILE * n for n in accumulate(tiles))]
@@ -88,7 +91,7 @@ class Chunk:
         )
 
     def without_copies(self, k: int) -> Self:
-        """Drop identical rows of a group except the k + 1 with the smallest keys.
+        """Return a chunk without identical rows of a group, except the k + 1 with the smallest keys.
 
         The others cannot be neighbours: at most one of the k + 1 is the query, and k precede them in every list.
         """
@@ -124,12 +127,12 @@ def _hashes(values: Tensor, rows: Tensor) -> Tensor:
 
 
 def round_up(x: Tensor) -> Tensor:
-    """Return a float32 not below x."""
+    """Return a float32 number that is not below x."""
     return torch.nextafter(x.float(), torch.tensor(torch.inf, device=x.device))
 
 
 def round_down(x: Tensor) -> Tensor:
-    """Return a float32 not above x."""
+    """Return a float32 number that is not above x."""
     return torch.nextafter(x.float(), torch.tensor(-torch.inf, device=x.device))
 
 
@@ -137,9 +140,10 @@ def round_down(x: Tensor) -> Tensor:
 
 
 def estimate_bounds(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Tensor:
-    """Return upper bounds of ½d² to the k-th neighbour, (groups, queries).
+    """Return an upper bound of ½d² between each query and its k-th neighbour, (groups, queries).
 
-    If k rows are not known yet, the bound is the k + 1 smallest of the first rows, since one may be the query itself.
+    If fewer than k rows are known, the bound comes from the first rows of the chunk: it is the (k + 1)-th smallest of
+    their upper bounds, because one of these rows may be the query itself.
     """
     half, k = best.farthest / 2, best.size
     unknown = half.isinf().any(1).tolist()
@@ -158,7 +162,9 @@ def estimate_bounds(queries: Queries, chunk: Chunk, best: Best, space: Space) ->
 
 
 def compute_thresholds(queries: Queries, half: Tensor, space: Space) -> Tensor:
-    """Return fp32 thresholds, (groups, queries): a row is a candidate if low - acc is at most the threshold."""
+    """Return the threshold tau of each query and group in fp32: a row is a candidate if low - product is at most
+    tau.
+    """
     return round_up(half * (1 + TIE_MARGIN) / space.scale**2 - queries.points.low)
 
 
@@ -172,7 +178,9 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates, as positions in the chunk; the list of (group, query) has min(count, capacity) entries."""
+    """Candidates for neighbours as positions in the chunk. The list of a group and query has min(count, capacity)
+    entries.
+    """
 
     count: Tensor  # (groups, queries) int32: the number of candidates, stored or not
     place: Tensor  # (groups, queries, capacity) int32
@@ -184,7 +192,7 @@ class Candidates:
 
 
 def scan(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidates:
-    """Find the candidates of each query: the positions in the chunk with low - q·x <= tau."""
+    """Return the candidates of each query: the positions in the chunk with low - q·x <= tau."""
     kernel = load_hopper_kernels(tau.device)
     if kernel is None:
         return scan_in_parts(queries, chunk, tau, capacity)
@@ -192,7 +200,7 @@ def scan(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidat
 
 
 def scan_in_parts(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidates:
-    """Scan with products that are written to memory, a part of the rows at a time."""
+    """Return the candidates of each query. Products are written to memory, for a part of the rows at a time."""
     groups, s = tau.shape
     count = torch.zeros(groups, s, dtype=torch.int32, device=tau.device)
     place = torch.zeros(groups, s, capacity, dtype=torch.int32, device=tau.device)

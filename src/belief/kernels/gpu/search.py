@@ -1,4 +1,4 @@
-"""The search for the k nearest rows of each group on a device, with the same results as on the CPU.
+"""The search for the k nearest rows of each group on a GPU, with the same results as on the CPU.
 
     chunk ──scan──► candidates ──float64 d², round9──► merge by (d², key) ──► thresholds for the next chunk
 
@@ -22,17 +22,18 @@ QUERIES_AT_ONCE = 2**17
 
 
 def compare(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Best:
-    """Return the best rows of each query, from this chunk and the chunks before it."""
+    """Return the nearest rows of each query, in this chunk and the chunks before it."""
     cut = [slice(a, min(a + QUERIES_AT_ONCE, len(queries))) for a in range(0, len(queries), QUERIES_AT_ONCE)]
     found = [_compare(queries.at(x), chunk, best.at(x), space, CAPACITY) for x in cut]
     return found[0] if len(found) == 1 else Best.concat(found) if found else best
 
 
 def _compare(queries: Queries, chunk: Chunk, best: Best, space: Space, capacity: int) -> Best:
-    """Compare some queries with a chunk. Queries whose lists overflow are scanned again.
+    """Return the nearest rows of some queries; queries whose lists of candidates overflow are scanned again.
 
-    The second scan has tighter thresholds and no surplus copies of rows. The counters include candidates that were not
-    stored, so they tell the capacity that the second scan needs.
+    The second scan has tighter thresholds and no surplus copies of rows. The first scan also counts the candidates that
+    it
+    does not store, so the capacity that the second one needs is known.
     """
     half = estimate_bounds(queries, chunk, best, space)
     candidates = scan(queries, chunk, compute_thresholds(queries, half, space), capacity)
@@ -53,7 +54,7 @@ def _compare(queries: Queries, chunk: Chunk, best: Best, space: Space, capacity:
 
 
 def _parts(need: Tensor, groups: int) -> Iterator[slice]:
-    """Cut the queries, sorted by the size of their lists, so that the lists of each part fit into a temporary array."""
+    """Divide the queries so that the lists of each part fit into a temporary array; `need` is their sorted lengths."""
     needs, a = need.tolist(), 0
     while a < len(needs):
         b = a + 1
@@ -64,7 +65,7 @@ def _parts(need: Tensor, groups: int) -> Iterator[slice]:
 
 
 def verify(queries: Queries, chunk: Chunk, candidates: Candidates, space: Space) -> tuple[Tensor, Tensor, Tensor]:
-    """Return d², key and row of the candidates, each (groups, queries, room); empty entries have infinite d²."""
+    """Return d², key and row of the candidates, each (groups, queries, room); d² is infinite for empty entries."""
     room = min(int(candidates.count.max()), candidates.place.shape[2]) if candidates.count.numel() else 0
     place = candidates.place[:, :, :room]
     if not room:

@@ -1,4 +1,4 @@
-"""Sums over rows and over pairs (query, neighbour) on a device: moments, differences, their spread, collisions.
+"""Sums over rows and over pairs of rows on a GPU: moments, differences, their spread, collisions.
 
 All sums are torch in float64, so they agree with any other order of summation to about 1e-12. Pairs are processed in
 parts. The pairs of a query are summed in order, and the queries of each kind by a product with a matrix of ones, so
@@ -27,7 +27,7 @@ from belief.method.summary import Levels, Summary
 
 
 def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> Summary:
-    """Return the moments of some rows, their sums by group, and the levels of the discrete features."""
+    """Return the summary of some rows, with sums by group; levels of discrete features are included."""
     present = ~values.isnan() if bool(values.isnan().any()) else None
     minimum, maximum = _find_range(values, present)
     count, shift, y = _shift(values.double(), present, minimum.double())
@@ -55,7 +55,9 @@ def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> 
 
 
 def _shift(x: Tensor, present: Tensor | None, origin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the number of present values, the mean of x - origin, and x - origin, 0 for missing values."""
+    """Return the number of present values of each column, the mean of x - origin, and x - origin (0 where it is
+    missing).
+    """
     y = x - origin
     if present is None:
         return torch.full_like(origin, len(x)), y.mean(0), y
@@ -72,7 +74,7 @@ def _find_range(values: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]
 
 
 def _sum_groups(y: Tensor, present: Tensor | None, group: Tensor, n: int) -> tuple[Array, Array]:
-    """Return the number of present values of each group, and Σ(x - origin)."""
+    """Return the number of present values of each group and column, and the sum of x - origin over them."""
     if present is None:
         count = torch.bincount(group, minlength=n)[:n, None].double().expand(n, y.shape[1])
     else:
@@ -81,7 +83,7 @@ def _sum_groups(y: Tensor, present: Tensor | None, group: Tensor, n: int) -> tup
 
 
 def find_levels(values: Tensor, group: Tensor, n_groups: int, features: Array) -> Levels:
-    """Return the distinct values of these features and their counts, in total and by group."""
+    """Return the distinct values of these features, and how often each occurs in all rows and in each group."""
     parts, lines = [Levels.zero()], max(n_groups, 1)
     for j in features.tolist():
         present = ~values[:, j].isnan()
@@ -98,7 +100,7 @@ def find_levels(values: Tensor, group: Tensor, n_groups: int, features: Array) -
 
 @dataclass(frozen=True)
 class Located:
-    """Pairs with the positions of their rows in `values`, on the device."""
+    """Pairs of rows, with the positions of both rows in `values` on the device."""
 
     values: Tensor
     query: Tensor
@@ -117,12 +119,15 @@ class Located:
         return Located(self.values, self.query[part], self.neighbour[part], self.pairs.take(part))
 
     def parts(self, width: int) -> Iterator[Located]:
-        """Cut the pairs between queries, so that `width` numbers per pair fit into a temporary array."""
+        """Yield parts of the pairs for which `width` numbers per pair fit into a temporary array.
+
+        The pairs of a query stay together.
+        """
         return (self.at(part) for part in cut_between_queries(self.pairs, max(1, MAX_TEMPORARY // width)))
 
 
 class Reach(NamedTuple):
-    """`belief.kernels.shapes.Reach` on the device."""
+    """The parameters of collision rates (`belief.kernels.shapes.Reach`) on the device."""
 
     reach: Tensor
     slope: Tensor
@@ -139,7 +144,7 @@ class Reach(NamedTuple):
 
 
 def compute_differences(located: Located, reach: Reach, columns: Tensor | None = None) -> Tensor:
-    """Return |a - b| (pairs x features): 0 or 1 for discrete features, NaN if a value is missing."""
+    """Return |a - b|, (pairs, features): 0 or 1 for discrete features, NaN if a value is missing."""
     x, y = (
         located.values[at] if columns is None else located.values[at[:, None], columns]
         for at in (located.query, located.neighbour)
@@ -149,12 +154,12 @@ def compute_differences(located: Located, reach: Reach, columns: Tensor | None =
 
 
 def compute_rates(d: Tensor, reach: Reach) -> Tensor:
-    """Return the collision rates of differences; 0 if a value is missing."""
+    """Return the collision rates cr of differences; 0 where a value is missing."""
     return torch.where(d <= reach.reach, 1.0 - reach.slope * d, 0.0)
 
 
 def compute_complements(d: Tensor, reach: Reach) -> Tensor:
-    """Return e = 1 - cr of differences without rounding; 0 if a value is missing."""
+    """Return e = 1 - cr of differences, computed without rounding; 0 where a value is missing."""
     return torch.where(d <= reach.reach, reach.slope * d, (d > reach.reach).double())
 
 
@@ -162,7 +167,7 @@ def compute_complements(d: Tensor, reach: Reach) -> Tensor:
 
 
 def tally(located: Located, difference: Difference, rates: Collisions | None) -> dict[str, Array]:
-    """Return the fields of `belief.kernels.shapes.Sums` for some pairs."""
+    """Return the sums of differences over the pairs, as a dictionary of the fields of `belief.kernels.shapes.Sums`."""
     reach = Reach.from_difference(difference, rates.kappa if rates else 1.0, slice(None), located.values.device)
     sums = _allocate(located.pairs, difference, rates, located.values.device)
     for part in located.parts(difference.n_features):
@@ -204,7 +209,7 @@ def _add(sums: dict[str, Tensor], pairs: Pairs, d: Tensor, lost: Tensor | None) 
 
 
 def _add_by_query(sums: dict[str, Tensor], pairs: Pairs, kind: Tensor, d: Tensor, lost: Tensor | None) -> None:
-    """Sum the misses and hits of each query, and add these sums and their products to the totals."""
+    """Sum over the misses and hits of each query, and add these sums and their products to the totals."""
     lengths = torch.tensor(np.diff(np.r_[pairs.starts, len(pairs)]), device=d.device)
     g = torch.tensor(pairs.kind[pairs.starts] // 2, device=d.device)
     weighted, couples = pairs.weight is not None, pairs.n_kinds // 2
@@ -225,12 +230,14 @@ def _add_by_query(sums: dict[str, Tensor], pairs: Pairs, kind: Tensor, d: Tensor
 
 
 def _sum_runs(x: Tensor, lengths: Tensor) -> Tensor:
-    """Sum the lines of x in runs of these lengths."""
+    """Return the sums of the lines of x over consecutive runs of these lengths."""
     return torch.segment_reduce(x, "sum", lengths=lengths, axis=0, unsafe=True)
 
 
 def sum_by_kind(x: Tensor, kind: Tensor, n: int, share: Tensor | float = 1.0) -> Tensor:
-    """Sum the lines of x by `kind`, of which there are few."""
+    """Return the sums of the lines of x that have the same `kind`, (n, columns). A matrix product is fast for few
+    kinds.
+    """
     ones = (kind == torch.arange(n, device=kind.device)[:, None]).double()
     return (ones * share) @ x
 
@@ -260,7 +267,10 @@ def joint(located: Located, difference: Difference, rates: Collisions, lines: Ar
 
 
 def _joint(d: Tensor, reach: Reach, rates: Collisions, missing: bool, i: Tensor, j: Tensor) -> list[Tensor]:
-    """Return the joint sums; with missing values also the number of complete pairs, and by "rate" also Σe and Σe²."""
+    """Return joint sums of collision rates as a list.
+
+    If values are missing, it includes the number of pairs in which both are present; with by="rate", Σe and Σe².
+    """
     R = compute_complements(d, reach) if rates.by == "rate" else compute_rates(d, reach)
     R_i, R_j = R[:, i], R[:, j]
     out = [R_i.T @ R_j if rates.by == "rate" else (R_i.T @ (R_j > 0).double() + (R_i > 0).double().T @ R_j) / 2]

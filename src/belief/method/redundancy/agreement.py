@@ -1,4 +1,4 @@
-"""Agreement (section 5b of the method): how far two features agree on which rows are alike.
+"""The redundancy measure "agreement": how far two features agree on which rows are alike (section 5b of method.md).
 
 R[i, j] is the correlation of the collision rates cr_i and cr_j over the pairs of neighbours; negative values count as
 0. It is 0 for features that collide independently and 1 for features that collide on the same pairs, and needs neither
@@ -27,7 +27,10 @@ NEGLIGIBLE_LOSS = 0.05  # share of its relevance that a feature may lose without
 
 @dataclass(frozen=True)
 class UniqueShareRule:
-    """J(X_i) = w⁺(X_i)·(1 - θ·max_{X_j in S} R[j, i]): the relevance that no selected feature shares."""
+    """The selection rule of agreement: the score is the relevance that a feature shares with no selected feature.
+
+    J(X_i) = w⁺(X_i)·(1 - θ·max_{X_j in S} R[j, i]), with w⁺ the relevance, S the selected features and R the agreement.
+    """
 
     theta: float
     initial: ClassVar[float] = 1.0
@@ -52,7 +55,7 @@ class UniqueShareRule:
         return 0.0, float(w.max(initial=0.0))
 
     def normalise(self, w: Array, constant: Array) -> Array:
-        """w⁺ = max(w, 0)/max w, and 0 for all where no w is positive."""
+        """Return max(w, 0) divided by the largest w; 0 for all features if no w is positive."""
         _, top = self.relevance_scale(w[~constant])
         return np.where(constant | (w <= 0.0), 0.0, w / top) if top > 0.0 else np.zeros_like(w)
 
@@ -76,7 +79,10 @@ class UniqueShareRule:
 
 
 class Agreement:
-    """R between features, measured on demand: one line for each feature that is or may soon be selected."""
+    """The agreement R between features, measured when it is needed.
+
+    R has a line for each feature that is selected or may soon be, and a column for each feature of the pool.
+    """
 
     doc: ClassVar[str] = "their agreement"
     theta_doc: ClassVar[str] = "a number up to 1 for agreement ('auto': 1)"
@@ -141,14 +147,14 @@ class Agreement:
         return self.R[lines[:, None], self.column[features]]
 
     def lower_bounds(self, features: Array, others: Array) -> None:
-        """Return None, because no bound is cheaper to compute than R itself."""
+        """Return None, because no bound is cheaper to compute than the agreement itself."""
 
 
 def count_mutual_once(batches: Sequence[Pairs], all_pairs: Pairs) -> list[tuple[Pairs, int]]:
-    """Return the pairs to sum over, and how often each counts.
+    """Return sets of pairs to sum over, each with the number of times that its sums count.
 
-    Rows that are neighbours of each other make two pairs with the same collisions, so one of them counts twice. Where
-    that saves little the batches are returned as they are, since an engine may have them at hand.
+    Rows that are neighbours of each other make two pairs with the same collisions, so one of them is summed and counts
+    twice. Where that saves little, the batches are returned as they are, since an engine may have them in memory.
     """
     kept, dropped = all_pairs.mutual
     if len(kept) <= MIN_MUTUAL_SHARE * len(all_pairs):
@@ -160,7 +166,10 @@ def count_mutual_once(batches: Sequence[Pairs], all_pairs: Pairs) -> list[tuple[
 
 
 def compute_correlation(sums: Joint) -> Array:
-    """Return the correlation of lines and columns over the pairs that have both; 0 where negative or undefined."""
+    """Return the correlation of the collision rates of two features, (lines, columns), from joint sums.
+
+    Correlations that are negative or undefined are 0.
+    """
     n = sums.pairs
     (a, a2), (b, b2) = sums.lines, sums.columns
     var_a, var_b = _scaled_variance(n, a, a2), _scaled_variance(n, b, b2)
@@ -169,6 +178,6 @@ def compute_correlation(sums: Joint) -> Array:
 
 
 def _scaled_variance(n: Array, first: Array, second: Array) -> Array:
-    """Return n² times the variance, from Σx and Σx²; 0 where the difference is only rounding."""
+    """Return n² times the variance, given n, Σx and Σx²; 0 where the difference is only rounding error."""
     v = n * second - first**2
     return np.where(v > SUM_ROUNDING * n * second, v, 0.0)

@@ -1,9 +1,10 @@
 """The interface of a redundancy measure.
 
-A `Measure` computes how redundant features are with each other, from sums over pairs of rows. Its `Rule` turns the
-weights into relevance, says what redundancy leaves of a feature's score, when a selection ends, and how all of it is
-described in results, plots and reports. A new measure needs a file like `mcr.py` and a line in `__init__.py`; nothing
-else in the package knows the measures by name.
+A `Measure` computes how redundant features are with each other, from sums over pairs of rows. Its `Rule` turns weights
+into relevance, reduces the score of a feature by its redundancy, decides when a selection ends, and has the words by
+which results, plots and reports describe all this. A new measure needs a file like `mcr.py` and a line in
+`__init__.py`;
+nothing else in the package knows the measures by name.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from belief.method.relevance import normalise_min_max
 
 @dataclass(frozen=True)
 class Evidence:
-    """The sums, pairs and callbacks that a measure is computed from."""
+    """The data from which redundancy is measured: sums, pairs, and functions that compute more sums."""
 
     n_features: int
     tally: Tally
@@ -51,7 +52,10 @@ class Presentation:
 
 
 class Rule(Protocol):
-    """The selection rule of a redundancy measure. A score may not rise when redundancy grows."""
+    """The interface of a selection rule: how relevance and redundancy give the score of a feature.
+
+    A score may not rise when redundancy grows.
+    """
 
     initial: ClassVar[float]  # the accumulated redundancy of a feature before anything is selected
     least: ClassVar[float]  # no score is smaller; -inf if there is no such limit
@@ -69,22 +73,27 @@ class Rule(Protocol):
         """Return the relevance of every feature, in [0, 1]; constant features have 0."""
 
     def accumulate(self, accumulated: Array, redundancy: Array) -> Array:
-        """Update the accumulated redundancy after a feature has been selected."""
+        """Return the accumulated redundancy of features, given their redundancy with the feature that was selected
+        last.
+        """
 
     def score(self, relevance: Array, accumulated: Array, n_selected: int) -> Array:
-        """Return J, the scores of features, given their relevance and accumulated redundancy."""
+        """Return the scores J of features, given their relevance and accumulated redundancy, and how many are
+        selected.
+        """
 
     def score_next(self, relevance: float, redundancy: Array) -> float:
-        """Return J, the score of one feature, given its redundancy with every selected feature."""
+        """Return the score J of one feature, given its redundancy with each selected feature."""
 
     def growth_rule(self) -> Rule:
-        """Return the rule by which simulated selections decide whether the sample should grow.
+        """Return the rule of the simulated selections by which a sample decides whether to grow.
 
         Its scores must not be negative, because they are summed up.
         """
 
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
-        """Say how much redundancy costs a feature, as "redundant with 'x' (0.98)", or None if that is negligible.
+        """Return words for how much redundancy costs a feature, such as "redundant with 'x' (0.98)"; None if it is
+        negligible.
 
         Parameters
         ----------
@@ -98,7 +107,7 @@ class Rule(Protocol):
 
 
 class Measure(Protocol):
-    """Measures the redundancy of the features in a pool, which can be extended."""
+    """The interface of a redundancy measure: the redundancy of the features in a pool, which can be extended."""
 
     doc: ClassVar[str]  # for the documentation of settings: a phrase that names the measure
     theta_doc: ClassVar[str]  # and what theta means with it
@@ -107,36 +116,42 @@ class Measure(Protocol):
     column: Array  # feature -> its column in the pool, -1 for features outside
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
-        """Measure the features of the pool."""
+        """Measure the redundancy of the features of the pool."""
 
     @staticmethod
     def make_rule(theta: float | str) -> Rule:
-        """Return the rule for the weight θ; raise a ValueError for values of θ that it does not allow."""
+        """Return the selection rule for θ, the weight of redundancy; raise a ValueError if the measure does not allow
+        this θ.
+        """
 
     @staticmethod
     def collisions(kappa: float) -> Collisions:
-        """Return the kind of collisions that the measure is computed from."""
+        """Return which collisions, and which sums of them, the measure is computed from."""
 
     @staticmethod
     def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
-        """Return the minimum memory that the measure needs; 0 if it can work in portions."""
+        """Return the memory that the measure needs at least; 0 if it can work in portions."""
 
     def extend(self, features: Array) -> None:
         """Add features to the pool."""
 
     def row(self, feature: int, likely: Array) -> Array:
-        """Return the redundancy of a feature with each of the pool; `likely` may be asked for next."""
+        """Return the redundancy of a feature with each feature of the pool; `likely` are features that may be requested
+        next.
+        """
 
     def matrix(self, features: Array) -> Array:
-        """Return the redundancy of some features with each other."""
+        """Return the redundancy of these features with each other, (features, features)."""
 
     def lower_bounds(self, features: Array, others: Array) -> Array | None:
-        """Return lower bounds of the redundancy of features with `others`, or None if no bound is cheap to compute."""
+        """Return lower bounds of the redundancy of `features` (lines) with `others` (columns); None if none is cheap to
+        compute.
+        """
 
 
 @dataclass(frozen=True)
 class RelevanceOnly:
-    """J = relevance: the rule of `redundancy=None`."""
+    """The selection rule without redundancy (`redundancy=None`): the score J is the relevance."""
 
     initial: ClassVar[float] = 0.0
     least: ClassVar[float] = 0.0

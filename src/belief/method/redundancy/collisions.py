@@ -1,6 +1,7 @@
-"""Section 5 of the method: collisions (equation 9 of the paper), and the joint sums that measures are computed from.
+"""Collisions of rows (equation 9 of the paper; section 5 of method.md), and the joint sums of two features over them.
 
-Two rows collide in a feature if their values are close: cr is how close, b whether they collide at all.
+Two rows collide in a feature if their values are close. The collision rate cr tells how close they are; b is 1 if they
+collide at all, else 0.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ Watch = tuple[Pairs, Array]  # some pairs, and the features whose collisions in 
 
 @dataclass(frozen=True)
 class Collisions:
-    """The collisions that count: rates from κ on, and the products in joint sums.
+    """Which collisions count, and how two features are multiplied in joint sums.
 
-    With by="hit", joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2 over the pairs. With by="rate", it is Σe_i·e_j, along with Σe
-    and Σe² of both features: e = 1 - cr has the same correlations as cr, and its sums keep their digits where nearly
-    all values of a feature are close to each other.
+    Collision rates below `kappa` count as 0. With by="hit", joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2 over the pairs. With
+    by="rate", it is Σe_i·e_j, along with Σe and Σe² of both features: e = 1 - cr has the same correlations as cr, and
+    its
+    sums keep their digits where nearly all values of a feature are close to each other.
     """
 
     kappa: float
@@ -32,10 +34,12 @@ class Collisions:
 
 
 def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
-    """Return reach and slope of each feature: cr = 1 - slope·|a - b| where |a - b| <= reach, and 0 beyond.
+    """Return, for each feature, the largest difference at which two values collide (reach), and the slope of the rate.
 
-    In other words, cr = 1 - min(|a - b|/σ, 6)/6, and 0 where cr < κ. The margin of 1e-9 keeps the rounding of σ from
-    deciding values on the threshold. A discrete feature has |a - b| in {0, 1} and collides at 0.
+    The collision rate is cr = 1 - slope·|a - b| where |a - b| <= reach, and 0 beyond. In other words, it is
+    1 - min(|a - b|/σ, 6)/6, and 0 where that is below κ. The margin of 1e-9 keeps the rounding of σ from deciding
+    values on
+    the threshold. Values of a discrete feature collide if they are equal.
     """
     sigma = difference.sigma
     is_numeric = ~difference.discrete & ~difference.constant
@@ -57,12 +61,14 @@ class CollisionRates(NamedTuple):
 
 
 def sum_powers(R: Array) -> Array:
-    """Return ΣR and ΣR² of each feature."""
+    """Return ΣR and ΣR² over the pairs, for each feature: (2, features)."""
     return np.stack([R.sum(axis=0), np.einsum("pf,pf->f", R, R)])
 
 
 def joint_sums(rates: Collisions, i: CollisionRates, j: CollisionRates) -> Joint:
-    """Return the joint sums of features i (lines) with features j (columns) over the same pairs."""
+    """Return the joint sums of features i (lines) with features j (columns), from their collision rates in the same
+    pairs.
+    """
     missing = len(i.P) > 0
     if rates.by == "hit":
         B_i, B_j = ((x.R > 0.0).astype(float) for x in (i, j))  # b
@@ -76,14 +82,15 @@ def joint_sums(rates: Collisions, i: CollisionRates, j: CollisionRates) -> Joint
 
 
 def empty_joint(rates: Collisions, n_lines: int, n_columns: int) -> Joint:
-    """Return the joint sums over no pairs."""
+    """Return joint sums of zeros, as they are over no pairs."""
     return joint_sums(
         rates, *(CollisionRates.from_rates(np.zeros((0, n)), np.zeros((0, n))) for n in (n_lines, n_columns))
     )
 
 
 def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, cross: Array) -> Joint:
-    """Return the joint sums from e = 1 - cr and z = 1 - b, which are 0 where both rows are 0.
+    """Return joint sums from sums of e = 1 - cr and z = 1 - b, which are 0 where both rows of a pair are 0 (sparse
+    data).
 
     Parameters
     ----------
@@ -103,14 +110,16 @@ def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, c
 
 
 def without_noise(difference: Array, n_pairs: int) -> Array:
-    """Set differences from the number of pairs to 0 where they are only rounding."""
+    """Set numbers to 0 that are differences from the number of pairs and no more than rounding error."""
     return np.where(difference < 1e-11 * n_pairs, 0.0, difference)
 
 
 def joint_floor(products: Array, gap_i: Array, gap_j: Array) -> Array:
-    """Return a lower bound of joint[i, j] from Σh_i·h_j, with h = (cr + b)/2, and gap = Σ(b - h)².
+    """Return a lower bound of joint[i, j] that needs one matrix product instead of two.
 
-    cr_i·b_j + b_i·cr_j = 2·h_i·h_j - 2·(b_i - h_i)(b_j - h_j). By the Cauchy-Schwarz inequality the sum of the last
-    products is at most √(gap_i·gap_j), which is small, as b - h is at most (1 - κ)/2. So one product replaces two.
+    The product is Σh_i·h_j with h = (cr + b)/2, and gap is Σ(b - h)² of each feature. By definition, cr_i·b_j +
+    b_i·cr_j =
+    2·h_i·h_j - 2·(b_i - h_i)(b_j - h_j). By the Cauchy-Schwarz inequality the sum of the last products is at most
+    √(gap_i·gap_j), which is small, as b - h is at most (1 - κ)/2.
     """
     return np.maximum(products - np.sqrt(np.outer(gap_i, gap_j)), 0.0)

@@ -1,4 +1,4 @@
-"""mCR, I_α (equation 7 of the paper), and the selection that subtracts it (equation 8)."""
+"""The redundancy measure mCR of the paper: I_α (equation 7), and the selection that subtracts it (equation 8)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ I_ROUNDING = 1e-13  # bits: an I_α below this is the rounding of 0
 
 @dataclass(frozen=True)
 class SubtractionRule(RelevanceOnly):
-    """J(X_i) = w(X_i) - θ·Σ_{X_j in S} I_α(X_j; X_i), with w min-max normalised and θ = 1/|S| for "mean"."""
+    """The selection rule of mCR: the score is the relevance minus the redundancy with the selected features.
+
+    J(X_i) = w(X_i) - θ·Σ_{X_j in S} I_α(X_j; X_i), with w min-max normalised, S the selected features, and θ = 1/|S|
+    for
+    "mean".
+    """
 
     theta: float | str
     least: ClassVar[float] = -np.inf
@@ -48,7 +53,7 @@ class SubtractionRule(RelevanceOnly):
         return float(self.score(np.array(relevance), redundancy.sum(), len(redundancy)))
 
     def growth_rule(self) -> UniqueShareRule:
-        """Return the rule of agreement, because sums of J that may be negative cannot be compared."""
+        """Return the rule of agreement instead, because sums of scores that may be negative cannot be compared."""
         return UniqueShareRule(1.0)
 
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
@@ -57,11 +62,13 @@ class SubtractionRule(RelevanceOnly):
 
 
 class MCR:
-    """I_α between features, measured on demand.
+    """The redundancy mCR (I_α of the paper) between features, measured when it is needed.
 
-    Only pairs of features of which one is watched are ever measured, and only for the columns in `pool`: on wide data
-    the selection needs few of them (see selection.py). `joint` and `pairs` have a line for each feature that was ever
-    watched, and a column for each feature of the pool, the watched ones first.
+    Only pairs of features of which one is watched are ever measured, and only for the columns in `pool`: in wide data
+    the
+    selection needs few of them (see selection.py). `joint` and `pairs` have a line for each feature that was ever
+    watched,
+    and a column for each feature of the pool, the watched ones first.
     """
 
     doc: ClassVar[str] = "the paper's mCR"
@@ -78,7 +85,7 @@ class MCR:
 
     @staticmethod
     def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
-        """Return the memory for two numbers per pair of a watched feature and a feature of the pool."""
+        """Return the memory for two numbers for each watched feature and each feature of the pool."""
         return 16 * n_watched * max(n_watched, min(n_features, 2 * n_selected))
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
@@ -112,7 +119,10 @@ class MCR:
         self.joint, self.pairs = np.hstack([self.joint, joint]), np.hstack([self.pairs, pairs])
 
     def _add_mirrored(self, watched: Array, new: Array, seen: Joint, joint: Array, pairs: Array) -> None:
-        """Add the sums of a batch to the lines of features that other batches watched; joint sums are symmetric."""
+        """Add the joint sums of a batch, mirrored, to the lines of features that were watched in other batches.
+
+        Joint sums are symmetric, so the sum of (watched, new) is that of (new, watched).
+        """
         others = np.setdiff1d(self.watched, watched)
         at = np.searchsorted(new, others)
         here = at < len(new)
@@ -124,7 +134,9 @@ class MCR:
             pairs[cells] += seen.pairs[:, at].T
 
     def joint_with_pool(self, i: int) -> tuple[Array, Array]:
-        """Return the joint collisions of feature i with the pool, and the pairs that they were counted in."""
+        """Return the joint collisions of feature i with each feature of the pool, and the number of pairs they were
+        counted in.
+        """
         if self.line[i] >= 0:
             return self.joint[self.line[i]], self.pairs[self.line[i]]
         joint, pairs = np.zeros(len(self.pool)), np.zeros(len(self.pool))
@@ -139,12 +151,14 @@ class MCR:
         return self.PC[i] * np.log2(np.divide(PC_ij, product, out=np.ones_like(PC_ij), where=defined))
 
     def raw(self, i: int) -> tuple[Array, Array]:
-        """Return I_α of feature i with the pool, and a mask of the features for which it was measured."""
+        """Return I_α of feature i with each feature of the pool, and a mask of the features for which it was
+        measured.
+        """
         joint, pairs = self.joint_with_pool(i)
         return self.I_alpha(i, joint / np.maximum(pairs, 1), self.pool), pairs > 0
 
     def _find_extremes(self) -> tuple[float, float]:
-        """Return the least and the largest I_α between two features of the last watch list."""
+        """Return the smallest and the largest I_α between two features of the last watch list."""
         _, last = self.watches[-1]
         low, high = np.inf, -np.inf
         for i in last:
@@ -155,21 +169,25 @@ class MCR:
         return low, high
 
     def _normalise(self, I: Array) -> Array:
-        """Scale I_α by the extremes and clip it to [0, 1]; return 0 if the extremes are equal or unknown."""
+        """Scale I_α to [0, 1] by its extremes, clipping values beyond them; return 0 if the extremes are equal or
+        unknown.
+        """
         span = self.high - self.low
         if not span > max(1e-9 * max(abs(self.low), abs(self.high)), I_ROUNDING):
             return np.zeros_like(I)
         return np.clip((I - self.low) / span, 0.0, 1.0)
 
     def row(self, feature: int, likely: Array) -> Array:
-        """Return the normalised I_α of a feature with the pool; 0 for itself and for pairs that were never measured."""
+        """Return the normalised I_α of a feature with each feature of the pool; 0 with itself and where it was never
+        measured.
+        """
         I, measured = self.raw(feature)
         out = np.where(measured, self._normalise(I), 0.0)
         out[self.column[feature]] = 0.0
         return out
 
     def matrix(self, features: Array) -> Array:
-        """Return the larger of I_α(X_i; X_j) and I_α(X_j; X_i), normalised."""
+        """Return the larger of I_α(X_i; X_j) and I_α(X_j; X_i), normalised, for each two of these features."""
         self.extend(features)
         I = np.stack([self.row(j, features[:0])[self.column[features]] for j in features.tolist()])
         return np.maximum(I, I.T)
