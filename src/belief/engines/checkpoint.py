@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Checkpoint(Storage):
-    """The checkpoint of one run in a folder; `restart` discards its contents."""
+    """The checkpoint of one run, in a folder. With `restart`, an earlier checkpoint in the folder is discarded."""
 
     def __init__(self, folder: str | os.PathLike[str], restart: bool = False) -> None:
         self.folder, self._restart = Path(folder), restart
@@ -67,7 +67,7 @@ class Checkpoint(Storage):
         return seed
 
     def _lock(self) -> None:
-        """Make sure that this is the only run that uses the folder, until `close`."""
+        """Reserve the folder for this run until `close`; raise a ValueError if another run uses it."""
         path = self.folder / LOCK
         if not os.path.exists(self.folder / DESCRIPTION):
             self._check_folder()
@@ -92,7 +92,7 @@ class Checkpoint(Storage):
                 self._locked = file
 
     def close(self) -> None:
-        """Let other runs use the folder."""
+        """Release the folder for other runs."""
         if self._locked is not None:
             lock = self.folder / LOCK
             try:
@@ -104,7 +104,7 @@ class Checkpoint(Storage):
             self._locked.close()
 
     def _resume(self, run: dict[str, Any], seed: int, drawn: bool) -> int:
-        """Return the seed of the checkpoint, which must be of the same run."""
+        """Return the seed of the stored run; raise a ValueError if that run had other settings or data."""
         stored = self._read_description()
         stored_seed: int = stored["seed"]
         _check_same_run(self.folder, run, stored)
@@ -130,7 +130,7 @@ class Checkpoint(Storage):
         return stored
 
     def _clear(self) -> None:
-        """Remove the files of a checkpoint, the description last, and leave other files alone."""
+        """Remove the files of the checkpoint, the description last. Other files in the folder stay."""
         try:
             for name in (*ARRAY_FILES, DESCRIPTION):
                 (self.folder / f".{name}").unlink(missing_ok=True)
@@ -155,12 +155,12 @@ class Checkpoint(Storage):
         file.write(checksum)
 
     def _file_checksum(self, name: str, file: BinaryIO) -> bytes:
-        """Compute a checksum of the run, the name and the rest of the file."""
+        """Return a checksum of the run, the file's name, and the rest of the file."""
         prefix = f"{self._run} {name} ".encode()
         return hashlib.file_digest(file, lambda: hashlib.sha256(prefix)).digest()  # type: ignore[arg-type]
 
     def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
-        """Write a temporary file and rename it when it is on disk."""
+        """Write a temporary file, and rename it once its contents are on disk."""
         temporary = self.folder / f".{name}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ class Checkpoint(Storage):
 
 
 def _check_is_file(path: Path) -> Path:
-    """Refuse pipes, which could block forever."""
+    """Return the path if it is a file. Raise an OSError for others, such as pipes, which could block forever."""
     if not path.is_file():
         raise OSError(f"{path} is not a file")
     return path
@@ -206,7 +206,7 @@ def _checksum(description: dict[str, Any]) -> str:
 
 
 def digest(summary: Summary, target: Target, fingerprint: bytes) -> str:
-    """Compute a digest of the moments, levels and target of the data, and of the engine's fingerprint of its rows."""
+    """Return a checksum of the data: of its moments, levels and target, and of the engine's fingerprint of its rows."""
     h = hashlib.sha256(fingerprint)
     for x in _arrays(summary, target.counts):
         h.update(str(x.shape).encode() + np.ascontiguousarray(x).tobytes())

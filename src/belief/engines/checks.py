@@ -1,4 +1,4 @@
-"""Validate resources, settings and values before the run."""
+"""Checks of resources, settings and values before a run, which raise errors or warn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIN_RANGE = 1e-155  # squares of differences within a smaller range underflow
 
 
 def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any = "cpu") -> None:
-    """Raise an error if a parameter that describes the resources is invalid."""
+    """Raise an error if the number of threads, the working memory, the verbosity or the device is invalid."""
     check_device(device)
     if not isinstance(verbose, int) or verbose < 0:
         raise ValueError(f"verbose must be 0, 1 or more; got {verbose!r}.")
@@ -31,7 +31,7 @@ def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any 
 
 
 def check_sizes(settings: Settings, summary: Summary, target: Target, working_memory: int) -> None:
-    """Check that the settings fit the numbers of rows, features and classes."""
+    """Raise an error or warn if the settings do not fit the numbers of rows, features and classes."""
     settings = target.adapt(settings)
     n_rows, n_features, n_classes = summary.m, len(summary.count), len(target.counts)
     if settings.resolve_n_features(n_features) > n_features:
@@ -63,7 +63,9 @@ def _check_memory(settings: Settings, n_features: int, working_memory: int) -> N
 
 
 def check_values(summary: Summary, names: Sequence[str]) -> None:
-    """Check that every column has values to compute with."""
+    """Raise an error if a column has values that differences cannot be computed from; warn of columns without
+    values.
+    """
     infinite = np.flatnonzero(np.isinf(summary.minimum) | np.isinf(summary.maximum))
     if len(infinite):
         raise ValueError(

@@ -1,8 +1,10 @@
-"""An engine that applies a study design to the rows of another engine (section 11 of the method).
+"""An engine that applies a study design (groups, strata and weights of rows) to another engine (section 11 of
+method.md).
 
-The other engine searches for neighbours in every cell: a stratum, a class, and a group if that is large. Neighbours of
-the query's own group and of other strata are then left out; as many more are searched for as the group has rows, so
-that the answer is exact. Weights are shares of pairs that are added to kinds that nobody reads.
+The other engine searches for neighbours in cells: each is a stratum, a class, and a group if that is large. Neighbours
+of the query's own group or of other strata are then left out. To keep the answer exact, as many more neighbours are
+searched for as the largest of the other groups has rows. With weights, a share of each pair is added to its sum; the
+rest is added to a sum that nobody reads.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ MAX_OWN_GROUPS = 4096  # groups that can have a cell of their own
 
 
 class DesignedEngine:
-    """The Engine protocol over another engine, whose rows have a design.
+    """An engine over another engine whose rows have a study design.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ class DesignedEngine:
         return not isinstance(self.inner.target, Classes)
 
     def _leave_out_small_cells(self) -> None:
-        """Leave out classes with few rows in a stratum, and strata that have fewer than two classes then."""
+        """Leave out classes with few rows in a stratum, and then strata with fewer than two classes."""
         stratum, m = self.design.strata(len(self.targets)), len(self.targets)
         classes = np.zeros(m, np.int64) if self._is_numeric else self.targets.astype(np.int64)
         n_classes = int(classes.max()) + 1
@@ -115,7 +117,9 @@ class DesignedEngine:
             )
 
     def _count(self) -> Target:
-        """Return the target of the rows that are used; the share of a class is its share of their weights."""
+        """Return the target of the rows that are used. If rows have weights, the share of a class is its share of the
+        weights.
+        """
         target: Target = self.inner.target.counted(self.targets[self._usable])
         if self.design.weight is not None and isinstance(target, Classes):
             shares = np.bincount(self.targets, self.design.weight * self._usable, len(target.names))
@@ -123,7 +127,7 @@ class DesignedEngine:
         return target
 
     def merge_copies(self, seed: int) -> Target:
-        """Keep one of all identical rows with the same target and design."""
+        """Remove all but one of identical rows with the same target and design from samples and searches."""
         parts = [x for x in (self.design.group, self.design.stratum, self.design.weight) if x is not None]
         columns = np.stack([self.targets.astype(float), self._usable.astype(float), *(x.astype(float) for x in parts)])
         self.inner.retarget(np.unique(columns, axis=1, return_inverse=True)[1].ravel().astype(np.int32), None)
@@ -137,7 +141,9 @@ class DesignedEngine:
     # --- the sample: in the order of weights, and over groups ---
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """Return one row of each group, then a second one of each, and so on; without groups, heavy rows come early."""
+        """Return sampled rows: one of each group, then a second one of each, and so on. Without groups, heavy rows come
+        early.
+        """
         self._seed = seed
         ids = np.flatnonzero(self._usable)
         values = self._race(ids, seed)
@@ -154,14 +160,16 @@ class DesignedEngine:
         return Sample(key, ids, self.targets[ids]).first(quota)
 
     def _race(self, ids: Array, seed: int) -> Array:
-        """Return a random number for each row; sorting by them draws rows by weight without replacement."""
+        """Return a random number for each row. In their order, rows are drawn by weight, without replacement."""
         uniform = (row_keys(seed, SAMPLE, ids).astype(float) + 1.0) / 2.0**64
         if self.design.weight is None or not self.design.is_drawn_by_weight:
             return uniform
         return race(uniform, self.design.weight[ids])
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Prepare for these pairs. With weights, they are all pairs of the run, so their queries get weights here."""
+        """Announce all pairs of the run, so that the engine reads their rows together; compute the weights of their
+        queries.
+        """
         if batches and self.design.weight is not None and self.design.is_drawn_by_weight:
             queries = np.unique(np.concatenate([pairs.query for pairs in batches]))
             self._weight = self.design.weight.copy()
@@ -188,7 +196,7 @@ class DesignedEngine:
     # --- neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the exact nearest rows of each query that its design allows."""
+        """Return the exact nearest rows of each query that its group and stratum allow."""
         found = Neighbours.zero(len(sample.row), search.n_groups, search.size)
         target = np.full(found.row.shape, -1, self.targets.dtype)
         stratum = self.design.strata(len(self.targets))
@@ -210,7 +218,7 @@ class DesignedEngine:
         return replace(found, target=target)
 
     def _nearest_in(self, strata: Array, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the nearest rows of queries in some strata."""
+        """Return the nearest allowed rows of those queries that are in these strata."""
         m, n_classes = len(self.targets), search.n_groups
         usable = self._usable & np.isin(self.design.strata(m), strata)
         stratum = np.searchsorted(strata, self.design.strata(m))
@@ -242,8 +250,10 @@ class DesignedEngine:
     def _own_buckets(self, cell: Array, usable: Array, k: int) -> tuple[Array, int, int]:
         """Return the bucket of each row, the number of buckets, and how many more rows to search for.
 
-        Bucket 0 holds the rows of small groups; a query finds at most as many rows of its own group there as the
-        largest of these has in a cell. Each large group has a bucket of its own, which its own queries ignore.
+        Buckets divide a cell by group. Bucket 0 holds the rows of all small groups; a query finds at most as many rows
+        of its
+        group there as the largest small group has in a cell. Each large group has another bucket, which its queries
+        ignore.
         """
         bucket = np.zeros(len(cell), np.int64)
         if self.design.group is None:
@@ -262,7 +272,7 @@ class DesignedEngine:
     # --- sums ---
 
     def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
-        """Yield the sums of each batch, weighted by the product of the weights of both rows."""
+        """Yield the sums over each batch of pairs, where a pair counts by the product of the weights of both rows."""
         if self.design.weight is None:
             yield from self.inner.tally(batches, difference, rates)
             return
@@ -284,5 +294,5 @@ class DesignedEngine:
 
 
 def _discarding_rest(pairs: Pairs, kind: Array, n_kinds: int, share: Array) -> Pairs:
-    """Return pairs of which a share counts for its kind; the rest goes to the next kind, which is never read."""
+    """Return pairs of which a share counts for `kind`; the rest goes to the next kind, which is never read."""
     return replace(pairs, kind=kind, n_kinds=n_kinds, weight=share, coupled=False)

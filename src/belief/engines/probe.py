@@ -1,4 +1,4 @@
-"""Searches of the probe, in threads of this machine."""
+"""Searches of the probe (the small part of the rows on which features are tested), in threads of this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORD = 4  # columns that are multiplied at once
 
 
 class ProbeSearch:
-    """The LocalSearch protocol on the compiled kernels."""
+    """Searches and sums on the probe with compiled kernels; see `LocalSearch` in `belief.method.probe`."""
 
     def __init__(self, pool: Threads) -> None:
         self._pool = pool

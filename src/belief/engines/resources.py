@@ -25,17 +25,17 @@ DEVICE_NAMES = "'auto', 'cpu', 'cuda', one GPU such as 'cuda:1', or several such
 
 
 def ignore_progress(*progress: object) -> None:
-    """Report nothing."""
+    """Ignore the progress of a run. This is the default callback."""
 
 
 def default_sample_size(n_rows: int) -> int:
-    """Return the number of rows sampled by default."""
+    """Return the number of rows that are sampled with the default settings."""
     return min(n_rows, AUTO_SAMPLE)
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Threads, memory and device of a run, and its progress callback.
+    """The threads, memory and device that a run uses, and its progress callback.
 
     The last four parameters choose between implementations that agree up to rounding. They exist for tests.
 
@@ -45,7 +45,7 @@ class Resources:
     working_memory : bytes of memory overhead allowed for the search and the tally
     report : called with the number of rows searched so far and in total
     device : "auto", "cpu", "cuda", "cuda:1", "cuda:0,1"; None: the environment variable BELIEF_DEVICE, or the CPU
-    n_queries : the number of queries of a search over that many rows, from which "auto" estimates its cost
+    n_queries : returns the number of queries for a number of rows, from which "auto" estimates the cost of the search
     small_rows : tables and tiles with no more rows skip steps that pay off on larger ones only
     always_compile : use compiled kernels even for tables so small that plain numpy is faster
     instructions : how the CPU multiplies dense rows: "auto", "float32", "int8", or a class of
@@ -65,18 +65,23 @@ class Resources:
 
     @cached_property
     def threads(self) -> int:
-        """The number of threads; looking up the limits of the process takes time."""
+        """The number of threads. It is computed once, because looking up the limits of the process takes time."""
         return count_threads(self.n_jobs)
 
     def choose_devices(self, n_rows: int, n_features: int) -> list[str]:
-        """Return the torch devices for a table of this size; none: use the CPU engines."""
+        """Return the names of the torch devices to use for a table of this size; an empty list means the CPU
+        engines.
+        """
         if self.torch_devices:
             return list(self.torch_devices)
         name = self.device or os.environ.get("BELIEF_DEVICE", "cpu")
         return choose_devices(name, float(self.n_queries(n_rows)) * n_rows * n_features)
 
     def with_device_for(self, n_rows: int, n_features: int) -> Self:
-        """Resolve device="auto" for the whole table, because its blocks alone may be too small for a GPU."""
+        """Return a copy in which device="auto" is replaced by the choice for the whole table.
+
+        The blocks of the table alone may be too small for a GPU.
+        """
         if self.device != "auto":
             return self
         return replace(self, device=",".join(self.choose_devices(n_rows, n_features)) or "cpu")
@@ -89,11 +94,11 @@ def check_device(device: Any) -> None:
 
 
 def choose_devices(device: str, multiplications: float) -> list[str]:
-    """Return the names of the torch devices to use; none: use the CPU engines.
+    """Return the names of the torch devices to use; an empty list means the CPU engines.
 
     Parameters
     ----------
-    device : as given by the user
+    device : the device, as the user passed it
     multiplications : cost of the search, queries x rows x features; decides "auto"
     """
     check_device(device)

@@ -1,4 +1,4 @@
-"""The engine for files larger than memory, which reads the files block by block, four times in all.
+"""The engine for files larger than memory. It reads the files block by block, four times in all.
 
     1 describe: moments, levels, targets     2 fetch the sampled rows
     3 search: compare every block to them    4 fetch the neighbours and tally them in memory
@@ -47,7 +47,7 @@ SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
 
 class StreamEngine(ThreadedEngine):
-    """The Engine protocol over a Stream of blocks. The targets are read from the stream too."""
+    """The engine over a stream of blocks of rows. It reads the targets from the stream as well."""
 
     rereads_data = True
     n_features: int  # set by `describe`, like the next three
@@ -111,7 +111,7 @@ class StreamEngine(ThreadedEngine):
     def _make_engine(
         self, X: FileBlock, targets: Array, resources: Resources | None = None, counted: Array | None = None
     ) -> DenseEngine | SparseEngine:
-        """Create an engine for rows in memory that uses the threads of this engine."""
+        """Return an engine for rows in memory, which uses the threads of this engine."""
         return block_engine(X, targets, self.discrete, resources or self.resources, self.pool, counted)
 
     def _identities(self) -> Array:
@@ -129,17 +129,17 @@ class StreamEngine(ThreadedEngine):
         return self.target.counted(self.targets[self.counted])
 
     def retarget(self, targets: Array, counted: Array | None) -> None:
-        """Replace the targets of all rows, and choose the rows that may be sampled and found."""
+        """Replace the targets of all rows, and set the mask of the rows that may be sampled or found as neighbours."""
         self.targets, self.counted = targets, counted
         if self._whole is not None:
             self._whole.retarget(targets, counted)
 
     def _as_rows(self, X: FileBlock) -> FileBlock:
-        """Convert a block to the form the kernels take."""
+        """Return a block as an array or CSR matrix, which kernels accept."""
         return X.whole(self.pool.map) if isinstance(X, Batch) else X  # type: ignore[union-attr]
 
     def _blocks(self, detail: str) -> Iterator[tuple[int, FileBlock]]:
-        """Read the blocks again, each with the id of its first row."""
+        """Read the blocks again; yield each with the id of its first row."""
         first = 0
         for X in self.stream.later_pass():
             yield first, X
@@ -149,7 +149,7 @@ class StreamEngine(ThreadedEngine):
             raise ValueError(f"X changed while it was read: it had {self.m} rows, and now has {first}. Run again.")
 
     def _fetch(self, ids: Array, detail: str) -> FileBlock:
-        """Read the rows with these ascending ids. Large dense results are kept in a temporary file."""
+        """Read the rows with these ascending ids from the files. A large dense result is kept in a temporary file."""
         parts: list[FileBlock] = []
         out = None
         for first, X in self._blocks(detail):
@@ -164,7 +164,7 @@ class StreamEngine(ThreadedEngine):
         return _concatenate(parts) if out is None else out
 
     def peek(self) -> tuple[Array, Array] | None:
-        """Return some rows, spread over the table, and their targets; None for sparse files larger than memory."""
+        """Return rows spread over the table, and their targets; None for sparse files larger than memory."""
         if self._whole is not None:
             return self._whole.peek()
         if not self._seen.n_rows:
@@ -201,14 +201,14 @@ class StreamEngine(ThreadedEngine):
         return found
 
     def _fetch_queries(self, ids: Array) -> FileBlock:
-        """Return the rows with these ids, without reading the files if they were fetched before."""
+        """Return the rows with these ids. The files are not read if the rows were fetched before."""
         if self._fetched is not None and np.isin(ids, self._fetched.ids).all():
             return self._fetched.take(ids)
         order = np.argsort(ids)
         return self._fetch(ids[order], "fetching the sample")[np.argsort(order)]
 
     def _resume(self, search: Search, queries: Array) -> tuple[int, Neighbours]:
-        """Return the row to resume the search at, and the neighbours found before it.
+        """Return the row from which the search continues, and the neighbours found before it.
 
         A checkpoint of a search for other queries is ignored.
         """
@@ -226,7 +226,7 @@ class StreamEngine(ThreadedEngine):
     # --- 4. and 5. sums over pairs, after their rows have been fetched ---
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Fetch the rows of these pairs that are not in memory yet."""
+        """Read the rows of these pairs that are not in memory yet."""
         if self._whole is not None or not batches:
             return
         known = self._fetched.ids if self._fetched else np.zeros(0, np.int64)
@@ -243,7 +243,9 @@ class StreamEngine(ThreadedEngine):
         return engine.rows(located[0].query, columns)
 
     def _locate(self, batches: Sequence[Pairs]) -> tuple[BlockEngine, list[Pairs]]:
-        """Return the engine that holds the rows of these pairs, and the pairs with row numbers of that engine."""
+        """Return an engine that has the rows of these pairs in memory, and the pairs with the row numbers of that
+        engine.
+        """
         if self._whole is not None:
             return self._whole, list(batches)
         self.prefetch(batches)
@@ -270,7 +272,7 @@ class StreamEngine(ThreadedEngine):
 
 
 class _Fetched:
-    """Some rows in memory, with their ids."""
+    """Rows that were read into memory, with their ids."""
 
     def __init__(self, ids: Array, parts: list[FileBlock], engine: BlockEngine) -> None:
         self.ids, self.parts, self.engine = ids, parts, engine
@@ -288,7 +290,7 @@ class _Fetched:
         return _concatenate(parts)[np.argsort(order)]
 
     def locate(self, pairs: Pairs) -> Pairs:
-        """Replace the row ids of the pairs by positions in memory."""
+        """Return the pairs with positions in memory instead of row ids."""
         return replace(pairs, query=self._place(pairs.query), neighbour=self._place(pairs.neighbour))
 
 
@@ -305,7 +307,9 @@ def _concatenate(parts: list[FileBlock]) -> FileBlock:
 
 
 def _allocate(shape: tuple[int, int], dtype: Any, max_bytes: int) -> Array:
-    """Allocate an array: in memory up to `max_bytes` bytes, else in a temporary file that is deleted with the array."""
+    """Return an uninitialised array, in memory or, above `max_bytes`, in a temporary file that is deleted with the
+    array.
+    """
     if shape[0] * shape[1] * dtype.itemsize <= max_bytes:
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile(prefix="belief-") as file:

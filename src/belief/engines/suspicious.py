@@ -1,6 +1,6 @@
-"""Find columns that a user should look at: identifiers, codes for missing values, and copies of the target.
+"""Warnings of columns that a user should check: identifiers, codes for missing values, and copies of the target.
 
-They are looked for in up to 5,000 rows, spread over the table. Nothing depends on the outcome but one warning.
+Up to 5,000 rows, spread over the table, are examined. The result of the run does not depend on them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_NAMED = 20
 
 @dataclass
 class RowSample:
-    """Rows spread over a table, collected while its blocks are read."""
+    """A sample of rows spread over a table, which is collected while the blocks of the table are read."""
 
     parts: list[Array] = field(default_factory=list)
     ids: list[Array] = field(default_factory=list)
@@ -41,7 +41,7 @@ class RowSample:
     step: int = 1
 
     def add(self, X: Array, first: int) -> None:
-        """Add every `step`-th row of a block whose first row has the number `first`."""
+        """Add every `step`-th row of a block; `first` is the number of its first row in the table."""
         rows = np.arange(-first % self.step, len(X), self.step)
         self.parts.append(X[rows])
         self.ids.append(rows + first)
@@ -55,12 +55,12 @@ class RowSample:
 
 
 def limit_rows(n_features: int) -> int:
-    """Return how many rows to look at."""
+    """Return how many rows to examine, given the number of features."""
     return max(MIN_ROWS + 1, min(MAX_ROWS, MAX_CELLS // n_features))
 
 
 def spread_rows(n_rows: int, n_features: int) -> Array:
-    """Return the numbers of the rows to look at, evenly spread."""
+    """Return the numbers of the rows to examine, evenly spread over n_rows."""
     return np.unique(np.linspace(0, n_rows - 1, min(n_rows, limit_rows(n_features))).astype(np.int64))
 
 
@@ -73,13 +73,13 @@ def describe_suspicious(
     names: Sequence[str],
     is_regression: bool,
 ) -> list[str]:
-    """Describe the columns to look at, in one sentence for each kind, and advise what to do in a last one.
+    """Return sentences about the columns to check, one for each kind of problem, and one with advice.
 
     Parameters
     ----------
     sample : some rows and their targets: class numbers, or ranks
     weights : the weight of each feature
-    discrete, declared : masks of the discrete features, and of those that the user declared so
+    discrete, declared : masks of the discrete features, and of those that the user declared as such
     names : the names of the features
     is_regression : whether the targets are ranks
     """
@@ -118,7 +118,9 @@ def _verb(columns: Sequence[int], verb: str) -> str:
 
 
 def _find_identifiers(X: Array, summary: Summary, discrete: Array, declared: Array, names: Sequence[str]) -> list[int]:
-    """Return the text columns in which nearly all values differ, and the columns of whole numbers that number rows."""
+    """Return the columns that look like identifiers: text with nearly no repetition, and whole numbers that number the
+    rows.
+    """
     n_levels = np.bincount(summary.levels.feature, minlength=len(discrete))
     found = discrete & ~declared & (summary.count > MIN_ROWS) & (n_levels > NEARLY_ALL * summary.count)
     with np.errstate(invalid="ignore"):
@@ -132,7 +134,7 @@ def _find_identifiers(X: Array, summary: Summary, discrete: Array, declared: Arr
 
 
 def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
-    """Return True if whole numbers look like row numbers: nearly all differ, which chance does not explain."""
+    """Return True if whole numbers look like row numbers: nearly all differ, and more than chance would explain."""
     n, n_distinct = len(x), len(np.unique(x))
     if n_distinct < NEARLY_ALL * n:
         return False
@@ -148,7 +150,7 @@ def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
 
 
 def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[int]]:
-    """Return, for each code of missing values, the columns where it is repeated and the only negative value."""
+    """Return, for each code of missing values, the columns in which it is repeated and is the only negative value."""
     found: dict[int, list[int]] = {}
     for code in CODES:
         for j in np.flatnonzero(~discrete & (summary.minimum == code) & (summary.maximum > 0)).tolist():
@@ -159,7 +161,7 @@ def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[i
 
 
 def _determine_class(X: Array, classes: Array) -> Array:
-    """Return a mask of the columns without missing values of which each value occurs in one class only.
+    """Return a mask of the columns that determine the class: no value is missing, and each occurs in a single class.
 
     If a column has many values, each class must be an interval of them.
     """
@@ -180,12 +182,12 @@ def _determine_class(X: Array, classes: Array) -> Array:
 
 
 def _are_monotone(X: Array, ranks: Array) -> Array:
-    """Return a mask of the columns that have nearly the same order as the target."""
+    """Return a mask of the columns whose order is nearly the same as the order of the target."""
     return np.array([_is_monotone(x, ranks) for x in X.T], bool)
 
 
 def _is_monotone(x: Array, ranks: Array) -> bool:
-    """Return True if a feature has nearly the same order as the target."""
+    """Return True if the order of a feature is nearly the same as the order of the target."""
     if np.isnan(x).any() or x.min() == x.max() or ranks.min() == ranks.max():
         return False
     values, order = np.unique(x, return_inverse=True)

@@ -57,7 +57,10 @@ class _TolerantCache:
         return getattr(self._cache, name)
 
     def load_overload(self, *args: Any) -> Any:
-        """Return the cached code, or None if there is none. If the cache cannot be read, delete it and warn."""
+        """Return the cached code; None if the cache has no code for these arguments or cannot be read.
+
+        A cache that cannot be read is deleted, with a warning.
+        """
         try:
             return self._cache.load_overload(*args)
         except Exception as error:  # damaged files make pickle raise anything

@@ -2,7 +2,7 @@
 
     8 queries x 3 panels of 16 rows ──dot products──► int32 sums ──lower bound of d² <= limit──► 16 bits a panel
 
-Numba has no products of 8-bit integers, so `block_hits` emits those of LLVM. The instruction sets differ in the width
+Numba has no products of 8-bit integers, so `block_hits` emits LLVM's. The instruction sets differ in the width
 of
 a panel and in the values that the rows may have; everything else is the same code.
 """
@@ -52,9 +52,8 @@ class AvxVnni(NamedTuple):
 class Avx2(NamedTuple):
     """The instruction vpmaddubsw, which adds two products of 8-bit integers to a 16-bit sum.
 
-    The coordinates of rows must lie in 1..127 and those of queries in -127..127, so rows are rounded to 7 bits. Then
-    the sum
-    is at most 2·127·127 = 32,258 < 2^15 and does not saturate.
+    Rows have coordinates in 1..127 and queries in -127..127, so rows are rounded to 7 bits. Then the sum is at most
+    2·127·127 = 32,258 < 2^15 and does not saturate.
     """
 
     lanes: int = 8

@@ -72,7 +72,7 @@ def nearest(Q: Array, R: Array, is_own: Array, size: int, difference: Difference
 
     They are the line in Q, the rank (0 is the nearest), the line in R, and the rounded squared distance d². `is_own` is
     a
-    mask of the pairs of a row and itself, which are left out. Of rows at the same distance, the first in R comes first.
+    mask of the pairs of a row and itself, which are left out. Ties in distance go to the first row of R.
     """
     near, unknown = None, np.arange(len(Q))
     if not (difference.missing or (difference.discrete & ~difference.constant).any()) and len(R) > size + 2:

@@ -270,7 +270,7 @@ class Run:
         return check_univariate(probe, engine.rows, p, engine.discrete, search)
 
     def _sample_of_tests(self, sample: Sample, is_numeric: bool) -> Sample:
-        """Return the sampled rows on which univariate tests by ranks or shuffles are done: those of the probe, or
+        """Return the sampled rows on which univariate tests by ranks or shuffles are done: the rows of the probe, or
         more.
         """
         size = min(self.target.m, choose_ranked_size(self.engine.n_features))
@@ -324,7 +324,7 @@ class Run:
         return min(MAX_AUTO_NEIGHBOURS, size // max(len(self.target.counts), 1))
 
     def _sample_of_probe(self) -> Sample:
-        """Return the rows of the probe, with equal numbers from each class as far as possible."""
+        """Return the rows of the probe, with equal numbers from each class if the classes are large enough."""
         size = min(self.target.m, choose_size(self.engine.n_features))
         sampling = "random" if len(self.target.names) == 0 else "balanced"
         if sampling == self.settings.sampling and len(self.sample.row) >= size:

@@ -26,9 +26,7 @@ def column_keys(columns: Array) -> Array:
 
 
 def select_representatives(hashes: Array, targets: Array, seed: int) -> Array:
-    """Return a mask of the rows that represent identical ones: of rows with equal hash and target, the smallest tie
-    key.
-    """
+    """Return a mask with one row of each set of rows with equal hash and target: the row with the smallest tie key."""
     tie = row_keys(seed, TIES, np.arange(len(hashes)))
     order = np.lexsort((tie, targets, hashes))
     is_first = np.ones(len(order), bool)

@@ -16,7 +16,7 @@ PARTS = 5
 
 @dataclass(frozen=True)
 class Design:
-    """The group, the stratum and the weight of each row; each is None if the user passed none.
+    """The group, the stratum and the weight of each row; each is None if the user did not pass it.
 
     Rows of one group (a patient, a household) are not independent: they are never neighbours of each other, and
     shuffles
@@ -121,10 +121,10 @@ class Units:
     """
 
     rows: Array  # sorted by stratum, unit and id, so that a block of time keeps its order
-    unit: Array  # of each of these rows
+    unit: Array  # the unit of each of these rows
     first: Array  # the place of the first row of each unit
     size: Array
-    stratum: Array  # of each unit
+    stratum: Array  # the stratum of each unit
 
     @classmethod
     def of(cls, rows: Array, design: Design, ids: Array) -> Self:

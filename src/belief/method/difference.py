@@ -15,8 +15,7 @@ SPARSE_SHARE = 0.1  # scale="auto" does not scale data with a smaller share of n
 
 @dataclass(frozen=True)
 class Difference:
-    """How the difference Δ_j(a, b) of two values of feature j is computed: the unit of each feature, and what is
-    constant.
+    """How the difference Δ_j(a, b) of two values of feature j is computed: units, and which features are constant.
 
     Δ_j(a, b) is |a - b|/u_j for continuous features; for discrete ones it is 1 if a ≠ b, else 0; for constant ones it
     is 0.

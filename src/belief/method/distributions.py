@@ -120,7 +120,7 @@ def describe_distributions(
 def _group_rows(targets: Array, target: Target) -> tuple[Array, list[int]]:
     """Return the group of each row (its class, or its fifth of a numeric target), and the groups to display.
 
-    Of the classes, the largest are displayed, in their order.
+    If there are many classes, the largest are displayed, in their order.
     """
     if target.task == CLASSIFICATION:
         largest = np.argsort(-target.counts, kind="stable")[:MAX_GROUPS]

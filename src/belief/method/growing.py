@@ -3,8 +3,8 @@
 The weights come with standard errors, so the weights of a larger sample can be simulated: if w was computed from s
 queries, a sample t times as large that contains them gives w + se·√(1 - 1/t)·ε, with ε standard normal. Features are
 selected by each simulated set of weights. The share of simulations that select the same features is the chance that
-the larger sample would. The additional relevance of what they select is the expected loss of stopping now. Only w, its
-standard error and the redundancy are needed, so this module knows nothing of rows or engines.
+the larger sample would. The relevance that they gain by selecting other features is the expected loss of stopping now.
+Only w, its standard error and the redundancy are needed, so this module knows nothing of rows or engines.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Step:
-    """What to do next: enlarge the sample to `size` queries, or stop for a `reason`."""
+    """The next step of a run: enlarge the sample to `size` queries, or stop for a `reason`."""
 
     size: int
     reason: str | None

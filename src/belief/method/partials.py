@@ -69,7 +69,7 @@ class Neighbours:
     def with_targets(self, first: int, targets: Array, before: Self | None = None) -> Self:
         """Return a copy with the targets of the neighbours filled in.
 
-        `targets` are those of consecutive rows from id `first` on; the targets of other rows are taken from `before`.
+        `targets` belong to consecutive rows from id `first` on; the targets of other rows are taken from `before`.
         """
         target = np.full(self.row.shape, -1, targets.dtype)
         is_new = (self.row >= first) & (self.row < first + len(targets))
@@ -95,11 +95,11 @@ class Neighbours:
 class Pairs:
     """Pairs of rows, a query and one of its neighbours, ordered by query.
 
-    `kind` selects the sum that a pair is added to. If pairs have a `weight`, this share of the pair is added to the sum
-    of
-    `kind`, and the rest to that of `kind + 1`. If pairs are `coupled`, the kinds 2·g and 2·g + 1 are the misses and the
-    hits
-    of the queries of group g, and the engine also sums what the variance over queries needs.
+    `kind` is the index of the sum that a pair is added to. If pairs have a `weight`, this share of the pair is added to
+    the
+    sum `kind`, and the rest to the sum `kind + 1`. If pairs are `coupled`, the kinds 2·g and 2·g + 1 are the misses and
+    the
+    hits of the queries of group g, and the engine also sums what the variance over queries needs.
     """
 
     query: Array  # row ids
@@ -137,8 +137,8 @@ class Pairs:
 
     @cached_property
     def mutual(self) -> tuple[Array, Array]:
-        """The pairs (a, b) for which (b, a) is a pair too: the index of one pair of each such couple, and that of the
-        other.
+        """The pairs (a, b) for which (b, a) is a pair too, as two arrays: the indices of the pairs (a, b), and of the
+        pairs (b, a).
 
         A query has each neighbour once, so a pair occurs at most once, and its reverse exists only if the neighbour is
         a query

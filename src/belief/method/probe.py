@@ -2,8 +2,8 @@
 method.md).
 
 The probe is one table in memory, and all engines use the same one: the rows with the smallest keys, with equal numbers
-from each class as far as possible. Feature values become small integers that depend only on the order of the values, so
-that scaling, outliers and units do not matter, and sums of differences are exact in any order.
+from each class if the classes are large enough. Feature values become small integers that depend only on the order of
+the values, so that scaling, outliers and units do not matter, and sums of differences are exact in any order.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class ProbeTarget:
 
     target: Target  # of these rows alone
     values: Array  # the class of each row, or its rank from 0 to 1
-    row_weight: Array | None = None  # of each row as a neighbour
-    query_weight: Array | None = None  # of each row as a query
+    row_weight: Array | None = None  # the weight of each row as a neighbour
+    query_weight: Array | None = None  # the weight of each row as a query
 
     @property
     def is_numeric(self) -> bool:
@@ -171,11 +171,11 @@ class Probe:
     k: int  # neighbours of each class; 0 if the classes are too small for a test
     seed: int
     sample: Sample  # the rows, including rows of classes that are too small
-    design: Design  # of the rows of the scores
+    design: Design  # the study design of the rows of `scores`
 
     @cached_property
     def units(self) -> list[Units]:
-        """The units that shuffles move as a whole: those of the queries, and those of the other rows."""
+        """The units that shuffles move as a whole: a list of the units of queries, and of the units of other rows."""
         others = np.setdiff1d(np.arange(len(self.ids)), self.queries)
         return [Units.of(rows, self.design, self.ids) for rows in (self.queries, others)]
 
@@ -299,9 +299,9 @@ def choose_queries(place: Array, n: int, target: ProbeTarget, design: Design, k:
 
 
 def choose_features(summary: Summary, m: int) -> Array:
-    """Return the features of the probe: those that vary and are not zero in nearly all rows.
+    """Return the features of the probe, which vary and are not zero in nearly all rows.
 
-    If there are too many, return those with the most non-zeros.
+    If there are too many, return the features with the most non-zeros.
     """
     varies = summary.maximum > summary.minimum
     features = np.flatnonzero(varies & (summary.nonzero / max(summary.m, 1) * m >= MIN_NONZERO_ROWS))

@@ -60,7 +60,7 @@ class _CommonEngine(Protocol):
         """Yield the sums over each batch of pairs: of differences, and of collision rates if `rates` is given."""
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        """Return the joint sums of collision rates for each watch: those of its watched features with the features
+        """Return the joint sums of collision rates for each watch: between its watched features and the features
         `columns`.
         """
 
@@ -85,7 +85,7 @@ class BlockEngine(_CommonEngine, Protocol):
     """
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
-        """Return the exact nearest rows of each query: of the sampled rows, or of the queries of a visit.
+        """Return the exact nearest rows of each sampled row, or of each query of a visit.
 
         The neighbours of a visit are merged with those found in earlier blocks.
         """
@@ -138,9 +138,7 @@ class Engine(_CommonEngine, Protocol):
         """
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the exact nearest rows of each sampled row. Of rows at the same distance, the one with the smaller key
-        is first.
-        """
+        """Return the exact nearest rows of each sampled row. Ties in distance go to the row with the smaller key."""
 
     def local_search(self) -> LocalSearch:
         """Return the object that searches the probe (the part of the rows on which features are tested), on this

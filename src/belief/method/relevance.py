@@ -117,9 +117,8 @@ def z_of(w: Array, se: Array) -> Array:
 
 
 def normalise_min_max(w: Array, constant: Array) -> Array:
-    """Scale the weights of the non-constant features to [0, 1]; those of constant features become 0.
-
-    If all weights are equal, all become 0.
+    """Scale the weights of the non-constant features to [0, 1]. Constant features get 0, and so do all if all weights
+    are equal.
     """
     out = np.zeros_like(w)
     live = w[~constant]

@@ -26,7 +26,7 @@ def splitmix64(z: Array) -> Array:
 
 
 def row_keys(seed: int, stream: int, rows: Array) -> Array:
-    """Return the random key of each row id. Each stream (such as sample or ties) has keys of its own."""
+    """Return the random key of each row id. The keys of different streams (such as sample and ties) are independent."""
     start = splitmix64(splitmix64(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))
     return splitmix64(start ^ np.asarray(rows).astype(np.uint64))
 

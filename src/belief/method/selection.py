@@ -122,7 +122,7 @@ def select_per_class(
 
 
 class _Race:
-    """The state of a forward selection: the features that may still be selected, and what is known of their redundancy.
+    """The state of a forward selection: the features that may still be selected, and their redundancy or a bound of it.
 
     Features inside the pool of the measure have exact scores, those outside have an upper bound.
     """

@@ -45,7 +45,7 @@ UNIVARIATE_SHARE = 0.8  # the share of the error rate for the univariate test; t
 DROPPED, LAST, MAX_SECOND_ROUND = 0.2, 16, 10_000  # share of the features dropped per round; features left at the end
 MIN_CENTRED = 20  # z is centred by its median if there are at least this many features
 MIN_EXCESSES = 10  # the fewest null values to fit a tail to
-MIN_UPDATED = 400  # with more features than this, d² is updated for those that are dropped, not computed anew
+MIN_UPDATED = 400  # with more features than this, d² is updated for the dropped features, not computed again
 TIE = 1e-9  # values of z that differ by less are ties, so that the order of a summation does not matter
 MAX_PASSES = 5
 CHECKED = 0.05  # univariate p-values below this are checked by shuffles
@@ -65,7 +65,7 @@ class Significance:
     round: Array  # the round in which z was largest; 0: not tested by neighbours
     metric: Array  # the features to search neighbours by: the known ones and those left after the rounds
     bias: float  # the weight of irrelevant features in this metric, as a share of their mean difference
-    extent: dict[str, int]  # of the neighbour test: its rows, queries, neighbours, features, shuffles and rounds
+    extent: dict[str, int]  # the size of the neighbour test: rows, queries, neighbours, features, shuffles and rounds
 
 
 def no_tests(p_univariate: Array) -> Significance:
@@ -396,9 +396,9 @@ def compare(T: Array, null: Iterator[Array]) -> tuple[Array, Array]:
     """Return the p-value of each T under the null distribution of all features and shuffles, and T minus its expected
     value.
 
-    The expected value is the feature's mean over the shuffles. It is shrunk towards the mean of all features, as far as
+    The expected value is the feature's mean over the shuffles. It is shrunk towards the mean of all features, because
     the
-    features differ only by chance.
+    means of features also differ by chance.
     """
     values = np.array(list(null))
     n = len(values)
@@ -514,7 +514,7 @@ class Eligibility:
         return is_significant if self.max_redundancy is None else is_significant & (redundancy <= self.max_redundancy)
 
     def filter(self, order: Array, needs_one: bool) -> Array:
-        """Return the features that are eligible at the start. If there are none and one is needed, return the first,
+        """Return the features that are eligible at the start. If no feature is, but one is needed, return the first,
         and warn.
         """
         eligible = order[self.mask(order, np.zeros(len(order)))]

@@ -1,4 +1,4 @@
-"""Engines for rows on one machine, which are read by index: one engine per storage format and device.
+"""Engines for rows on one machine that can be read by index: one engine per storage format and device.
 
 Threads, tiles and memory belong here; the numbers are computed in `belief.kernels`.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def table_engine(
     rows: Any, target: Target, targets: Array, discrete: Array, resources: Resources | None = None
 ) -> DenseEngine | SparseEngine:
-    """Create the engine for a whole table.
+    """Return the engine for a whole table with a target.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def table_engine(
 def local_engine(
     rows: Any, classes: Array, labels: Array, discrete: Array, resources: Resources | None = None
 ) -> DenseEngine | SparseEngine:
-    """Create the engine for a whole table whose rows have the class `classes[labels]`."""
+    """Return the engine for a whole table whose rows have the classes `classes[labels]`."""
     return table_engine(rows, make_class_target(classes, labels), labels, discrete, resources)
 
 
@@ -56,7 +56,7 @@ def block_engine(
     pool: Threads | None = None,
     counted: Array | None = None,
 ) -> DenseEngine | SparseEngine:
-    """Create the engine for a block of rows.
+    """Return the engine for a block of rows that suits its format, its size, and the device.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def block_engine(
 
 
 def _as_source(rows: Any) -> Any:
-    """Wrap rows in a source."""
+    """Return an array, a CSR matrix, or a list of these as a Source, the interface by which engines read rows."""
     if isinstance(rows, Sequence):
         parts = list(rows)
         if is_sparse(parts[0]):

@@ -1,7 +1,7 @@
-"""Limit BLAS to one thread during a search: our own threads make the calls, and BLAS threads would compete for cores.
+"""Limit BLAS to one thread during a search: the threads of the engine make the calls, and more would compete for cores.
 
 Some libraries (OpenBLAS with pthreads) have one thread limit for the whole process, others (MKL, OpenBLAS with OpenMP)
-one per thread. So each of our threads sets its own limit. A limit of the whole process is set when the first search
+one per thread. So each thread of an engine sets its limit. A limit of the whole process is set when the first search
 begins and restored when the last one ends, in whichever threads they run.
 """
 
@@ -19,7 +19,7 @@ from belief._utils.system import register_at_fork
 
 
 class _Running:
-    """The number of searches that run in this process, and the BLAS limits from before the first of them."""
+    """The number of searches that run in this process, and the BLAS limits that were set before the first of them."""
 
     lock = Lock()
     searches = 0
@@ -28,7 +28,9 @@ class _Running:
 
 @cache
 def _libraries() -> list[Any]:
-    """Find the BLAS libraries of this process. Finding them takes longer than searching a small block."""
+    """Return the BLAS libraries of this process. Finding them takes longer than searching a small block, so it is
+    cached.
+    """
     return [x for x in ThreadpoolController().lib_controllers if x.user_api == "blas"]
 
 
@@ -37,7 +39,9 @@ def _has_process_limit(library: Any) -> bool:
 
 
 def _set_limit(library: Any, n: int) -> None:
-    """Set the limit from any thread. threadpoolctl would silently ignore all threads but the first."""
+    """Limit a BLAS library to n threads, from any thread. threadpoolctl alone ignores calls from all threads but the
+    first.
+    """
     clear = getattr(library, "clear_controlling_thread", None)  # since threadpoolctl 3.8
     if clear is not None:
         clear(force=True)
@@ -47,7 +51,7 @@ def _set_limit(library: Any, n: int) -> None:
 
 
 def limit_blas_in_this_thread() -> None:
-    """Limit the BLAS calls of this thread to one thread."""
+    """Limit the BLAS calls that this thread makes to one thread."""
     for library in _libraries():
         if not _has_process_limit(library):
             _set_limit(library, 1)
@@ -55,7 +59,10 @@ def limit_blas_in_this_thread() -> None:
 
 @contextmanager
 def limit_blas() -> Iterator[None]:
-    """Limit BLAS to one thread, in this thread and in those that call `limit_blas_in_this_thread`."""
+    """Limit BLAS to one thread within this context, in the current thread and in those that set their limit themselves.
+
+    Other threads do so by `limit_blas_in_this_thread`.
+    """
     before = [(library, library.num_threads) for library in _libraries() if not _has_process_limit(library)]
     limit_blas_in_this_thread()
     _enter()
@@ -85,14 +92,14 @@ def _leave() -> None:
 
 
 def _restore() -> None:
-    """Restore the limits, except where someone has set another one in the meantime."""
+    """Restore the limits of BLAS, unless other code has changed them in the meantime."""
     for library, n in _Running.limits:
         if library.num_threads == 1:
             _set_limit(library, n)
 
 
 def _reset_after_fork() -> None:
-    """Start the child of a fork without running searches, and with a lock that nobody holds."""
+    """Reset the state in the child of a fork, in which no search runs and nobody holds the lock."""
     _Running.lock = Lock()
     if _Running.searches:
         _Running.searches = 0

@@ -1,4 +1,4 @@
-"""The engine for dense rows on one machine, which runs the kernels on slices of the data in threads.
+"""The engine for dense rows on one machine. It runs the kernels on slices of the data, in threads.
 
 Each pass cuts the data into slices, distributes them to the threads, and merges the results in the order of the
 slices, so that no number depends on the number of threads. The search, the one long pass, is in search.py.
@@ -41,7 +41,7 @@ MAX_COUNTED_LEVELS = 64  # levels counted in a small table; features with more l
 
 
 class _GroupSums:
-    """Running sums of n groups of rows. With n = 0 there is one group that is ignored."""
+    """Running sums of each of n groups of rows (such as classes). With n = 0, there is one group, which is ignored."""
 
     def __init__(self, n: int, n_features: int) -> None:
         self.n = n
@@ -50,7 +50,7 @@ class _GroupSums:
 
 
 class DenseEngine(JointEngine):
-    """The BlockEngine protocol over a Source of dense rows; over a whole table, the Engine protocol."""
+    """The engine over a source of dense rows, which may be a block or a whole table."""
 
     def __init__(
         self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
@@ -61,7 +61,7 @@ class DenseEngine(JointEngine):
 
     @cached_property
     def kernels(self) -> ModuleType:
-        """The compiled kernels. Importing them takes half a second, so it waits until they are needed."""
+        """The compiled kernels for dense rows. They are imported when first used, because that takes half a second."""
         with importing():
             from belief.kernels import dense
         return dense
@@ -80,7 +80,9 @@ class DenseEngine(JointEngine):
         return reduce(Summary.merge, parts, Summary.zero(self.n_features))
 
     def _summarise(self, n: int, slices: Sequence[tuple[int, int]]) -> list[Summary]:
-        """Return a summary per slice of rows. The last one has the levels and the group sums of all of them."""
+        """Return the summary of each slice of rows. The levels and the sums by group of all slices are in the last
+        one.
+        """
         sums, levels = _GroupSums(n, self.n_features), [Levels.zero()]
         found = [self._moments(np.arange(a, b), sums, levels) for a, b in slices]
         count, total = sums.count[:n], sums.total[:n]
@@ -88,7 +90,7 @@ class DenseEngine(JointEngine):
         return [*found[:-1], last]
 
     def _moments(self, ids: Array, sums: _GroupSums, levels: list[Levels]) -> Summary:
-        """Return the moments of some rows; add their sums by group to `sums`, and append their levels."""
+        """Return the moments of some rows; add their sums by group to `sums`, and append their levels to `levels`."""
         group = self.targets[ids].astype(np.int32) if sums.n else np.zeros(len(ids), np.int32)
         out, in_group = np.empty((7, self.n_features)), np.bincount(group, minlength=len(sums.count))[:, None]
         for a, b in spans(self.n_features, MAX_WHOLE_ROW if self.n_features <= MAX_WHOLE_ROW else CHUNK):
@@ -109,7 +111,7 @@ class DenseEngine(JointEngine):
         )  # fmt: skip
 
     def _levels(self, X: Array, at: Array, features: Array, group: Array, n_groups: int) -> Levels:
-        """Return the levels of some features, which are the columns `at` of a block."""
+        """Return the levels of some features and their counts by group; the features are the columns `at` of X."""
         n = n_groups if n_groups <= MAX_GROUPS else 0
         group = group if n else np.zeros_like(group)
         shape = len(at), MAX_COUNTED_LEVELS
@@ -143,7 +145,7 @@ class DenseEngine(JointEngine):
         return X[at, first : first + len(columns)].astype(np.float64)
 
     def peek(self) -> tuple[Array, Array]:
-        """Return some rows, spread over the table, and their targets."""
+        """Return rows spread over the table, and their targets."""
         ids = spread_rows(self.m, self.n_features)
         return self.rows(ids, np.arange(self.n_features)), self.targets[ids]
 
@@ -188,7 +190,7 @@ class DenseEngine(JointEngine):
         return Tally.from_sums(pairs, total, rate, spread, absent if missing else None, queries)
 
     def _cut(self, pairs: Pairs) -> list[slice]:
-        """Cut the pairs between queries, so that the rows of each part fit into the working memory."""
+        """Cut the pairs into parts whose rows fit into the working memory, without dividing the pairs of a query."""
         row_bytes = 3 * 8 * TALLY_CHUNK * 2 * self.n_jobs
         return cut_between_queries(pairs, max(1024, self.working_memory // (2 * row_bytes)))
 
@@ -227,13 +229,13 @@ class DenseEngine(JointEngine):
 
 
 def _drop_repeats(ids: Array) -> tuple[Array, Array]:
-    """Return the ids without consecutive repeats, and the position of each original id among them."""
+    """Return the ids without consecutive repeats, and the position of each given id in the result."""
     new = is_first_of_run(ids)
     return ids[new], np.cumsum(new) - 1
 
 
 def _sort_levels(X: Array, features: Array, group: Array, n: int) -> Levels:
-    """Return the levels of these columns by sorting them."""
+    """Return the levels of these columns and their counts by group, found by sorting."""
     order, lines = np.argsort(X.T, axis=1), max(n, 1)
     values = np.take_along_axis(X.T, order, axis=1)
     present = ~np.isnan(values)  # missing values are sorted to the end

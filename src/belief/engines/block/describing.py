@@ -1,4 +1,4 @@
-"""Summaries of blocks of rows that arrive one after the other, dense or sparse, before all targets are known."""
+"""Summaries of blocks of rows, dense or sparse, that arrive one after the other, before all targets are known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Describer:
-    """Accumulates the summary of a table block by block."""
+    """Accumulates the summary of a table from its blocks."""
 
     def __init__(self, resources: Resources, pool: Threads | None = None) -> None:
         self._resources, self._pool = resources, pool
@@ -27,7 +27,7 @@ class Describer:
         self._sparse: NonZeros | None = None
 
     def add(self, X: Any, discrete: Array, first: int | None = None, groups: Array | None = None) -> None:
-        """Add a block.
+        """Add a block of rows to the summary.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The engine for dense rows on a GPU, which runs the search and the sums there and inherits the rest from the CPU.
+"""The engine for dense rows on a GPU. Searches and sums run there; the rest is inherited from the engine for the CPU.
 
     rows ──once, or span by span──► device ──► chunks ──compare with queries──► neighbours ──► sums over pairs
 
@@ -44,7 +44,7 @@ MAX_GROUPS = 64  # groups whose sums are computed on the device
 
 
 class GpuEngine(DenseEngine):
-    """The BlockEngine protocol over a Source of dense rows, on one torch device.
+    """The engine over a source of dense rows on one torch device.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class GpuEngine(DenseEngine):
         self.release()
 
     def release(self) -> None:
-        """Free the memory of the device."""
+        """Free the memory that this engine uses on the device."""
         self._stored, self._joint_cache = None, []
 
     @property
@@ -82,7 +82,7 @@ class GpuEngine(DenseEngine):
         return self._stored
 
     def _on_device(self) -> Any:
-        """Make this device the current one, on which kernels run."""
+        """Return a context in which this device is torch's current one, on which kernels run."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
 
     # --- 1. the summary, on the device if all rows are there ---
@@ -144,7 +144,9 @@ class GpuEngine(DenseEngine):
         return best
 
     def _shrink(self, most: int) -> int:
-        """Return a smaller chunk size after the device ran out of memory."""
+        """Return the next, smaller chunk size after the device ran out of memory; raise a ValueError if it was the
+        smallest.
+        """
         torch.cuda.empty_cache()
         if most <= MIN_CHUNK:
             raise ValueError(
@@ -156,7 +158,8 @@ class GpuEngine(DenseEngine):
     def _chunks(
         self, done: int, most: int, n_groups: int, known: bool
     ) -> Iterator[tuple[Tensor, int, list[Tensor], int]]:
-        """Iterate over chunks: rows, the id of the first, the positions of each group among them, and the chunk's end.
+        """Yield chunks of the rows: values, the id of the first value, the positions of each group in them, and the
+        chunk's end.
 
         If all rows are on the device, each chunk has the same share of every group, so that all groups have thresholds
         early. Otherwise a chunk is a span of rows.
@@ -174,7 +177,7 @@ class GpuEngine(DenseEngine):
             yield span.values, span.first, self._groups(span.first, span.stop, n_groups), span.stop
 
     def _groups(self, a: int, b: int, n_groups: int) -> list[Tensor]:
-        """Return the positions of the rows of each group among the rows a to b."""
+        """Return, for each group, the positions of its rows among the rows a to b."""
         group = torch.tensor(self.targets[a:b] if n_groups > 1 else np.zeros(b - a, np.int8), device=self.device)
         if self.counted is not None:
             group[torch.tensor(~self.counted[a:b], device=self.device)] = -1
@@ -191,7 +194,7 @@ class GpuEngine(DenseEngine):
         return Tally.from_sums(pairs, total, found["rates"], spread, absent, found["queries"])
 
     def _located(self, pairs: Pairs) -> sums.Located:
-        """Return the pairs with their rows on the device; missing rows are copied there first."""
+        """Return the pairs with their rows on the device. Rows that are not there yet are copied first."""
         whole = self.stored.whole() if self._span == (0, self.m) else None
         if whole is not None:
             return sums.Located.from_pairs(whole, pairs, pairs.query, pairs.neighbour)
@@ -206,7 +209,10 @@ class GpuEngine(DenseEngine):
         return _select(self._all_joint(pairs, difference, rates), watched, columns)
 
     def _all_joint(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Joint:
-        """Return the joint sums of all features, cached: computing them all costs little more than computing some."""
+        """Return the joint sums of all features with all others, which are cached.
+
+        Computing all of them costs little more than computing some.
+        """
         for known, scaling, settings, joint in self._joint_cache:
             if known is pairs and scaling is difference and settings == rates:
                 return joint
@@ -221,12 +227,16 @@ class GpuEngine(DenseEngine):
 
 
 def stream_key(seed: int, stream: int) -> int:
-    """Return the part of the keys that all rows of a stream share."""
+    """Return the part of the random keys that depends on the seed and the stream alone."""
     return int(splitmix64(splitmix64(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))[0])
 
 
 def _growing_chunks(done: int, n: int, most: int, known: bool) -> Iterator[tuple[int, int]]:
-    """Cut the rows into chunks that double in size: each doubling replaces about k rows of a list of neighbours."""
+    """Yield chunks of the n rows from `done` on as (start, stop), each as long as all before it together.
+
+    Each doubling replaces about k rows of a list of neighbours. If the lists are known, all chunks have the largest
+    size.
+    """
     while done < n:
         step = most if known else min(most, max(FIRST_CHUNK, done))
         yield done, min(n, done + step)
@@ -234,7 +244,7 @@ def _growing_chunks(done: int, n: int, most: int, known: bool) -> Iterator[tuple
 
 
 def _select(joint: Joint, lines: Array, columns: Array) -> Joint:
-    """Return the joint sums of some features with others, from the joint sums of all."""
+    """Return the joint sums of some features (lines) with others (columns), given those of all features."""
     i, j = lines[:, None], columns[None, :]
     if not joint.lines.size:
         return replace(joint, joint=joint.joint[i, j], pairs=joint.pairs[i, j])
@@ -245,7 +255,9 @@ def _select(joint: Joint, lines: Array, columns: Array) -> Joint:
 
 
 class MultiGpuEngine(GpuEngine):
-    """The engine for several GPUs: each searches a share of the rows in its own thread; the first computes the sums."""
+    """The engine for several GPUs. Each searches a share of the rows, in a separate thread; the first computes the
+    sums.
+    """
 
     def __init__(
         self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,

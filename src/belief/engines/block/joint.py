@@ -1,7 +1,7 @@
-"""The base class of the engines whose joint sums are products of arrays of collision rates.
+"""The base class of engines that compute joint sums as matrix products of collision rates.
 
-The rates of a pair are computed from a few columns of dense values. They are cached if there is room, because
-redundancy measures ask for the same ones repeatedly.
+The collision rates of a pair are computed from the dense values of a few columns. They are cached if there is room,
+because redundancy measures request the same ones repeatedly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RATES_SHARE = 8  # cached collision rates use at most 1 / RATES_SHARE of the wor
 
 
 class JointEngine(RowEngine):
-    """An engine that reads some columns of some rows as dense values."""
+    """An engine that can read some columns of some rows as dense values."""
 
     def __init__(
         self, n_features: int, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
@@ -39,15 +39,17 @@ class JointEngine(RowEngine):
 
     @property
     def kernels(self) -> ModuleType:
-        """The kernels for dense rows."""
+        """The module of kernels for dense rows."""
         raise NotImplementedError
 
     def _read_columns(self, ids: Array, columns: Array) -> Located:
-        """Return some features of some rows, in the given order."""
+        """Return some features of some rows, in the given order, as dense values and where they are (see `Located`)."""
         raise NotImplementedError
 
     def _read_all_columns(self, ids: Array, columns: Array) -> Located:
-        """Return some features of some rows, possibly in all threads: tasks must not call it."""
+        """Return the same as `_read_columns`, possibly read in all threads, so it must not be called from a task of a
+        thread.
+        """
         return self._read_columns(ids, columns)
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
@@ -77,7 +79,10 @@ class JointEngine(RowEngine):
         return reduce(Joint.merge, self.map(task, list(enumerate(cut_pairs(len(pairs))))))
 
     def _make_reader(self, cached: Rates, columns: Array) -> Callable[[slice], tuple[Located, Located]]:
-        """Return a function that reads some columns of a slice of the pairs, at once for all pairs if they fit."""
+        """Return a function that reads some columns of a slice of the pairs, for both rows of each pair.
+
+        If all pairs fit into memory, their columns are read at once.
+        """
         if 8 * len(cached.rows) * len(columns) > self.working_memory // RATES_SHARE:
             return lambda cut: (
                 self._read_columns(cached.rows[cached.query[cut]], columns),
@@ -87,7 +92,9 @@ class JointEngine(RowEngine):
         return lambda cut: ((X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a))
 
     def _find_rates(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Rates:
-        """Return the cached rates of these pairs, or empty ones. Drop stale ones."""
+        """Return the cached collision rates of these pairs, or a new, empty cache of them; remove caches of deleted
+        pairs.
+        """
         self._cached_rates = [x for x in self._cached_rates if not x.is_stale]
         matching = [x for x in self._cached_rates if x.matches(pairs, difference, rates)]
         if not matching:
@@ -96,7 +103,9 @@ class JointEngine(RowEngine):
         return matching[0]
 
     def _cache_rates(self, cached: Rates, features: Array) -> bool:
-        """Compute and cache the rates of these features too. Return False if there is no room for them."""
+        """Compute the collision rates of these features and add them to the cache; return False if there is no room for
+        them.
+        """
         used = sum(x.nbytes for x in self._cached_rates)
         if used + 8 * math.prod(cached.shape_of(features)) > self.working_memory // RATES_SHARE:
             return False
@@ -119,7 +128,10 @@ class JointEngine(RowEngine):
     def _collisions(
         self, Q: Located, N: Located, reach: Reach, rates: Collisions, missing: bool
     ) -> tuple[Array, Array]:
-        """Return the rates of some pairs, and whether both values are present if any value is missing."""
+        """Return the collision rates of some pairs, (pairs, features), and whether both values are present.
+
+        The second array is empty if no value is missing.
+        """
         n, width = len(Q[1]), len(reach.reach)
         R, P = np.empty((n, width)), np.empty((n if missing else 0, width))
         self.kernels.collisions(*Q, *N, reach, rates.by == "rate", R, P)
@@ -127,6 +139,9 @@ class JointEngine(RowEngine):
 
 
 def _cut_for_cache(part: slice, n_features: int) -> list[slice]:
-    """Cut a part of the pairs so that the rates of each slice fit the CPU cache. No pairs make one empty slice."""
+    """Cut a part of the pairs into slices whose collision rates fit into the CPU cache.
+
+    A part without pairs gives one empty slice.
+    """
     height = int(np.clip(2**16 // max(n_features, 1), 64, 1024))
     return [slice(part.start + a, part.start + b) for a, b in spans(part.stop - part.start, height) or [(0, 0)]]

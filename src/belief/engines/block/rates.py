@@ -1,4 +1,4 @@
-"""A cache of the collision rates of pairs of rows, since redundancy measures need the same rates repeatedly."""
+"""A cache of the collision rates of pairs of rows, because redundancy measures need the same rates repeatedly."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MIN_PART_PAIRS, MAX_PARTS = 2048, 16
 
 
 def cut_pairs(n_pairs: int) -> list[slice]:
-    """Cut the pairs into parts, one task each. No pairs make one empty part."""
+    """Cut n pairs into parts, one for each task. Without pairs, there is one empty part."""
     return [slice(a, b) for a, b in spans(n_pairs, max(MIN_PART_PAIRS, -(-n_pairs // MAX_PARTS))) or [(0, 0)]]
 
 
 class Rates:
-    """The collision rates of some pairs, in blocks of the features that were added together.
+    """The cached collision rates of some pairs of rows, in blocks of features that were added together.
 
     Parameters
     ----------
@@ -52,15 +52,15 @@ class Rates:
         return self._pairs() is pairs and self.difference is difference and self.collisions == collisions
 
     def missing(self, features: Array) -> Array:
-        """Return the features that are not cached."""
+        """Return those of the features whose rates are not cached."""
         return features[self._block[features] < 0]
 
     def shape_of(self, features: Array) -> tuple[int, int, int]:
-        """Return the shape that a block of these features has."""
+        """Return the shape of an array with the rates of these features."""
         return 1 + self.difference.missing, len(features), len(self.query)
 
     def allocate(self, features: Array) -> tuple[Array, Array]:
-        """Allocate a block for the rates of these features and one for their sums; the caller fills both."""
+        """Return new arrays for the rates of these features and for their sums, which the caller fills."""
         self._block[features], self._line[features] = len(self._blocks), np.arange(len(features))
         self._blocks.append((np.empty(self.shape_of(features)), np.zeros((MAX_PARTS, 2, len(features)))))
         return self._blocks[-1]

@@ -1,4 +1,4 @@
-"""The neighbour search over rows rounded to int8, which takes a fraction of the time of a float32 product.
+"""The neighbour search over rows rounded to 8-bit integers, which takes a fraction of the time of a float32 product.
 
     rows ──embed, round──► int8 panels ──products with each part of the queries──► hits ──exact distances──► push
 
@@ -56,7 +56,9 @@ MAX_SHARE = 0.1  # with a larger expected share of hits, float32 is faster for t
 
 @dataclass(frozen=True)
 class _Part:
-    """Some of the queries, which one thread at a time compares with rows; the lock protects their lists."""
+    """A part of the queries, which one thread at a time compares with rows. The lock protects their lists of
+    neighbours.
+    """
 
     lock: threading.Lock
     queries: Array  # consecutive
@@ -66,7 +68,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _RoundedTile:
-    """A tile, its rounded rows, and the rows themselves."""
+    """A tile of rows, rounded to integers and as they are."""
 
     tile: Tile
     rounded: RoundedRows
@@ -74,7 +76,10 @@ class _RoundedTile:
 
 
 def choose_instructions(search: NeighbourSearch) -> Instructions | None:
-    """Return the instructions for this search; None: float32 is faster, or they cannot represent the rows."""
+    """Return the instruction set to multiply integers with in this search.
+
+    Return None if float32 is faster, or if the rows cannot be represented by integers.
+    """
     name, whole = search.engine.resources.instructions, search.embedding.whole
     found = [] if name == "float32" else available_instructions()
     usable = not whole.direct and 0 < whole.width <= MAX_WIDTH
@@ -89,12 +94,13 @@ def choose_instructions(search: NeighbourSearch) -> Instructions | None:
 
 
 def part_height(n_queries: int, n_jobs: int) -> int:
-    """Return the number of queries of a part."""
+    """Return the number of queries in each part, given their number in all."""
     return int(np.clip(-(-n_queries // (4 * n_jobs)), MIN_PART, MAX_PART))
 
 
 def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
-    """Assign rows, sorted by group, to panels. The panels of each group are full, except the last one.
+    """Assign rows, sorted by group, to slots in panels. A panel has rows of one group, and is full unless it is the
+    last.
 
     Parameters
     ----------
@@ -114,14 +120,14 @@ def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
 
 
 def find_hits(kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int) -> Array:
-    """Return the bits of the rows that may be neighbours, (queries, panels)."""
+    """Return a bit for each query and row, in words of (queries, panels): 1 if the row may be a neighbour."""
     hits = np.empty((len(queries.ints), len(rows.packed)), np.uint16)
     compare(kind, rows, queries, limits, columns, hits)
     return hits
 
 
 def expect_share(n_best: int, share: float, n_rows: int, m: int) -> float:
-    """Return the expected share of hits in m rows, from their share in the first ones.
+    """Return the expected share of hits among m rows, given their share among the first rows.
 
     The errors shift the lower bounds by some standard deviations of the distances, if these are normal. The shift
     grows with the square root of the number of columns, and matters less the more rows there are.
@@ -132,7 +138,9 @@ def expect_share(n_best: int, share: float, n_rows: int, m: int) -> float:
 
 
 class RoundedSearch:
-    """Part of a NeighbourSearch, whose lists of neighbours and bounds it updates."""
+    """A search with rows rounded to integers. It updates the lists of neighbours and the bounds of a
+    NeighbourSearch.
+    """
 
     def __init__(self, search: NeighbourSearch, instructions: Instructions) -> None:
         self.search, self.engine, self.kind = search, search.engine, instructions
@@ -142,7 +150,10 @@ class RoundedSearch:
         self.buffers = threading.local()
 
     def run(self) -> int:
-        """Compare all rows. Return the number of rows compared, which is smaller if float32 turned out to be faster."""
+        """Compare all rows with the queries; return the number of rows compared.
+
+        The number is smaller if float32 turned out to be faster; the caller compares the rest.
+        """
         m, s = self.engine.m, len(self.search.sample.row)
         most = max(self.engine.working_memory // 4 // self.whole.width, MIN_FIRST)
         for a, b in spans(s, most):
@@ -152,7 +163,7 @@ class RoundedSearch:
         return m
 
     def _compare_all(self, first: int, last: int) -> int:
-        """Compare some queries with all rows, or return the number of rows compared when float32 is faster."""
+        """Compare some queries with all rows; return the number of rows compared, as `run` does."""
         m, n_jobs, engine = self.engine.m, self.engine.n_jobs, self.engine
         size = part_height(last - first, n_jobs)
         cut = [(first + a, first + b) for a, b in spans(last - first, size)]
@@ -186,12 +197,12 @@ class RoundedSearch:
         return done
 
     def _note_float32(self) -> None:
-        """Use float32 in the blocks visited next, too."""
+        """Note that float32 was faster, so that the blocks visited next use it as well."""
         if self.search.visit is not None:
             self.search.visit.ready[IN_FLOAT32] = True
 
     def _expect_share(self, tile: Tile, part: _Part) -> float:
-        """Estimate the share of hits among all rows from the hits of some queries among the first rows."""
+        """Return the expected share of hits among all rows, given the hits of some queries among the first rows."""
         if not len(tile.rows):
             return 0.0
         hits, n = self._find_hits(self._round_rows(tile), part), len(tile.rows)
@@ -199,13 +210,16 @@ class RoundedSearch:
         return expect_share(self.search.search.size * self.search.n_groups, share, n, self.engine.m)
 
     def _height(self) -> int:
-        """Return the most rows per tile for which the tiles of all threads fit into a quarter of the working memory."""
+        """Return the largest number of rows per tile for which the tiles of all threads fit into memory.
+
+        They may use a quarter of the working memory.
+        """
         copied = len(self.search.source.rows(np.arange(1), 0, 1)[0]) == 1
         row_bytes = self.whole.width + (8 * self.engine.n_features if copied else 0) + 2**8
         return int(np.clip(self.engine.working_memory // 4 // (self.engine.n_jobs * row_bytes), 16, HEIGHT))
 
     def _compare_first(self, tile: Tile, parts: list[_Part]) -> float:
-        """Compare the first rows in float32; return the seconds that took."""
+        """Compare the first rows with the queries in float32; return how many seconds that took."""
         start = time.perf_counter()
 
         def task(part: _Part) -> None:
@@ -216,7 +230,7 @@ class RoundedSearch:
         return time.perf_counter() - start
 
     def _round_part(self, span: tuple[int, int]) -> _Part:
-        """Round the queries of a part."""
+        """Return a part of the queries, rounded to integers."""
         queries = np.arange(*span)
         n = -(-len(queries) // self.kind.queries) * self.kind.queries
         rounded = RoundedQueries(
@@ -232,12 +246,12 @@ class RoundedSearch:
         return _Part(threading.Lock(), queries, rounded, found if fits or not is_copy else None)
 
     def _round_tile(self, span: tuple[int, int]) -> _RoundedTile | None:
-        """Make a tile and round its rows; None if no row counts."""
+        """Return a tile of a span of rows, rounded to integers; None if none of these rows may be found."""
         tile = self.search.tiles.make(span)
         return self._round_rows(tile) if len(tile.rows) else None
 
     def _round_rows(self, tile: Tile) -> _RoundedTile:
-        """Round the rows of a tile. The panels of each group are full, except the last one."""
+        """Return the rows of a tile, rounded to integers and assigned to panels."""
         slots, row, groups = make_slots(np.diff(tile.groups), self.kind)
         packed = np.zeros((len(groups), self.steps, self.kind.lanes), np.uint32)
         rounded = RoundedRows(packed, np.zeros((4, len(row)), np.float32), groups, row)
@@ -252,14 +266,14 @@ class RoundedSearch:
         return spans(n, max(1, POINTS_AT_ONCE // self.whole.width))
 
     def _embed(self, rows: Located, a: int, b: int, norm: Array) -> Array:
-        """Embed the rows a to b as float32 points, and write their squared norms."""
+        """Return the rows a to b as float32 points, and write their squared norms to `norm`."""
         X, at, first = rows
         points = self._buffer("points", (b - a) * self.whole.width, np.float32).reshape(b - a, -1)
         dense.embed(X, at[a:b], first, self.whole.geometry, 1.0 / self.search.embedding.scale, points, norm[a:b])
         return points
 
     def _buffer(self, name: str, size: int, dtype: type) -> Array:
-        """Return an array that this thread reuses."""
+        """Return an uninitialised array, which this thread reuses in later calls."""
         held = getattr(self.buffers, name, None)
         if held is None or len(held) < size:
             held = np.empty(size, dtype)
@@ -267,7 +281,7 @@ class RoundedSearch:
         return held[:size]
 
     def _compare(self, tiles: list[_RoundedTile], part: _Part) -> None:
-        """Search some tiles for neighbours of the queries of a part."""
+        """Search these tiles for neighbours of the queries of a part."""
         for x in tiles:
             self._verify(x, part, self._find_hits(x, part))
 
@@ -276,7 +290,9 @@ class RoundedSearch:
         return find_hits(self.kind, x.rounded, part.rounded, self._limits(part), columns)[: len(part.queries)]
 
     def _limits(self, part: _Part) -> Array:
-        """Return the largest lower bound, less the norm of the query, that a neighbour of each group may have."""
+        """Return the limit of each query and group for the lower bounds of d² minus the query's norm; rows above are
+        excluded.
+        """
         n = len(part.queries)
         with part.lock:
             bound = self.search.bound[part.queries[0] : part.queries[-1] + 1, :, -1]
@@ -287,7 +303,7 @@ class RoundedSearch:
         return out
 
     def _verify(self, x: _RoundedTile, part: _Part, hits: Array) -> None:
-        """Compute the exact distances of the hits, and insert them into the lists of neighbours."""
+        """Compute the exact distances of the hits, and insert the nearest into the lists of neighbours."""
         search, tile = self.search, x.tile
         most = max(int(CROWDED * len(tile.rows)), 4 * search.search.size)
         room = max(2**14, 2 * most + 1)

@@ -1,8 +1,8 @@
-"""The neighbour search over sparse rows that are rounded to int8 and multiplied as dense rows.
+"""The neighbour search over sparse rows that are rounded to 8-bit integers and multiplied as dense rows.
 
-From a few percent of non-zeros on, a dense product of int8 is faster than an index of the non-zeros. The columns are
-those that are non-zero in some query; the others add to the norms only. As in `rounded`, the rows within the bound get
-exact distances, and the first rows are compared through the index.
+If more than a few percent of the values are non-zero, a dense product of integers is faster than an index of the
+non-zeros. Its columns are the features that are non-zero in some query; the others only add to the norms. As in
+`rounded`, the rows within the bound get exact distances. The first rows are compared through the index.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MIN_SECONDS = 0.05  # shorter searches use the index
 
 @dataclass(frozen=True)
 class _Tile:
-    """Rounded rows of one block of the matrix."""
+    """Rows of one block of the matrix, rounded to integers."""
 
     rows: sparse.Csr
     at: Array  # positions in `rows`, sorted by group
@@ -52,7 +52,7 @@ class _Tile:
 
 
 class SparseRoundedSearch:
-    """A search that updates `found`, the neighbours of the queries.
+    """A search with sparse rows rounded to integers. It updates `found`, the neighbours of the queries.
 
     Parameters
     ----------
@@ -80,7 +80,10 @@ class SparseRoundedSearch:
         self.buffers = threading.local()
 
     def choose_instructions(self) -> Instructions | None:
-        """Return the instructions for this search; None: the index is faster, or they cannot represent the rows."""
+        """Return the instruction set to multiply integers with in this search.
+
+        Return None if the index is faster, or if the rows cannot be represented by integers.
+        """
         name = self.engine.resources.instructions
         found = [] if name == "float32" else available_instructions()
         if not found or self.scale.discrete.any() or not self.steps:
@@ -92,9 +95,11 @@ class SparseRoundedSearch:
         return found[0] if is_faster else None
 
     def run(self, kind: Instructions, search_index: Callable[[int], None]) -> int:
-        """Compare all rows, or return the number of rows compared when the index turned out to be faster.
+        """Compare all rows with the queries; return the number of rows compared.
 
-        `search_index` compares the first rows, whose number is given, through the index.
+        The number is smaller if the index turned out to be faster; the caller compares the rest. `search_index`
+        compares the
+        first rows, whose number it is given, through the index.
         """
         self.kind, engine, is_forced = kind, self.engine, self.engine.resources.instructions != "auto"
         size = part_height(len(self.own), engine.n_jobs)
@@ -128,7 +133,7 @@ class SparseRoundedSearch:
         return self.rows.limit(height, self.entries)
 
     def _round_part(self, span: tuple[int, int]) -> tuple[tuple[int, int], RoundedQueries]:
-        """Round some of the queries."""
+        """Return the queries in this span as they are numbered, and rounded to integers."""
         n = span[1] - span[0]
         n_padded = -(-n // self.kind.queries) * self.kind.queries
         ints, terms = np.zeros((n_padded, WORD * self.steps), np.int8), np.zeros((n_padded, 3), np.float32)
@@ -140,7 +145,9 @@ class SparseRoundedSearch:
         return span, out
 
     def _make_tiles(self, first: int, stop: int) -> list[_Tile]:
-        """Round some rows; each tile is part of one block of the matrix."""
+        """Return tiles of the rows from `first` to `stop`, rounded to integers; each is part of one block of the
+        matrix.
+        """
         most = min(self._height(), -(-(stop - first) // self.engine.n_jobs))
         cut = self.engine.cut_rows(first, stop, most)
         return [x for x in self.engine.map(self._round_tile, cut) if len(x.ids)]
@@ -168,7 +175,9 @@ class SparseRoundedSearch:
         return _Tile(rows, at, ids, group, keys, norm * self.unit**2, RoundedRows(packed, terms, groups, row))
 
     def _limits(self, span: tuple[int, int], queries: RoundedQueries) -> Array:
-        """Return the largest lower bound, less the norm of the query, that a neighbour of each group may have."""
+        """Return the limit of each query and group for the lower bounds of d² minus the query's norm; rows above are
+        excluded.
+        """
         n = span[1] - span[0]
         bound = self.found.d2[slice(*span), :, -1] / self.unit**2 * (1 + TIE_MARGIN)
         limits = bound - queries.norm[:n, None] * (1 - ERROR)
@@ -187,7 +196,7 @@ class SparseRoundedSearch:
         return expect_share(self.search.size * self.search.n_groups, share, len(x.ids), self.engine.m)
 
     def _compare(self, tiles: list[_Tile], part: tuple[tuple[int, int], RoundedQueries]) -> int:
-        """Compare some queries with some tiles; return the number of hits."""
+        """Compare some queries with some tiles; return how many rows needed exact distances."""
         (first, last), queries = part
         n, total = last - first, 0
         start = self.queries.start[first : last + 1]

@@ -1,4 +1,4 @@
-"""The neighbour search of the dense engine, which compares tiles of queries with tiles of rows.
+"""The neighbour search of the engine for dense rows. It compares tiles of queries with tiles of rows.
 
     two tiles ──embed──► float32 product ──scan──► candidates, queued ──exact distances──► push into the best so far
 
@@ -39,7 +39,10 @@ BYTES_PER_CANDIDATE = 1024  # working memory for each queued candidate and each 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Pairs of a query q and a row r of a tile that may be neighbours; the lock protects the lists of the queries."""
+    """Pairs of a query and a row of a tile that may be neighbours.
+
+    q and r are positions in `queries` and in the tile. The lock protects the lists of neighbours of these queries.
+    """
 
     lock: threading.Lock
     queries: Array
@@ -53,7 +56,10 @@ class Candidates:
 
 
 class NeighbourSearch:
-    """A neighbour search. Queries are numbered by their position in the sample, rows by that in the engine's data."""
+    """One neighbour search: its queries and rows, and the lists of neighbours that it fills.
+
+    Queries are numbered by their position in the sample, and rows by their position in the engine's data.
+    """
 
     def __init__(
         self, engine: DenseEngine, sample: Sample, difference: Difference, search: Search, visit: Visit | None
@@ -80,7 +86,7 @@ class NeighbourSearch:
         self.height = self._height()
 
     def _reset(self) -> None:
-        """Forget the rows compared so far."""
+        """Discard the results of all comparisons so far."""
         if self.visit is None:
             self.found = Neighbours.zero(len(self.sample.row), self.n_groups, self.search.size)
         else:
@@ -90,7 +96,7 @@ class NeighbourSearch:
         self.queue: list[Candidates] = []
 
     def run(self) -> Neighbours:
-        """Return the neighbours."""
+        """Run the search; return the neighbours."""
         m = self.engine.m
         instructions = choose_instructions(self)
         done = RoundedSearch(self, instructions).run() if instructions is not None else 0
@@ -105,10 +111,10 @@ class NeighbourSearch:
         return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
 
     def _search_in_float32(self) -> None:
-        """Compare all rows in float32.
+        """Compare all rows with all queries in float32.
 
         If all products fit into memory, they are computed first, and then each query is compared with all rows at once.
-        Visiting queries instead bring bounds from other blocks, which exclude most rows early.
+        Queries of a visit bring bounds from other blocks instead, which exclude most rows early.
         """
         m, s = self.engine.m, len(self.sample.row)
         if self.visit is None and 4 * s * m <= self.engine.working_memory // 4:
@@ -119,11 +125,14 @@ class NeighbourSearch:
             self._search_by_tiles()
 
     def is_symmetric(self, n_rows: int) -> bool:
-        """Return True if every row is a query, and no copies were dropped."""
+        """Return True if every row is a query, so that each product of two rows serves both of them.
+
+        This is not so if copies of rows were dropped.
+        """
         return self.visit is None and len(self.sample.row) == self.engine.m == n_rows > self.engine.resources.small_rows
 
     def _queries_at(self, rows: Array) -> Array:
-        """Return the query number of each row, if every row is a query."""
+        """Return the number of each row as a query, if every row is a query."""
         return np.argsort(self.sample.row)[rows]
 
     def _search_all_at_once(self, tile: Tile) -> None:
@@ -148,7 +157,7 @@ class NeighbourSearch:
             pass
 
     def compare_in_float32(self, lock: threading.Lock, queries: Array, tile: Tile) -> None:
-        """Compare queries with a tile in float32."""
+        """Compare some queries with the rows of a tile in float32."""
         for a, b in spans(len(tile.rows), self.height):
             for i, j in spans(len(queries), self.height):
                 some, piece = queries[i:j], tile.part(a, b)
@@ -156,7 +165,7 @@ class NeighbourSearch:
                 self._choose(lock, some, piece, product, nq, nr)
 
     def _search_by_tiles(self, first: int = 0) -> None:
-        """Compare each tile of rows from `first` on with all queries, one tile at a time."""
+        """Compare the rows from `first` on with all queries, tile by tile."""
         parts = [np.arange(a, b) for a, b in spans(len(self.sample.row), self.height)]
         locks = [threading.Lock() for _ in parts]
 
@@ -192,7 +201,7 @@ class NeighbourSearch:
         self._run_tasks(compare, [(i, j) for j in range(len(tiles)) for i in range(j + 1)])
 
     def _run_tasks(self, task: Callable[[Any], None], arguments: list[Any]) -> None:
-        """Run the tasks in threads and report their progress as a number of rows."""
+        """Run a task for each argument, in threads, and report the progress in rows."""
         m = self.engine.m
         for done, _ in enumerate(self.engine.map(task, arguments), 1):
             self.engine.report(m * done // len(arguments), m)
@@ -207,7 +216,7 @@ class NeighbourSearch:
         return max(min(TILE, most, wanted), 1)
 
     def _product(self, queries: Array, rows: Array, product: Array, same: bool = False) -> tuple[Array, Array, Array]:
-        """Compute the inner products of the embedded rows of two tiles, and return them with the squared norms.
+        """Return the inner products of the queries and rows of two tiles as points, and their squared norms.
 
         If both tiles are the same, BLAS computes only half of the product.
         """
@@ -226,7 +235,7 @@ class NeighbourSearch:
         return product, nq, nq if same else nr
 
     def _embed_queries(self, t: int, part: Slice, queries: Array, Q: Located, norm: Array) -> Array:
-        """Return the embedded queries. They are embedded once for all rows if that fits into memory."""
+        """Return some queries as points. If all queries fit into memory, they are embedded only once."""
         if self.ready is None:
             return self._embed("queries", Q, part, norm)
         with self.lock:
@@ -247,7 +256,7 @@ class NeighbourSearch:
         return out
 
     def _buffer(self, name: str, n: int, width: int) -> Array:
-        """Return a float32 array that this thread reuses from tile to tile."""
+        """Return an uninitialised float32 array, which this thread reuses in later calls."""
         held = getattr(self.buffers, name, None)
         if held is None or held.size < n * width:
             held = np.empty(n * width, np.float32)
@@ -255,7 +264,7 @@ class NeighbourSearch:
         return held[: n * width].reshape(n, width)
 
     def _choose(self, lock: threading.Lock, queries: Array, tile: Tile, product: Array, nq: Array, nr: Array) -> None:
-        """Queue the rows of the tile that may be neighbours of these queries."""
+        """Queue the rows of the tile that may be neighbours of these queries, given products and squared norms."""
         error = self.embedding.error
         low = (((1 - error) * nq), ((1 - error) * nr).astype(np.float32))
         gap = (2 * error * nq, 2 * error * nr)
@@ -276,7 +285,7 @@ class NeighbourSearch:
             self._enqueue(Candidates(lock, queries, tile, q, r, lower))
 
     def _enqueue(self, candidates: Candidates) -> None:
-        """Queue candidates; verify the whole queue when it is full."""
+        """Add candidates to the queue. When it is full, compute the exact distances of all queued candidates."""
         with self.lock:
             self.queue.append(candidates)
             is_full = sum(map(len, self.queue)) > self.max_queued
@@ -285,12 +294,14 @@ class NeighbourSearch:
             self._verify(x)
 
     def verify_queue(self) -> None:
-        """Verify all queued candidates."""
+        """Compute the exact distances of all queued candidates, and insert the nearest into the lists of neighbours."""
         ready, self.queue = self.queue, []
         deque(self.engine.map(self._verify, ready), maxlen=0)
 
     def _verify(self, x: Candidates) -> None:
-        """Compute the exact distances of candidates within the bounds, and insert them into the lists of neighbours."""
+        """Compute the exact distances of candidates within the bounds, and insert the nearest into the lists of
+        neighbours.
+        """
         with x.lock:
             possible = x.low <= self.bound[x.queries[x.q], x.tile.group[x.r], -1]
         q, r = x.q[possible], x.r[possible]
@@ -300,7 +311,7 @@ class NeighbourSearch:
             push(best, x.queries[q], x.tile.group[r], d2, x.tile.keys[r], x.tile.ids[r])
 
     def _distances(self, queries: Array, q: Array, rows: Array, r: Array) -> Array:
-        """Return the exact d² of the pairs (queries[q], rows[r])."""
+        """Return the exact squared distances of the pairs (queries[q], rows[r])."""
         d2 = np.zeros(len(q))
         for part in self.embedding.slices if len(q) else ():
             X, at, a = self.queries.rows(self.place[queries], part.a, part.b)
@@ -310,7 +321,7 @@ class NeighbourSearch:
 
 
 def _find_positions(queries: Array, rows: Array) -> Array:
-    """Return the position of each query among the rows, -1 if it is not among them."""
+    """Return the position of each query among the rows; -1 if it is not one of them."""
     low = rows.min()
     place = np.full(rows.max() - low + 2, -1)  # by row number; the last entry stands for no row
     place[rows - low] = np.arange(len(rows))

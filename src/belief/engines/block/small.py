@@ -27,7 +27,7 @@ KEPT_BYTES = 6 * 2**20
 
 
 def is_small(source: Source, resources: Resources) -> bool:
-    """Return True if numpy is faster than loading compiled kernels."""
+    """Return True if a table is so small that numpy is faster than loading the compiled kernels."""
     m, n = source.n_rows, source.n_features
     few = m <= resources.small_rows and m * n <= SMALL_CELLS and m * m * n <= MAX_DIFFERENCES
     return few and not resources.always_compile
@@ -35,16 +35,16 @@ def is_small(source: Source, resources: Resources) -> bool:
 
 @cache
 def keep_freed_memory() -> None:
-    """Make glibc keep some freed memory for the next arrays; other allocators ignore it.
+    """Make the C library glibc keep some freed memory for the next arrays; other allocators ignore it.
 
     glibc keeps twice the size of the largest block freed so far. It returns more to the system, which has to clear the
-    pages of the next arrays: that takes up to a quarter of the time of a small fit.
+    pages of the next arrays; this takes up to a quarter of the time of a small fit.
     """
     np.empty(KEPT_BYTES // 2, np.uint8)  # never touched, so it takes no memory itself
 
 
 class SmallEngine(DenseEngine):
-    """The BlockEngine protocol over few dense rows; over a whole table, the Engine protocol."""
+    """The engine over few dense rows, which may be a block or a whole table."""
 
     n_jobs = 1
 

@@ -1,4 +1,4 @@
-"""The engine for sparse rows on one machine. It allocates nothing of size rows x features.
+"""The engine for sparse rows on one machine. It allocates no array of size rows x features.
 
 The queries are indexed by feature, and each row is compared with all of them through this index. A row that shares no
 feature with a query can still be its neighbour, if its norm is small.
@@ -41,12 +41,14 @@ VECTOR_SHARE = 0.125  # a feature that is non-zero in a larger share of the quer
 
 
 def as_csr(X: csr_array) -> sparse.Csr:
-    """Return the arrays of a CSR matrix in the form the kernels take."""
+    """Return the three arrays of a CSR matrix in the form that kernels accept."""
     return sparse.Csr(as_read_only(X.indptr), as_read_only(X.indices), as_read_only(X.data))
 
 
 class NonZeros:
-    """Accumulates the moments of the non-zeros block by block, and summarises all values in the end."""
+    """Accumulates the moments of the non-zero values block by block, and derives the summary of all values at the
+    end.
+    """
 
     def __init__(self, discrete: Array) -> None:
         n_features = len(discrete)
@@ -59,7 +61,7 @@ class NonZeros:
         self.total, self.total_shift = np.zeros((2, 0, n_features))  # Σx and Σ(x - origin) per group
 
     def add(self, rows: sparse.Csr, first: int | None = None, groups: Array | None = None) -> None:
-        """Add a block.
+        """Add a block of rows to the moments.
 
         Parameters
         ----------
@@ -81,7 +83,9 @@ class NonZeros:
             self.levels.append(self._levels(rows, group))
 
     def _count_group_rows(self, m: int, groups: Array | None) -> Array:
-        """Count the rows of each group and return the group of each row; empty if there are no sums by group."""
+        """Count the rows of each group; return the group of each row, or an empty array if there are no sums by
+        group.
+        """
         n = 0 if groups is None else max(int(groups.max(initial=-1)) + 1, len(self.total))
         if groups is None or not n or not can_count_groups(n, len(self.m2)):
             return np.zeros(0, np.int32)
@@ -90,7 +94,7 @@ class NonZeros:
         return groups.astype(np.int32)
 
     def _levels(self, rows: sparse.Csr, group: Array) -> Levels:
-        """Return the levels of the non-zeros of discrete features."""
+        """Return the non-zero levels of discrete features in a block, and their counts."""
         cells = np.flatnonzero(self.discrete[rows.column] & (rows.value != 0.0))
         n = len(self.total) if len(group) and len(self.total) <= MAX_GROUPS else 0
         code, lines = np.repeat(group, np.diff(rows.start))[cells] if n else 0, max(n, 1)
@@ -100,7 +104,7 @@ class NonZeros:
         return Levels(values[:, 0].astype(np.int64), values[:, 1], count.sum(axis=1), count[:, :n])
 
     def _all_levels(self) -> Levels:
-        """Return the levels of all values. Zeros are the rows without a non-zero."""
+        """Return the levels of all values. The rows without a non-zero value are counted as level 0."""
         known = Levels.merged(self.levels)
         n = known.groups.shape[1]
         feature = np.flatnonzero(self.discrete)
@@ -130,10 +134,7 @@ class NonZeros:
 
 
 class SparseEngine(JointEngine):
-    """The BlockEngine protocol over CSR blocks with sorted indices and no duplicates.
-
-    Over a whole table, it implements the Engine protocol.
-    """
+    """The engine over CSR matrices with sorted indices and no duplicates, which may be a block or a whole table."""
 
     def __init__(
         self, source: SparseSource, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
@@ -165,7 +166,7 @@ class SparseEngine(JointEngine):
         return self._gather(ids)[:, columns].toarray().astype(np.float64)
 
     def peek(self) -> tuple[Array, Array] | None:
-        """Return some rows, spread over the table, and their targets; None if the table is too wide for dense rows."""
+        """Return rows spread over the table, and their targets; None if the table is too wide for dense rows."""
         if self.n_features > MAX_WIDTH:
             return None
         ids = spread_rows(self.m, self.n_features)
@@ -214,7 +215,10 @@ class SparseEngine(JointEngine):
         return found.with_targets(first, self.targets, visit.found if visit else None)
 
     def cut_rows(self, first: int, stop: int, most: int) -> list[tuple[int, int, int]]:
-        """Cut some rows into tasks, each of one block: its number, and the rows in it."""
+        """Cut the rows from `first` to `stop` into tasks of at most `most` rows, each in one block.
+
+        A task is the number of the block, and the positions of its first and last row in it.
+        """
         out = []
         for block, (a, b) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
             lo, hi = max(first, a), min(stop, b)
@@ -222,7 +226,7 @@ class SparseEngine(JointEngine):
         return out
 
     def _gather(self, ids: Array) -> csr_array:
-        """Return the rows with these ids, in this order."""
+        """Return the rows with these ids as one CSR matrix, in this order."""
         home = np.searchsorted(self.starts, ids, side="right") - 1
         order = np.argsort(home, kind="stable")
         parts = [self.blocks[i][ids[home == i] - self.starts[i]] for i in np.unique(home)]
@@ -258,7 +262,9 @@ class SparseEngine(JointEngine):
         return Tally.from_sums(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
 
     def _locate(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
-        """Return the query rows and the index of each pair's query in them, then the same for the neighbours."""
+        """Return matrices with the rows of all pairs: queries, each pair's position in them, neighbours, and positions
+        in them.
+        """
         if len(self.blocks) == 1:
             return self.csr[0], pairs.query, self.csr[0], pairs.neighbour
         ids, query = np.unique(pairs.query, return_inverse=True)
@@ -266,7 +272,7 @@ class SparseEngine(JointEngine):
         return as_csr(self._gather(ids)), query, as_csr(self._gather(others)), neighbour
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        """Return joint sums from dense values of the columns, or from the non-zeros if these are few."""
+        """Return joint sums from the dense values of the columns, or from their non-zeros if these are few."""
         if len(np.union1d(watched, columns)) <= DENSE_COLUMNS * self._entries_per_row:
             return super()._joint(pairs, difference, rates, watched, columns)
         line, place = np.full(self.n_features, -1, np.int32), np.full(self.n_features, -1, np.int32)
@@ -303,7 +309,7 @@ class SparseEngine(JointEngine):
         return as_read_only(out), np.arange(len(ids)), 0
 
     def _fill(self, out: Array, ids: Array, columns: Array, span: tuple[int, int]) -> None:
-        """Write the columns of the rows ids[span[0]], ids[span[0] + 1], ... to the same lines of `out`."""
+        """Write some columns of the rows ids[a:b] to the lines a to b of `out`, for the span (a, b)."""
         order, part = np.argsort(columns), np.arange(*span)
         home = np.searchsorted(self.starts, ids[part], side="right") - 1
         for i in np.unique(home):
@@ -317,7 +323,7 @@ class SparseEngine(JointEngine):
 
 
 class SearchRows:
-    """The rows of a search. If it uses few columns, these are copied out tile by tile.
+    """The rows of a search. If the search uses few columns, these are copied out tile by tile.
 
     Parameters
     ----------
@@ -336,15 +342,15 @@ class SearchRows:
         self.scale = sparse.Scale(per_unit[self._live], difference.discrete[self._live])
 
     def take(self, X: csr_array) -> csr_array:
-        """Return the columns that the search uses."""
+        """Return the columns of a matrix that the search uses."""
         return X if self._is_whole else X[:, self._live]
 
     def limit(self, height: int, entries: float) -> int:
-        """Return the largest number of rows to read at once, up to a height, if rows have so many entries."""
+        """Return how many rows can be read at once, at most `height`, if each has this number of entries."""
         return height if self._is_whole else max(min(height, int(self._memory / (16 * entries + 16))), 1)
 
     def read(self, block: int, first: int, stop: int) -> tuple[sparse.Csr, int]:
-        """Return rows that include `first` to `stop` of a block, and the position of the first returned row."""
+        """Return rows that include the rows `first` to `stop` of a block, and the position of row `first` in them."""
         rows = self._blocks[block]
         if self._is_whole:
             return rows, first
@@ -352,14 +358,14 @@ class SearchRows:
 
 
 def _add(x: tuple[Array, ...], y: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Add arrays one by one, in place."""
+    """Add the arrays of y to those of x, in place; return x."""
     for a, b in zip(x, y, strict=True):
         a += b
     return x
 
 
 def postings(X: csr_array, scale: sparse.Scale) -> sparse.Postings:
-    """Index the queries by feature."""
+    """Return an index of the queries by feature."""
     by_column = X.astype(np.float64).tocsc()
     column = np.repeat(np.arange(X.shape[1]), np.diff(by_column.indptr))
     by_column.data *= np.where(scale.discrete[column], 1.0, scale.per_unit[column])

@@ -1,4 +1,4 @@
-"""Rows on a device: all of them if they fit, else span by span, where the next span is copied while one is used.
+"""Rows of a source on a GPU: all of them if they fit, otherwise span by span, each copied while the one before is used.
 
     source ──threads──► page-locked buffers ──streams──► device
 
@@ -26,7 +26,9 @@ MAX_MEMORY_SHARE = 0.6  # share of the free device memory that rows may use
 
 
 class TensorSource(GatherSource):
-    """Rows that are on a device already, in any float type. They are copied to the host when needed as arrays."""
+    """A source of rows that are on a device already, in any float type. They are copied to the host when needed as
+    arrays.
+    """
 
     def __init__(self, values: Tensor) -> None:
         self.values = values
@@ -43,7 +45,7 @@ class TensorSource(GatherSource):
 
 @dataclass(frozen=True)
 class Span:
-    """Consecutive rows on the device."""
+    """Consecutive rows on the device; `first` is the number of the first."""
 
     first: int
     values: Tensor
@@ -54,7 +56,7 @@ class Span:
 
 
 class Stored:
-    """The rows of a source, or a span of them, on a device.
+    """The rows of a source, or some consecutive ones, on a device.
 
     Parameters
     ----------
@@ -78,13 +80,13 @@ class Stored:
         return self._dtype().itemsize * self.source.n_features
 
     def whole(self) -> Tensor | None:
-        """Return all rows, which are copied to the device on the first call; None if they do not fit."""
+        """Return all rows on the device, copied there by the first call; None if they do not fit."""
         if self._whole is None and self.row_bytes * len(self) <= self.memory:
             self._whole = self._start_copy((self.first, self.stop)).wait().values
         return self._whole
 
     def spans(self, start: int, height: int) -> Iterator[Span]:
-        """Iterate over the rows from `start` on, `height` at a time. The next span is copied while one is used."""
+        """Yield the rows from `start` on, `height` at a time. The next span is copied while one is used."""
         cut = [(a + start, b + start) for a, b in spans(self.stop - start, height)]
         pending = self._start_copy(cut[0]) if cut else None
         for following in [*cut[1:], None]:
@@ -101,7 +103,7 @@ class Stored:
         return self.copy_rows(*self.source.rows(ids, 0, self.source.n_features))
 
     def copy_rows(self, X: Array, rows: Array, a: int) -> Tensor:
-        """Copy rows, in the form a source returns them, to the device."""
+        """Return a copy on the device of rows that a source has returned as (X, rows, a)."""
         return torch.tensor(X[rows, a : a + self.source.n_features], device=self.device)
 
     def _dtype(self) -> np.dtype[Any]:
@@ -111,7 +113,7 @@ class Stored:
     # --- copying ---
 
     def _start_copy(self, rows: tuple[int, int]) -> _PendingCopy:
-        """Start to copy some rows in the threads."""
+        """Start to copy consecutive rows to the device, in threads."""
         dtype = getattr(torch, self._dtype().name)
         values = torch.empty(rows[1] - rows[0], self.source.n_features, dtype=dtype, device=self.device)
         free = torch.cuda.current_stream(self.device).record_event() if self.device.type == "cuda" else None
@@ -120,7 +122,9 @@ class Stored:
         return _PendingCopy(Span(rows[0], values), tasks)
 
     def _copy(self, out: Tensor, first: int, free: Any) -> None:
-        """Copy the rows from `first` on, after the event `free`: then nothing uses the memory any more."""
+        """Copy the rows from `first` on to `out`, once the event `free` has occurred: before, the memory may be in
+        use.
+        """
         X, rows, a = self.source.rows(np.arange(first, first + len(out)), 0, self.source.n_features)
         lo, hi, b = int(rows[0]), int(rows[-1]) + 1, a + self.source.n_features
         if free is None:
@@ -134,7 +138,7 @@ class Stored:
         stream.synchronize()
 
     def _get_buffer(self, like: Tensor) -> tuple[Tensor, Any]:
-        """Return this thread's page-locked buffer and its stream."""
+        """Return the page-locked buffer of this thread, and its CUDA stream."""
         held = getattr(self._buffers, "held", None)
         if held is None or held[0].numel() < like.numel():
             room = torch.empty(like.numel(), dtype=like.dtype, pin_memory=True)
@@ -154,7 +158,7 @@ class _PendingCopy:
 
 
 def memory_for_rows(device: torch.device, working_memory: int) -> int:
-    """Return the bytes that rows may use: a share of the free memory of a GPU, or the working memory on the CPU."""
+    """Return how many bytes rows may use: a share of the free memory of a GPU, or the working memory on the CPU."""
     if device.type != "cuda":
         return working_memory
     free, _ = torch.cuda.mem_get_info(device)

@@ -1,4 +1,4 @@
-"""Base classes of the engines: a thread pool, and the answers for which the targets suffice."""
+"""Base classes of the engines: a thread pool, and the methods that need nothing but the targets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TILE = 2000  # most rows of a tile; not a power of two, whose columns would comp
 
 
 def spans(n: int, width: int) -> list[tuple[int, int]]:
-    """Cut range(n) into spans (start, stop) of at most `width`."""
+    """Cut range(n) into consecutive spans (start, stop) of at most `width`."""
     return [(a, min(a + width, n)) for a in range(0, n, width)]
 
 
@@ -45,7 +45,7 @@ class Threads:
         self._lock = Lock()
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
-        """Apply the task to the arguments, results in order. A single task runs in the calling thread."""
+        """Apply the task to each argument, and yield the results in order. A single task runs in the calling thread."""
         if len(arguments) < 2 or self._n == 1:
             return map(task, arguments)
         return self._start().map(task, arguments)
@@ -55,7 +55,7 @@ class Threads:
         return self._resources.threads
 
     def submit(self, task: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Start a task."""
+        """Start a task in a thread; return its future."""
         return self._start().submit(task, *arguments)
 
     def _start(self) -> ThreadPoolExecutor:
@@ -64,7 +64,7 @@ class Threads:
             return self._pool
 
     def shutdown(self) -> None:
-        """Stop the threads. Tasks that have not started are cancelled, such as after Ctrl-C."""
+        """Stop the threads. Tasks that have not started are cancelled, for example after Ctrl-C."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
@@ -97,7 +97,7 @@ class ThreadedEngine:
         return np.ones(len(rows))
 
     def local_search(self) -> ProbeSearch:
-        """Return the searches of the probe."""
+        """Return the object that searches the probe, the part of the rows on which features are tested."""
         with importing():
             from belief.engines.probe import ProbeSearch
 
@@ -116,7 +116,9 @@ class ThreadedEngine:
         self._blas.__exit__(None, None, None)
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
-        """Apply the task to the arguments, results in order, so that sums do not depend on the threads."""
+        """Apply the task to each argument in threads, and yield the results in order, so that sums do not depend on
+        threads.
+        """
         assert self.pool is not None, "use the engine as a context manager"
         return self.pool.map(task, arguments)
 
@@ -139,15 +141,15 @@ class RowEngine(ThreadedEngine):
         self.targets, self.discrete, self.counted = targets, discrete, counted
 
     def fingerprint(self) -> bytes:
-        """Return a checksum of the rows, their targets and the types of the features."""
+        """Return a checksum of the rows, their targets, and which features are discrete."""
         return checksum([self.targets, self.discrete, *self._all_values()])
 
     def _all_values(self) -> Iterator[Array]:
-        """Iterate over all values in a fixed order."""
+        """Yield all values in a fixed order, as arrays."""
         raise NotImplementedError
 
     def identities(self) -> Array:
-        """Return a number for each row that is equal for identical rows."""
+        """Return a hash of the values of each row, which is equal for identical rows."""
         raise NotImplementedError
 
     def merge_copies(self, seed: int) -> Target:
@@ -155,11 +157,13 @@ class RowEngine(ThreadedEngine):
         return self.target.counted(self.targets[self.counted])
 
     def retarget(self, targets: Array, counted: Array | None) -> None:
-        """Replace the targets of all rows, and choose the rows that may be sampled and found."""
+        """Replace the targets of all rows, and set the mask of the rows that may be sampled or found as neighbours."""
         self.targets, self.counted = targets, counted
 
     def _count_groups(self) -> int:
-        """Return the number of groups to sum by; 0 if the targets are unknown (-1) or the sums would be too large."""
+        """Return the number of groups (classes) to sum by; 0 if targets are unknown (-1) or the sums would be too
+        large.
+        """
         n = int(self.targets.max(initial=-1)) + 1 if self.targets.dtype.kind in "iu" else 0
         return n if can_count_groups(n, self.n_features) else 0
 
@@ -171,7 +175,7 @@ class RowEngine(ThreadedEngine):
 
 
 def checksum(arrays: Iterable[Array]) -> bytes:
-    """Return the CRC-32 of some arrays."""
+    """Return the CRC-32 checksum of some arrays."""
     crc = 0
     for x in arrays:
         crc = zlib.crc32(np.ascontiguousarray(x).tobytes(), crc)
@@ -179,7 +183,7 @@ def checksum(arrays: Iterable[Array]) -> bytes:
 
 
 def draw_sample(targets: Array, counted: Array | None, quota: Array, seed: int) -> Sample:
-    """Return the rows with the smallest keys: quota[0] in all, or quota[c] of each class c."""
+    """Return the rows with the smallest random keys: quota[0] of all rows, or quota[c] of the rows of each class c."""
     ids = np.arange(len(targets)) if counted is None else np.flatnonzero(counted)
     parts = (Sample.draw(ids[a:b], targets[ids[a:b]], quota, seed) for a, b in spans(len(ids), 2**20))
     return reduce(lambda x, y: x.merge(y, quota), parts, Sample.zero())

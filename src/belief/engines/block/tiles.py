@@ -1,6 +1,7 @@
 """Tiles: rows of dense data that are searched together, sorted by group.
 
-A tile keeps only as many identical rows as can become neighbours. On data with many copies this saves most of the work.
+If rows have more identical copies than can become neighbours, a tile drops the others. In data with many copies, this
+saves most of the work.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ FEW_COLUMNS = 32  # hashed first, since they distinguish most rows
 
 @dataclass(frozen=True)
 class Tile:
-    """Rows of the data sorted by group; rows groups[g] to groups[g + 1] have group g."""
+    """Rows of the data that are searched together, sorted by group.
+
+    The rows of group g are at groups[g] to groups[g + 1]. `rows` are positions in the engine's data, `ids` positions in
+    the
+    whole data.
+    """
 
     rows: Array
     groups: Array
@@ -35,7 +41,7 @@ class Tile:
     group: Array
 
     def part(self, a: int, b: int) -> Self:
-        """Return the rows a to b."""
+        """Return a tile of the rows a to b of this one."""
         if b - a == len(self.rows):
             return self
         groups = np.clip(self.groups, a, b) - a
@@ -43,13 +49,13 @@ class Tile:
 
 
 class Tiles:
-    """Makes the tiles of one search; `first` is the id of the engine's first row in the whole data."""
+    """Makes the tiles of a search; `first` is the id of the engine's first row in the whole data."""
 
     def __init__(self, engine: DenseEngine, slices: Sequence[Slice], search: Search, first: int) -> None:
         self.engine, self.slices, self.search, self.first = engine, slices, search, first
 
     def make(self, span: tuple[int, int]) -> Tile:
-        """Make a tile of a span of rows, without surplus copies."""
+        """Return a tile of a span of rows, without surplus copies."""
         ids = np.arange(*span)
         if self.engine.counted is not None:
             ids = ids[self.engine.counted[slice(*span)]]
@@ -62,7 +68,9 @@ class Tiles:
         return self.engine.targets[ids] if self.search.n_groups > 1 else np.zeros(len(ids), np.int32)
 
     def _drop_copies(self, ids: Array) -> Array:
-        """Keep the size + 1 identical rows of a group with the smallest keys: one of them may be the query itself."""
+        """Drop identical rows of a group, except the size + 1 with the smallest keys; one of them may be the query
+        itself.
+        """
         if len(ids) <= self.engine.resources.small_rows:
             return ids
         many, h = self._find_likely_copies(ids)
@@ -78,7 +86,7 @@ class Tiles:
         return ids[~np.isin(ids, many[order[surplus[same]]])]
 
     def _find_likely_copies(self, ids: Array) -> tuple[Array, Array]:
-        """Return the rows whose hash occurs more than size + 1 times, and the hashes."""
+        """Return the rows whose hash occurs more than size + 1 times, and their hashes."""
         h = np.zeros(len(ids), np.int64)
         more = self.search.size + 1
         for a, b in self._column_spans():
@@ -92,7 +100,7 @@ class Tiles:
         return ids, h
 
     def _column_spans(self) -> list[tuple[int, int]]:
-        """Return the spans of columns to hash, a few columns first."""
+        """Return the spans of columns that are hashed one after the other; the first is narrow."""
         cuts = np.unique([0, FEW_COLUMNS, *(x.b for x in self.slices)])
         return list(pairwise(cuts[cuts <= self.slices[-1].b].tolist()))
 

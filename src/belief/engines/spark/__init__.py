@@ -1,4 +1,4 @@
-"""The engine for Spark DataFrames: rows stay in blocks on the executors, and only sums and row ids travel.
+"""The engine for Spark DataFrames. Rows stay in blocks on the executors; only sums and row ids go to the driver.
 
 From a DataFrame to a result:
 

@@ -1,4 +1,4 @@
-"""Blocks of rows: their descriptions, the position of every row, and how executors decode them."""
+"""Blocks of rows on a cluster: their descriptions, the position of every row, and how executors decode them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Matrix = Any  # a C-ordered float array or a CSR matrix
 
 @dataclass(frozen=True)
 class TableSpec:
-    """Columns, task and discrete features of a table, as known before its rows are read."""
+    """The columns and the discrete features of a table and the task, as known before its rows are read."""
 
     label: str
     features: str  # the column of vectors; "" for plain columns
@@ -37,7 +37,7 @@ class TableSpec:
 
 @dataclass(frozen=True)
 class BlockInfo:
-    """Description of a staged block, for the driver.
+    """The description of a staged block, which its task sends to the driver.
 
     Tasks also send entries without rows: the message of an error, or the summary of all blocks of the task.
     """
@@ -53,7 +53,7 @@ class BlockInfo:
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The rows of a block on an executor; `first` is the id of the first row if the ids are consecutive."""
+    """The rows of a block on an executor. If their ids are consecutive, `first` is the id of the first row."""
 
     number: int
     X: Matrix
@@ -63,7 +63,7 @@ class RowBlock:
 
 @dataclass(frozen=True)
 class Layout:
-    """The position of every row, and the format of the rows. It travels with every job, so it is small.
+    """The position of every row on the cluster, and the format of the rows. It is sent with every job, so it is small.
 
     A run is a range of consecutive row ids that lie together in one block. Runs are sorted by id.
     """
@@ -82,7 +82,9 @@ class Layout:
 
     @classmethod
     def of(cls, blocks: Sequence[BlockInfo], targets: Sequence[Array]) -> Self:
-        """Number the rows by partition, and within a partition in the order they were read (as zipWithIndex does)."""
+        """Number the rows by partition, and within a partition in the order they were read, as Spark's zipWithIndex
+        does.
+        """
         runs = [(*run, i, x.seq) for i, x in enumerate(blocks) for run in x.about["runs"]]
         partition, rows, block, seq = np.array(runs, np.int64).T
         offset = np.cumsum(rows) - rows
@@ -108,12 +110,12 @@ class Layout:
         )
 
     def locate(self, ids: Array) -> tuple[Array, Array]:
-        """Return the block of each row, and the position within it."""
+        """Return the number of the block that has each row, and the position of the row within it."""
         run = np.searchsorted(self.run_first, ids, side="right") - 1
         return self.run_block[run], self.run_offset[run] + ids - self.run_first[run]
 
     def decode_runs(self, data: Any, runs: Sequence[int]) -> Iterator[RowBlock]:
-        """Decode some runs of one block."""
+        """Yield the rows of some runs, which are all in one block, from the block's bytes."""
         i = self.run_block[runs[0]]
         arrays = unpack(data)
         X, targets = to_matrix(arrays), self.targets[i][arrays["codes"]]
@@ -123,7 +125,10 @@ class Layout:
             yield RowBlock(int(run), self._convert(rows), targets[a : a + n], int(self.run_first[run]))
 
     def decode_rows(self, data: Any, block: int, positions: Array, features: Array | None) -> tuple[Matrix, Array]:
-        """Decode some rows of a block: all features, or some of them in ascending order."""
+        """Return some rows of a block and their targets, from the block's bytes.
+
+        `features` are the features to return, in ascending order; None means all.
+        """
         arrays = unpack(data)
         X, targets = to_matrix(arrays), self.targets[block][arrays["codes"][positions]]
         if features is None:
@@ -135,7 +140,7 @@ class Layout:
         return self._convert(out), targets
 
     def _convert(self, X: Matrix) -> Matrix:
-        """Convert rows, which may be stored in float32 or as CSR, to the format that all rows share."""
+        """Return rows in the format that all blocks share. They may be stored in float32 or as CSR."""
         if not self.dense:
             return X if issparse(X) else csr_array(X)
         return as_read_only(X.toarray()) if issparse(X) else X.astype(self.dtype, copy=False)
@@ -152,7 +157,7 @@ def to_arrays(X: Matrix) -> dict[str, Any]:
 
 
 def to_matrix(arrays: dict[str, Any]) -> Matrix:
-    """Invert `to_arrays`."""
+    """Return the matrix that consists of these arrays (see `to_arrays`)."""
     if "X" in arrays:
         return arrays["X"]
     shape = (len(arrays["indptr"]) - 1, int(arrays["width"]))
@@ -162,7 +167,7 @@ def to_matrix(arrays: dict[str, Any]) -> Matrix:
 
 
 def take_features(X: Matrix, features: Array) -> Matrix:
-    """Return some columns of X, or X itself if it has no others."""
+    """Return these columns of X; X itself if it has no others."""
     if X.shape[1] == len(features):
         return X
     return X[:, features] if issparse(X) else as_read_only(np.take(X, features, axis=1))
@@ -176,7 +181,7 @@ def take_rows(block: RowBlock, ids: Array) -> tuple[Matrix, Array, Array]:
 
 
 def stack_rows(parts: Sequence[Matrix]) -> Matrix:
-    """Concatenate matrices of the same format; the result is read-only."""
+    """Return matrices of the same format as one; the result is read-only."""
     if len(parts) == 1:
         return parts[0]
     return csr_array(vstack(parts, format="csr")) if issparse(parts[0]) else as_read_only(np.concatenate(parts))
@@ -186,7 +191,7 @@ def stack_rows(parts: Sequence[Matrix]) -> Matrix:
 
 
 def lay_out(staged: Sequence[BlockInfo], spec: TableSpec) -> tuple[Layout, Target, Array]:
-    """Validate the staged table; return the layout, the target, and the mask of discrete features."""
+    """Check the staged blocks for errors; return the layout, the target, and the mask of discrete features."""
     _raise_first_problem(staged)
     _check_string_codes(staged)
     blocks = [x for x in staged if x.rows]
@@ -205,7 +210,7 @@ def lay_out(staged: Sequence[BlockInfo], spec: TableSpec) -> tuple[Layout, Targe
 
 
 def _read_target(blocks: Sequence[BlockInfo], spec: TableSpec) -> tuple[Target, Array]:
-    """Return the target, and the codes of the distinct labels of all blocks, one block after the other."""
+    """Return the target, and the code of each distinct label of each block, one block after the other."""
     labels = Labels(f"Column {spec.label!r}", spec.task)
     for x in blocks:
         values = np.array(x.about["labels"])
@@ -219,7 +224,7 @@ def _read_target(blocks: Sequence[BlockInfo], spec: TableSpec) -> tuple[Target, 
 
 
 def _full_mask(spec: TableSpec, n_features: int) -> Array:
-    """Extend the mask of discrete features to all features."""
+    """Return the mask of all discrete features, given a mask that may be shorter than the vectors."""
     n = len(spec.discrete)
     if spec.is_full_mask and n != n_features:
         raise ValueError(
@@ -232,7 +237,7 @@ def _full_mask(spec: TableSpec, n_features: int) -> Array:
 
 
 def merge_summaries(staged: Sequence[BlockInfo], n_rows: int, classes: Array) -> Summary | None:
-    """Return the summary of all rows, or None if some rows were not summarized during staging."""
+    """Return the summary of all rows; None if some rows were not summarised during staging."""
     summaries = []
     for x in staged:
         if x.summary is not None:
@@ -242,7 +247,7 @@ def merge_summaries(staged: Sequence[BlockInfo], n_rows: int, classes: Array) ->
 
 
 def _raise_first_problem(staged: Sequence[BlockInfo]) -> None:
-    """Raise the first error of the tasks, with the number of the row in the whole table."""
+    """Raise the first error that a task has sent, with the number of the row in the whole table."""
     for x in staged:
         problem = x.about.get("problem")
         if problem is None:
@@ -256,7 +261,7 @@ def _raise_first_problem(staged: Sequence[BlockInfo]) -> None:
 
 
 def _check_string_codes(staged: Sequence[BlockInfo]) -> None:
-    """Raise if tasks gave two strings of a column the same code."""
+    """Raise a ValueError if two different strings of a column have the same code, as computed by different tasks."""
     known: dict[tuple[str, float], int] = {}
     for x in staged:
         if x.strings is not None:
@@ -266,7 +271,9 @@ def _check_string_codes(staged: Sequence[BlockInfo]) -> None:
 
 
 def check_collision(known: int, check: int, name: str) -> None:
-    """Raise if two strings with the same code have different checks."""
+    """Raise a ValueError if two strings of a column, which have the same code, have different checks, so that they
+    differ.
+    """
     if known != check:
         raise ValueError(
             f"Two values of column {name!r} have the same 53-bit hash. Convert the column to numbers, with"

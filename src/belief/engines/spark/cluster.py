@@ -1,4 +1,4 @@
-"""The protocol of a cluster: hold blocks of rows, run jobs over them, and bring rows together.
+"""The interface of a cluster, which holds blocks of rows, runs jobs over them, and gathers rows.
 
 A cluster stages the table, and the driver computes the layout from the descriptions of the blocks. Implementations are
 in executors.py (Spark) and in tests/pool_cluster.py (a process pool).
@@ -17,14 +17,14 @@ Answers = dict[int, dict[str, Any]]  # the merged answers of a job, by slice
 
 
 class Blocks(Protocol):
-    """Blocks that a cluster holds."""
+    """The interface of blocks of rows that a cluster holds."""
 
     @property
     def tasks(self) -> int:
         """The number of tasks of a job."""
 
     def run(self, job: Job, size: int, what: str) -> Answers:
-        """Run a job over all blocks, and merge the answers in task order.
+        """Run a job over all blocks, and return its answers, merged in the order of the tasks.
 
         Parameters
         ----------
@@ -33,32 +33,32 @@ class Blocks(Protocol):
         """
 
     def release(self) -> None:
-        """Free the blocks."""
+        """Free the memory or disk that the blocks use."""
 
 
 class StagedBlocks(Blocks, Protocol):
-    """The blocks of the whole table."""
+    """The interface of the blocks that hold the whole table."""
 
     portion_bytes: int  # the largest block that may be gathered
 
     def fetch(self, ids: Array, features: Array | None = None) -> Sequence[RowBlock]:
-        """Return some rows, with all or some features, in one or more pieces; `ids` and `features` are sorted."""
+        """Return the rows with these sorted ids, in one or more pieces; `features` are sorted, and None means all."""
 
     def gather(self, portions: Sequence[Array]) -> Blocks:
-        """Return new blocks: block i has the rows with the sorted ids portions[i]."""
+        """Return new blocks, of which number i has the rows with the sorted ids portions[i]."""
 
 
 class Cluster(Protocol):
-    """Executors that read the table and store it as blocks."""
+    """The interface of executors that read the table and store it as blocks."""
 
     def stage(self) -> Sequence[BlockInfo]:
-        """Split the table into blocks, store them on the cluster, and return a description of each."""
+        """Divide the table into blocks, store them on the cluster, and return a description of each."""
 
     def open(self, layout: Layout) -> StagedBlocks:
-        """Return the staged blocks."""
+        """Return the staged blocks, given the positions of all rows in them."""
 
     def cancel(self) -> None:
-        """End the tasks that still run after an error."""
+        """Stop the tasks that still run after an error."""
 
     def release(self) -> None:
-        """Free what staging used."""
+        """Free the memory or disk that staging used."""

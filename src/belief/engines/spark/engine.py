@@ -1,4 +1,6 @@
-"""The Engine protocol over a cluster, whose executors run the block engines of one machine."""
+"""The engine over a cluster. The driver sends jobs, and the executors run the engines of one machine on their
+blocks.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ BATCH_BYTES = 2**26  # up to this size, the sums of all batches are computed in 
 
 
 class ClusterEngine:
-    """The Engine protocol over the blocks of a cluster; use it as a context manager."""
+    """The engine over the blocks of a cluster; use it as a context manager."""
 
     n_features: int
     discrete: Array
@@ -108,13 +110,13 @@ class ClusterEngine:
         return self._summary
 
     def _run(self, blocks: Blocks, job: Job, size: int, what: str) -> Answers:
-        """Run a job on the features only."""
+        """Run a job on the features only, without the columns of groups, strata and weights; return its answers."""
         if self._spec.roles and job.features is None:
             object.__setattr__(job, "features", self._features)
         return blocks.run(job, size, what)
 
     def _read_roles(self) -> None:
-        """Read the targets of all rows, and the columns that are not features."""
+        """Read the targets of all rows, and the columns of groups, strata and weights."""
         job = ReadRoles(np.arange(self.n_features, self.layout.n_features))
         size = 8 * (1 + self._spec.roles) * self.layout.n_rows // self.staged.tasks
         answers = self.staged.run(job, size, "reading groups, strata and weights")
@@ -122,21 +124,23 @@ class ClusterEngine:
         self.roles = [as_text(x) if is_text else x for x, is_text in zip(roles.T, self._discrete_roles, strict=True)]
 
     def retarget(self, targets: Array, counted: Array | None) -> None:
-        """Set the group that each row is searched in, and choose the rows that may be found."""
+        """Replace the group in which each row is searched, and set the mask of the rows that may be found as
+        neighbours.
+        """
         is_target = targets is self.targets
         self._cells = np.zeros(0, np.int32) if is_target else targets.astype(np.min_scalar_type(int(targets.max())))
         self._counted = np.zeros(0, np.uint8) if counted is None else np.packbits(counted)
 
     @property
     def counted(self) -> Array:
-        """The mask of the rows that may be found, if some may not."""
+        """A mask of the rows that may be found as neighbours, if some may not."""
         return np.unpackbits(self._counted)[: self.layout.n_rows].astype(bool)
 
     def peek(self) -> None:
-        """Return None: notes on suspicious columns are made for local tables only."""
+        """Return None, because warnings of suspicious columns are given for local tables only."""
 
     def describe_as(self, discrete: Array) -> Summary:
-        """Compute the summary in a pass over the blocks, with these features as discrete."""
+        """Return the summary, computed in a pass over the blocks, with these features treated as discrete."""
         bytes_per_feature = count_bytes(Summary.zero(1))
         width = self._slice_width(bytes_per_feature)
         answers = self._run(self.staged, Describe(discrete, width), bytes_per_feature * self.n_features, "describing")
@@ -144,13 +148,15 @@ class ClusterEngine:
         return self._join_slices(Summary, answers, width).regrouped(np.arange(n), n)
 
     def fingerprint(self) -> bytes:
-        """Return the checksums of all blocks and the mask of discrete features."""
+        """Return the checksums of all blocks together with the mask of discrete features."""
         return np.array([x.checksum for x in self.layout.blocks], np.int64).tobytes() + self.discrete.tobytes()
 
     # --- 2. the sample ---
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """Return the rows with the smallest keys."""
+        """Return the rows with the smallest random keys: quota[0] of all rows, or quota[c] of the rows of each
+        class c.
+        """
         if len(quota) > 1 or len(self._counted) or quota[0] > MAX_FETCHED_ROWS:
             row_bytes = count_bytes(Sample.draw(np.zeros(1, np.int64), np.zeros(1, np.int32), np.array([1]), 0))
             job = ChooseSample(quota, seed, self._counted)
@@ -161,7 +167,9 @@ class ClusterEngine:
         return replace(sample, target=self.queries.targets(sample.row))
 
     def merge_copies(self, seed: int) -> Target:
-        """Count only one of several identical rows with the same target."""
+        """Remove all but one of identical rows with the same target from samples and searches; return the target of the
+        rest.
+        """
         answers = self._run(self.staged, Identify(), 12 * self.layout.n_rows // self.staged.tasks, "merging copies")
         identity, targets = (np.concatenate([answers[i][x] for i in sorted(answers)]) for x in ("identity", "targets"))
         targets = self._cells if len(self._cells) else targets
@@ -170,11 +178,16 @@ class ClusterEngine:
         return self.target.counted(targets[counted])
 
     def local_search(self) -> ProbeSearch:
-        """Return the searches of the probe, on the driver."""
+        """Return the object that searches the probe, the part of the rows on which features are tested, on the
+        driver.
+        """
         return ProbeSearch(self._threads)
 
     def rows(self, ids: Array, columns: Array) -> Array:
-        """Return some features of some rows; whole rows are fetched if they are few, and fetched rows need no job."""
+        """Return some features of some rows as float64.
+
+        Few rows are fetched with all features, so that later requests for the same rows need no job.
+        """
         if len(ids) * self.layout.row_bytes <= QUERY_BYTES or self.queries.has(ids):
             X = self.queries.rows(ids)[:, columns]
             return (X.toarray() if issparse(X) else X).astype(np.float64)
@@ -186,7 +199,7 @@ class ClusterEngine:
     # --- 3. neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the nearest rows of each sampled row; portions of the queries travel to all blocks."""
+        """Return the nearest rows of each sampled row. All blocks get the queries, a portion in each job."""
         parts = []
         bytes_per_query = count_bytes(Neighbours.zero(1, search.n_groups, search.size))
         width = self._slice_width(bytes_per_query)
@@ -202,11 +215,11 @@ class ClusterEngine:
     # --- 4. and 5. sums over pairs ---
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Gather the rows of these pairs."""
+        """Gather the rows of these pairs, so that each pair has both rows in one block."""
         self.gathered.prefetch(batches)
 
     def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
-        """Yield the tally of each batch; small ones are computed in one pass, since each pass has a fixed cost."""
+        """Yield the sums of each batch. Small batches are summed in one job, because each job has a fixed cost."""
         self.prefetch(batches)
         bytes_per_feature = max((count_bytes(Tally.zero(x, 1, rates is not None)) for x in batches), default=0)
         is_small = bytes_per_feature * self.n_features * len(batches) <= BATCH_BYTES
@@ -229,7 +242,9 @@ class ClusterEngine:
             yield reduce(Tally.merge, tallies) if tallies else Tally.zero(batch, self.n_features, rates is not None)
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        """Return the joint sums of the watched features with the features `columns`, for each watch."""
+        """Return the joint sums of collision rates for each watch: between its watched features and the features
+        `columns`.
+        """
         answers = self._compare(JointSums, difference, rates, watches, columns)
         out = []
         for t, (_, watched) in enumerate(watches):
@@ -240,7 +255,7 @@ class ClusterEngine:
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
-        """Return lower bounds of the joint sums."""
+        """Return lower bounds of the sums that `joint` returns."""
         answers = self._compare(JointFloors, difference, rates, watches, columns)
         return [
             sum((x[t]["floor"] for x in answers if t in x), np.zeros((len(watched), len(columns))))
@@ -267,22 +282,26 @@ class ClusterEngine:
     # --- slices of answers ---
 
     def _slice_width(self, size: int, *tasks: int) -> int:
-        """Return how many features (or queries) a slice has, if each takes `size` bytes in every task's answer."""
+        """Return how many features (or queries) to put in a slice, so that all answers for a slice can be merged in one
+        place.
+
+        `size` is the number of bytes that each of them takes in the answer of a task.
+        """
         return max(1, min(MAX_SLICE_FEATURES, MERGE_BYTES // max(1, size * max((self.staged.tasks, *tasks)))))
 
     def _join_slices(self, kind: type[T], answers: Answers, width: int) -> T:
-        """Join the slices of features to one record."""
+        """Return one record of all features, given the answers for slices of `width` features."""
         widths = [b - a for a, b in spans(self.n_features, width)]
         return join_features([restore(kind, answers[i]) for i in range(len(widths))], widths)
 
 
 def as_text(codes: Array) -> Array:
-    """Convert the codes of categories to text, so that they are not treated as numbers; missing ones are None."""
+    """Return the codes of categories as text, so that they are not treated as numbers; missing values become None."""
     return np.array([None if np.isnan(code) else f"{code:g}" for code in codes], object)
 
 
 class FetchedRows:
-    """Rows on the driver, by id; missing ones are fetched on demand. Queries travel from here."""
+    """Rows that the driver has fetched from the cluster, by id. It fetches others when they are requested."""
 
     def __init__(self, staged: StagedBlocks, features: Array | None) -> None:
         self._staged, self._features = staged, features
@@ -295,17 +314,17 @@ class FetchedRows:
         return bool(np.isin(ids, self._ids).all())
 
     def rows(self, ids: Array) -> Matrix:
-        """Return these rows, in this order."""
+        """Return the rows with these ids, in this order."""
         positions = self._fetch(ids)
         return self._X[positions]
 
     def targets(self, ids: Array) -> Array:
-        """Return the targets of these rows."""
+        """Return the targets of the rows with these ids."""
         positions = self._fetch(ids)
         return self._targets[positions]
 
     def _fetch(self, ids: Array) -> Array:
-        """Fetch the missing rows; return the positions of all."""
+        """Fetch those of the rows that are not on the driver yet; return the positions of all."""
         missing = np.setdiff1d(ids, self._ids)
         if len(missing):
             pieces = self._staged.fetch(missing, self._features)

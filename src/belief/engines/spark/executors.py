@@ -1,12 +1,12 @@
 """Spark as a cluster: staging, jobs and gathering on the executors, with mapInArrow and applyInArrow only.
 
-DataFrames are the only interface, so classic Spark and Spark Connect work alike. There are two places for the blocks:
+Only DataFrames are used, so classic Spark and Spark Connect work alike. There are two places for the blocks:
 
 FileCluster: each block is a file, in a folder the user names, or in a temporary folder if Spark runs on one machine.
 Tasks map the files into memory; no rows pass through the JVM, and gathering is reading.
 
 PersistedCluster: each block is a row of a persisted DataFrame, in memory or on disk. Spark computes lost blocks again,
-and a block that comes out different raises an error. Rows are gathered by one shuffle into another DataFrame.
+and a block that differs from the lost one raises an error. Rows are gathered by one shuffle into another DataFrame.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def frame_engine(
 
 
 def count_tasks(spark: Any, local: re.Match[str] | None) -> int:
-    """Return the number of tasks per pass over files: one per core, and three per core on a cluster."""
+    """Return the number of tasks for a pass over files: one per core on one machine, three per core on a cluster."""
     context = getattr(spark, "_sc", None)
     if local is not None and (local[2] or "").isdigit():
         return int(local[2])
@@ -107,7 +107,7 @@ def count_tasks(spark: Any, local: re.Match[str] | None) -> int:
 
 
 class _SparkCluster:
-    """A DataFrame, and the session that reads it."""
+    """The base class of clusters of Spark: a DataFrame, and the session that reads it."""
 
     def __init__(self, frame: FrameInput, report: Callable[[str], None]) -> None:
         self.frame = frame
@@ -119,7 +119,7 @@ class _SparkCluster:
         tasks: int | None,
         block_bytes: int | None = None,
     ) -> Any:
-        """Return the DataFrame of blocks.
+        """Return a DataFrame whose rows are the blocks of the table.
 
         Parameters
         ----------
@@ -146,11 +146,11 @@ class _SparkCluster:
         return df.mapInArrow(run, STAGED)
 
     def cancel(self) -> None:
-        """Cancel the jobs that still run, and wait for their tasks."""
+        """Cancel the jobs that still run, and wait until their tasks have ended."""
         cancel_jobs(self.runner.spark, self.runner.tag)
 
     def _collect(self, table: Any) -> list[BlockInfo]:
-        """Run the staging job, and return the descriptions of the blocks."""
+        """Run the staging job on a DataFrame of blocks; return the descriptions of the blocks."""
         width = self.frame.reader.width or 0
         with self.runner.phase("staging"), staging_settings(self.runner.spark, width):
             rows = table.drop("data").collect()
@@ -167,7 +167,7 @@ class _SparkCluster:
 
 
 def split_runs(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-    """Split batches into runs of consecutive partitions; yield the first partition of the run with each piece.
+    """Split batches into runs of consecutive partitions; yield each piece with the first partition of its run.
 
     A task may read several partitions. Rows are numbered by partition, so a new run starts where partitions are
     skipped: another task may have those.
@@ -185,7 +185,7 @@ def split_runs(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
 
 
 def count_staging_tasks(df: Any) -> int | None:
-    """Return the number of staging tasks for a table that Spark knows to be small; otherwise None."""
+    """Return the number of tasks that stage a table, if Spark knows that it is small; otherwise None."""
     context = getattr(df.sparkSession, "_sc", None)
     if context is None:
         return None
@@ -195,9 +195,11 @@ def count_staging_tasks(df: Any) -> int | None:
 
 
 def choose_level(spark: Any, staging: str) -> Any:
-    """Return where Spark persists blocks. "auto" uses only the disk if the heap is too small to hold a cache.
+    """Return the storage level at which Spark persists blocks.
 
-    An executor with Spark's default of 1 GB runs out of memory while its cache fills, although the cache may spill.
+    With "auto", it is the disk alone if the heap is too small: an executor with Spark's default of 1 GB runs out of
+    memory
+    while its cache fills, although the cache may spill.
     """
     from pyspark import StorageLevel
 
@@ -214,19 +216,19 @@ def choose_block_bytes(spark: Any) -> int:
 
 
 def measure_heap_per_task(spark: Any) -> float:
-    """Return the heap of an executor, in bytes, divided by the tasks that it runs at a time."""
+    """Return the heap of an executor in bytes, divided by the number of tasks that it runs at the same time."""
     heap = parse_memory(spark.conf.get("spark.executor.memory", "1g"))
     return heap / max(1.0, count_cores_per_executor(spark) / float(spark.conf.get("spark.task.cpus", "1")))
 
 
 def parse_memory(text: str) -> int:
-    """Return the bytes of a size in Spark's notation, which counts in MiB without a unit."""
+    """Return the bytes of a memory size in Spark's notation, such as "4g"; without a unit it is in MiB."""
     number, unit = re.fullmatch(r"\s*(\d+)\s*([kmgtp]?)b?\s*", text.lower()).groups()  # type: ignore[union-attr]
     return int(number) * 2 ** (10 * (1 + "kmgtp".index(unit or "m")))
 
 
 def count_cores_per_executor(spark: Any) -> int:
-    """Return the cores of an executor: as configured, or from the executors that run; otherwise assume four."""
+    """Return the cores of an executor, from the configuration or from the executors that run; otherwise assume four."""
     configured = spark.conf.get("spark.executor.cores", "")
     if configured:
         return int(configured)
@@ -242,7 +244,7 @@ def count_cores_per_executor(spark: Any) -> int:
 
 @dataclass(frozen=True)
 class JobRunner:
-    """Runs jobs in a session, and reports what Spark is doing."""
+    """Runs jobs in a Spark session, and reports which one is running."""
 
     spark: Any
     report: Callable[[str], None]
@@ -250,7 +252,7 @@ class JobRunner:
 
     @contextmanager
     def phase(self, what: str) -> Iterator[None]:
-        """Describe the jobs of a phase in the Spark UI and to `report`, tag them, and simplify their errors."""
+        """Describe and tag the Spark jobs that run in this context, report them, and simplify their errors."""
         self.report(what)
         context = getattr(self.spark, "_sc", None)
         with clear_errors(self.spark):
@@ -273,7 +275,10 @@ class JobRunner:
                         context.setJobDescription(before)
 
     def run(self, answers: Any, job: Job, size: int, n_blocks: int, what: str) -> Answers:
-        """Collect and merge the DataFrame of answers, of about `size` bytes in all; large ones on the executors."""
+        """Collect the answers of a job from a DataFrame and merge them. Large answers are merged on the executors.
+
+        `size` is the approximate number of bytes of all answers together.
+        """
         with self.phase(what):
             if size > COLLECT_BYTES and not isinstance(job, Fetch):
                 return merge_on_executors(answers, job.merge, n_blocks)
@@ -282,7 +287,7 @@ class JobRunner:
 
 
 def merge_on_executors(answers: Any, merge: Merge, n_blocks: int) -> Answers:
-    """Merge each slice on one executor; the driver gets one slice at a time."""
+    """Return the merged answers. Each slice is merged on one executor, and the driver gets one slice at a time."""
 
     def run(table: Any) -> Any:
         import pyarrow as pa
@@ -299,7 +304,7 @@ def merge_on_executors(answers: Any, merge: Merge, n_blocks: int) -> Answers:
 
 
 def answer_batches(job: Job, blocks: Iterable[RowBlock]) -> Iterator[Any]:
-    """Run a job on an executor; yield its answers as Arrow batches."""
+    """Run a job on an executor, over its blocks; yield the answers as Arrow batches."""
     from pyspark import TaskContext
 
     freeze_imports()
@@ -311,7 +316,7 @@ def answer_batches(job: Job, blocks: Iterable[RowBlock]) -> Iterator[Any]:
 
 @cache
 def freeze_imports() -> None:
-    """Exclude all objects so far from garbage collection, once in each Python worker.
+    """Exclude all existing objects from garbage collection, once in each Python worker.
 
     PySpark collects garbage after every task. Visiting all objects of numba and pandas takes 40 ms, which is more than
     a task on a small partition.
@@ -321,7 +326,7 @@ def freeze_imports() -> None:
 
 
 def arrow_schema(columns: str) -> Any:
-    """Convert the schema of a DataFrame from a DDL string to Arrow."""
+    """Return the Arrow schema for a schema in Spark's notation, such as "task int, data binary"."""
     import pyarrow as pa
 
     types = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
@@ -329,7 +334,7 @@ def arrow_schema(columns: str) -> Any:
 
 
 def one_row(values: Iterable[Any], schema: Any) -> Any:
-    """Return an Arrow batch of one row."""
+    """Return an Arrow batch with one row of these values."""
     import pyarrow as pa
 
     return pa.record_batch([[x] for x in values], schema=schema)
@@ -339,7 +344,7 @@ def one_row(values: Iterable[Any], schema: Any) -> Any:
 
 
 class FileCluster(_SparkCluster):
-    """A cluster that holds blocks in files; `on_driver` says whether the driver can read them too."""
+    """A cluster that holds blocks in files. `on_driver` is True if the driver can read the files too."""
 
     def __init__(
         self, frame: FrameInput, report: Callable[[str], None], folder: str, tasks: int, on_driver: bool
@@ -373,7 +378,7 @@ class FileCluster(_SparkCluster):
 
 
 class FileBlocks:
-    """Blocks in files, staged or gathered."""
+    """Blocks in files: those of the whole table, or blocks of gathered rows."""
 
     portion_bytes = PORTION_BYTES
 
@@ -397,7 +402,7 @@ class FileBlocks:
         return self.runner.run(self.answers(job), job, size * self.tasks, len(self), what)
 
     def answers(self, job: Job) -> Any:
-        """Return the DataFrame of the answers to a job."""
+        """Return a DataFrame that computes the answers of all tasks to a job."""
         files, tasks = self.files, self.tasks
         assigned = balance_tasks([len(x) for x in files.portions], tasks)
 
@@ -418,14 +423,14 @@ class FileBlocks:
         return FileBlocks(self.runner, self.files.gather(portions), self._max_tasks, self._on_driver)
 
     def release(self) -> None:
-        """Do nothing: the cluster removes the folder."""
+        """Do nothing, because the cluster removes the folder of all files."""
 
 
 # --- blocks in a persisted DataFrame ---
 
 
 class PersistedCluster(_SparkCluster):
-    """A cluster that holds blocks in the rows of a persisted DataFrame."""
+    """A cluster that holds each block in a row of a persisted DataFrame."""
 
     def __init__(self, frame: FrameInput, report: Callable[[str], None], level: Any) -> None:
         super().__init__(frame, report)
@@ -451,7 +456,10 @@ class PersistedCluster(_SparkCluster):
 
 
 class TableBlocks:
-    """Blocks in the rows of a persisted DataFrame, staged or gathered; `decode` reads them from Arrow batches."""
+    """Blocks in the rows of a persisted DataFrame: those of the whole table, or blocks of gathered rows.
+
+    `decode` reads the blocks from Arrow batches.
+    """
 
     def __init__(
         self,
@@ -473,7 +481,7 @@ class TableBlocks:
         return self.runner.run(self.answers(job), job, size * self.tasks, len(self), what)
 
     def answers(self, job: Job) -> Any:
-        """Return the DataFrame of the answers to a job."""
+        """Return a DataFrame that computes the answers of all tasks to a job."""
         decode = self._decode
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -485,7 +493,7 @@ class TableBlocks:
         return Fetch.read(self.run(Fetch(ids, features), 0, "fetching rows"))
 
     def gather(self, portions: Sequence[Array]) -> TableBlocks:
-        """Return new blocks; one shuffle computes them on first use."""
+        """Return new blocks with these portions of the rows; one shuffle computes them when they are first used."""
         decode, sizes = self._decode, [len(ids) for ids in portions]
 
         def cut(batches: Iterator[Any]) -> Iterator[Any]:
@@ -518,7 +526,9 @@ class TableBlocks:
 
 
 def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
-    """Decode the staged blocks, a RowBlock for each run; raise if a block differs from the one that was staged."""
+    """Yield the rows of each run in staged blocks; raise a ValueError if a block differs from the one that was
+    staged.
+    """
     number = {(x.partition, x.seq): i for i, x in enumerate(layout.blocks)}
     for batch in batches:
         columns = (batch.column(name) for name in ("partition", "seq", "checksum", "data"))
@@ -536,7 +546,7 @@ def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
 
 
 def split_portions(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the pieces of each portion as a table; they follow one another."""
+    """Yield a table with the pieces of each portion; in the batches, the pieces of a portion follow one another."""
     import pyarrow as pa
 
     rows = (batch.slice(i, 1) for batch in batches for i in range(batch.num_rows))
@@ -545,7 +555,7 @@ def split_portions(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def join_pieces(table: Any, sizes: Sequence[int]) -> Any:
-    """Join the pieces of a portion to one block, in the order of the row ids."""
+    """Return the pieces of a portion as one block of rows, in the order of the row ids."""
     import pyarrow as pa
 
     portion, data = table.column("portion")[0].as_py(), table.column("data")
@@ -558,7 +568,7 @@ def join_pieces(table: Any, sizes: Sequence[int]) -> Any:
 
 
 def decode_gathered(batches: Iterator[Any]) -> Iterator[RowBlock]:
-    """Decode gathered blocks."""
+    """Yield the gathered blocks in Arrow batches as rows."""
     for batch in batches:
         for portion, data in zip(batch.column("portion"), batch.column("data"), strict=True):
             arrays = unpack(data.as_buffer())

@@ -2,9 +2,9 @@
 
 Tasks map the files into memory and read the rows they need, so gathering moves no rows.
 
-The folder also has a note about the driver process that staged it. The next run that stages to the same place removes
-folders of drivers that have ended. Whether a process has ended is only known on its own machine; folders from other
-machines are removed if they have not been modified for a day.
+The folder also has a file that identifies its owner, the driver process that staged it. The next run that stages to the
+same place removes folders of drivers that have ended. Whether a process has ended is only known on its machine; folders
+from other machines are removed if they have not been modified for a day.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STALE_SECONDS = 24 * 3600
 
 @dataclass(frozen=True)
 class Owner:
-    """The driver process of a folder; the start time distinguishes processes with the same id."""
+    """The driver process that created a folder. The start time distinguishes processes with the same id."""
 
     machine: str
     pid: int
@@ -66,13 +66,13 @@ class Owner:
         return _start_time(self.pid) != self.started
 
     def write(self, folder: Path) -> None:
-        """Write the owner file of a folder, unless it exists."""
+        """Write a file that names this process as the owner of a folder, unless the folder has one."""
         with suppress(FileExistsError), (folder / OWNER_FILE).open("x", encoding="utf-8") as file:
             json.dump(asdict(self), file)
 
 
 def _machine_id() -> str:
-    """Identify the boot of the machine and the container; without /proc, the host name."""
+    """Return a text that identifies the machine, its current boot and the container; without /proc, the host name."""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.stat('/proc/self/ns/pid').st_ino}"
@@ -80,7 +80,7 @@ def _machine_id() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """Return when a process started, in clock ticks; "" without /proc."""
+    """Return when a process started, in clock ticks; an empty string without /proc."""
     with suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     return ""
@@ -103,7 +103,7 @@ def _is_stale(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class Folder:
-    """A staging folder, as executors see it; a relative name is below their temporary directory."""
+    """A staging folder. A relative name is below the temporary directory of each executor."""
 
     name: str
     owner: Owner | None = None
@@ -113,7 +113,7 @@ class Folder:
         return Path(tempfile.gettempdir(), self.name) if not os.path.isabs(self.name) else Path(self.name)
 
     def create(self) -> None:
-        """Create the folder with its owner file."""
+        """Create the folder, with a file that names its owner."""
         folder = self.path()
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ class Folder:
             self.owner.write(folder)
 
     def write(self, block: BlockInfo, data: bytearray) -> None:
-        """Write a block atomically."""
+        """Write a block to a file. Other tasks see the whole file or none."""
         folder = self.path()
         if not self.created_by_driver and not folder.exists():
             self.create()
@@ -145,7 +145,9 @@ class Folder:
                 ) from None
 
     def read(self, block: BlockInfo, whole: bool) -> Any:
-        """Map a block into memory; `whole` reads all pages at once, which is faster if all are needed."""
+        """Map the file of a block into memory. With `whole`, read all pages at once, which is faster if all are
+        needed.
+        """
         path = self.path() / self._file_name(block)
         if not path.exists():
             raise ValueError(f"{path} is missing. The staging folder must be readable by every executor.")
@@ -171,7 +173,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class BlockFiles:
-    """Numbered blocks that any task can read: consecutive rows, or any sorted ids."""
+    """Numbered blocks of rows in files, which any task can read. Each has consecutive rows, or any sorted ids."""
 
     folder: Folder
     layout: Layout
@@ -179,7 +181,9 @@ class BlockFiles:
 
     @classmethod
     def of(cls, folder: Folder, layout: Layout) -> Self:
-        """Return the whole table as blocks. Small consecutive runs share a block, because each block has overhead."""
+        """Return the blocks of the whole table. Small consecutive runs share a block, because each block has a fixed
+        overhead.
+        """
         portions: list[range] = []
         size = 0  # size of the last portion
         for first, rows in zip(layout.run_first.tolist(), layout.run_rows.tolist(), strict=True):
@@ -192,14 +196,14 @@ class BlockFiles:
         return cls(folder, layout, portions)
 
     def gather(self, portions: Sequence[Array]) -> Self:
-        """Return blocks of the same rows, in other portions."""
+        """Return blocks with these portions of the rows instead."""
         return replace(self, portions=portions)
 
     def __len__(self) -> int:
         return len(self.portions)
 
     def read(self, numbers: Iterable[int], features: Array | None) -> Iterator[RowBlock]:
-        """Read some blocks; features that are not needed may be left out."""
+        """Yield the blocks with these numbers. Features that are not in `features` may be left out."""
         for i in numbers:
             yield replace(self._read_portion(self.portions[i], features), number=i)
 
@@ -215,7 +219,7 @@ class BlockFiles:
         return next(layout.decode_runs(data, [run]))
 
     def read_rows(self, ids: Array, features: Array | None = None) -> RowBlock:
-        """Read the rows with some sorted ids, from whatever blocks they are in."""
+        """Return the rows with these sorted ids, from the blocks that have them."""
         block, position = self.layout.locate(ids)
         order = np.argsort(block, kind="stable")
         by_block = np.split(order, np.flatnonzero(np.diff(block[order])) + 1)
@@ -232,7 +236,10 @@ class BlockFiles:
 
 
 def balance_tasks(sizes: Sequence[int], tasks: int) -> list[list[int]]:
-    """Assign blocks to tasks so that each has about as many rows: the largest block first, to the smallest task."""
+    """Assign blocks to tasks so that all tasks have about as many rows; return the blocks of each task.
+
+    The largest block is assigned first, always to the task with the fewest rows.
+    """
     load = [(0, t) for t in range(tasks)]
     out: list[list[int]] = [[] for _ in load]
     for i in np.argsort(sizes, kind="stable")[::-1].tolist():

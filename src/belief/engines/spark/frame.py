@@ -1,4 +1,4 @@
-"""Open a Spark DataFrame as input: check its schema before any job starts, and select the columns to read."""
+"""Spark DataFrames as input: check the schema before any job starts, and select the columns to read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNUSABLE = {"array": "lists", "map": "lists", "struct": "structs", "binary": "by
 
 @dataclass(frozen=True)
 class FrameInput:
-    """The columns of a DataFrame that executors read, and how they read them."""
+    """The columns of a DataFrame that executors read, and the Reader that converts them to rows."""
 
     df: Any
     reader: Reader
@@ -36,7 +36,7 @@ class FrameInput:
 def open_frame(
     df: Any, features: str | Sequence[str], label: str, discrete_features: Any, task: str = "auto"
 ) -> FrameInput:
-    """Check the schema of a DataFrame, and select the columns to read.
+    """Check the schema of a DataFrame, and return how to read its features and its target.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def open_frame(
 
 
 def find_columns(df: Any, columns: Sequence[str], skip_missing: bool = False) -> list[str]:
-    """Return the names of columns as the DataFrame spells them; raise if some do not exist or are ambiguous.
+    """Return the names of columns in the DataFrame's spelling; raise a ValueError if one does not exist or is
+    ambiguous.
 
     Names may differ in case, unless `spark.sql.caseSensitive` is set.
     """
@@ -86,12 +87,14 @@ def _check_types(df: Any, names: Sequence[str], allowed: Sequence[str], expected
 
 
 def quote(name: str) -> str:
-    """Quote a column name for Spark SQL."""
+    """Return a column name in backquotes, as Spark SQL needs it."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def check_numeric(df: Any, names: Sequence[str], output: str) -> None:
-    """Raise a ValueError if some columns cannot become elements of a vector."""
+    """Raise a ValueError if some of the selected columns are not numeric, so that they cannot become a vector
+    column.
+    """
     types = _types(df)
     text = [name for name in find_columns(df, names) if types[name].typeName() not in NUMERIC]
     if text:
@@ -105,7 +108,9 @@ def check_numeric(df: Any, names: Sequence[str], output: str) -> None:
 
 
 def assemble(df: Any, names: Sequence[str], output: str) -> Any:
-    """Add a column of vectors of these columns, with their names as ML attributes; nulls become NaN."""
+    """Return the DataFrame with a column of vectors of these columns, and their names as ML attributes; nulls become
+    NaN.
+    """
     from pyspark.ml.functions import array_to_vector
     from pyspark.sql import functions
 
@@ -120,7 +125,7 @@ def assemble(df: Any, names: Sequence[str], output: str) -> Any:
 
 
 def _types(df: Any) -> dict[str, Any]:
-    """Return the type of each column; `df.schema[name]` would search through all columns each time."""
+    """Return the type of each column. `df.schema[name]` would search through all columns each time."""
     return {field.name: field.dataType for field in df.schema}
 
 
@@ -169,7 +174,7 @@ def _open_vectors(df: Any, features: str, label: str, discrete_features: Any, ta
 
 
 def _ml_attributes(metadata: dict[str, Any]) -> list[tuple[str, bool]]:
-    """Return (name, is nominal) for each feature of a vector column; empty without ML attributes."""
+    """Return the name of each feature of a vector column, and whether it is nominal; empty without ML attributes."""
     about = metadata.get("ml_attr", {})
     known = {
         x["idx"]: (x.get("name", f"x{x['idx']}"), kind == "nominal")
@@ -181,7 +186,10 @@ def _ml_attributes(metadata: dict[str, Any]) -> list[tuple[str, bool]]:
 
 
 def _declared_mask(discrete_features: Any, names: list[str] | None, width: int | None) -> Array:
-    """Return the mask of declared features; if the length of the vectors is unknown, up to the last declared one."""
+    """Return the mask of the features that the user declared discrete.
+
+    If the length of the vectors is unknown, the mask ends with the last declared feature.
+    """
     if width is not None:
         return parse_discrete_features(discrete_features, names, width)
     if discrete_features is None or isinstance(discrete_features, str):
@@ -199,7 +207,7 @@ def _declared_mask(discrete_features: Any, names: list[str] | None, width: int |
 
 
 def is_mask(discrete_features: Any) -> bool:
-    """Return True for a list of booleans."""
+    """Return True if the features are declared by a list of booleans."""
     if discrete_features is None or isinstance(discrete_features, str):
         return False
     return bool(len(discrete_features)) and all(isinstance(x, bool | np.bool_) for x in discrete_features)
@@ -252,7 +260,7 @@ def _open_columns(df: Any, names: list[str], label: str, discrete_features: Any,
 
 
 def _read_type(kind: str, is_nominal: bool) -> str:
-    """Return the type a column is read as; nominal integers stay integers, so that too large ones are found."""
+    """Return the type that a column is read as. Nominal integers stay integers, so that too large ones are detected."""
     if is_nominal and kind == "long":
         return kind
     return kind if kind in ("string", "boolean", "float", *TIMES) else "double"
@@ -262,7 +270,7 @@ def _read_type(kind: str, is_nominal: bool) -> str:
 
 
 def _read_files(df: Any, reader: Reader, columns: list[str]) -> tuple[Any, Reader] | None:
-    """Return row positions and a Reader that reads their files, or None if Spark must hand over the rows."""
+    """Return a DataFrame of row positions and a Reader of their files; None if Spark must hand over the rows itself."""
     from pyspark.sql import functions
 
     types = _types(df)
@@ -278,9 +286,9 @@ def _read_files(df: Any, reader: Reader, columns: list[str]) -> tuple[Any, Reade
 
 
 def _file_type(kind: Any) -> Any:
-    """Return the Arrow type to read a Parquet column as, VECTOR, True for plain columns, or None.
+    """Return how to read a column of Parquet files: an Arrow type, VECTOR, or True for plain columns.
 
-    Spark hands over decimals and times, which its files hold in several formats.
+    Return None for decimals and times, which Spark must hand over, because files hold them in several formats.
     """
     import pyarrow as pa
     from pyspark.ml.linalg import VectorUDT

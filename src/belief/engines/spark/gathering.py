@@ -1,7 +1,7 @@
-"""Gather the rows of pairs: blocks in which every query meets all of its neighbours.
+"""Gather the rows of pairs: make blocks in which every query is together with all of its neighbours.
 
 Queries are distributed over portions; the cluster gathers the rows of each portion's queries and neighbours into one
-block. Pairs of queries that were not gathered yet, or with other neighbours, are gathered when they are asked for.
+block. Pairs of queries that were not gathered yet, or with other neighbours, are gathered when they are requested.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GATHER_PAIRS = 2**22  # pairs gathered at once; the row ids of all portions trav
 
 
 class GatheredRows:
-    """All rows that have been gathered."""
+    """All rows that have been gathered so far."""
 
     def __init__(self, staged: StagedBlocks, n_rows: int, row_bytes: int) -> None:
         self._staged, self._n_rows, self._row_bytes = staged, n_rows, row_bytes
@@ -33,7 +33,7 @@ class GatheredRows:
         self._assign(batches)
 
     def find(self, batches: Sequence[Pairs]) -> Iterator[tuple[Blocks, LocatedPairs]]:
-        """Yield the blocks that have the rows of these pairs, and the positions of the pairs in them."""
+        """Yield blocks that have both rows of the pairs, and the positions of the pairs in these blocks."""
         assigned = self._assign(batches)
         for i, gathering in enumerate(self._gatherings):
             selected = [pairs.take(home == i) for pairs, home in zip(batches, assigned, strict=True)]
@@ -46,7 +46,9 @@ class GatheredRows:
         self._gatherings.clear()
 
     def _assign(self, batches: Sequence[Pairs]) -> list[Array]:
-        """Return the index of the gathering for each pair; gather the rows of pairs that have none."""
+        """Return the index of the gathering that has each pair, after gathering the rows of pairs that no gathering
+        has.
+        """
         assigned = [self._assign_known(pairs) for pairs in batches]
         missing = [pairs.take(home < 0) for pairs, home in zip(batches, assigned, strict=True)]
         if not any(map(len, missing)):
@@ -57,7 +59,7 @@ class GatheredRows:
         return [self._assign_known(pairs) for pairs in batches]
 
     def _assign_known(self, pairs: Pairs) -> Array:
-        """Return, for each pair, the index of the first gathering that has all rows its query needs, or -1."""
+        """Return, for each pair, the index of the first gathering that has all rows its query needs; -1 if none has."""
         assigned = np.full(len(pairs), -1)
         for i, gathering in enumerate(self._gatherings):
             assigned[(assigned < 0) & gathering.covers(pairs)] = i
@@ -73,7 +75,10 @@ class GatheredRows:
         return _Gathering(self._staged.gather(rows), m, queries, portion, keys, starts)
 
     def _count_portions(self, n_queries: int, n_pairs: int) -> int:
-        """Return the number of portions: small enough each, and a multiple of the tasks if there are enough pairs."""
+        """Return the number of portions to divide the rows into.
+
+        Each portion has a limited size, and with enough pairs the number is a multiple of the number of tasks.
+        """
         tasks = self._staged.tasks
         size = min(PORTION_BYTES, self._staged.portion_bytes)
         fits = self._n_rows * self._row_bytes <= size  # the whole table fits into one portion
@@ -94,7 +99,9 @@ class _Gathering:
     starts: Array  # the first key of each portion
 
     def covers(self, pairs: Pairs) -> Array:
-        """Return the mask of the pairs for which all rows of the query's pairs are here."""
+        """Return a mask of the pairs whose rows have been gathered here, together with all other pairs of their
+        query.
+        """
         i = np.minimum(np.searchsorted(self.queries, pairs.query), len(self.queries) - 1)
         key = self.portion[i] * self.n_rows + pairs.neighbour
         k = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
@@ -102,7 +109,7 @@ class _Gathering:
         return covered if covered.all() else covered & ~np.isin(pairs.query, pairs.query[~covered])
 
     def locate(self, batches: Sequence[Pairs]) -> LocatedPairs:
-        """Return the pairs by portion, with positions in its block in place of row ids."""
+        """Return the pairs of each portion, with positions in the block of the portion instead of row ids."""
         out: dict[int, list[tuple[int, Pairs]]] = {}
         for t, pairs in enumerate(batches):
             portion = self.portion[np.searchsorted(self.queries, pairs.query)]
@@ -117,7 +124,7 @@ class _Gathering:
 
 
 def _deal(query: Array, queries: Array, n: int) -> Array:
-    """Return a portion for each query: round robin in order of appearance, so that each has some of every batch."""
+    """Return a portion for each query, dealt in order of appearance, so that each portion has some of every batch."""
     _, first = np.unique(query, return_index=True)
     portion = np.empty(len(queries), np.int64)
     portion[np.argsort(first, kind="stable")] = np.arange(len(queries)) % n
@@ -125,7 +132,7 @@ def _deal(query: Array, queries: Array, n: int) -> Array:
 
 
 def _split_by_query(query: Array, neighbour: Array, max_pairs: int) -> Iterator[tuple[Array, Array]]:
-    """Split pairs into parts of about `max_pairs`; all pairs of a query stay together."""
+    """Yield parts of about `max_pairs` pairs; all pairs of a query stay together."""
     if len(query) <= max_pairs:
         yield query, neighbour
         return

@@ -1,4 +1,4 @@
-"""Jobs: the computations that executors run over their blocks, and how the driver merges the answers.
+"""Jobs: the computations that executors run over their blocks, and the merging of their answers.
 
 A job yields answers as (slice, arrays). Answers for the same slice are merged in task order, so that no number depends
 on which task finishes first.
@@ -39,18 +39,18 @@ SEEN = -1  # the slice in which tasks list their blocks
 
 
 class Job:
-    """One pass over the blocks."""
+    """The base class of jobs, each of which is one pass over all blocks."""
 
     features: Array | None = None  # the features that the job reads; None: all
     partial: ClassVar[Any] = None  # the record type of the answers; None: each slice comes from one block
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
-        """Compute the answers of one task, with `n_jobs` threads."""
+        """Yield the answers of one task for its blocks, computed in `n_jobs` threads."""
         raise NotImplementedError
 
     @classmethod
     def merge(cls, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Merge the answers of several tasks for one slice."""
+        """Return the answers of several tasks for one slice as one answer."""
         if cls.partial is None:
             return answers[0]
         return flatten(reduce(cls.partial.merge, (restore(cls.partial, x) for x in answers)))
@@ -61,7 +61,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Describe(Job):
-    """Compute moments and levels, by slices of features."""
+    """A job that computes moments and levels of the features, in slices of features."""
 
     discrete: Array
     width: int  # features per slice
@@ -83,7 +83,7 @@ class Describe(Job):
 
 @dataclass(frozen=True)
 class ChooseSample(Job):
-    """Choose the rows with the smallest keys in each class."""
+    """A job that returns the rows with the smallest random keys, of all rows or of each class."""
 
     quota: Array
     seed: int
@@ -108,7 +108,7 @@ class ChooseSample(Job):
 
 @dataclass(frozen=True)
 class Fetch(Job):
-    """Return some rows, with all or some features."""
+    """A job that returns the rows with certain ids, with all features or some."""
 
     ids: Array  # sorted
     columns: Array | None = None  # sorted
@@ -122,13 +122,13 @@ class Fetch(Job):
 
     @staticmethod
     def read(answers: dict[int, dict[str, Any]]) -> list[RowBlock]:
-        """Return the fetched rows in the order of the ids."""
+        """Return the fetched rows from the answers, in the order of the ids."""
         return [RowBlock(i, to_matrix(answers[i]), answers[i]["targets"]) for i in sorted(answers)]
 
 
 @dataclass(frozen=True)
 class Identify(Job):
-    """Compute a number for each row that is the same for identical rows."""
+    """A job that returns a hash of the values of each row, which is equal for identical rows."""
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         for block in blocks:
@@ -139,7 +139,7 @@ class Identify(Job):
 
 @dataclass(frozen=True)
 class ReadRoles(Job):
-    """Return the targets of all rows, and the columns that are not features."""
+    """A job that returns the targets of all rows, and the columns of groups, strata and weights."""
 
     features: Array
 
@@ -150,7 +150,7 @@ class ReadRoles(Job):
 
 
 def counted_rows(block: RowBlock, bits: Array) -> Array | None:
-    """Return the mask of the rows of a block that count, given a bit for every row of the table; None: all."""
+    """Return a mask of the rows of a block that count, given a bit for every row of the table; None if all count."""
     if not len(bits):
         return None
     mask = np.unpackbits(bits[block.first // 8 : (block.first + len(block.targets)) // 8 + 1])
@@ -162,7 +162,7 @@ def counted_rows(block: RowBlock, bits: Array) -> Array | None:
 
 @dataclass(frozen=True)
 class FindNeighbours(Job):
-    """Find the nearest rows of every query, by slices of queries."""
+    """A job that finds the nearest rows of every query, in slices of queries."""
 
     sample: Sample
     queries: Matrix
@@ -192,14 +192,19 @@ class FindNeighbours(Job):
 
 
 def with_dtype(pairs: Pairs, dtype: Any) -> Pairs:
-    """Convert the integers of pairs: int32 to travel, as rows are numbered within a block; int64 for the kernels."""
+    """Return pairs with integers of another type: int32 to send them, as positions in a block are small; int64 for
+    kernels.
+    """
     integers: dict[str, Any] = {x: getattr(pairs, x).astype(dtype) for x in ("query", "neighbour", "kind")}
     return replace(pairs, **integers)
 
 
 @dataclass(frozen=True)
 class TallyPairs(Job):
-    """Tally each batch of pairs, by slices of features; the slices of batch t begin at t · (slices per batch)."""
+    """A job that computes the sums over each batch of pairs, in slices of features.
+
+    The slices of batch t have numbers from t · (slices per batch) on.
+    """
 
     pairs: LocatedPairs
     difference: Difference
@@ -223,7 +228,9 @@ class TallyPairs(Job):
 
 @dataclass(frozen=True)
 class _CompareFeatures(Job):
-    """Sums over the pairs of each watch, for the watched features with other features."""
+    """The base class of jobs that sum over pairs, for each watch, the products of watched features with other
+    features.
+    """
 
     pairs: LocatedPairs
     watched: Sequence[Array]  # positions in `features`
@@ -251,12 +258,12 @@ class _CompareFeatures(Job):
         yield from sums.items()
 
     def compare(self, engine: BlockEngine, watch: Watch) -> dict[str, Any]:
-        """Compute the sums of one watch in one block."""
+        """Return the sums of one watch over the pairs in one block."""
         raise NotImplementedError
 
 
 class JointSums(_CompareFeatures):
-    """Compute the joint sums of each watch."""
+    """A job that computes the joint sums of each watch."""
 
     partial: ClassVar = Joint
 
@@ -265,7 +272,9 @@ class JointSums(_CompareFeatures):
 
 
 class JointFloors(_CompareFeatures):
-    """Compute lower bounds of the joint sums; the bounds of parts add up to a bound of the whole."""
+    """A job that computes lower bounds of the joint sums. The bounds of several blocks add up to a bound of their
+    sum.
+    """
 
     def compare(self, engine: BlockEngine, watch: Watch) -> dict[str, Any]:
         return {"floor": engine.joint_floor(self.difference, self.rates, [watch], self.columns)[0]}
@@ -279,7 +288,9 @@ class JointFloors(_CompareFeatures):
 
 
 def run_job(job: Job, blocks: Iterable[RowBlock], n_jobs: int) -> Iterator[tuple[int, bytearray]]:
-    """Run a job over the blocks of a task; yield (slice, bytes) for each answer, and the list of the blocks seen."""
+    """Run a job over the blocks of a task; yield each answer as (slice, bytes), and in the end the numbers of the
+    blocks.
+    """
     seen: list[int] = []
 
     def note_seen() -> Iterator[RowBlock]:
@@ -293,7 +304,7 @@ def run_job(job: Job, blocks: Iterable[RowBlock], n_jobs: int) -> Iterator[tuple
 
 
 def merge_answers(job: Job, answers: Iterable[tuple[int, int, Any]], n_blocks: int) -> dict[int, dict[str, Any]]:
-    """Merge the answers (task, slice, bytes) of all tasks."""
+    """Return the merged answer for each slice, given the answers of all tasks as (task, slice, bytes)."""
     by_slice: dict[int, list[Any]] = defaultdict(list)
     for _, where, data in sorted(answers, key=lambda x: x[:2]):
         by_slice[where].append(data)
@@ -311,7 +322,7 @@ def merge_slice(merge: Merge, where: int, parts: Sequence[Any]) -> dict[str, Any
 
 
 def check_seen(answer: dict[str, Any] | None, n_blocks: int) -> None:
-    """Raise if a block is missing from an answer, or counted twice."""
+    """Raise a ValueError if the answers of a job lack a block, or count one twice."""
     seen = np.zeros(0) if answer is None else answer["seen"]
     different = len(np.unique(seen))
     if len(seen) != n_blocks or different != n_blocks:

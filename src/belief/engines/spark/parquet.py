@@ -1,4 +1,4 @@
-"""Read the rows of a DataFrame from its Parquet files with pyarrow; Spark only says which rows of which file.
+"""Read the rows of a DataFrame from its Parquet files with pyarrow; Spark only chooses the rows of each file.
 
 Spark hands rows over value by value if there are many columns, while pyarrow decodes whole columns. So if a DataFrame
 is a bare scan of files that Python can open, only the positions and labels of the rows pass through the JVM. Filters
@@ -29,7 +29,8 @@ BATCH_ROWS = 2000
 def is_bare_scan(df: Any, columns: Sequence[str]) -> bool:
     """Return True if these quoted columns come unchanged from Parquet files that Python can open.
 
-    False for persisted DataFrames, which are faster to read from memory, and on Spark Connect, which shows no plans.
+    Return False for persisted DataFrames, which are faster to read from memory, and on Spark Connect, which shows no
+    plans.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
@@ -59,7 +60,7 @@ def _class_name(node: Any) -> str:
 
 
 def _attribute_ids(plan: Any) -> set[str]:
-    """Return the output columns as name#id; computed columns have a different id."""
+    """Return the output columns of a plan as name#id. Computed columns have other ids than the columns of the files."""
     return set(plan.output().mkString("\0").split("\0"))
 
 
@@ -78,13 +79,13 @@ def _can_open(location: Any) -> bool:
 
 
 def position_columns(df: Any) -> list[Any]:
-    """Return the columns with the file of each row and its number in the file."""
+    """Return two columns of a DataFrame: the file of each row, and the row's number in the file."""
     about = df.metadataColumn("_metadata")
     return [about.getField("file_path").alias("file"), about.getField("row_index").alias("row")]
 
 
 def to_path(url: str) -> str:
-    """Convert a file: URL to a path."""
+    """Return the path of a file: URL."""
     return unquote(urlparse(url).path)
 
 
@@ -93,7 +94,7 @@ def to_path(url: str) -> str:
 
 @dataclass(frozen=True)
 class FileRows:
-    """Converts batches of row positions to batches of rows, as Spark would hand them over."""
+    """Converts batches of row positions to batches of rows like those that Spark hands over."""
 
     names: Sequence[str]  # column names
     types: Sequence[Any]  # the Arrow types to convert to, or VECTOR
@@ -114,7 +115,7 @@ class FileRows:
 
 
 def _split_by_file(files: Any) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, URL) for each range of rows in the same file."""
+    """Yield (start, end, URL) for each run of rows from the same file."""
     coded = files.dictionary_encode()
     codes = np.asarray(coded.indices)
     edges = [0, *(np.flatnonzero(np.diff(codes)) + 1), len(codes)]
@@ -139,7 +140,7 @@ class _ParquetFile:
         self._pieces: Iterator[Any] = iter(())
 
     def read(self, rows: Array) -> Iterator[dict[str, Any]]:
-        """Yield the columns of some rows, given by number, in this order and in several pieces."""
+        """Yield the columns of the rows with these numbers, in this order and in several pieces."""
         import pyarrow as pa
 
         edges = [0, *(np.flatnonzero(np.diff(rows) < 0) + 1), len(rows)]
@@ -157,7 +158,7 @@ class _ParquetFile:
                 a = b
 
     def _advance(self, row: int) -> None:
-        """Read up to the piece that has a row."""
+        """Read forwards until the current piece of the file has this row."""
         if not self._first <= row < self._group_end:
             group = int(np.searchsorted(self._edges, row, side="right")) - 1
             self._first, self._group_end, self._size = int(self._edges[group]), int(self._edges[group + 1]), 0
@@ -170,13 +171,13 @@ class _ParquetFile:
 
 
 def _find_column(name: str, columns: Sequence[str]) -> str | None:
-    """Return the name of a column in a file, which may differ in case; None if the file lacks it."""
+    """Return the name of a column as a file spells it, which may differ in case; None if the file lacks the column."""
     same = [x for x in columns if x == name] or [x for x in columns if x.lower() == name.lower()]
     return same[0] if same else None
 
 
 def _convert_batch(batch: Any, names: Sequence[str | None], types: Sequence[Any]) -> dict[str, Any]:
-    """Return the columns that a Reader expects: size and values of vectors and arrays, or f0, f1, ..."""
+    """Return the columns of a batch as a Reader expects them: size and values of vectors and arrays, or f0, f1, ..."""
     import pyarrow as pa
 
     columns = [pa.nulls(len(batch)) if name is None else batch.column(name) for name in names]
@@ -189,7 +190,10 @@ def _convert_batch(batch: Any, names: Sequence[str | None], types: Sequence[Any]
 
 
 def split_vectors(column: Any) -> dict[str, Any]:
-    """Convert vectors as pyspark.ml stores them: `values` has the values, and for sparse vectors also the indices."""
+    """Return the columns `size` and `values` of vectors that are stored as pyspark.ml does.
+
+    `values` has the values; for sparse vectors, they are followed by the indices.
+    """
     import pyarrow as pa
 
     if pa.types.is_null(column.type):

@@ -22,7 +22,7 @@ TIME_ORIGIN = 0.0  # 1970, since no executor knows the first time of the table
 
 @dataclass(frozen=True)
 class Reader:
-    """Converts batches to rows; the features are vectors in two columns, or plain columns.
+    """Converts Arrow batches to rows. The features are vectors, given by two columns, or plain columns.
 
     For a sparse vector, `size` is its length and `values` has its values followed by their indices. For a dense one,
     `size` is null.
@@ -36,7 +36,7 @@ class Reader:
     files: FileRows | None = None  # reads the rows, if the batches have only their positions in files
 
     def __call__(self, batches: Iterator[Any], strings: StringCodes) -> Iterator[Rows]:
-        """Yield the rows of each batch, and add the codes of new strings to `strings`."""
+        """Yield the rows of each batch, and add the codes of strings that are new to `strings`."""
         convert = self._column_converter(strings) if self.columns is not None else self._vector_converter()
         n = 0
         for batch in self.files(batches) if self.files else batches:
@@ -82,7 +82,7 @@ class Reader:
 
 
 def _mixed_to_csr(dense: Array, stored: Array, data: Array, width: int) -> csr_array:
-    """Convert rows of dense and sparse vectors to CSR without explicit zeros."""
+    """Return rows of dense and sparse vectors as a CSR matrix without explicit zeros."""
     n_values = np.where(dense, stored, stored // 2)
     position = np.arange(len(data)) - np.repeat(np.cumsum(stored) - stored, stored)  # within the row
     is_value = position < np.repeat(n_values, stored)
@@ -95,7 +95,7 @@ def _mixed_to_csr(dense: Array, stored: Array, data: Array, width: int) -> csr_a
 
 
 class HashedStrings(CategoryEncoder):
-    """A column of strings with codes that are the same on every executor.
+    """The encoder of a column of strings, whose codes are the same on every executor.
 
     The code is 53 bits of a hash. Another 63 bits are kept to detect strings that share a code.
     """

@@ -1,4 +1,4 @@
-"""Spark sessions: start one, read files, cancel its jobs, and turn its errors into one sentence."""
+"""Spark sessions: start one, read files, cancel jobs, and explain Spark's errors in one sentence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def import_pyspark(name: str) -> Any:
 
 
 def start_session(master: str | None) -> Any:
-    """Start a session on a master: local[2], spark://host:port, yarn, k8s://..., or sc://host:port (Spark Connect)."""
+    """Return a Spark session on a master: local[2], spark://host:port, yarn, k8s://..., or sc://host:port (Spark
+    Connect).
+    """
     SparkSession = import_pyspark("pyspark.sql").SparkSession
     if master is None or master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors use this environment too
@@ -51,7 +53,7 @@ def start_session(master: str | None) -> Any:
 
 
 def read_files(spark: Any, kind: str, files: Sequence[Path], columns: ColumnSelection) -> Any:
-    """Read Parquet, CSV or LIBSVM files as a DataFrame."""
+    """Return Parquet, CSV or LIBSVM files as a DataFrame."""
     paths = [str(file.absolute()) for file in files]
     if kind == "libsvm":
         return spark.read.format("libsvm").load(paths)
@@ -59,7 +61,9 @@ def read_files(spark: Any, kind: str, files: Sequence[Path], columns: ColumnSele
 
 
 def _read_csv(spark: Any, paths: list[str], files: Sequence[Path], columns: ColumnSelection) -> Any:
-    """Read CSV files with the names, types and missing values that the local engine infers."""
+    """Return CSV files as a DataFrame, with the names, types and missing values that reading them without Spark
+    gives.
+    """
     from pyspark.sql import functions
 
     discrete = columns.discrete_features
@@ -77,7 +81,9 @@ def _read_csv(spark: Any, paths: list[str], files: Sequence[Path], columns: Colu
 
 
 def cancel_jobs(spark: Any, tag: str) -> None:
-    """Cancel the jobs with a tag, and wait until their tasks have ended, which write what is to be removed."""
+    """Cancel the jobs with a tag, and wait until their tasks have ended: they may still write files that will be
+    removed.
+    """
     context = getattr(spark, "_sc", None)
     if context is None:
         spark.interruptTag(tag)
@@ -100,7 +106,7 @@ _lock = Lock()
 
 @contextmanager
 def staging_settings(spark: Any, n_columns: int) -> Iterator[None]:
-    """Change the settings of a session that slow staging down.
+    """Change those settings of a session that slow staging down, and restore them afterwards.
 
     Arrow batches that stay in the CPU cache are 10 % faster, and take less memory for wide rows. Spark compiles no
     stages of more than 100 columns, but counts them after they have been combined to one array; then compiling a
@@ -134,7 +140,10 @@ def staging_settings(spark: Any, n_columns: int) -> Iterator[None]:
 
 @contextmanager
 def clear_errors(spark: Any) -> Iterator[None]:
-    """Raise errors of this package on an executor, and errors of its Python environment, as one sentence."""
+    """Raise certain errors of Spark jobs again as one sentence.
+
+    These are errors that this package raises on an executor, and errors of the executors' Python environment.
+    """
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -156,13 +165,15 @@ def clear_errors(spark: Any) -> Iterator[None]:
 
 
 def has_stopped(spark: Any) -> bool:
-    """Return True if the context of a classic session was stopped."""
+    """Return True if the session has been stopped. On Spark Connect, return False."""
     context = getattr(spark, "_sc", None)
     return context is not None and context._jsc is None
 
 
 def explain_end(message: str) -> str | None:
-    """Return an explanation of an error that ends a job from outside; None for other errors."""
+    """Return an explanation of an error by which a job was ended from outside, such as lost executors; otherwise
+    None.
+    """
     if re.search("OutOfMemoryError|ExecutorLostFailure|MetadataFetchFailed", message):
         return (
             "Spark lost executors during the fit, most likely because they ran out of memory. Increase"

@@ -1,4 +1,4 @@
-"""Staging: each task cuts the rows it reads into blocks of up to 32 MB, and describes them for the driver.
+"""Staging: each task divides the rows that it reads into blocks of up to 32 MB, and describes them for the driver.
 
 A task may read several runs of consecutive partitions. Small runs share a block, because each block has a fixed
 overhead; the driver learns how many rows of which run a block has.
@@ -31,7 +31,7 @@ Staged = tuple[BlockInfo, bytearray | None]
 def stage(
     runs: Iterable[tuple[int, Iterable[Rows]]], discrete: Array, strings: StringCodes, block_bytes: int | None = None
 ) -> Iterator[Staged]:
-    """Cut the rows of a task into blocks; yield the description and the bytes of each.
+    """Divide the rows of a task into blocks; yield the description and the bytes of each block.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def stage(
 
 @dataclass
 class _Buffer:
-    """Rows that wait until they fill a block."""
+    """Rows of a task that are collected until they fill a block."""
 
     runs: list[list[int]] = field(default_factory=list)  # first partition, number of rows
     parts: list[Matrix] = field(default_factory=list)
@@ -70,13 +70,13 @@ class _Buffer:
         self.size += size
 
     def merge_labels(self) -> tuple[Array, Array]:
-        """Return the distinct labels, sorted, and the index of each row's label."""
+        """Return the distinct labels of the rows, sorted, and the index of each row's label among them."""
         values = np.unique(np.concatenate([v for v, _ in self.labels]))
         codes = np.concatenate([np.searchsorted(values, v).astype(np.int32)[c] for v, c in self.labels])
         return values, codes
 
     def pack(self, codes: Array) -> tuple[bytearray, Matrix]:
-        """Return the bytes of the block, and its rows: CSR if any part is sparse."""
+        """Return the rows as the bytes of a block, and as a matrix, which is CSR if any part is sparse."""
         if any(map(issparse, self.parts)):
             X = csr_array(vstack([csr_array(part) for part in self.parts], format="csr"))
             return pack({**to_arrays(X), "codes": codes}), X
@@ -85,7 +85,7 @@ class _Buffer:
 
 
 class _Stager:
-    """Cuts, packs and summarizes the rows of one task.
+    """Divides the rows of one task into blocks, packs them, and summarises them.
 
     A block ends with the row that fills it, not with a batch: if Spark computes the partition again, the batches may
     differ, but the blocks must not.
@@ -102,7 +102,7 @@ class _Stager:
         self._groups: dict[Any, int] = {}  # labels in order of appearance: the groups of the summary
 
     def add(self, partition: int, rows: Rows) -> Iterator[Staged]:
-        """Add rows; yield the blocks that they fill."""
+        """Add rows; yield the blocks that they complete."""
         X, sizes, values, codes = rows
         if self._buffer.parts and self._buffer.parts[0].shape[1] != X.shape[1]:  # the driver raises the error
             yield from self.flush()
@@ -116,7 +116,7 @@ class _Stager:
             a = b
 
     def flush(self) -> Iterator[Staged]:
-        """Yield the waiting rows as a block."""
+        """Yield the collected rows as a block, if there are any."""
         buffer, self._buffer = self._buffer, _Buffer()
         if not buffer.parts:
             return
@@ -145,7 +145,7 @@ class _Stager:
         yield info, data
 
     def _describe(self, X: Matrix, values: Array, codes: Array) -> None:
-        """Add a block to the summary, which is for dense tables that are not too wide."""
+        """Add a block to the summary, unless the table is sparse or too wide for one."""
         self._can_summarize &= (
             not issparse(X) and X.shape[1] <= MAX_SUMMARY_FEATURES and self._width in (None, X.shape[1])
         )
@@ -158,14 +158,16 @@ class _Stager:
             self._describer.add(X, mask, groups=np.array(groups, np.int32)[codes])
 
     def summarize(self) -> Iterator[Staged]:
-        """Yield the summary of all blocks, if there is one."""
+        """Yield the summary of all blocks of the task, unless the table is sparse or too wide for one."""
         if self._describer is not None and self._can_summarize:
             summary = bytes(pack(flatten(self._describer.summary())))
             yield BlockInfo(self._partition, self.seq, about={"labels": list(self._groups)}, summary=summary), None
 
 
 def narrow(parts: list[Array]) -> list[Array]:
-    """Convert to float32, which halves memory and bandwidth, if no value changes; otherwise return the parts."""
+    """Return arrays as float32, which halves memory and bandwidth, if no value changes; otherwise return them
+    unchanged.
+    """
     out = []
     for X in parts:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -179,7 +181,7 @@ def narrow(parts: list[Array]) -> list[Array]:
 
 
 def _is_same(narrowed: Array, X: Array) -> bool:
-    """Return True if all values are equal; missing values are equal to each other."""
+    """Return True if both arrays have the same values; missing values are equal to each other."""
     if narrowed.dtype == X.dtype:
         return True
     changed = narrowed != X

@@ -1,4 +1,4 @@
-"""Serialize arrays for transport between the driver and the executors, without pickle.
+"""Serialisation of arrays, to send them between the driver and the executors without pickle.
 
     | header length | header: name, dtype, shape and offset of each array | array | array | ...   (64-byte aligned)
 
@@ -21,7 +21,7 @@ CHECKSUM_LANES = 65521  # prime, so that a row that moves changes the checksum
 
 
 def pack(arrays: Mapping[str, Any], parts: Sequence[Array] = ()) -> bytearray:
-    """Serialize named arrays.
+    """Return named arrays as bytes.
 
     `parts` are consecutive rows of one more array, X. They are concatenated directly in the output, which saves a copy.
     """
@@ -48,7 +48,7 @@ def pack(arrays: Mapping[str, Any], parts: Sequence[Array] = ()) -> bytearray:
 
 
 def unpack(data: Any) -> dict[str, Array]:
-    """Return the arrays in bytes, or in any object with the buffer protocol, as read-only views."""
+    """Return the arrays in packed bytes, or in another object with the buffer protocol, as read-only views."""
     view = memoryview(data)
     length = int.from_bytes(view[:8], "little")
     start = _align(8 + length)
@@ -61,7 +61,10 @@ def unpack(data: Any) -> dict[str, Array]:
 
 
 def compute_checksum(data: bytearray) -> int:
-    """Compute a checksum at memory speed: XOR the words into lanes, then take the CRC of the lanes."""
+    """Return a checksum of packed bytes. It takes no longer than reading them from memory.
+
+    The words of the bytes are combined by XOR in lanes; the result is the CRC-32 checksum of the lanes.
+    """
     words = np.frombuffer(data, np.uint64, len(data) // 8)
     whole = len(words) // CHECKSUM_LANES * CHECKSUM_LANES
     lanes = np.zeros(CHECKSUM_LANES, np.uint64)

@@ -1,6 +1,7 @@
-"""Check the Python environment of the workers: missing packages, and versions that differ from the driver's.
+"""Checks of the Python environment of Spark's workers: missing packages, and other versions than the driver's.
 
-If workers cannot load this package, a function that is pickled by value and needs only Python asks them what they have.
+Workers that cannot load this package run a function that needs nothing but Python, which is pickled by value and
+returns what is installed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SOLUTIONS = (
 
 
 def read_versions() -> dict[str, str]:
-    """Return the path of Python, its version, and the versions of belief-fs and NumPy if installed."""
+    """Return the path of Python, its version, and the versions of belief-fs and NumPy if they are installed."""
     known = {"executable": sys.executable, "Python": ".".join(map(str, sys.version_info[:2]))}
     for name in ("belief-fs", "numpy"):
         with suppress(metadata.PackageNotFoundError):
@@ -41,12 +42,12 @@ def read_versions() -> dict[str, str]:
 
 @cache
 def get_versions() -> dict[str, str]:
-    """Return the versions of this process, read once."""
+    """Return what `read_versions` returns in this process; it is read only once."""
     return read_versions()
 
 
 def warn_of_differences(workers: Iterable[dict[str, str]]) -> None:
-    """Warn if a worker has other versions than the driver."""
+    """Warn if a worker has another version of Python, belief-fs or NumPy than the driver."""
     driver = get_versions()
     for worker in workers:
         names = [name for name in driver if name != "executable" and worker.get(name, driver[name]) != driver[name]]
@@ -60,7 +61,9 @@ def warn_of_differences(workers: Iterable[dict[str, str]]) -> None:
 
 
 def explain_error(spark: Any, message: str) -> str | None:
-    """Return an explanation of an error that the Python environment of the workers causes; None for other errors."""
+    """Return an explanation of an error that comes from the Python environment of the workers; None for other
+    errors.
+    """
     found = MISSING_MODULE.search(message) or MISSING_NAME.search(message)
     if found is None or found[1].split(".")[0] not in REQUIRED:  # a function of the user may import others
         return None
@@ -75,7 +78,7 @@ def explain_error(spark: Any, message: str) -> str | None:
 
 
 def _ask_worker(spark: Any) -> dict[str, str]:
-    """Return the versions on a worker, or its configured path if it cannot run Python code."""
+    """Return the versions of a worker; if it cannot run Python code, return the path of its Python."""
     from pyspark import cloudpickle
     from pyspark.sql.functions import udf
 

@@ -13,9 +13,7 @@ FAST = {"reassoc", "contract"}  # allows vectorised sums; NaN still works
 
 
 class Geometry(NamedTuple):
-    """What the kernels need to know of the features of a slice to compute distances: arrays with one entry per
-    feature.
-    """
+    """The features of a slice as the kernels for distances need them: arrays with one entry per feature."""
 
     mean: Array
     per_unit: Array  # 1/u, 0 for constant features

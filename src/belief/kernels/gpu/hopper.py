@@ -26,8 +26,7 @@ PACK = 8  # distances that share a branch
 def _append(pack: int) -> str:
     """Return PTX code that appends the columns of all distances up to tau to the list of their query.
 
-    It handles `pack` distances at once, with a single branch if none is that small. It has `pack` operands of each
-    kind: an
+    It handles `pack` distances at once, with a single branch if all are larger. It has `pack` operands of each kind: an
     unused result, low - product, tau, the address of the counter of the list, the address of the list, the column, the
     capacity.
     """

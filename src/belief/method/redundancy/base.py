@@ -144,8 +144,9 @@ class Measure(Protocol):
         """Return the redundancy of these features with each other, (features, features)."""
 
     def lower_bounds(self, features: Array, others: Array) -> Array | None:
-        """Return lower bounds of the redundancy of `features` (lines) with `others` (columns); None if none is cheap to
-        compute.
+        """Return lower bounds of the redundancy of `features` (lines) with `others` (columns).
+
+        Return None if the measure has no bound that is cheap to compute.
         """
 
 

@@ -1,7 +1,7 @@
 """Collisions of rows (equation 9 of the paper; section 5 of method.md), and the joint sums of two features over them.
 
-Two rows collide in a feature if their values are close. The collision rate cr tells how close they are; b is 1 if they
-collide at all, else 0.
+Two rows collide in a feature if their values are close. The collision rate cr measures how close they are; b is 1 if
+they collide at all, else 0.
 """
 
 from __future__ import annotations

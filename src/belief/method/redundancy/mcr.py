@@ -121,7 +121,7 @@ class MCR:
     def _add_mirrored(self, watched: Array, new: Array, seen: Joint, joint: Array, pairs: Array) -> None:
         """Add the joint sums of a batch, mirrored, to the lines of features that were watched in other batches.
 
-        Joint sums are symmetric, so the sum of (watched, new) is that of (new, watched).
+        Joint sums are symmetric: the sum of features (i, j) also counts for (j, i).
         """
         others = np.setdiff1d(self.watched, watched)
         at = np.searchsorted(new, others)
