@@ -460,13 +460,18 @@ def on_grid(weight):
     return np.maximum(np.rint(weight / weight.max() * 65536), 1) / 65536
 
 
+def others(x, discrete):
+    """How many cells differ from the most frequent value, or from 0 if a number has more than two values."""
+    counts = np.unique(x[~np.isnan(x)], return_counts=True)[1]
+    return len(x) - (max(counts) if discrete or len(counts) <= 2 else np.sum(x == 0))
+
+
 def probe(X, y, aim, discrete, constant, k, class_weight, seed, weight):
     """Rows sorted by class, queries among them, and the scores of the features that vary."""
     F = X.shape[1]
     size = min(len(X), min(max(250_000_000 // F, 500), 2_000))
     rows = np.array(sample(aim.label, size, "random" if aim.numeric else "balanced", seed, weight))
-    filled = np.mean((X != 0) | np.isnan(X), axis=0) * size
-    features = [j for j in range(F) if not constant[j] and filled[j] >= 3]
+    features = [j for j in range(F) if not constant[j] and others(X[:, j], discrete[j]) / len(X) * size >= 3]
     found = SimpleNamespace(rows=rows, aim=aim, seed=seed, k=0, scores={}, weight=None)
     if weight is not None:
         found.weight = by_inclusion(aim.label, weight, seed, rows)[rows]

@@ -32,7 +32,7 @@ MAX_RANKED_ROWS, MAX_RANKED_CELLS = 20_000, 20_000_000  # for the univariate tes
 MAX_MULTIPLICATIONS = 60_000_000_000  # rows x queries x features x searches: the same on every machine
 SHUFFLES, MIN_SHUFFLES, MIN_NULL_VALUES = (20, 50), 3, 1_000
 MIN_CLASS = 5  # classes with fewer rows are left out: nearly all of their rows would be hits
-MIN_NONZERO_ROWS = 3  # features that are zero in nearly all rows are left out
+MIN_OTHER_ROWS = 3  # features with the same value in nearly all rows are left out
 FEATURES_PER_READ = 2048
 KNOTS, SCORE_SCALE, LEVEL_SCORE, MAX_LEVELS = 255, 32, 23, 32  # 2·23² is nearly 32², so the distance of two levels is 1
 WEIGHT_GRID = 65_536  # weights of rows are rounded to this grid likewise; the largest is 1
@@ -299,15 +299,15 @@ def choose_queries(place: Array, n: int, target: ProbeTarget, design: Design, k:
 
 
 def choose_features(summary: Summary, m: int) -> Array:
-    """Return the features of the probe, which vary and are not zero in nearly all rows.
+    """Return the features of the probe, which do not have one value in nearly all rows.
 
-    If there are too many, return the features with the most non-zeros.
+    If there are too many, return the features with the most rows that have another value.
     """
-    varies = summary.maximum > summary.minimum
-    features = np.flatnonzero(varies & (summary.nonzero / max(summary.m, 1) * m >= MIN_NONZERO_ROWS))
+    varies, others = summary.maximum > summary.minimum, summary.count_other_values()
+    features = np.flatnonzero(varies & (others / max(summary.m, 1) * m >= MIN_OTHER_ROWS))
     most = MAX_CELLS // max(m, 1)
     if len(features) > most:
-        features = np.sort(features[np.argsort(-summary.nonzero[features], kind="stable")[:most]])
+        features = np.sort(features[np.argsort(-others[features], kind="stable")[:most]])
     return features
 
 

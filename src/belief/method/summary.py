@@ -185,6 +185,20 @@ class Summary:
         with np.errstate(invalid="ignore"):  # infinities raise an error later, with the column's name
             return np.where(np.isnan(self.origin), 0.0, self.origin + self.shift)
 
+    def count_other_values(self) -> Array:
+        """Count the cells, including missing ones, that do not have the most frequent value of their feature.
+
+        For continuous features of more than two values, count the cells that are not zero.
+        """
+        has_two_values = (self.maximum > self.minimum) & ~self.between
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            share = (self.origin - self.minimum + self.shift) / (self.maximum - self.minimum)
+        high = np.rint(self.count * share)
+        frequent = np.where(has_two_values, np.fmax(high, self.count - high), self.m - self.nonzero)
+        frequent[self.levels.feature] = 0.0
+        np.maximum.at(frequent, self.levels.feature, self.levels.count.astype(float))
+        return self.m - frequent
+
     @property
     def missing(self) -> Array:
         """The number of missing values of each feature."""
