@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from common import Answers, as_data, table
 from made import Array
-from significance import ALPHAS, FIRST_SEED, SEEDS, key_of
+from significance import ALPHAS, key_of, seeds
 from significance_tables import ASKED, AUTO, BORUTA, CALIBRATION, INTERACTIONS, POWER
 
 MOST_BELOW = {0.05: 0.08, 0.001: 0.004}  # of irrelevant columns, with p-values below these limits
@@ -16,7 +16,7 @@ MOST_FALSE, LEAST_POWER = 0.10, 0.9
 
 def found(answers: Answers, part: str, name: str) -> list[Any]:
     """Return the answers of all seeds that are known."""
-    keys = [key_of(part, name, FIRST_SEED + i) for i in range(SEEDS[part])]
+    keys = [key_of(part, name, seed) for seed in seeds(part, name.partition(" | ")[0])]
     return [answers.answers[key] for key in keys if key in answers.answers]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -295,6 +296,8 @@ CALIBRATION: dict[str, Maker] = {
     "numeric: 9 binary, one strong": numeric_binary,
     "numeric: lognormal target, noise": numeric_noise,
 }
+
+FEW_COLUMNS = [name for name in CALIBRATION if re.search(r"^(2|4|9|12) (normal|binary)|: 9 binary", name)]
 
 # --- power -----------------------------------------------------------------------------------------------------------
 

@@ -541,7 +541,10 @@ def in_theory(columns, discrete, target, numeric):
 
 
 def by_all_shuffles(x, chosen):
-    """The share of all ways to choose as many rows that have a sum as far from its mean; None if x has many values."""
+    """The share of all ways to choose as many rows with a sum farther from its mean, plus half of those as far.
+
+    None if x has many values.
+    """
     levels, count = np.unique(x, return_counts=True)
     if not 2 <= len(levels) <= 12:
         return None
@@ -562,8 +565,10 @@ def by_all_shuffles(x, chosen):
         ways = more
     of_row = np.rint((x - levels[np.argmax(count)]) / min(np.diff(levels)))
     mean, got = chosen.sum() * of_row.mean(), of_row[chosen].sum()
-    far = {t: w for (n, t), w in ways.items() if n == chosen.sum() and abs(t - mean) >= abs(got - mean) - 1e-6}
-    return float(Fraction(sum(far.values()), comb(len(x), int(chosen.sum()))))
+    beyond = {t: abs(t - mean) - abs(got - mean) for n, t in ways if n == chosen.sum()}
+    farther = sum(ways[chosen.sum(), t] for t, b in beyond.items() if b > 1e-6)
+    as_far = sum(ways[chosen.sum(), t] for t, b in beyond.items() if abs(b) <= 1e-6)
+    return float(Fraction(2 * farther + as_far, 2 * comb(len(x), int(chosen.sum()))))
 
 
 def by_shuffles(orders, columns, discrete, target):

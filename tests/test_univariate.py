@@ -183,7 +183,7 @@ def test_f_tail_is_0_without_variance_within_and_1_without_variance_between():
 @pytest.mark.parametrize("kind", ["binary", "counts", "around the mode", "continuous"])
 @pytest.mark.parametrize("seed", range(20))
 def test_all_shuffles_are_counted(kind, seed):
-    """The exact p-value of few values is that of whole numbers; continuous values have none."""
+    """The mid-p-value of few values is that of whole numbers; continuous values have none."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(6, 30))
     draw = {

@@ -18,6 +18,7 @@ BISECTIONS, ENOUGH = 12, 2  # steps to find the limit of the distances; rows tha
 GROUPS_PER_ROW = 4  # groups of rows for each row that is wanted
 MAX_SURPLUS = 16  # candidates that are removed one by one; more are sorted
 WORD_ROWS = 8  # rows with one word of flags
+COLUMNS = 16  # columns that are ranked together
 
 
 @kernel()
@@ -36,22 +37,38 @@ def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
     while width <= n:
         width *= 2
     column, above = np.full(width, np.inf, values.dtype), np.zeros(width, np.int32)
-    x, below = np.empty(m, values.dtype), np.empty(m, np.int32)
-    for j in range(values.shape[1]):
-        column[:n] = knots[:, j]
-        above[n - 1] = n
-        for t in range(n - 2, -1, -1):  # the number of knots that are not above a value equal to this knot
-            above[t] = above[t + 1] if column[t] == column[t + 1] else t + 1
-        x[:] = values[:, j]
-        below[:] = 0
-        step = np.int32(width // 2)
-        while step > 0:  # one step of the binary search for all values is faster than all steps for one
+    block, below = np.empty((COLUMNS, m), values.dtype), np.empty(m, np.uint32)
+    ranked = np.empty((COLUMNS, m), np.int8)
+    for first in range(0, values.shape[1], COLUMNS):
+        number = min(COLUMNS, values.shape[1] - first)
+        for i in range(m):  # one column alone would read a line of the cache for each value
+            for t in range(number):
+                block[t, i] = values[i, first + t]
+        for c in range(number):
+            column[:n] = knots[:, first + c]
+            above[n - 1] = n
+            for t in range(n - 2, -1, -1):  # the number of knots that are not above a value equal to this knot
+                above[t] = above[t + 1] if column[t] == column[t + 1] else t + 1
+            x = block[c]
+            below[:] = 0
+            step = width // 2
+            while step > 0:  # one step of the binary search for all values is faster than all steps for one
+                _step(column, x, below, np.uint32(step))
+                step //= 2
             for i in range(m):
-                below[i] += step if column[below[i] + step - np.int32(1)] < x[i] else np.int32(0)
-            step //= np.int32(2)
+                at = below[i]
+                ranked[c, i] = scores[at + (above[at] if column[at] == x[i] else at)]
         for i in range(m):
-            at = below[i]
-            out[i, j] = scores[at + (above[at] if column[at] == x[i] else at)]
+            for t in range(number):
+                out[i, first + t] = ranked[t, i]
+
+
+@kernel()
+def _step(knots: Array, x: Array, below: Array, step: int) -> None:
+    """Raise each count of knots below a value by `step` if so many more are below it."""
+    for i in range(len(x)):
+        at = below[i]
+        below[i] = at + step if knots[at + step - np.uint32(1)] < x[i] else at
 
 
 @kernel()

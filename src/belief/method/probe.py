@@ -250,7 +250,7 @@ def make_probe(
         varies[of[(X[:1] != X).any(axis=0)]] = True
         line = np.cumsum(varies) - 1 + n_kept
         n_kept += int(varies.sum())
-        parts.append(X[:, varies[of]])
+        parts.append(X if varies.all() else X[:, varies[of]])
         feature.append(line[of[varies[of]]])
         kept.append(columns[varies])
     scores = Scores(np.concatenate(parts, axis=1), np.concatenate(feature), n_kept)
@@ -373,7 +373,7 @@ def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple
         values = values.copy()
         for j in np.flatnonzero(discrete).tolist():
             values[:, j] = number_levels(values[:, j])
-    knots = np.sort(values[_spread(m, KNOTS)], axis=0)
+    knots = np.sort(values[_spread(m, KNOTS)].T.copy()).T  # sorting lines is faster than sorting columns
     X = search.rank_scores(values, knots, score_table(len(knots)))
     if not discrete.any():
         return X, np.arange(values.shape[1])

@@ -12,7 +12,6 @@ is the null distribution. Nothing here depends on where the data is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -159,7 +158,7 @@ def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search
         p[part] = known
         small = np.flatnonzero(known < CHECKED)
         if len(small):
-            shuffled = test.take(small).exact_p_values(search.map)
+            shuffled = test.take(small).mid_p_values(search.map)
             others = np.flatnonzero(np.isnan(shuffled))
             if len(others):
                 of_others = test.take(small[others])
@@ -298,11 +297,9 @@ class Weigher:
                 search.find(D, block.X, 1.0, size > MIN_UPDATED, a.queries, rows, ends)
             live, number = live[kept], number + 1
 
-    def shuffled_block(self, a: Arrangement, b: int) -> Array:
-        """Return the largest z of each feature over the rounds, in the b-th shuffle of the block's rows (first
-        null).
-        """
-        return self.rounds(a.shuffle_block(self.probe, FIRST_NULL + b)).T
+    def shuffled_block(self, a: Arrangement, b: int | None) -> Rounds:
+        """Search in rounds after the b-th shuffle of the block against the target and the others; None: as it is."""
+        return self.rounds(a if b is None else a.shuffle_block(self.probe, FIRST_NULL + b))
 
     def shuffled_target(self, a: Arrangement, strata: Array, b: int) -> Array:
         """Return the largest z of each feature over the rounds, in the b-th shuffle of the target within strata (second
@@ -343,16 +340,16 @@ def find_significant(
         if not len(N):
             break
         shuffles, start = probe.shuffles(len(N)), Arrangement.of(probe, N, S)
-        found = weigher.rounds(start)
-        p[N], above = compare(found.T, search.map(partial(weigher.shuffled_block, start), range(shuffles)))
+        found, *null = search.map(partial(weigher.shuffled_block, start), [None, *range(shuffles)])
+        p[N], above = compare(found.T, [x.T for x in null])
         round_of[N], left, rounds = found.round, N[found.left], max(rounds, found.number)
         is_found = q_values(combine(p, p_univariate))[N] < LEVEL
         if len(S) and is_found.any():
             strata = equal_prospects(
                 probe.scores.take(S), target, probe.design, row_keys(probe.seed, STRATA, probe.ids)
             )
-            null = search.map(partial(weigher.shuffled_target, start, strata), range(shuffles))
-            p[N] = np.maximum(p[N], compare(found.T, null)[0])
+            of_targets = search.map(partial(weigher.shuffled_target, start, strata), range(shuffles))
+            p[N] = np.maximum(p[N], compare(found.T, list(of_targets))[0])
             is_found = q_values(combine(p, p_univariate))[N] < LEVEL
         if not is_found.any() or t == MAX_PASSES - 1:
             break
@@ -392,15 +389,13 @@ def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
     return float(w / difference) if difference > 0 else 0.0
 
 
-def compare(T: Array, null: Iterator[Array]) -> tuple[Array, Array]:
-    """Return the p-value of each T under the null distribution of all features and shuffles, and T minus its expected
-    value.
+def compare(T: Array, null: list[Array]) -> tuple[Array, Array]:
+    """Return the p-value of each T under the null of all features and shuffles, and T minus its expected value.
 
-    The expected value is the feature's mean over the shuffles. It is shrunk towards the mean of all features, because
-    the
-    means of features also differ by chance.
+    The expected value is the feature's mean over the shuffles, shrunk towards the mean of all features as far as the
+    means differ only by chance.
     """
-    values = np.array(list(null))
+    values = np.array(null)
     n = len(values)
     mean, total = values.mean(axis=0), values.sum(axis=0)
     noise = values.var(axis=0, ddof=1).mean() / n if n > 1 else np.inf
