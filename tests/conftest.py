@@ -125,9 +125,10 @@ class Blocks:
         return self.later_pass()
 
 
-def streamed(X, labels, discrete, **options):
-    resources = Resources(working_memory=64, **options)
-    return StreamEngine(Blocks(X, labels, discrete, 1 + len(X) // 4), "y", resources)
+def streamed(X, labels, discrete, task="auto", **options):
+    """Return an engine whose memory is too small to keep the rows."""
+    resources = Resources(working_memory=min(X.nbytes, 2**11), **options)
+    return StreamEngine(Blocks(X, labels, discrete, 1 + len(X) // 4), "y", resources, task=task)
 
 
 AS_LARGE = {"small_rows": 0}  # small tables take the code path of large ones

@@ -37,8 +37,13 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize("how", [{"label": 2}, {"y": 2}, {"label": -3}, {"label": np.int64(2)}])
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        *((kind, {"label": 2}) for kind in TABLES),
+        *((kind, how) for kind in ("array", "pandas") for how in ({"y": 2}, {"label": -3}, {"label": np.int64(2)})),
+    ],
+)
 def test_select_with_label_by_position(kind, how):
     result = select(TABLES[kind], **how)
     np.testing.assert_allclose(result.weights, EXPECTED.weights)
@@ -57,12 +62,17 @@ def test_integer_column_names_take_precedence_over_positions():
     assert list(select(numbered, label=2, drop=[0]).feature_names) == ["4", "3", "1"]
 
 
+@pytest.fixture(scope="module")
+def expected_of_two():
+    return select(VALUES[:, [0, 2]], LEFT)
+
+
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("how", [{"drop": [4, 1]}, {"candidates": [0, 3]}, {"candidates": [0, 1, 3], "drop": 1}])
-def test_drop_and_keep(kind, how):
+def test_drop_and_keep(kind, how, expected_of_two):
     result = select(TABLES[kind], label=2, **how)
     assert list(result.feature_names) == (["a", "c"] if kind in ("pandas", "polars", "frames") else ["x0", "x3"])
-    np.testing.assert_allclose(result.weights, select(VALUES[:, [0, 2]], LEFT).weights)
+    np.testing.assert_allclose(result.weights, expected_of_two.weights)
 
 
 def test_drop_and_keep_with_array_y():
@@ -172,7 +182,8 @@ def test_selected_names_are_those_of_the_frame(kind, how):
     if kind != "dates":  # JSON has no dates
         assert read.selected_names == result.selected_names
     assert repr(read) == repr(result)
-    belief.report.render(read)
+    if how == "frame":
+        belief.report.render(read)
 
 
 def test_names_of_strings_need_no_labels():

@@ -96,17 +96,23 @@ def damage_arrow(path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["offsets", "codes"])
-@pytest.mark.parametrize("in_memory", [False, True])
-def test_damaged_arrow_data_raises(tmp_path, kind, in_memory):
+def test_damaged_arrow_data_raises(tmp_path, kind):
+    """In another process, because the data could end it."""
     path = tmp_path / "rows.arrow"
     with pa.ipc.new_file(path, arrow_table().schema) as file:
         file.write(arrow_table())
     damage_arrow(path, kind)
-    source = f"pyarrow.ipc.open_file({str(path)!r}).read_all()" if in_memory else repr(str(path))
-    code = f"import belief, pyarrow.ipc\ntry: belief.select({source}, label='y')\nexcept ValueError as e: print(e)"
+    code = f"""
+import belief, pyarrow.ipc
+for X in ({str(path)!r}, pyarrow.ipc.open_file({str(path)!r}).read_all()):
+    try: belief.select(X, label="y")
+    except ValueError as error: print(error)
+"""
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "damaged" in done.stdout if in_memory else "rows.arrow: cannot be read as Arrow" in done.stdout
+    from_file, from_memory = done.stdout.splitlines()
+    assert "rows.arrow: cannot be read as Arrow" in from_file
+    assert "damaged" in from_memory
 
 
 # --- text that is no table ---

@@ -28,10 +28,14 @@ def test_growth_stops_at_once_for_a_clear_selection():
     assert sorted(result.selected) == [0, 1, 2, 3]
 
 
-def test_growth_continues_for_a_close_selection():
-    result = belief.select(CLOSE, Y, 3, random_state=0)
-    assert result.sample_size > 2000
-    assert result.stop_reason in ("converged", "equivalent", "all rows")
+@pytest.fixture(scope="module")
+def grown():
+    return belief.select(CLOSE, Y, 3, random_state=0, significance=None)
+
+
+def test_growth_continues_for_a_close_selection(grown):
+    assert grown.sample_size > 2000
+    assert grown.stop_reason in ("converged", "equivalent", "all rows")
 
 
 @pytest.mark.parametrize(("size", "queries"), [(500, 500), (0.1, 900), ("fixed", 2000)])
@@ -46,9 +50,8 @@ def test_small_table_uses_all_rows():
     assert (result.stop_reason, result.sample_size) == ("all rows", 700)
 
 
-def test_grown_sample_equals_a_sample_of_that_size():
-    grown = belief.select(CLOSE, Y, 3, random_state=0)
-    given = belief.select(CLOSE, Y, 3, random_state=0, sample_size=grown.sample_size)
+def test_grown_sample_equals_a_sample_of_that_size(grown):
+    given = belief.select(CLOSE, Y, 3, random_state=0, sample_size=grown.sample_size, significance=None)
     np.testing.assert_allclose(grown.weights, given.weights, rtol=1e-9)
     np.testing.assert_array_equal(grown.selected, given.selected)
 
@@ -59,12 +62,13 @@ def test_growth_on_a_stream_equals_a_sample_of_that_size(tmp_path):
 
     file = tmp_path / "t.parquet"
     parquet.write_table(pa.table({**{f"x{j}": CLOSE[:, j] for j in range(12)}, "y": Y}), file)
-    streamed = belief.select(file, label="y", n_features_to_select=3, random_state=0, working_memory=16)
-    given = belief.select(CLOSE, Y, 3, random_state=0, sample_size=streamed.sample_size)
+    options = {"random_state": 0, "significance": None}
+    streamed = belief.select(file, label="y", n_features_to_select=3, working_memory=16, **options)
+    given = belief.select(CLOSE, Y, 3, sample_size=streamed.sample_size, **options)
     np.testing.assert_allclose(streamed.weights, given.weights, rtol=1e-9)
 
 
-def test_growth_resumes_from_a_checkpoint(tmp_path):
+def test_growth_resumes_from_a_checkpoint(tmp_path, grown):
     seen = []
 
     def stop_later(progress):
@@ -72,12 +76,12 @@ def test_growth_resumes_from_a_checkpoint(tmp_path):
         if seen.count("neighbours") and progress.phase == "tally" and "of 8" in progress.detail:
             raise KeyboardInterrupt
 
-    options = {"random_state": 0, "checkpoint": tmp_path / "notes"}
+    options = {"random_state": 0, "significance": None, "checkpoint": tmp_path / "notes"}
     with pytest.raises(KeyboardInterrupt):
         belief.select(CLOSE, Y, 3, callback=stop_later, **options)
-    resumed, whole = belief.select(CLOSE, Y, 3, **options), belief.select(CLOSE, Y, 3, random_state=0)
-    np.testing.assert_array_equal(resumed.weights, whole.weights)
-    assert resumed.sample_size == whole.sample_size
+    resumed = belief.select(CLOSE, Y, 3, **options)
+    np.testing.assert_array_equal(resumed.weights, grown.weights)
+    assert resumed.sample_size == grown.sample_size
 
 
 def test_forecast_is_certain_for_distant_weights_only():

@@ -128,9 +128,13 @@ def test_the_guide_lists_all_kinds():
     assert len(TABLE) >= 40
 
 
+@pytest.fixture(scope="module")
+def expected():
+    return belief.select(X, Y, 2, random_state=0)
+
+
 @pytest.mark.parametrize("kind", WITH_Y | WITH_LABEL)
-def test_works_and_gives_the_same_weights_bit_for_bit(kind, tmp_path):
-    expected = belief.select(X, Y, 2, random_state=0)
+def test_works_and_gives_the_same_weights_bit_for_bit(kind, tmp_path, expected):
     if kind in WITH_Y:
         result = belief.select(WITH_Y[kind](tmp_path), Y, 2, random_state=0)
     else:

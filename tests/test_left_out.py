@@ -75,10 +75,15 @@ DATED = {
 }
 
 
+@pytest.fixture(scope="module")
+def expected():
+    return belief.select(NUMBERS, **SETTINGS)
+
+
 @pytest.mark.parametrize("kind", DATED)
-def test_dates_and_times_are_numbers(kind, tmp_path):
-    numbers = NUMBERS.drop(columns=["took", "clock"]) if kind == "CSV" else NUMBERS
-    expected = belief.select(numbers, **SETTINGS)
+def test_dates_and_times_are_numbers(kind, tmp_path, expected):
+    if kind == "CSV":
+        expected = belief.select(NUMBERS.drop(columns=["took", "clock"]), **SETTINGS)
     result = belief.select(DATED[kind](tmp_path), **SETTINGS)
     np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-12)
     assert result.selected_names == expected.selected_names

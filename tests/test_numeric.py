@@ -4,6 +4,7 @@ import datetime
 import warnings
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import naive
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from conftest import ENGINES, Blocks
+from conftest import ENGINES, streamed
 from effort import NOT_REPETITION, examples
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -28,7 +29,6 @@ from belief.cli.commands import main
 from belief.data.labels import Labels
 from belief.engines.block import table_engine
 from belief.engines.resources import Resources
-from belief.engines.stream import StreamEngine
 from belief.method import ranks
 from belief.method.ranks import Ranks, from_pattern, to_pattern
 from belief.method.targets import Numeric, make_numeric_target
@@ -77,15 +77,10 @@ def test_ranks_from_blocks_for_any_partitioning(monkeypatch, most):
 # --- the oracle ---
 
 
-def streamed(X, y, discrete):
-    resources = Resources(working_memory=64, small_rows=0)
-    return StreamEngine(Blocks(X, y, discrete, 1 + len(X) // 4), "y", resources, task="regression")
-
-
 @pytest.fixture(params=[*ENGINES, "streamed"])
 def make_engine(request):
     if request.param == "streamed":
-        return streamed
+        return partial(streamed, task="regression", small_rows=0)
     source, options = ENGINES[request.param]
 
     def make(X, y, discrete):

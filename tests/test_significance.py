@@ -564,10 +564,10 @@ def test_codes_of_categories_do_not_matter(n_levels):
 
 def test_probe_of_the_result_has_the_size_of_the_neighbour_test():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 30))
+    X = rng.normal(size=(2100, 20))
     y = X[:, 0] * X[:, 1] > 0
     probe = belief.select(X, y, 2, random_state=0).probe
-    assert (probe["rows"], probe["features"], probe["rounds"]) == (2000, 30, 4)  # 30, 24, 19 and 16 features
+    assert (probe["rows"], probe["features"], probe["rounds"]) == (2000, 20, 2)  # 20 and 16 features
     assert 0 < probe["queries"] <= 1000
     assert probe["shuffles"] >= 20
     assert belief.select(X[:200], y[:200], 2, rounds=1, random_state=0).probe["rounds"] == 1
