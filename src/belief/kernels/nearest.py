@@ -16,6 +16,8 @@ from belief.kernels.shapes import POWERS_OF_TEN, TIE_MARGIN, UNIT_ROUNDOFF
 from belief.method.arrays import Array
 
 _LANES = 64
+_GUESSES, _SURPLUS = 8, 4  # bounds to try, and how many rows more than wanted may be within one
+_FILLED = 64  # most rows that are sorted at a time
 
 
 @kernel()
@@ -28,6 +30,25 @@ def _within(low: Array, p: Array, t: float) -> int:
     for j in range(len(low)):
         n += low[j] - np.float32(2.0) * p[j] <= t
     return n
+
+
+@kernel()
+def _guess_bound(low: Array, p: Array, wanted: int, low_q: float, guess: float) -> tuple[float, int]:
+    """Find a d² that the lower bounds of `wanted` rows, and few more, do not exceed, by bisection from a guess.
+
+    Return it, infinity if none was found, and how many lower bounds do not exceed it.
+    """
+    least, most, found = 0.0, np.inf, len(p)
+    for _ in range(_GUESSES):
+        n = _within(low, p, guess - low_q)
+        if n >= wanted:
+            most, found = guess, n
+            if n <= wanted + _SURPLUS:
+                break
+        else:
+            least = guess
+        guess = (least + most) / 2.0 if least > 0.0 and most < np.inf else guess * (1.1 if n < wanted else 1 / 1.1)
+    return most, found
 
 
 @kernel()
@@ -73,16 +94,26 @@ def scan(
     column = np.empty(width, np.int64)
     value = np.empty(width, np.float32)
     upper = np.empty(size, np.float64)
+    widest = gap_r.max() if width else 0.0
+    guess = np.full(n_groups, low_r.mean() + low_q.mean() if n and width else 0.0)
     count = 0
     for q in range(start, n):
         if count + width > len(found_row):
             return count, q
         p = product[q]
         for g in range(n_groups):
+            a, b = groups[g], groups[g + 1]
             t = _round_up(limit[q, g] - low_q[q])
+            is_tight = False
+            if limit[q, g] == np.inf:
+                # one of the size + 1 rows may be the query itself
+                d2, found = _guess_bound(low_r[a:b], p[a:b], size + 1, low_q[q], guess[g])
+                is_tight = found <= 2 * size
+                if d2 < np.inf:
+                    guess[g], t = d2, _round_up((d2 + widest + gap_q[q]) * (1.0 + TIE_MARGIN) - low_q[q])
             held = 0
             kept = 0
-            a, b = groups[g], groups[g]
+            b = a
             while b < groups[g + 1]:
                 a, b = b, min(b + _LANES, groups[g + 1])
                 if _within(low_r[a:b], p[a:b], t) == 0:
@@ -94,6 +125,8 @@ def scan(
                     column[kept] = j
                     value[kept] = v
                     kept += 1
+                    if is_tight:
+                        continue
                     # keep the `size` smallest upper bounds: rows whose lower bound is larger cannot be neighbours
                     u = (v + gap_r[j] + gap_q[q]) * (1.0 + TIE_MARGIN) + TIE_MARGIN * low_q[q]
                     if held == size and u >= upper[size - 1]:
@@ -167,14 +200,26 @@ def round9(x: float) -> float:
 @kernel()
 def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) -> None:
     """Insert a row into one list, which is sorted by distance and key, unless it comes after all entries."""
-    i = len(ds)
-    while i > 0 and (d < ds[i - 1] or (d == ds[i - 1] and key < keys[i - 1])):
-        i -= 1
-    if i == len(ds):
+    i = len(ds) - 1
+    if d > ds[i] or (d == ds[i] and key >= keys[i]):
         return
-    for t in range(len(ds) - 1, i, -1):
-        ds[t], keys[t], rows[t] = ds[t - 1], keys[t - 1], rows[t - 1]
+    while i > 0 and rows[i - 1] < 0:  # no row
+        i -= 1
+    while i > 0 and (d < ds[i - 1] or (d == ds[i - 1] and key < keys[i - 1])):
+        ds[i], keys[i], rows[i] = ds[i - 1], keys[i - 1], rows[i - 1]
+        i -= 1
     ds[i], keys[i], rows[i] = d, key, row
+
+
+@kernel()
+def _fill(ds: Array, keys: Array, rows: Array, d: Array, key: Array, row: Array) -> None:
+    """Write the nearest rows to an empty list. Counting smaller distances is faster than sorting, without branches."""
+    for i in range(len(d)):
+        rank = 0
+        for j in range(len(d)):
+            rank += (d[j] < d[i]) | ((d[j] == d[i]) & (key[j] < key[i]))
+        if rank < len(ds):
+            ds[rank], keys[rank], rows[rank] = d[i], key[i], row[i]
 
 
 @kernel()
@@ -185,8 +230,17 @@ def push(best: tuple[Array, Array, Array], where: Array, group: Array, d2: Array
     where[p] and group[p].
     """
     ds, keys, rows = best
-    for p in range(len(d2)):
-        q, g = where[p], group[p]
-        if d2[p] > ds[q, g, -1] * (1.0 + TIE_MARGIN):
+    d = np.empty(_FILLED, np.float64)
+    p = 0
+    while p < len(d2):
+        q, g, a = where[p], group[p], p
+        if rows[q, g, 0] < 0:
+            while p < len(d2) and p < a + _FILLED and where[p] == q and group[p] == g:
+                d[p - a] = round9(d2[p])
+                p += 1
+            _fill(ds[q, g], keys[q, g], rows[q, g], d[: p - a], key[a:p], row[a:p])
+            continue
+        p += 1
+        if d2[a] > ds[q, g, -1] * (1.0 + TIE_MARGIN):
             continue  # rounding takes longer than all else here
-        insert(ds[q, g], keys[q, g], rows[q, g], round9(d2[p]), key[p], row[p])
+        insert(ds[q, g], keys[q, g], rows[q, g], round9(d2[a]), key[a], row[a])

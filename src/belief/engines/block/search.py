@@ -150,7 +150,7 @@ class NeighbourSearch:
 
         def choose(span: tuple[int, int]) -> None:
             i = slice(*span)
-            self._choose(self.lock, queries[i], tile, whole[i], nq[i], nr)
+            self._choose(threading.Lock(), queries[i], tile, whole[i], nq[i], nr, narrows=False)
 
         self._run_tasks(multiply, [(i, j) for j in across for i in down if not symmetric or i <= j])
         for _ in self.engine.map(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs)))):
@@ -263,8 +263,20 @@ class NeighbourSearch:
             setattr(self.buffers, name, held)
         return held[: n * width].reshape(n, width)
 
-    def _choose(self, lock: threading.Lock, queries: Array, tile: Tile, product: Array, nq: Array, nr: Array) -> None:
-        """Queue the rows of the tile that may be neighbours of these queries, given products and squared norms."""
+    def _choose(
+        self,
+        lock: threading.Lock,
+        queries: Array,
+        tile: Tile,
+        product: Array,
+        nq: Array,
+        nr: Array,
+        narrows: bool = True,
+    ) -> None:
+        """Queue the rows of the tile that may be neighbours of these queries, given products and squared norms.
+
+        `narrows` makes the bounds of the queries smaller, which saves work in other tiles.
+        """
         error = self.embedding.error
         low = (((1 - error) * nq), ((1 - error) * nr).astype(np.float32))
         gap = (2 * error * nq, 2 * error * nr)
@@ -280,8 +292,10 @@ class NeighbourSearch:
                 *buffers,
             )  # fmt: skip
             q, r, lower = (x[:n].copy() for x in buffers)
-            with lock:
-                narrow(self.bound, queries[q], tile.group[r], (lower + gap[0][q] + gap[1][r]) * (1 + TIE_MARGIN))
+            if narrows:
+                upper = (lower + gap[0][q] + gap[1][r]) * (1 + TIE_MARGIN)
+                with lock:
+                    narrow(self.bound, queries[q], tile.group[r], upper)
             self._enqueue(Candidates(lock, queries, tile, q, r, lower))
 
     def _enqueue(self, candidates: Candidates) -> None:
