@@ -67,32 +67,33 @@ def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> No
 # --- 3. neighbours ---
 
 
-def nearest(Q: Array, R: Array, is_own: Array, size: int, difference: Difference) -> tuple[Array, Array, Array, Array]:
-    """Return the nearest rows of R for each row of Q, as four arrays with an entry per pair.
+def nearest(Q: Array, R: Array, own: Array, size: int, difference: Difference) -> tuple[Array, Array]:
+    """Return the lines in R of the nearest rows of each row of Q, nearest first, and their rounded d²: (Q, size).
 
-    They are the line in Q, the rank (0 is the nearest), the line in R, and the rounded squared distance d². `is_own` is
-    a
-    mask of the pairs of a row and itself, which are left out. Ties in distance go to the first row of R.
+    They are -1 and inf where R has too few rows. `own` is the line in R of each row of Q itself, which is left out, or
+    -1. Ties in distance go to the first row of R.
     """
-    near, unknown = None, np.arange(len(Q))
+    column, d, unknown = np.full((len(Q), size), -1), np.full((len(Q), size), np.inf), np.arange(len(Q))
     if not (difference.missing or (difference.discrete & ~difference.constant).any()) and len(R) > size + 2:
-        *near, is_certain = _nearest_by_products(Q, R, is_own, size, difference)
+        column, d, is_certain = _nearest_by_products(Q, R, own, size, difference)
         unknown = np.flatnonzero(~is_certain)
-        if not len(unknown):
-            return tuple(near)
-    d2 = distances(Q[unknown], R, difference)
-    d2[is_own[unknown]] = np.nan
-    line, *rest = smallest(d2, size)
-    found = unknown[line], *rest
-    if near is None:
-        return found
-    kept = is_certain[near[0]]
-    return tuple(np.concatenate([x[kept], y]) for x, y in zip(near, found, strict=True))
+    if len(unknown):
+        d2 = distances(Q[unknown], R, difference)
+        _replace_own(d2, own[unknown], np.nan)
+        line, rank, *found = smallest(d2, size)
+        column[unknown[line], rank], d[unknown[line], rank] = found
+    return column, d
+
+
+def _replace_own(x: Array, own: Array, value: float) -> None:
+    """Set the entries of each line and its own row."""
+    line = np.flatnonzero(own >= 0)
+    x[line, own[line]] = value
 
 
 def _nearest_by_products(
-    Q: Array, R: Array, is_own: Array, size: int, difference: Difference
-) -> tuple[Array, Array, Array, Array, Array]:
+    Q: Array, R: Array, own: Array, size: int, difference: Difference
+) -> tuple[Array, Array, Array]:
     """Return the nearest rows as `nearest` does, and a mask of the lines of Q for which the result is certain.
 
     Exact distances are computed for the size + 1 rows that are nearest by the matrix product of the scaled rows. They
@@ -102,29 +103,26 @@ def _nearest_by_products(
     Q, R, per_unit = Q[:, live], R[:, live], difference.per_unit[live]
     q, r = ((x - difference.mean[live]) * per_unit for x in (Q, R))
     nq, nr = (np.einsum("rf,rf->r", x, x) for x in (q, r))
-    low = q @ r.T
-    low *= -2.0
-    low += nr
-    low += nq[:, None]
-    low[is_own] = np.inf
+    q *= -2.0
+    low = np.column_stack([q, np.ones(len(q))]) @ np.column_stack([r, nr]).T  # d² without the norms of the queries
+    _replace_own(low, own, np.inf)
     last = np.partition(low, size, axis=1)[:, size]
     n, m = low.shape
     found = np.flatnonzero(low <= last[:, None])
     if len(found) != n * (size + 1):  # ties
-        none = found[:0]
-        return none, none, none, nq[none], np.zeros(n, bool)
+        return np.full((n, size), -1), np.full((n, size), np.inf), np.zeros(n, bool)
     column = found.reshape(n, size + 1) - np.arange(0, n * m, m)[:, None]
     gap = R.take(column, axis=0)
     np.subtract(Q[:, None], gap, out=gap)
     gap *= per_unit
     with np.errstate(over="ignore"):  # in the branch that is not used
         d = round9(np.einsum("qrf,qrf->qr", gap, gap), POWERS_OF_TEN, np)
-    order = np.argsort(d, axis=1, kind="stable")
-    column, d = (np.take_along_axis(x, order, axis=1)[:, :size] for x in (column, d))
+    order = np.argsort(d, axis=1, kind="stable")[:, :size]
+    order += np.arange(0, d.size, size + 1)[:, None]
+    column, d = column.take(order), d.take(order)
     error = PRODUCT_ERROR * (len(live) + 8) * (nq + nr.max())
-    is_certain = d[:, -1] * (1.0 + TIE_MARGIN) < last - error
-    rank = np.broadcast_to(np.arange(size), d.shape)
-    return np.repeat(np.arange(n), size), rank.ravel(), column.ravel(), d.ravel(), is_certain
+    is_certain = d[:, -1] * (1.0 + TIE_MARGIN) < last + nq - error
+    return column, d, is_certain
 
 
 def distances(Q: Array, R: Array, difference: Difference) -> Array:
@@ -206,16 +204,18 @@ def smallest(d2: Array, size: int) -> tuple[Array, Array, Array, Array]:
 # --- 4. and 5. sums over pairs ---
 
 
-def _differences(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach) -> tuple[Array, Array]:
+def _differences(
+    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, missing: bool
+) -> tuple[Array, Array]:
     """Return |a - b| of each pair (line) and feature (column), and a mask of those where both values are present.
 
-    The difference is 0 where a value is missing.
+    The difference is 0 where a value is missing. Without `missing` no value is, and the mask has a single entry.
     """
     n = len(r.reach)
     d = _take(Xq, queries, aq, n)
     d -= _take(Xr, rows, ar, n)
     np.abs(d, out=d)
-    present = d == d
+    present = d == d if missing else np.ones((1, 1), bool)
     if r.discrete.all():
         np.greater(d, 0.0, out=d, casting="unsafe")
     elif r.discrete.any():
@@ -240,8 +240,10 @@ def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
 
 def _complements(d: Array, slope: Array, reach: Array, out: Array) -> None:
     """Write e = 1 - cr of differences d to `out`, without rounding; 0 where a value is missing (d is 0 there)."""
+    beyond = np.greater(d, reach, out=np.empty_like(d), casting="unsafe")
     np.multiply(d, slope, out=out)
-    np.putmask(out, d > reach, 1.0)
+    np.maximum(out, beyond, out=out)  # 1 or more beyond the reach, and less within it
+    np.minimum(out, 1.0, out=out)
 
 
 def tally(
@@ -258,7 +260,7 @@ def tally(
 ) -> None:
     """Add |a - b| of the pairs to `sums`: in total, by kind of pair, and their spread between queries."""
     for part in _cut_between_queries(queries, len(r.reach)):
-        d, present = _differences(Xq, queries[part], aq, Xr, rows[part], ar, r)
+        d, present = _differences(Xq, queries[part], aq, Xr, rows[part], ar, r, len(sums.absent) > 0)
         share = weight[part] if len(weight) else np.ones(len(d))
         if len(sums.rates):
             sums.rates[:] += _rates(d, present, r.slope, r.reach).sum(axis=0)
@@ -335,7 +337,7 @@ def collisions(
 
     Write to P where both values are present, unless P is empty.
     """
-    d, present = _differences(Xq, queries, aq, Xr, rows, ar, r)
+    d, present = _differences(Xq, queries, aq, Xr, rows, ar, r, len(P) > 0)
     if by_rate:
         _complements(d, r.slope, r.reach, R[: len(d)])
     else:
@@ -350,7 +352,7 @@ def half_hits(
     """Write h = (cr + b)/2 of each pair to H, (pairs, features), where b is 1 for a collision; add Σ(b - h)² to
     `gap`.
     """
-    d, present = _differences(Xq, queries, aq, Xr, rows, ar, r)
+    d, present = _differences(Xq, queries, aq, Xr, rows, ar, r, missing=True)
     half = H[: len(d)]
     half[:] = _rates(d, present, 0.5 * r.slope, r.reach)
     gap += (np.where(half > 0.0, 1.0 - half.astype(np.float64), 0.0) ** 2).sum(axis=0)

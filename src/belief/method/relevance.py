@@ -18,8 +18,7 @@ INFLUENCE_ROUNDING = 1e-13  # likewise for the sum of six products
 
 def mean(total: Array, count: Array) -> Array:
     """Return total/count, and 0 where the count is 0."""
-    count = np.broadcast_to(count, total.shape)
-    return np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+    return np.divide(total, count, out=np.zeros(total.shape), where=count > 0)
 
 
 def scale_spread(spread: Array, pairs: Pairs, per_unit: Array) -> Array:

@@ -164,7 +164,8 @@ class _Race:
         """
         if self.eligibility is not None:
             return False
-        return all(np.all(np.round(self.score(x), 10) <= self.rule.least) for x in (self.inside, self.outside))
+        features = (x for x in (self.inside, self.outside) if len(x))
+        return all((np.round(self.score(x), 10) <= self.rule.least).all() for x in features)
 
     def remaining(self) -> Array:
         """Return the features that are not selected yet, in the order in which ties are resolved."""

@@ -88,6 +88,8 @@ def _squares_between(n: Array, total: Array) -> Array:
 
 def _chi2_test(levels: Levels) -> tuple[Array, Array]:
     """Return the features that have levels, and the p-value of the χ² test of each."""
+    if not len(levels.feature):
+        return levels.feature, np.zeros(0)
     feature, line = np.unique(levels.feature, return_inverse=True)
     n_unknown = np.bincount(line, levels.count - levels.groups.sum(axis=1), len(feature))  # rows of unknown class
     groups = levels.groups.astype(float)  # without columns if there are too many classes

@@ -74,9 +74,9 @@ class Rates:
             return _make_rated(values[:, mine, part], sums[number, :, mine])
         found = np.empty((1 + self.difference.missing, len(features), part.stop - part.start))
         part_sums = np.empty((2, len(features)))
-        for t, (b, i) in enumerate(zip(block.tolist(), line.tolist(), strict=True)):
-            values, sums = self._blocks[b]
-            found[:, t], part_sums[:, t] = values[:, i, part], sums[number, :, i]
+        for b in set(block.tolist()):
+            (values, sums), at = self._blocks[b], np.flatnonzero(block == b)
+            found[:, at], part_sums[:, at] = values[:, line[at], part], sums[number][:, line[at]]
         return _make_rated(found, part_sums)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from belief.data.source import SMALL_CELLS, Source
+from belief.data.source import SMALL_CELLS, ArraySource, Source, as_slice
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.threads import spans
 from belief.engines.resources import Resources
@@ -48,6 +48,9 @@ class SmallEngine(DenseEngine):
 
     n_jobs = 1
 
+    def __init__(self, source: Source, *about: Any) -> None:
+        super().__init__(_as_float64(source), *about)
+
     def __enter__(self) -> Self:
         keep_freed_memory()
         return super().__enter__()
@@ -68,20 +71,33 @@ class SmallEngine(DenseEngine):
         order = np.argsort(keys)  # ties go to the smaller key
         rows, keys, target = rows[order], keys[order], self.targets[rows[order]]
         Q, R = _read_rows(queries, place), _read_rows(self.source, rows)
-        found = Neighbours.zero(len(Q), search.n_groups, search.size)
-        found = Neighbours(found.d2, found.key, found.row, found.target.astype(self.targets.dtype))
+        shape = len(Q), search.n_groups, search.size
+        d2, line = np.empty(shape), np.empty(shape, np.int64)  # -1: no row
         for a, b in spans(len(Q), max(1, DISTANCES_AT_ONCE // max(1, len(R)))):
             for g in range(search.n_groups):
                 mine = np.flatnonzero(target == g) if search.n_groups > 1 else np.arange(len(rows))
-                is_own = sample.row[a:b, None] == rows[mine] + first  # no row is its own neighbour
-                query, rank, column, d = plain.nearest(Q[a:b], R[mine], is_own, search.size, difference)
-                line, at = mine[column], (query + a, g, rank)
-                found.d2[at], found.key[at] = d, keys[line]
-                found.row[at], found.target[at] = rows[line] + first, target[line]
+                own = self._find_own(sample.row[a:b] - first, rows[mine])
+                column, d2[a:b, g] = plain.nearest(Q[a:b], R[mine], own, search.size, difference)
+                line[a:b, g] = np.append(mine, -1)[column]
             self.report(self.m * b // len(Q), self.m)
+        no_row = np.iinfo(np.uint64).max, -1, self.targets.dtype.type(-1)
+        key, row, target = (np.append(x, no)[line] for x, no in zip((keys, rows + first, target), no_row, strict=True))
+        found = Neighbours(d2, key, row, target)
         return found if visit is None else visit.found.merge(found)
+
+    def _find_own(self, queries: Array, rows: Array) -> Array:
+        """Return the position of each query among the rows, -1 if it is not among them."""
+        place, is_row = np.full(self.m, -1), (queries >= 0) & (queries < self.m)
+        place[rows] = np.arange(len(rows))
+        return np.where(is_row, place[np.where(is_row, queries, 0)], -1)
+
+
+def _as_float64(source: Source) -> Source:
+    """Convert all rows once, since the kernels would convert them for each pair."""
+    X, rows, a = source.rows(np.arange(source.n_rows), 0, source.n_features)
+    return ArraySource(np.ascontiguousarray(X[as_slice(rows), a : a + source.n_features], np.float64))
 
 
 def _read_rows(source: Source, ids: Array) -> Array:
     X, rows, a = source.rows(ids, 0, source.n_features)
-    return X[rows, a : a + source.n_features].astype(np.float64)
+    return np.take(X[:, a : a + source.n_features], rows, axis=0).astype(np.float64, copy=False)
