@@ -78,15 +78,10 @@ def test_nearest_rows_are_those_by_exact_distances():
         X[0] *= 1e6 if case % 5 == 0 else 1.0
         engine = SmallEngine(ArraySource(X), np.zeros(m, np.int32), np.zeros(F, bool), Resources())
         difference = Difference.from_summary(engine.describe(), engine.discrete, ("standard", "none")[case % 2])
-        is_own = np.eye(m, dtype=bool)
-        d2 = plain.distances(X, X, difference)
-        d2[is_own] = np.nan
-        for got, want in zip(
-            nearest_lists(m, size, *plain.nearest(X, X, is_own, size, difference)),
-            nearest_lists(m, size, *plain.smallest(d2, size)),
-            strict=True,
+        for got, expected in zip(
+            plain.nearest(X, X, np.arange(m), size, difference), nearest_lists(X, size, difference), strict=True
         ):
-            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(got, expected)
 
 
 def test_nearest_rows_that_a_matrix_product_cannot_decide():
@@ -95,17 +90,62 @@ def test_nearest_rows_that_a_matrix_product_cannot_decide():
         rng = np.random.default_rng(seed)
         X = np.where(rng.random((12, 1)) < 0.5, -1.0, 1.0) + 3e-8 * rng.normal(size=(12, 30))
         engine = SmallEngine(ArraySource(X), np.zeros(12, np.int32), np.zeros(30, bool), Resources())
-        difference, is_own = Difference.from_summary(engine.describe(), engine.discrete, "none"), np.eye(12, dtype=bool)
-        d2 = plain.distances(X, X, difference)
-        d2[is_own] = np.nan
-        got = nearest_lists(12, 2, *plain.nearest(X, X, is_own, 2, difference))
-        np.testing.assert_array_equal(got[0], nearest_lists(12, 2, *plain.smallest(d2, 2))[0])
+        difference = Difference.from_summary(engine.describe(), engine.discrete, "none")
+        got, _ = plain.nearest(X, X, np.arange(12), 2, difference)
+        np.testing.assert_array_equal(got, nearest_lists(X, 2, difference)[0])
 
 
-def nearest_lists(m, size, line, rank, column, d):
-    rows, distances = np.full((m, size), -1), np.full((m, size), np.inf)
-    rows[line, rank], distances[line, rank] = column, d
+def nearest_lists(X, size, difference):
+    d2 = plain.distances(X, X, difference)
+    np.fill_diagonal(d2, np.nan)
+    rows, distances = np.full((len(X), size), -1), np.full((len(X), size), np.inf)
+    line, rank, *found = plain.smallest(d2, size)
+    rows[line, rank], distances[line, rank] = found
     return rows, distances
+
+
+def test_push_keeps_the_nearest_rows_of_each_list():
+    """Runs of one list, empty or not, longer than are sorted at a time, and lists by turns; ties go to the key."""
+    for case in range(40):
+        n, size, m = int(rng.integers(1, 6)), int(rng.integers(1, 12)), int(rng.integers(1, 400))
+        where, group = rng.integers(0, n, m), rng.integers(0, 2, m)
+        if case % 2:
+            where.sort()
+        d2, row, key = rng.integers(1, 20, m) / 4.0, rng.permutation(m), rng.permutation(m).astype(np.uint64)
+        shape = n, 2, size
+        best = np.full(shape, np.inf), np.full(shape, 2**64 - 1, np.uint64), np.full(shape, -1)
+        nearest.push(best, where, group, d2, key, row)
+        for q, g in np.ndindex(n, 2):
+            mine = np.flatnonzero((where == q) & (group == g))
+            mine = mine[np.lexsort((key[mine], d2[mine]))][:size]
+            for got, x in zip(best, (d2, key, row), strict=True):
+                np.testing.assert_array_equal(got[q, g, : len(mine)], x[mine])
+            assert (best[2][q, g, len(mine) :] == -1).all()
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-4, 1.0])
+def test_scan_finds_all_rows_that_may_be_among_the_nearest(spread):
+    """Rows in clusters of any tightness, with and without known limits."""
+    for case in range(20):
+        n, size = int(rng.integers(2, 300)), int(rng.integers(1, 12))
+        X = (rng.normal(size=(4, 6))[rng.integers(0, 4, n)] + spread * rng.normal(size=(n, 6))).astype(np.float32)
+        d2 = ((X[:, None].astype(np.float64) - X) ** 2).sum(axis=2)
+        norm, error, groups = (X.astype(np.float64) ** 2).sum(axis=1), 30 * 2.0**-24, np.array([0, n // 3, n])
+        low, gap = (1 - error) * norm, 2 * error * norm
+        limit = np.full((n, 2), np.inf if case % 2 else 3.0)
+        found = np.empty(n * n, np.int64), np.empty(n * n, np.int64), np.empty(n * n)
+        own = np.arange(n)
+        count, end = nearest.scan(
+            X @ X.T, (low, gap), (low.astype(np.float32), gap), groups, own, limit, size, 0, *found
+        )
+        assert end == n
+        pairs = set(zip(found[0][:count].tolist(), found[1][:count].tolist(), strict=True))
+        assert (found[2][:count] <= d2[found[0][:count], found[1][:count]] + 1e-9).all()
+        for q in range(n):
+            for a, b in ((0, n // 3), (n // 3, n)):
+                others = [r for r in range(a, b) if r != q]
+                for r in sorted(others, key=lambda r: d2[q, r])[:size]:
+                    assert (q, r) in pairs or d2[q, r] > limit[q, 0]
 
 
 def test_add_identities():
