@@ -120,3 +120,18 @@ def test_features_without_relevance_are_selected_without_measuring_their_redunda
     assert found.selected.tolist() == expected
     assert measure.n_lines < 40
     assert len(measure.pool) < 200
+
+
+def test_no_more_features_are_measured_than_become_rivals():
+    F, rng = 500, np.random.default_rng(2)
+    w = rng.random(F)
+    rule = make_rule("agreement", "auto")
+    relevance, order = rule.normalise(w, np.zeros(F, bool)), np.argsort(-w, kind="stable")
+    R = rng.random((F, F))
+    found = []
+    for at_once in (64, 1):
+        measure = CountingMeasure(R, order[:8])
+        race = relevance, w, order, 6, measure, rule, np.zeros(0, int)
+        found.append((forward_selection(*race, at_once=at_once).selected.tolist(), len(measure.pool)))
+    assert found[0][0] == found[1][0]
+    assert found[1][1] < found[0][1] - 20

@@ -62,7 +62,7 @@ from belief.method.relevance import (
     sort_by_weight,
 )
 from belief.method.sampling import Sample, batches, sample_quota
-from belief.method.selection import Selection, forward_selection, initial_pool, select_per_class
+from belief.method.selection import FEW_FEATURES, Selection, forward_selection, initial_pool, select_per_class
 from belief.method.settings import MAX_AUTO_NEIGHBOURS, Settings
 from belief.method.significance import (
     Eligibility,
@@ -523,7 +523,9 @@ class Run:
         best = np.lexsort((round_for_ties(excess), found), axis=0)[-1]
         return np.where(best == np.arange(len(excess))[:, None], out, SECOND_CHOICE * out)
 
-    def _select(self, contest: Contest, measure: Measure | None) -> tuple[Selection, Array]:
+    def _select(
+        self, contest: Contest, measure: Measure | None, at_once: int = FEW_FEATURES
+    ) -> tuple[Selection, Array]:
         """Return the selection, and the class that each feature was selected for (no classes unless `per_class` is
         set).
         """
@@ -533,9 +535,10 @@ class Run:
             return Selection(order, x.relevance[order]), classes
         if self.settings.per_class is not None:
             n = self.settings.per_class
-            return select_per_class(x.of_class, x.w, x.order, n, measure, self.rule, given)
+            return select_per_class(x.of_class, x.w, x.order, n, measure, self.rule, given, at_once)
         on_the_way = x.eligibility if self.rule.max_redundancy is not None else None
-        selected = forward_selection(x.relevance, x.w, x.order, x.n_select, measure, self.rule, given, on_the_way)
+        how = measure, self.rule, given, on_the_way, at_once
+        selected = forward_selection(x.relevance, x.w, x.order, x.n_select, *how)
         return selected, classes
 
     def _measure_stability(self, estimate: Estimate) -> Stability | None:
@@ -549,14 +552,19 @@ class Run:
             return None
         folds = self._folds()
         with self.timed("stability"):
-            chosen = np.zeros((n, self.engine.n_features), bool)
+            chosen, measure = np.zeros((n, self.engine.n_features), bool), estimate.measure
+            known = 0 if measure is None else len(measure.pool)
             for line, half in zip(chosen, half_samples(folds, n, self.seed), strict=True):
                 v = self.engine.target.weights(self.settings.class_weight, half)
                 contest = self._rank_features(half, relevance(half, v), estimate.null_weight)
-                line[self._select(contest, estimate.measure)[0].selected] = True
-            often = np.flatnonzero(chosen.any(axis=0))
-            agreement = np.eye(len(often)) if estimate.measure is None else estimate.measure.matrix(often)
-            sets = interchangeable_sets(often, agreement)
+                # few features become rivals in half-samples only, so few are measured before they do
+                n_new = 0 if measure is None else len(measure.pool) - known
+                at_once = max(1, self.engine.columns_at_once, min(n_new, FEW_FEATURES))
+                line[self._select(contest, measure, at_once)[0].selected] = True
+            level, sets = self.rule.max_redundancy, []
+            if measure is not None and level is not None:
+                often = np.flatnonzero(chosen.any(axis=0))
+                sets = interchangeable_sets(often, measure.matrix(often) >= level)
             return Stability(chosen.mean(axis=0), *nogueira_index(chosen), sets)
 
     def _errors(self, tally: Tally, v: Array, w: Array) -> Array:

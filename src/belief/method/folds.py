@@ -21,7 +21,6 @@ from belief.method.sampling import row_keys
 FOLDS = (20, 50)  # at least and at most, within MAX_CELLS
 MAX_CELLS = 10_000_000  # folds x features
 FOLD, HALF = 5, 2**22  # the streams of keys that deal groups into folds, and choose half of the folds
-MIN_AGREEMENT = 0.5  # features that agree at least this much are interchangeable
 Z_95 = 1.96
 
 
@@ -66,7 +65,8 @@ class Stability:
     interval : tuple of float
         Its 95 % confidence interval, given the sample.
     interchangeable : list of list of int
-        Features that replace each other: each set holds features that were selected and agree with each other.
+        Features that replace each other: each set holds features that were selected and are redundant with each
+        other. There are none if the redundancy measure has no level for that.
     """
 
     frequency: Array
@@ -105,6 +105,6 @@ def interchangeable_sets(features: Array, agreement: Array) -> list[list[int]]:
     """
     from scipy.sparse.csgraph import connected_components
 
-    _, label = connected_components(agreement >= MIN_AGREEMENT, directed=False)
+    _, label = connected_components(is_redundant, directed=False)
     sets = [features[label == c].tolist() for c in np.unique(label)]
     return [each for each in sets if len(each) > 1]

@@ -51,6 +51,7 @@ def forward_selection(
     rule: Rule,
     given: Array,
     eligibility: Eligibility | None = None,
+    at_once: int = FEW_FEATURES,
 ) -> Selection:
     """Select features one by one, each time the one with the largest score J.
 
@@ -70,8 +71,10 @@ def forward_selection(
         The features that are selected already.
     eligibility : Eligibility, optional
         Excludes features during the selection, which ends when all are excluded.
+    at_once : int
+        How many features are at least measured at a time; it doubles each time, up to FEW_FEATURES.
     """
-    race = _Race(relevance, w, order, measure, rule, eligibility)
+    race = _Race(relevance, w, order, measure, rule, eligibility, at_once)
     scores = race.start_with(given)
     n_select = min(n_select, len(race.remaining())) + len(given)
     while len(scores) < n_select:
@@ -87,7 +90,14 @@ def forward_selection(
 
 
 def select_per_class(
-    relevance: Array, w: Array, order: Array, n: int, measure: Measure, rule: Rule, given: Array
+    relevance: Array,
+    w: Array,
+    order: Array,
+    n: int,
+    measure: Measure,
+    rule: Rule,
+    given: Array,
+    at_once: int = FEW_FEATURES,
 ) -> tuple[Selection, Array]:
     """Select n features for each class: in each of n rounds, one per class, with the largest score J for that class.
 
@@ -98,7 +108,7 @@ def select_per_class(
     ----------
     relevance : array of shape (classes, F)
         The normalised weights for each class.
-    w, order, measure, rule, given
+    w, order, measure, rule, given, at_once
         As for `forward_selection`.
 
     Returns
@@ -107,7 +117,7 @@ def select_per_class(
     classes : array of int
         The class that each feature was selected for; -1 for given ones.
     """
-    race = _Race(relevance[0], w, order, measure, rule, None)
+    race = _Race(relevance[0], w, order, measure, rule, None, at_once)
     scores = race.start_with(given)
     classes = [-1] * len(given)
     for _ in range(n):
@@ -135,7 +145,9 @@ class _Race:
         measure: Measure,
         rule: Rule,
         eligibility: Eligibility | None,
+        at_once: int,
     ) -> None:
+        self.at_once = at_once
         self.relevance, self.measure, self.rule, self.eligibility = relevance, measure, rule, eligibility
         self.max_redundancy = np.zeros(len(relevance) if eligibility else 0)  # with any selected feature
         self.tie_weights = round_for_ties(w)
@@ -216,7 +228,8 @@ class _Race:
                 continue
             # measure some more than the rivals, which will soon be rivals too
             by_bound = self.outside[np.argsort(-upper, kind="stable")]
-            self._admit(by_bound[: min(max(len(rivals), FEW_FEATURES), MANY_FEATURES)])
+            self._admit(by_bound[: min(max(len(rivals), self.at_once), MANY_FEATURES)])
+            self.at_once = max(self.at_once, min(2 * self.at_once, FEW_FEATURES))
 
     def _argmax(self, J: Array) -> int:
         best = np.flatnonzero(J.max() == J)

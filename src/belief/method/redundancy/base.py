@@ -60,7 +60,8 @@ class Rule(Protocol):
     initial: ClassVar[float]  # the accumulated redundancy of a feature before anything is selected
     least: ClassVar[float]  # no score is smaller; -inf if there is no such limit
     ties_by_weight: ClassVar[bool]  # ties go to the larger w; otherwise to the smaller index
-    max_redundancy: ClassVar[float | None]  # with n_features_to_select="auto" more redundant features drop out
+    # features that are more redundant replace each other: with n_features_to_select="auto" they drop out; None: no level
+    max_redundancy: ClassVar[float | None]
     presentation: ClassVar[Presentation]
 
     def relevance_scale(self, w: Array) -> tuple[float, float]:
