@@ -923,22 +923,42 @@ def apart_from_others(D, E):
 
 
 def of_each_class(sure, above, constant, alpha):
-    """The relevance of each feature for each class; a tenth unless it is significant for it and separates it best."""
-    out, found, rounded = [], [], ten_decimals(above)
+    """The relevance of each feature for each class; a tenth unless it is significant for it and separates it best.
+
+    And what `not_below` needs for each class: p, the features that are significant, and the tenths.
+    """
+    out, found, ps, rounded = [], [], [], ten_decimals(above)
     for c, x in enumerate(above):
         if sure is None:
             out.append(positive_part(np.where(constant, 0.0, x)))
             found.append(np.zeros(len(x), dtype=bool))
             continue
         p, q = combined(sure.p_neighbours, sure.by_class[c]), np.ones(len(x))
+        ps.append(p)
         q[~constant] = adjusted(p[~constant])
         found.append(q < alpha)
         out.append(by_evidence(x, p, q < alpha, constant) * np.where(q < alpha, 1.0, 0.1))
+    tenths = np.ones((len(out), len(constant)))
     for j in range(len(constant)):
         best = max(range(len(out)), key=lambda c: (found[c][j], rounded[c][j], c))
-        for c in range(len(out)):
-            out[c][j] *= 1.0 if c == best else 0.1
-    return out
+        tenths[[c for c in range(len(out)) if c != best], j] = 0.1
+    return np.array(out) * tenths, list(zip(ps, found, tenths, strict=False))
+
+
+def not_below(score, of_class, R, constant, alpha):
+    """J, but at least the floor of 6b, by the p-value of the unique share, where that is significant for the class."""
+    p, found, tenths = of_class
+
+    def raised(S):
+        J, shared = score(S), np.max(R[S], axis=0, initial=0.0)
+        for j in np.flatnonzero(found):
+            left = stats.norm.sf(stats.norm.isf(max(p[j], 1e-300)) * (1 - shared[j]))
+            if shared[j] <= 0.5 and left <= alpha * sum(found) / sum(~constant):
+                most = math.log(max(min(p[found]), 1e-300))
+                J[j] = max(J[j], tenths[j] * (0.05 + 0.001 * math.log(left) / (most or 1.0)))
+        return J
+
+    return raised
 
 
 def select_for_classes(scores, tie, constant, n, given):
@@ -1112,8 +1132,11 @@ def belief(
             score = rule(relevance, repeated, redundancy, theta)
             return relevance, *select(score, tie, f.constant, n_select, given), classes
         D, E = ratio(DD, DC), ratio(ED, EC)
-        of_class = of_each_class(sure, apart_from_others(D, E) - null_weight, f.constant, alpha)
+        of_class, least = of_each_class(sure, apart_from_others(D, E) - null_weight, f.constant, alpha)
         scores = [rule(x, repeated, redundancy, theta) for x in of_class]
+        if sure is not None and agreeing:
+            pairs = zip(scores, least, strict=True)
+            scores = [not_below(score, each, R, f.constant, alpha) for score, each in pairs]
         return relevance, *select_for_classes(scores, tie, f.constant, per_class, given)
 
     relevance, selected, scores, classes = decide(DD, DC, ED, EC)
@@ -1135,5 +1158,5 @@ def belief(
         sums=sums, delta=delta, se=se, z=z_of(w, se), marginal=marginal, pairs=pairs, n_pairs=len(cr),
         watch_lists=watch_lists, joint=joint, joint_pairs=joint_pairs, I=I, I_norm=I_norm, R=R, relevance=relevance,
         selected=selected, scores=scores, sure=sure, null_weight=null_weight, selected_for=classes, stability=stable,
-        by_class=less(ratio(DD, DC), ratio(ED, EC)),
+        by_class=less(ratio(DD, DC), ratio(ED, EC)), apart=apart_from_others(ratio(DD, DC), ratio(ED, EC)),
     )  # fmt: skip

@@ -266,11 +266,11 @@ def test_ranking_has_the_line_of_significance(result):
     assert not [line for line in untested.lines if "significant" in line.get_label()]
 
 
-def test_by_class_shows_the_weights_of_each_class(exclusive):
+def test_by_class_shows_the_separation_of_each_class(exclusive):
     ax = plot.by_class(exclusive, axes())
     cells = np.asarray(ax.collections[0].get_array())
-    weights = exclusive.class_weights[:, exclusive.selected].T
-    np.testing.assert_allclose(cells, np.clip(weights / exclusive.class_weights.max(), 0, 1))
+    separations = exclusive.separations[:, exclusive.selected].T
+    np.testing.assert_allclose(cells, np.clip(separations / exclusive.separations.max(), 0, 1))
     assert [label.get_text() for label in ax.get_xticklabels()] == ["other", "same"]
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 4))

@@ -91,20 +91,22 @@ def test_features_for_each_class_agree_with_the_oracle(make_engine, kind):
     assert got.selected_for.tolist() == ref.selected_for
     np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(got.class_weights, ref.by_class, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(got.separations, ref.apart, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("kind", ["plain", "given", "groups", "strata", "weights", "per class", "no redundancy"])
+@pytest.mark.parametrize("kind", ["plain", "given", "groups", "strata", "weights", "per class", "no redundancy", "mcr"])
 def test_stability_agrees_with_the_oracle(make_engine, kind):
     X, y, discrete = make_table()
     y[::2] = y[1::2]  # half of the classes are those of other rows, so that the selection is not stable
     design, given = make_design_of(kind, y)
-    per_class, redundancy = 1 if kind == "per class" else None, None if kind == "no redundancy" else "agreement"
+    per_class = 1 if kind == "per class" else None
+    redundancy = {"no redundancy": None, "mcr": "mcr"}.get(kind, "agreement")
     with DesignedEngine(make_engine(X, y, discrete), lambda: design) as engine:
         how = {**PLAIN, "n_features_to_select": 2, "stability": 12, "redundancy": redundancy, "per_class": per_class}
-        got = traced.run(engine, how, given).stability
+        got = traced.run(engine, {**how, "batch_size": 1.0}, given).stability
     ref = naive.belief(
         X, y, 2, discrete=discrete, sampling="balanced", class_weight="balanced", k=3, redundancy=redundancy, seed=4,
-        given=given, per_class=per_class, stability=12, **vars(design),
+        given=given, per_class=per_class, stability=12, share=1.0, **vars(design),
     ).stability  # fmt: skip
     np.testing.assert_allclose(got.frequency, ref.frequency, rtol=1e-12)
     assert ((got.frequency > 0) & (got.frequency < 1)).any(), "no half-sample differs from another"
@@ -113,23 +115,36 @@ def test_stability_agrees_with_the_oracle(make_engine, kind):
     assert sorted(got.interchangeable) == ref.sets
 
 
+def weak_markers(seed=1, m=240):
+    """Return a table in which most markers of two rare classes are weak, and agree with each other."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, m, p=[0.6, 0.25, 0.15])
+    X = rng.normal(size=(m, 14))
+    X[:, :8] += np.repeat([0.9, 0.7], [6, 2]) * (y[:, None] == [2, 1, 2, 2, 2, 2, 1, 1])
+    X[:, :2] += 5.1 * (y[:, None] == [2, 1])
+    return X, y, np.zeros(14, bool)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["plain", "weights"])
+@pytest.mark.parametrize("kind", ["plain", "weights", "weak markers"])
 def test_significant_features_for_each_class_agree_with_the_oracle(kind):
-    X, y, discrete = make_table(m=150)
-    weight = None if kind == "plain" else np.random.default_rng(0).uniform(0.2, 1.0, 150)
+    X, y, discrete = weak_markers() if kind == "weak markers" else make_table(m=150)
+    weight = np.random.default_rng(0).uniform(0.2, 1.0, 150) if kind == "weights" else None
     options = {"n_neighbors": 3, "random_state": 4, "copies": "keep", "discrete_features": discrete}
+    n = 3 if kind == "weak markers" else 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        got = belief.select(X, y, 3, per_class=2, stability=10, sample_weight=weight, **options)
+        got = belief.select(X, y, 3, per_class=n, stability=10, sample_weight=weight, **options)
     ref = naive.belief(
-        X, y, 3, discrete=discrete, **{**naive.DEFAULT, "k": 3}, seed=4, per_class=2, stability=10, significant=True,
+        X, y, 3, discrete=discrete, **{**naive.DEFAULT, "k": 3}, seed=4, per_class=n, stability=10, significant=True,
         weight=weight,
     )  # fmt: skip
     assert got.selected.tolist() == ref.selected
     assert got.selected_for.tolist() == ref.selected_for
     np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-3)  # the statistics of the shuffles are in float32
     np.testing.assert_allclose(got.stability.frequency, ref.stability.frequency)
+    if kind == "weak markers":
+        assert ((got.scores >= 0.05) & (got.scores < 0.051)).sum() >= 2
 
 
 @pytest.mark.parametrize("kind", KINDS[1:])
@@ -451,6 +466,8 @@ def test_given_features_come_first_and_others_lose_what_they_share():
     assert set(plain.selected_names) & {"x0", "copy"}
     by_number = belief.select(frame, given=[0], label="class", n_features_to_select=2, random_state=0)
     assert by_number.selected.tolist() == result.selected.tolist()
+    twice = belief.select(frame, given=["x0", 0], label="class", n_features_to_select=2, random_state=0)
+    assert twice.selected.tolist() == result.selected.tolist()
     auto = belief.select(frame, given="x0", label="class", n_features_to_select="auto", random_state=0)
     assert auto.selected_names[:2] == ["x0", "x1"]
 
@@ -494,14 +511,19 @@ def test_a_marker_that_not_all_rows_of_its_class_have_is_selected_for_it(signifi
         np.hstack([markers, rng.random((600, 20))]), y, 1, per_class=3, random_state=0, significance=significance
     )
     assert (result.class_weights[:, :12].argmax(axis=0) != of_class).sum() > 6, "the weights would select them, too"
+    ranks = np.array([ranking.rank for ranking in result.by_class.values()])
+    assert all(sorted(ranks[c, of_class_c]) == [1, 2, 3] for c, of_class_c in enumerate(np.arange(12).reshape(4, 3)))
+    plain = belief.select(np.hstack([markers, rng.random((600, 20))]), y, 1, random_state=0, significance=significance)
+    assert [plain.explain(j).best_class for j in range(12)] == of_class.astype(str).tolist()
     assert [sorted(result.selected[result.selected_for == c]) for c in range(4)] == np.arange(12).reshape(4, 3).tolist()
 
 
 def test_weights_by_class_add_up():
     X, types = cells()
     result = belief.select(X[:1500, :80], types[:1500], 5, random_state=0, significance=None)
-    mean = np.mean([ranking.weight for ranking in result.by_class.values()], axis=0)
-    np.testing.assert_allclose(mean, result.weights, atol=1e-12)
+    for each in ("weight", "separation"):
+        mean = np.mean([getattr(ranking, each) for ranking in result.by_class.values()], axis=0)
+        np.testing.assert_allclose(mean, result.weights, atol=1e-12)
     assert belief.Result.from_dict(result.to_dict()).by_class["T"].rank.tolist() == result.by_class["T"].rank.tolist()
 
 
@@ -558,6 +580,10 @@ BAD = {
     "text": ({"sample_weight": ["a"] * 400}, "sample_weight must hold numbers"),
     "short": ({"groups": np.arange(10)}, "groups has 10 values, but X has 400 rows"),
     "given": ({"given": "y9"}, "given: there is no column 'y9'"),
+    "given that is dropped": ({"given": "x0", "drop": ["x0"]}, "given: there is no column 'x0' in the features of X"),
+    "one group per class": ({"groups": (study()["class"] == "case").to_numpy()}, "groups leaves no row a neighbour"),
+    "one group per stratum": ({"groups": "site", "adjust_for": "site"}, "groups leaves no row a neighbour"),
+    "one half-sample": ({"stability": 1}, "stability must be 0 or an integer of at least 2; got 1"),
     "strata": ({"adjust_for": np.arange(400).astype(str)}, "adjust_for makes 400 strata"),
     "per_class": ({"per_class": 2, "redundancy": None}, "per_class=2 cannot be combined with redundancy=None"),
 }

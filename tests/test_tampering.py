@@ -381,7 +381,7 @@ BY_HAND = {
 def test_from_dict_names_the_edited_field(result, name):
     for value in BY_HAND[name]:
         refused(
-            f"^This result was edited or damaged: ({name}|se|scores|priors|class_weights) is invalid",
+            f"^This result was edited or damaged: ({name}|se|scores|priors|class_weights|separations) is invalid",
             lambda value=value: belief.Result.from_dict({**result.to_dict(), name: value}),
         )
 

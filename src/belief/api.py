@@ -321,7 +321,8 @@ def run_engine(
         if not given:
             return np.zeros(0, np.int64)
         labels = None if table is None else table.labels
-        return np.array(find_columns(given, labels or feature_names(), "given"), np.int64)
+        found = find_columns(given, labels or feature_names(), "given", "the features of X")
+        return np.array([*dict.fromkeys(found)], np.int64)
 
     found = belief(engine, settings, check, reporter.phase, notes, find_given)
     found["distributions"] = [x.with_level_names(levels(x.feature)) for x in found["distributions"]]

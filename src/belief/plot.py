@@ -285,17 +285,17 @@ def by_class(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name
     >>> ax = belief.plot.by_class(result)
     """
     check_result(result)
-    n, weights = min(top, len(result.selected)), result.class_weights
+    n, separations = min(top, len(result.selected)), result.separations
     with drawing(ax, figure_height(n, 0.26) + 0.8) as ax:
-        if not weights.size:
+        if not separations.size:
             return write_sentence(ax, NO_CLASSES)
-        shares = np.clip(weights.T[result.selected[:n]] / max(weights.max(), 1e-300), 0.0, 1.0)
-        is_small = len(weights) <= MAX_CLASS_COLUMNS
+        shares = np.clip(separations.T[result.selected[:n]] / max(separations.max(), 1e-300), 0.0, 1.0)
+        is_small = len(separations) <= MAX_CLASS_COLUMNS
         draw_heat_map(ax, shares, np.vectorize("{:.2f}".format)(shares) if is_small else None)
         ax.set_yticks(range(n), _ranked(list(enumerate(_names(result)[:n], 1)), max_name_length))
         classes = shorten_distinct([clean(c) for c in result.classes], 12)
         ax.set_xticks(range(len(classes)), classes, rotation=90 if len(classes) > 6 else 0)
-        ax.set_xlabel("relevance for each class against the others")
+        ax.set_xlabel("separation of each class from the others")
         remove_frame(ax)
         note_omitted(ax, n, len(result.selected))
     return ax

@@ -70,6 +70,8 @@ class DesignedEngine:
         self._usable = np.ones(m, bool) if self.design.weight is None else self.design.weight > 0
         if self.design.stratum is not None:
             self._leave_out_small_cells()
+        if self.design.group is not None:
+            self._check_groups(self.design.group)
         self._weight = self.design.weight  # of a row as a query
         self.inner.retarget(self.targets, self._usable)
         self.target = self._count()
@@ -80,6 +82,17 @@ class DesignedEngine:
         for name, x in parts.items():
             if x is not None and len(x) != m:
                 raise ValueError(f"{name} has {len(x)} values, but X has {m} rows. Pass one value per row.")
+
+    def _check_groups(self, group: Array) -> None:
+        """Raise a ValueError if no row has a neighbour of its class in another group."""
+        n_groups, classes = int(group.max()) + 1, 0 if self._is_numeric else self.targets.astype(np.int64)
+        cell = self.design.strata(len(group)) * (int(np.max(classes)) + 1) + classes
+        pairs = np.unique((cell * n_groups + group)[self._usable])
+        if np.unique(pairs // n_groups, return_counts=True)[1].max() < 2:
+            raise ValueError(
+                "groups leaves no row a neighbour of its class, because all rows of a class are in one group (within"
+                " each stratum, if there are strata). Pass smaller groups, such as patients."
+            )
 
     @property
     def _is_numeric(self) -> bool:

@@ -53,6 +53,7 @@ from belief.method.redundancy.base import Evidence, Measure
 from belief.method.relevance import (
     candidate_features,
     class_variances,
+    evidence_of,
     mean,
     relevance,
     relevance_by_class,
@@ -66,6 +67,7 @@ from belief.method.selection import FEW_FEATURES, Selection, forward_selection, 
 from belief.method.settings import MAX_AUTO_NEIGHBOURS, Settings
 from belief.method.significance import (
     Eligibility,
+    LeastScores,
     assess,
     check_univariate,
     combine,
@@ -144,6 +146,7 @@ class Contest:
     w: Array
     relevance: Array
     of_class: Array  # the relevance for each class
+    least: list[LeastScores]  # the least score for each class; empty if there are none
     eligibility: Eligibility | None
 
 
@@ -501,27 +504,35 @@ class Run:
             order = eligibility.filter(order, needs_one=not len(self.given))
             n_select = len(order)
         order = order[~np.isin(order, self.given_live)]
-        of_class = scores[None]
+        of_class, least = scores[None], list[LeastScores]()
         if settings.per_class is not None:
-            of_class = self._relevance_by_class(separation_by_class(tally) - null_weight)
-        return Contest(order, n_select, w, scores, of_class, eligibility)
+            of_class, least = self._relevance_by_class(separation_by_class(tally) - null_weight)
+        return Contest(order, n_select, w, scores, of_class, least, eligibility)
 
-    def _relevance_by_class(self, excess: Array) -> Array:
-        """Return the relevance of each feature for each class, (classes, features).
+    def _relevance_by_class(self, excess: Array) -> tuple[Array, list[LeastScores]]:
+        """Return the relevance of each feature for each class, (classes, features), and the least scores.
 
         It is reduced for all classes except the one that the feature separates best.
         """
         constant, out, found = self.difference.constant, np.zeros_like(excess), np.zeros(excess.shape, bool)
+        p = np.ones_like(excess)
         if self.settings.significance is None:
             out[:] = [self.rule.normalise(x, constant) for x in excess]
         else:
             for c, (x, p_univariate) in enumerate(zip(excess, self.p_by_class, strict=True)):
-                p = combine(self.significance.p_neighbours, p_univariate)
-                found[c, ~constant] = q_values(p[~constant]) < self.settings.alpha
-                out[c] = relevance_by_evidence(x, p, found[c], constant)
+                p[c] = combine(self.significance.p_neighbours, p_univariate)
+                found[c, ~constant] = q_values(p[c, ~constant]) < self.settings.alpha
+                out[c] = relevance_by_evidence(x, p[c], found[c], constant)
                 out[c, ~found[c]] *= SECOND_CHOICE
         best = np.lexsort((round_for_ties(excess), found), axis=0)[-1]
-        return np.where(best == np.arange(len(excess))[:, None], out, SECOND_CHOICE * out)
+        share = np.where(best == np.arange(len(excess))[:, None], 1.0, SECOND_CHOICE)
+        least: list[LeastScores] = []
+        limit, level = self.settings.alpha / max(float((~constant).sum()), 1.0), self.rule.max_redundancy
+        if level is not None and self.settings.significance is not None:
+            for found_c, p_c, share_c in zip(found, p, share, strict=True):
+                eligibility = Eligibility.from_p_values(p_c, limit * float(found_c.sum()), level)
+                least.append(LeastScores(eligibility, float(evidence_of(p_c[found_c]).max(initial=0.0)), share_c))
+        return share * out, least
 
     def _select(
         self, contest: Contest, measure: Measure | None, at_once: int = FEW_FEATURES
@@ -535,7 +546,7 @@ class Run:
             return Selection(order, x.relevance[order]), classes
         if self.settings.per_class is not None:
             n = self.settings.per_class
-            return select_per_class(x.of_class, x.w, x.order, n, measure, self.rule, given, at_once)
+            return select_per_class(x.of_class, x.least, x.w, x.order, n, measure, self.rule, given, at_once)
         on_the_way = x.eligibility if self.rule.max_redundancy is not None else None
         how = measure, self.rule, given, on_the_way, at_once
         selected = forward_selection(x.relevance, x.w, x.order, x.n_select, *how)
@@ -623,9 +634,10 @@ class Run:
         watched = self._watched(estimate.relevance, len(selected))
         found = self.significance
         with self.timed("explain"):
-            class_weights, class_errors = np.zeros((2, 0, self.engine.n_features))
+            class_weights, class_errors, separations = np.zeros((3, 0, self.engine.n_features))
             if len(target.names):
                 class_weights, class_errors = relevance_by_class(tally), self._errors_by_class(tally)
+                separations = separation_by_class(tally)
         partner, partner_share = self._find_partners(estimate)
         stability = self._measure_stability(estimate)
         queries = self.sample.part(slice(0, len(self.neighbours.row)))
@@ -658,6 +670,7 @@ class Run:
             "selected_for": estimate.selected_for,
             "class_weights": class_weights,
             "class_errors": class_errors,
+            "separations": separations,
             "task": target.task,
             "classes": target.names,
             "priors": target.P,

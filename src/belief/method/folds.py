@@ -99,9 +99,10 @@ def nogueira_index(chosen: Array) -> tuple[float, tuple[float, float]]:
     return index, (index - error, min(index + error, 1.0))
 
 
-def interchangeable_sets(features: Array, agreement: Array) -> list[list[int]]:
-    """Return sets of features that are connected by agreements of at least 0.5; features without a partner are left
-    out.
+def interchangeable_sets(features: Array, is_redundant: Array) -> list[list[int]]:
+    """Return sets of features that are connected by redundancy; features without a partner are left out.
+
+    `is_redundant` is a mask of the pairs of features that are redundant with each other.
     """
     from scipy.sparse.csgraph import connected_components
 

@@ -139,18 +139,29 @@ def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant:
         The p-values.
     significant, constant : array of bool of shape (F,)
     """
-    evidence = np.abs(np.log(np.maximum(p, LEAST_P)))
+    evidence = evidence_of(p)
     u = np.zeros(len(p))
     unit = largest_excess(excess, significant)
     if significant.any():
-        rank = np.maximum(evidence / max(evidence[significant].max(), 1e-300), 0.0)
         by_weight = excess / unit if unit > 0 else np.zeros(len(p))
-        u = np.where(significant, np.maximum(by_weight, WEAK + TRIFLE * rank), 0.0)
+        u = np.where(significant, np.maximum(by_weight, least_relevance(p, float(evidence[significant].max()))), 0.0)
     others = ~significant & ~constant
     most = evidence[others].max(initial=0.0)
     if most > 0:
         u[others] = WEAK * evidence[others] / most
     return u
+
+
+def evidence_of(p: Array) -> Array:
+    """Return -log p; smaller p-values than LEAST_P count as LEAST_P."""
+    return np.abs(np.log(np.maximum(p, LEAST_P)))
+
+
+def least_relevance(p: Array, most: float) -> Array:
+    """Return the least relevance of significant features, which rises a little with their evidence; `most` is the
+    largest evidence.
+    """
+    return WEAK + TRIFLE * np.maximum(evidence_of(p) / max(most, 1e-300), 0.0)
 
 
 def largest_excess(excess: Array, significant: Array) -> float:

@@ -8,6 +8,7 @@ the same as if all redundancies had been measured.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from belief.method.arrays import Array
 from belief.method.redundancy.base import Measure, Rule
 from belief.method.relevance import round_for_ties
-from belief.method.significance import Eligibility
+from belief.method.significance import Eligibility, LeastScores
 
 MIN_POOL = 16  # features measured at the start, or twice as many as will be selected if that is more
 FEW_FEATURES, MANY_FEATURES = 64, 1024  # measured without computing bounds first; and at most at a time
@@ -91,6 +92,7 @@ def forward_selection(
 
 def select_per_class(
     relevance: Array,
+    least: Sequence[LeastScores],
     w: Array,
     order: Array,
     n: int,
@@ -108,6 +110,8 @@ def select_per_class(
     ----------
     relevance : array of shape (classes, F)
         The normalised weights for each class.
+    least : sequence of LeastScores
+        The least scores for each class; empty if there are none.
     w, order, measure, rule, given, at_once
         As for `forward_selection`.
 
@@ -117,12 +121,12 @@ def select_per_class(
     classes : array of int
         The class that each feature was selected for; -1 for given ones.
     """
-    race = _Race(relevance[0], w, order, measure, rule, None, at_once)
+    race = _Race(relevance[0], w, order, measure, rule, None, at_once, least)
     scores = race.start_with(given)
     classes = [-1] * len(given)
     for _ in range(n):
         for c, relevance_of_class in enumerate(relevance):
-            race.relevance = relevance_of_class
+            race.relevance, race.least = relevance_of_class, least[c] if least else None
             if len(race.remaining()) and not race.is_decided():
                 best, score = race.find_best(len(scores) + 1)
                 race.select(best, race.best_of(relevance))
@@ -146,10 +150,11 @@ class _Race:
         rule: Rule,
         eligibility: Eligibility | None,
         at_once: int,
+        least: Sequence[LeastScores] = (),
     ) -> None:
-        self.at_once = at_once
+        self.at_once, self.least = at_once, least[0] if least else None
         self.relevance, self.measure, self.rule, self.eligibility = relevance, measure, rule, eligibility
-        self.max_redundancy = np.zeros(len(relevance) if eligibility else 0)  # with any selected feature
+        self.max_redundancy = np.zeros(len(relevance) if eligibility or least else 0)  # with any selected feature
         self.tie_weights = round_for_ties(w)
         self.selected: list[int] = []
         self.inside = np.intersect1d(measure.pool, order)
@@ -190,11 +195,13 @@ class _Race:
         J = self.rule.score(self.relevance[features], self.accumulated[features], len(self.selected))
         if self.eligibility is not None and self.selected:
             J = np.where(self.eligibility.mask(features, self.max_redundancy[features]), J, -np.inf)
+        if self.least is not None:
+            J = np.maximum(J, self.least.of(features, self.max_redundancy[features]))
         return J
 
     def _accumulate(self, features: Array, redundancy: Array) -> None:
         self.accumulated[features] = self.rule.accumulate(self.accumulated[features], redundancy)
-        if self.eligibility is not None:
+        if len(self.max_redundancy):
             self.max_redundancy[features] = np.maximum(self.max_redundancy[features], redundancy)
 
     def likely_next(self, n_select: int) -> Array:

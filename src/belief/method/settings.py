@@ -158,8 +158,8 @@ class Settings:
     )
     stability: int = setting(
         0,
-        lambda x: is_count(x) or (is_integer(x) and x == 0),
-        "an integer of at least 0",
+        lambda x: is_integer(x) and (x == 0 or x >= 2),
+        "0 or an integer of at least 2",
         "half-samples of the queries to repeat the selection on, for the frequency of each feature; 0: none",
     )
     random_state: Any = setting(

@@ -35,7 +35,7 @@ from belief.method.probe import (
     rank_on_grid,
     score_features,
 )
-from belief.method.relevance import LEAST_P, mean, relevance
+from belief.method.relevance import LEAST_P, least_relevance, mean, relevance
 from belief.method.sampling import Sample, row_keys
 from belief.method.univariate import ShareTest, correct_by_shuffles, pareto_tails
 
@@ -504,9 +504,14 @@ class Eligibility:
 
         Redundancy only grows during the selection, so a feature that is excluded once stays excluded.
         """
-        p = ndtr(-self.z[features] * (1.0 - redundancy))
+        p = self.p_of_unique_share(features, redundancy)
         is_significant = (p <= self.largest_p) & (self.largest_p > 0)
         return is_significant if self.max_redundancy is None else is_significant & (redundancy <= self.max_redundancy)
+
+    def p_of_unique_share(self, features: Array, redundancy: Array) -> Array:
+        """Return the p-values that features have without the evidence that they share with a selected one."""
+        p: Array = ndtr(-self.z[features] * (1.0 - redundancy))
+        return p
 
     def filter(self, order: Array, needs_one: bool) -> Array:
         """Return the features that are eligible at the start. If no feature is, but one is needed, return the first,
@@ -517,3 +522,29 @@ class Eligibility:
             warn("No feature is significant. The one with the largest weight is selected.")
             return order[:1]
         return eligible
+
+
+@dataclass(frozen=True)
+class LeastScores:
+    """The least scores of features for a class, by which those of little weight are ranked (section 11).
+
+    Parameters
+    ----------
+    eligibility : Eligibility
+        The significance of each feature for the class.
+    most : float
+        The largest evidence for the class.
+    share : array of shape (F,)
+        The factor of each feature's relevance for the class.
+    """
+
+    eligibility: Eligibility
+    most: float
+    share: Array
+
+    def of(self, features: Array, redundancy: Array) -> Array:
+        """Return the least scores, given the largest redundancy of each feature with a selected one; 0 if its unique
+        share is not significant.
+        """
+        u = self.share[features] * least_relevance(self.eligibility.p_of_unique_share(features, redundancy), self.most)
+        return np.where(self.eligibility.mask(features, redundancy), u, 0.0)

@@ -220,7 +220,7 @@ def _list_figures(result: Result, content: dict[str, Any]) -> list[str]:
         "interactions": len(result.pairs) > 1 or bool(result.interactions and not result.pairs),
         **{f"interaction-{t}": True for t in range(len(result.pairs))},
         "redundancy": bool(measure["name"]) and has_redundancy,
-        "by_class": len(result.classes) > 2 and bool(result.class_weights.size),
+        "by_class": len(result.classes) > 2 and bool(result.separations.size),
         "stability": result.stability is not None,
         "convergence": content["stability"] is not None,
         "timings": bool(content["timings"]),

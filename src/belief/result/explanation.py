@@ -187,7 +187,7 @@ def _best_class(result: Result, j: int, rank: int | None) -> str | None:
     if len(result.classes) < 3 or j in result.constant:
         return None
     c = int(result.selected_for[rank - 1]) if rank and len(result.selected_for) else -1
-    return str(result.classes[c if c >= 0 else int(result.class_weights[:, j].argmax())])
+    return str(result.classes[c if c >= 0 else int(result.separations[:, j].argmax())])
 
 
 def _none_if_nan(x: float) -> float | None:

@@ -142,12 +142,15 @@ class ClassRanking:
     ----------
     weight, error : ndarray of shape (n_features,)
         The weight of each feature over the queries of this class only, and its standard error.
+    separation : ndarray of shape (n_features,)
+        How well each feature separates this class from the others, by the variation within all of them.
     rank : ndarray of int of shape (n_features,)
-        The rank of each feature by weight, from 1.
+        The rank of each feature from 1, by its separation above the null weight.
     """
 
     weight: Array
     error: Array
+    separation: Array
     rank: Array
 
 
@@ -210,6 +213,8 @@ class Result:
         The index of the class that each feature was selected for, -1 for given ones; empty without `per_class`.
     class_weights, class_errors : ndarray of shape (n_classes, n_features)
         The weights over the queries of each class, and their standard errors; see `by_class`.
+    separations : ndarray of shape (n_classes, n_features)
+        How well each feature separates each class from the others.
     task : str
         "classification" or "regression".
     classes, priors : ndarray
@@ -288,6 +293,7 @@ class Result:
     selected_for: Array = array_field(np.int64, PER_SELECTED, allow_empty=True)
     class_weights: Array = array_field(float, ("classes", "weights"), allow_empty=True)
     class_errors: Array = array_field(float, ("classes", "weights"), allow_empty=True)
+    separations: Array = array_field(float, ("classes", "weights"), allow_empty=True)
     task: str = plain_field(read=_read_task)
     classes: Array = array_field(write=_write_classes)
     priors: Array = array_field(float, ("classes",))
@@ -333,10 +339,11 @@ class Result:
     def by_class(self) -> dict[Any, ClassRanking]:
         """How well each feature separates each class from the others, by class; empty for a numeric target."""
         out = {}
-        for name, w, se in zip(self.classes.tolist(), self.class_weights, self.class_errors, strict=True):
+        parts = self.class_weights, self.class_errors, self.separations
+        for name, w, se, separation in zip(self.classes.tolist(), *parts, strict=True):
             rank = np.empty(len(w), np.int64)
-            rank[np.argsort(-w, kind="stable")] = np.arange(1, len(w) + 1)
-            out[name] = ClassRanking(w, se, rank)
+            rank[np.argsort(self.null_weight - separation, kind="stable")] = np.arange(1, len(w) + 1)
+            out[name] = ClassRanking(w, se, separation, rank)
         return out
 
     @overload

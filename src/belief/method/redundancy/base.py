@@ -60,7 +60,7 @@ class Rule(Protocol):
     initial: ClassVar[float]  # the accumulated redundancy of a feature before anything is selected
     least: ClassVar[float]  # no score is smaller; -inf if there is no such limit
     ties_by_weight: ClassVar[bool]  # ties go to the larger w; otherwise to the smaller index
-    # features that are more redundant replace each other: with n_features_to_select="auto" they drop out; None: no level
+    # features that are more redundant can replace each other, and one drops out with n_features_to_select="auto"
     max_redundancy: ClassVar[float | None]
     presentation: ClassVar[Presentation]
 
