@@ -1158,5 +1158,6 @@ def belief(
         sums=sums, delta=delta, se=se, z=z_of(w, se), marginal=marginal, pairs=pairs, n_pairs=len(cr),
         watch_lists=watch_lists, joint=joint, joint_pairs=joint_pairs, I=I, I_norm=I_norm, R=R, relevance=relevance,
         selected=selected, scores=scores, sure=sure, null_weight=null_weight, selected_for=classes, stability=stable,
-        by_class=less(ratio(DD, DC), ratio(ED, EC)), apart=apart_from_others(ratio(DD, DC), ratio(ED, EC)),
+        by_class=less(ratio(DD, DC), ratio(ED, EC)),
+        apart=None if aim.numeric else apart_from_others(ratio(DD, DC), ratio(ED, EC)),
     )  # fmt: skip
