@@ -77,6 +77,21 @@ def test_designs_agree_with_the_oracle(make_engine, kind):
         np.testing.assert_allclose(got.se, ref.se, rtol=1e-6, atol=1e-11)
 
 
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("kind", ["given", "groups and strata", "weights", "weights and groups"])
+def test_designs_with_mcr_agree_with_the_oracle(kind, missing):
+    X, y, discrete = make_table(missing=missing)
+    design, given = make_design_of(kind, y)
+    with DesignedEngine(local_engine(X, np.arange(3), y, discrete), lambda: design) as engine:
+        got = traced.run(engine, {**PLAIN, "redundancy": "mcr", "batch_size": 1.0}, given)
+    ref = naive.belief(
+        X, y, 3, discrete=discrete, sampling="balanced", class_weight="balanced", k=3, redundancy="mcr", seed=4,
+        given=given, share=1.0, **vars(design),
+    )  # fmt: skip
+    assert got.selected.tolist() == ref.selected
+    np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["plain", "given", "groups", "strata", "weights"])
 def test_features_for_each_class_agree_with_the_oracle(make_engine, kind):
     X, y, discrete = make_table()

@@ -303,7 +303,8 @@ class DesignedEngine:
             parts = [next(sums)] if pairs.weight is None else [next(sums), next(sums)]
             total, count = (np.concatenate([getattr(x, f)[0::2] for x in parts]) for f in ("total", "count"))
             nothing = Tally.zero(pairs, total.shape[1], rates is not None)
-            yield replace(nothing, total=total, count=count, rates=parts[0].rates, n_pairs=len(pairs))
+            known = {"rates": parts[0].rates, "unweighted": parts[0].count.sum(axis=0) + np.zeros(total.shape[1])}
+            yield replace(nothing, total=total, count=count, n_pairs=len(pairs), **known)
 
 
 def _discarding_rest(pairs: Pairs, kind: Array, n_kinds: int, share: Array) -> Pairs:

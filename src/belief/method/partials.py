@@ -10,7 +10,7 @@ may come in any number and order, from threads, partitions or files:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -210,6 +210,8 @@ class Tally:
     spread: FeatureArray  # Σδ and Σδ² over the queries of each couple, (2, couples, F); with weights, seven products
     queries: FeatureArray  # the number of these queries, (1, couples, 1 or F); with weights, three products of weights
     n_pairs: int
+    # the number of pairs in which both values are present, (F,), if rows have weights, which `count` adds up
+    unweighted: FeatureArray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def from_sums(
@@ -250,7 +252,7 @@ class Tally:
         """Make a tally from stored values; raise a ValueError unless they can be the sums over such pairs."""
         found = cls(**values)
         like = cls.zero(pairs, n_features, rates=found.rates.size > 0)
-        for name in ("total", "count", "rates", "spread", "queries"):
+        for name in ("total", "count", "rates", "spread", "queries", "unweighted"):
             x, shape = getattr(found, name), getattr(like, name).shape
             shape_with_missing = (*shape[:-1], n_features)
             if x.dtype.kind != "f" or x.shape not in (shape, shape_with_missing) or not np.isfinite(x).all():
@@ -279,6 +281,11 @@ class Tally:
     @property
     def EC(self) -> Array:
         return self.count[1::2]
+
+    @property
+    def mean_rates(self) -> Array:
+        """The mean collision rate of each feature over the pairs in which both values are present."""
+        return self.rates / np.maximum(self.unweighted if self.unweighted.size else self.present, 1)
 
     @property
     def present(self) -> Array:

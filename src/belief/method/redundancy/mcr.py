@@ -91,7 +91,7 @@ class MCR:
     def __init__(self, evidence: Evidence, pool: Array) -> None:
         tally, batches = evidence.tally, evidence.batches
         n_features = evidence.n_features
-        self.PC = tally.rates / np.maximum(tally.present, 1)
+        self.PC = tally.mean_rates
         # a batch uses the watch list made before it; a single batch uses its own
         self.watches = list(zip(batches[1:] or batches, evidence.watch_lists, strict=False))
         self._evidence = evidence
