@@ -106,10 +106,11 @@ def test_write_data_writes_categories_as_text(tmp_path, capsys):
     pd.testing.assert_frame_equal(pd.read_csv(small), TABLE[["contract", "left"]])
 
 
-def test_select_csv_with_separator_and_without_header(tmp_path, capsys, expected):
-    TABLE.to_csv(tmp_path / "a.csv", sep=";", header=False, index=False)
+@pytest.mark.parametrize(("separator", "option"), [(";", ";"), ("\t", r"\t")])
+def test_select_csv_with_separator_and_without_header(tmp_path, capsys, expected, separator, option):
+    TABLE.to_csv(tmp_path / "a.csv", sep=separator, header=False, index=False)
     label = f"c{TABLE.columns.get_loc('left')}"
-    options = ["--separator", ";", "--no-header", "--label", label, "--top", 4, "--seed", 0]
+    options = ["--separator", option, "--no-header", "--label", label, "--top", 4, "--seed", 0]
     code, *_ = call(capsys, "select", tmp_path / "a.csv", *options, "--out", tmp_path / "r.json")
     assert code == 0
     assert result_in(tmp_path / "r.json").selected_names == [f"c{j}" for j in expected.selected]
@@ -259,8 +260,12 @@ BAD = {
     "checkpoint is a file": (["a.csv", *LEFT, "--checkpoint", "b.csv"], "checkpoint b.csv is a file"),
 }
 WRONG = {
-    "no threads": (["a.csv", *LEFT, "--n-jobs", "0"], "--n-jobs must be .* got 0"),
-    "no memory": (["a.csv", *LEFT, "--working-memory", "1"], "--working-memory must be an integer from 16 to 2"),
+    "no threads": (["a.csv", *LEFT, "--n-jobs", "0"], "--n-jobs must be a number of threads, -1 for all .*; got 0."),
+    "no memory": (["a.csv", *LEFT, "--working-memory", "3"], r"--working-memory must be .* 2\*\*30 \(MiB\); got 3."),
+    "no device": (
+        ["a.csv", *LEFT, "--device", "gpu"],
+        "--device must be 'auto', 'cpu', 'cuda', one GPU",
+    ),
     "no label": (["a.csv"], "Pass --label NAME to name the target column"),
     "wrong setting": (["a.csv", *LEFT, "--kappa", "3"], r"--kappa must be a number in \[0, 1\]; got 3"),
     "wrong number": (["a.csv", *LEFT, "--top", "few"], "--top must be 'auto', an integer .* got 'few'"),

@@ -9,7 +9,6 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 
 import belief
-from belief.datasets import CHURN
 
 rng = np.random.default_rng(0)
 LEFT = np.repeat([0, 1], 40)
@@ -49,12 +48,6 @@ def test_select_with_label_by_position(kind, how):
     np.testing.assert_allclose(result.weights, EXPECTED.weights)
     names = ["a", "b", "c", "copy"] if kind in ("pandas", "polars", "frames") else ["x0", "x1", "x3", "x4"]
     assert list(result.feature_names) == names
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "frames"])
-@pytest.mark.parametrize("how", [{"y": "left"}, {"label": "left"}])
-def test_select_with_label_by_name(kind, how):
-    np.testing.assert_allclose(select(TABLES[kind], **how).weights, EXPECTED.weights)
 
 
 def test_integer_column_names_take_precedence_over_positions():
@@ -115,13 +108,6 @@ def test_column_names_of_arrays_raise():
         belief.select(TABLE, label="left")
     with pytest.raises(ValueError, match=r"drop: 'a' is a column name, but X has no column names\. Use"):
         belief.select(TABLE, LEFT, drop=["a"])
-
-
-def test_column_options_of_open_streams_raise():
-    stream = belief.data.open_files([CHURN], belief.data.ColumnSelection("left"))
-    for given in ({"drop": "age"}, {"separator": ";"}, {"label": "left"}, {"y": LEFT}):
-        with pytest.raises(ValueError, match=f"^{next(iter(given))} cannot be changed for an open stream. Omit it"):
-            belief.select(stream, **given)
 
 
 @pytest.mark.parametrize("given", [{"candidates": []}, {"candidates": np.array([], str)}])

@@ -8,7 +8,6 @@ import joblib
 import numpy as np
 import pytest
 
-import belief
 from belief._utils.threads import count_threads
 
 
@@ -64,10 +63,3 @@ def test_count_threads_in_a_joblib_worker():
     shared, threading, alone, inner = map(int, run.stdout.split())
     assert alone >= 1
     assert (shared, threading, inner) == (max(1, alone // 2), 1, min(3, alone))
-
-
-def test_n_jobs_does_not_change_the_result():
-    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
-    want = belief.select(X, y, 2, n_jobs=1, random_state=0)
-    np.testing.assert_array_equal(belief.select(X, y, 2, n_jobs=-2, random_state=0).weights, want.weights)
-    np.testing.assert_array_equal(belief.BeliefSelector(2, n_jobs=-2, random_state=0).fit(X, y).scores_, want.weights)

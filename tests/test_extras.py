@@ -130,7 +130,10 @@ def stream(tmp_path):
     return open_files([tmp_path / "a.parquet"], ColumnSelection("y"))
 
 
-@pytest.mark.parametrize("given", [{"y": np.arange(20) % 2}, {"label": "y"}, {"discrete_features": ["a"]}])
+@pytest.mark.parametrize(
+    "given",
+    [{"y": np.arange(20) % 2}, {"label": "y"}, {"drop": "a"}, {"separator": ";"}, {"discrete_features": ["a"]}],
+)
 def test_select_refuses_options_that_an_open_stream_has(stream, given):
     with pytest.raises(ValueError, match=f"{next(iter(given))} cannot be changed for an open stream. Omit it"):
         belief.select(stream, n_features_to_select=1, **given)

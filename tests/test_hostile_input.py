@@ -70,8 +70,8 @@ def test_malformed_sparse_matrices_raise(options):
 def test_every_sparse_format_gives_the_same_result(form):
     A = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
     expected = belief.select(A, Y, 3, random_state=0)
-    for options in ({}, {"candidates": list(range(6))}):
-        found = belief.select(A.asformat(form), Y, 3, random_state=0, **options)
+    for kind, options in ((sparse.csr_array, {}), (sparse.csr_matrix, {"candidates": list(range(6))})):
+        found = belief.select(kind(A).asformat(form), Y, 3, random_state=0, **options)
         np.testing.assert_array_equal(found.weights, expected.weights)
 
 
@@ -192,12 +192,6 @@ def test_one_long_cell_takes_its_own_memory_only():
 # --- settings ---
 
 
-@pytest.mark.parametrize("memory", [2**31, 10**20])
-def test_impossible_working_memory_raises(memory):
-    with pytest.raises(ValueError, match="working_memory must be an integer from 16 to 2"):
-        belief.select(X, Y, working_memory=memory)
-
-
 @pytest.mark.parametrize("weight", [1e308, 1e-320])
 def test_extreme_class_weights_give_the_same_result_as_equal_weights(weight):
     expected = belief.select(X, Y, 3, random_state=0)
@@ -211,11 +205,6 @@ def test_counts_beyond_floats_are_like_large_ones(name):
     expected = belief.select(X, Y, random_state=0) if name == "random_state" else None
     found, large = (belief.select(X, Y, **{"random_state": 0, name: n}) for n in (10**400, 10**9))
     assert sorted(found.selected) == sorted((expected or large).selected)
-
-
-def test_class_weights_beyond_floats_raise():
-    with pytest.raises(ValueError, match="class_weight must be"):
-        belief.select(X, Y, class_weight={0: 10**400, 1: 1})
 
 
 def test_long_classes_are_shortened_in_messages():

@@ -5,7 +5,7 @@ import re
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from conftest import in_blocks, in_columns, in_memory, streamed
+from conftest import in_blocks, in_columns, in_memory
 from effort import THOROUGH, examples
 from llvmlite import ir
 from random_tables import table
@@ -88,15 +88,6 @@ def test_sources_that_copy_rows(source):
     X, discrete, labels = table(0)
     found = neighbours(X, discrete, labels, NAMES[0], source=source, working_memory=2**16)
     same(found, neighbours(X, discrete, labels, "float32"))
-
-
-def test_blocks_that_bring_neighbours():
-    X, discrete, labels = table(4)
-    found = []
-    for how in (NAMES[0], "float32"):
-        with streamed(X, labels, discrete, instructions=how, small_rows=0) as engine:
-            found.append(search(engine, 40, 5))
-    same(*found)
 
 
 @pytest.mark.parametrize("values", ["outliers", "far from the mean", "constant", "heavy tails", "huge", "tiny"])

@@ -72,10 +72,6 @@ def test_importing_belief_imports_nothing_heavy():
     assert imported_after("import belief") == []
 
 
-def test_select_does_not_need_scikit_learn():
-    assert "sklearn" not in imported_after("import belief; belief.select")
-
-
 def test_no_module_imports_an_extra_before_it_is_used():
     modules = "; ".join(name for name in PUBLIC if name != "belief")
     found = imported_after(f"import belief; {modules}")  # scikit-learn imports pandas where it is installed

@@ -81,12 +81,6 @@ READ_ONCE = {
     "iterator of polars frames": lambda file: iter([pl.from_pandas(FRAME[:10]), pl.from_pandas(FRAME[10:])]),
     "generator of batches": lambda file: (batch for batch in TABLE.to_batches(max_chunksize=1000)),
 }
-IN_MEMORY = {
-    "polars": lambda file: pl.from_pandas(FRAME),
-    "RecordBatch": lambda file: TABLE.combine_chunks().to_batches()[0],
-    "dictionary": lambda file: {name: FRAME[name].to_numpy() for name in FRAME},
-    "path": str,
-}
 
 
 def check(result):
@@ -94,12 +88,6 @@ def check(result):
     assert result.selected_names == EXPECTED.selected_names
     assert list(result.feature_names) == list(EXPECTED.feature_names)
     assert result.classes.tolist() == ["no", "yes"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", READ_AGAIN | READ_ONCE | IN_MEMORY)
-def test_weights_are_those_of_the_table_bit_for_bit(kind, file):
-    check(belief.select((READ_AGAIN | READ_ONCE | IN_MEMORY)[kind](file), **SETTINGS))
 
 
 @pytest.mark.slow

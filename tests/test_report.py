@@ -341,37 +341,24 @@ def test_render_limits_the_size_of_the_page():
     assert set(large.selected_names) <= set(Reader(page).text.split())
 
 
-def test_render_without_matplotlib(tmp_path, result):
+@pytest.mark.parametrize(("library", "n_errors"), [("matplotlib", 2), ("jinja2", 1)])
+def test_render_without_an_optional_library(tmp_path, result, library, n_errors):
     (tmp_path / "result.json").write_text(json.dumps(result.to_dict()))
     program = (
-        "import sys, json; sys.modules['matplotlib'] = None\n"
+        f"import sys, json; sys.modules[{library!r}] = None\n"
         "import belief, belief.plot, belief.report\n"
         f"result = belief.Result.from_dict(json.load(open({str(tmp_path / 'result.json')!r})))\n"
         "print(result._repr_html_())\n"
-        "for draw in (belief.report.render, belief.plot.ranking):\n"
+        "for draw in (belief.plot.ranking, belief.report.render):\n"
         "    try: draw(result)\n"
         "    except belief.MissingExtraError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.count(install_command("report", "matplotlib")) == 2
-    assert "&lt;/script&gt;&lt;b&gt;$x$&amp;" in done.stdout
-    assert "<b>$x$" not in done.stdout
-
-
-def test_render_without_jinja(tmp_path, result):
-    (tmp_path / "result.json").write_text(json.dumps(result.to_dict()))
-    program = (
-        "import sys, json; sys.modules['jinja2'] = None\n"
-        "import belief, belief.plot, belief.report\n"
-        f"result = belief.Result.from_dict(json.load(open({str(tmp_path / 'result.json')!r})))\n"
-        "print(result._repr_html_())\n"
-        "belief.plot.ranking(result)\n"
-        "try: belief.report.render(result)\n"
-        "except ImportError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    line = install_command("report", "jinja2")
-    assert done.stdout == f"None\nPictures and reports need jinja2, which is not installed: {line}.\n"
+    line = f"Pictures and reports need {library}, which is not installed: {install_command('report', library)}.\n"
+    table = done.stdout.removesuffix(n_errors * line)
+    assert done.stdout.count(line) == n_errors
+    assert table == "None\n" if library == "jinja2" else "&lt;/script&gt;&lt;b&gt;$x$&amp;" in table
+    assert "<b>$x$" not in table
 
 
 def test_render_result_table_is_short():

@@ -115,12 +115,6 @@ def same(a, b):
     np.testing.assert_allclose(a.redundancy, b.redundancy, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr"])
-@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix], ids=["array", "matrix"])
-def test_all_sparse_formats_equal_dense(dense, form, kind):
-    same(belief.select(kind(X).asformat(form), Y, **SETTINGS), dense)
-
-
 def messy():
     """The same matrix with unsorted indices, duplicates that add up, and explicit zeros."""
     clean = sp.coo_array(X)

@@ -136,19 +136,6 @@ def test_errors_name_the_option_that_helps(tmp_path, capsys, text, python, optio
     assert f"Pass {python}" in str(error.value)
 
 
-def test_csv_layout_options_work(tmp_path, capsys):
-    file = tmp_path / "t.csv"
-    table = pd.read_csv(CHURN)[["age", "support_calls", "left"]]
-    for arguments, form in (
-        (["--separator", ";", "--label", "left"], {"sep": ";"}),
-        (["--separator", r"\t", "--label", "left"], {"sep": "\t"}),
-        (["--no-header", "--label", "c2"], {"header": False}),
-    ):
-        table.to_csv(file, index=False, **form)
-        assert cli.main(["select", str(file), *arguments, "--top", "1", "--quiet"]) == 0
-        assert "600 rows, 2 features" in capsys.readouterr().out
-
-
 def usage(capsys, *arguments):
     try:
         code = cli.main(list(arguments))
@@ -168,17 +155,3 @@ def test_files_after_a_greedy_option_are_reported(tmp_path, capsys, option):
     assert code == 2
     assert said.startswith(f"belief: {option}: {str(file)!r} is a file, not a column: put the files before it")
     assert usage(capsys, "select", "--label", "left", "--drop", "a", "--quiet", "--", str(CHURN))[0] == 1
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [
-        ("--n-jobs", "0", "--n-jobs must be a number of threads, -1 for all cores, or -2 for all but one; got 0."),
-        ("--working-memory", "3", "--working-memory must be an integer from 16 to 2**30 (MiB); got 3."),
-        ("--device", "gpu", "--device must be 'auto', 'cpu', 'cuda', one GPU such as 'cuda:1', or several"),
-    ],
-)
-def test_invalid_resources_exit_with_code_2(capsys, option, value, said):
-    code, err = usage(capsys, "select", str(CHURN), "--label", "left", option, value)
-    assert code == 2
-    assert err.startswith(f"belief: {said}")
