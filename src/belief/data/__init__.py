@@ -1,4 +1,4 @@
-"""Input data: tables in memory, files and streams become rows of numbers with a target and names.
+"""Input data: tables in memory, files and streams, read as rows of numbers with a target and names.
 
 Modules that read a format, parse the target or choose columns belong here. They may import `method`, `kernels` and
 `_utils`, and nothing that runs the method. The names in `__all__` are public; they open files.

@@ -1,4 +1,4 @@
-"""Convert Arrow columns to numbers: batches of a file become blocks of rows, and categories become codes.
+"""Conversion of Arrow columns to numbers: batches of a file become blocks of rows, and categories become codes.
 
 A category keeps the code it gets when it is first seen, in this pass over the file and in later ones.
 """
@@ -25,7 +25,7 @@ TILE_ROWS, TILE_COLUMNS = 1024, 128  # the part of a block that is filled while 
 
 
 def pyarrow() -> Any:
-    """Return the pyarrow module; looking it up in `sys.modules` first is faster for tables of many columns."""
+    """Return the pyarrow module. Looking it up in `sys.modules` first is faster for tables of many columns."""
     return sys.modules.get("pyarrow") or import_optional("pyarrow", "files")
 
 
@@ -49,14 +49,18 @@ def is_number(kind: Any) -> bool:
 
 
 def numpy_dtype(kind: Any) -> np.dtype[Any]:
-    """Return the NumPy dtype of an Arrow type; `to_pandas_dtype` would import pandas in some versions of pyarrow."""
+    """Return the NumPy dtype of a numeric Arrow type. `to_pandas_dtype` would import pandas in some versions of
+    pyarrow.
+    """
     types = pyarrow().types
     letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
     return np.dtype(f"{letter}{kind.bit_width // 8}")
 
 
 def as_numpy(column: Any) -> Array:
-    """Return a column of numbers, NaN where it is null; `to_numpy` would import pandas, which is slow."""
+    """Return an Arrow column of numbers as an array, with NaN for nulls. `to_numpy` would import pandas, which is
+    slow.
+    """
     pa = pyarrow()
     if not len(column):
         return np.empty(0, numpy_dtype(column.type))
@@ -68,7 +72,7 @@ def as_numpy(column: Any) -> Array:
 
 
 class TableEncoder:
-    """Turns Arrow batches of the feature columns into blocks of numbers, with one encoder per column.
+    """Converts Arrow batches of the feature columns to blocks of numbers, with one encoder per column.
 
     Parameters
     ----------
@@ -104,11 +108,13 @@ class TableEncoder:
                 warn_of_numbers_as_text(f"Column {encoder.name!r}", encoder.texts)
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return the category that each code of a feature stands for, if it has been seen."""
+        """Return the name of the category for each code of feature j that has been seen so far."""
         return self._encoders[j].levels()
 
     def block(self, batch: Any, run: Callable[..., Iterable[None]] = map) -> Array:
-        """Return the rows of a batch as C-ordered floats, NaN where missing; `run` is `map` or `pool.map`."""
+        """Return the rows of a batch as a float array in C order, with NaN for missing values; `run` is `map` or
+        `pool.map`.
+        """
         out = np.empty((len(batch), len(self._encoders)), self._dtype)
         for j in range(0, len(self._encoders), TILE_COLUMNS):
             columns = [encode(batch.column(i)) for i, encode in enumerate(self._encoders[j : j + TILE_COLUMNS], j)]
@@ -122,23 +128,28 @@ def _fill_tile(out: Array, columns: list[Array], j: int, a: int) -> None:
 
 
 class Batch:
-    """The rows of an Arrow batch, converted to numbers only when needed: often a few rows suffice."""
+    """The rows of an Arrow batch, which are converted to numbers when they are needed: often only a few are."""
 
     def __init__(self, columns: TableEncoder, batch: Any) -> None:
         self._columns, self._batch = columns, batch
         self.shape = (len(batch), batch.num_columns)
 
     def __getitem__(self, rows: Array) -> Array:
-        """Return some rows; only valid after a first pass, since categories get their codes in order of appearance."""
+        """Return some rows as numbers.
+
+        This is only valid after a first pass, because categories get their codes in order of appearance.
+        """
         return self._columns.block(self._batch.take(pyarrow().array(rows)))
 
     def whole(self, run: Callable[..., Iterable[None]] = map) -> Array:
-        """Return all rows."""
+        """Return all rows as numbers."""
         return self._columns.block(self._batch, run)
 
 
 class Encoder:
-    """Encoder of one column: turns Arrow arrays into numbers, NaN where a value is missing."""
+    """The base class of encoders, each of which converts the Arrow arrays of one column to numbers, NaN for missing
+    values.
+    """
 
     discrete, is_declared_discrete = False, False
     dtype: np.dtype[Any] = np.dtype(np.float32)
@@ -151,7 +162,7 @@ class Encoder:
         return np.full(len(column), np.nan, np.float32)
 
     def levels(self) -> dict[float, str]:
-        """Return the category that each code stands for; empty if the values are numbers."""
+        """Return the name of the category for each code; empty if the values are numbers."""
         return {}
 
 
@@ -173,7 +184,7 @@ class NumberEncoder(Encoder):
 
 
 class BooleanEncoder(Encoder):
-    """Encoder of a column of booleans."""
+    """Encoder of a column of booleans, which become 0 and 1."""
 
     discrete = True
 
@@ -185,7 +196,7 @@ class BooleanEncoder(Encoder):
 
 
 class TimeEncoder(Encoder):
-    """Encoder of dates and times, as days since the origin, or of durations and times of day, in seconds."""
+    """Encoder of dates and times, which become days since an origin, and of durations and times of day, in seconds."""
 
     dtype = np.dtype(np.float64)
 
@@ -207,7 +218,7 @@ class TimeEncoder(Encoder):
 
 
 class CategoryEncoder(Encoder):
-    """Encoder of a column of strings, which get codes in order of appearance."""
+    """Encoder of a column of strings, which become codes in order of appearance."""
 
     discrete = True
 
@@ -257,7 +268,9 @@ def _make_encoder(
 
 
 def describe_unusable(kind: Any) -> str | None:
-    """Return what columns of an Arrow type contain if they are neither numbers nor categories; None if they are."""
+    """Return what columns of an Arrow type contain, such as "lists", if it is neither numbers nor categories; None
+    otherwise.
+    """
     types = pyarrow().types
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or types.is_map(kind):
         return "lists"
@@ -285,7 +298,10 @@ def dictionary_encode(column: Any) -> tuple[Any, Array]:
 
 
 def hash_values(column: Any) -> Array:
-    """Hash the values of a column of numbers or text, the same way in the whole process; zeros for other types."""
+    """Return a hash of each value of a column of numbers or text; zeros for other types.
+
+    The hashes of equal values are equal within a process.
+    """
     if is_text(column.type) or is_dictionary(column.type):
         values, codes = dictionary_encode(column)
         return np.array([*map(hash, values), 0], np.int64).view(np.uint64)[codes]
@@ -307,7 +323,7 @@ def check_target_type(field: Any, source: str) -> None:
 
 
 def target_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
-    """Return the distinct values of a target column, sorted, and the index of each row's value.
+    """Return the distinct values of a target column, sorted, and the index of each row's value among them.
 
     Parameters
     ----------

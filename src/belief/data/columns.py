@@ -1,4 +1,4 @@
-"""Choose columns by name or by position: the label, the features, and which features are discrete."""
+"""The choice of columns by name or by position: the label, the features, and which features are discrete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CSV_OPTIONS = ("separator", "header", "encoding")
 
 
 def is_separator(text: str) -> bool:
-    """Return True if the parser of CSV files can split at this text."""
+    """Return True if the parser of CSV files supports a text as the separator of columns."""
     return len(text) == 1 and text.isascii() and text not in '"\r\n\0'
 
 
@@ -85,7 +85,7 @@ class ColumnSelection:
             check_encoding(self.encoding)
 
     def changed_options(self) -> list[str]:
-        """Return the names of all options except `task` that differ from their defaults."""
+        """Return the names of the options that differ from their defaults, without `task`."""
         options = (f for f in fields(self) if f.name not in ("discrete_features", "task"))
         changed = [f.name for f in options if getattr(self, f.name) != f.default]
         return changed + ["discrete_features"] * (not isinstance(self.discrete_features, str))
@@ -136,7 +136,7 @@ class ColumnSelection:
 
 
 def is_column(x: Any) -> bool:
-    """Return True for a column name or position."""
+    """Return True if x can name a column: a string, or an integer for its position."""
     return isinstance(x, str) or is_integer(x)
 
 
@@ -177,7 +177,9 @@ def _unknown_column(column: Any, names: Sequence[Any], option: str, source: str)
 
 
 def parse_discrete_features(discrete_features: Any, names: Sequence[str] | None, n_features: int) -> Array:
-    """Return a mask of the features declared discrete by a mask, indices or names; "auto" declares none."""
+    """Return a mask of the features that the user declared discrete, by a mask, indices or names; "auto" declares
+    none.
+    """
     if discrete_features is None or (isinstance(discrete_features, str) and discrete_features == "auto"):
         return np.zeros(n_features, bool)
     allowed = f"'auto', a mask of {n_features} booleans, column indices, or column names"

@@ -1,4 +1,4 @@
-"""Tables with named axes: AnnData, xarray, and pandas DataFrames of sparse columns; and two-dimensional arrays on disk.
+"""Tables with named axes (AnnData, xarray, pandas DataFrames of sparse columns), and two-dimensional arrays on disk.
 
 AnnData stores the features in `X` or in a layer, their names in `var_names`, and the target in `obs`. AnnData files
 and arrays of HDF5 and Zarr are read in blocks of rows.
@@ -31,7 +31,9 @@ BLOCK_ROWS = 2**13  # likewise for sparse arrays
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """A table without its container: an array in memory or on disk, or a sparse matrix, with names and a target."""
+    """The contents of a container: an array in memory or on disk or a sparse matrix, the column names, and the
+    target.
+    """
 
     X: Any
     names: list[str] | None
@@ -39,7 +41,7 @@ class Unwrapped:
     file: Path | None = None
 
     def select(self, columns: ColumnSelection) -> tuple[Any, list[str] | None]:
-        """Return the features, and their names."""
+        """Return the chosen features and their names; the names are None if all columns without names are chosen."""
         if not columns.drop and not columns.candidates and columns.label is None:
             return self.X, self.names
         names: Sequence[Any] = range(self.X.shape[1]) if self.names is None else self.names
@@ -68,12 +70,12 @@ class ColumnsOnDisk:
 
 
 def is_anndata(X: Any) -> bool:
-    """Return True for an AnnData table; does not import anndata."""
+    """Return True if X is an AnnData table, without importing anndata."""
     return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "var_names")
 
 
 def is_on_disk(X: Any) -> bool:
-    """Return True for a two-dimensional array of h5py, Zarr, dask or an AnnData file."""
+    """Return True if X is a two-dimensional array of h5py, Zarr, dask or an AnnData file."""
     library = type(X).__module__.partition(".")[0]
     if isinstance(X, np.ndarray) or is_sparse(X):  # also as a view of AnnData
         return False
@@ -82,7 +84,7 @@ def is_on_disk(X: Any) -> bool:
 
 
 def unwrap(X: Any, label: Any, layer: str | None) -> Unwrapped | None:
-    """Return the table in a container; None if X is no container."""
+    """Return the contents of a container such as AnnData; None if X is not a container."""
     if is_anndata(X):
         return _unwrap_anndata(X, label, layer)
     if layer is not None:
@@ -113,7 +115,7 @@ def _is_sparse_series(dtypes: Any) -> list[bool]:
 
 
 def _has_sparse_columns(X: Any, label: Any) -> bool:
-    """Return True for a DataFrame whose features are all sparse columns with the fill value 0."""
+    """Return True if X is a DataFrame whose features are all sparse columns with the fill value 0."""
     if not _is_pandas_frame(X) or not any(_is_sparse_series(X.dtypes)):
         return False
     names, dtypes = list(X.columns), list(X.dtypes)
@@ -123,7 +125,7 @@ def _has_sparse_columns(X: Any, label: Any) -> bool:
 
 
 def as_dense_columns(X: Any) -> Any:
-    """Return a pandas DataFrame with its sparse columns as dense ones; other objects unchanged."""
+    """Return a pandas DataFrame with its sparse columns converted to dense ones; other objects unchanged."""
     if not _is_pandas_frame(X):
         return X
     sparse = [j for j, is_sparse in enumerate(_is_sparse_series(X.dtypes)) if is_sparse]
@@ -151,7 +153,10 @@ def _choose(mapping: Any, name: Any, option: str, source: str) -> Any:
 
 
 def _as_rows(X: Any) -> Any:
-    """Return the matrix; if it is stored by columns on disk, read it as a whole, since its rows are scattered."""
+    """Return a matrix that can be read in blocks of rows.
+
+    A matrix on disk that is stored by columns is read into memory, because its rows are scattered.
+    """
     if getattr(X, "format", None) == "csc" and hasattr(X, "to_memory"):
         warn(
             "The matrix is stored by columns (CSC), so it is read into memory as a whole. Store it by rows (CSR) to"
@@ -162,7 +167,7 @@ def _as_rows(X: Any) -> Any:
 
 
 def open_anndata_file(path: Path, columns: ColumnSelection, layer: str | None, y: Any = None) -> ArrayStream:
-    """Open an .h5ad file or a Zarr store of AnnData; the matrix stays on disk."""
+    """Return the stream of an .h5ad file or a Zarr store of AnnData. The matrix stays on disk."""
     io = import_optional("anndata.io", "anndata")
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder.")
@@ -188,7 +193,7 @@ def open_anndata_file(path: Path, columns: ColumnSelection, layer: str | None, y
 
 
 def stream_rows(table: Unwrapped, y: Any, columns: ColumnSelection) -> ArrayStream:
-    """Create the stream of an array on disk, or of a sparse matrix that was read from a file.
+    """Return the stream of an array on disk, or of a sparse matrix that was read from a file.
 
     Parameters
     ----------
@@ -259,5 +264,5 @@ class ArrayStream:
             )
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return no categories: an array holds only numbers."""
+        """Return an empty dictionary, because arrays contain only numbers and no categories."""
         return {}

@@ -1,4 +1,4 @@
-"""Diagnose common problems of text input: wrong CSV options, Arrow's parse errors, numbers stored as text."""
+"""Diagnoses of common problems of text input: wrong CSV options, Arrow's parse errors, numbers stored as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ NOT_UTF8 = "is not valid UTF-8. Pass the encoding of the file, such as encoding=
 
 
 def suggest_csv_options(names: Sequence[str], separator: str = ",") -> str:
-    """Return a sentence on the option that the column names suggest is wrong, or an empty string."""
+    """Return a sentence that names a wrong CSV option, as the column names suggest; an empty string if they look
+    right.
+    """
     for other in SEPARATORS:
         if len(names) == 1 and other != separator and other in names[0]:
             return f"The columns look separated by {other!r}. Pass separator={other!r}."
@@ -29,7 +31,7 @@ def suggest_csv_options(names: Sequence[str], separator: str = ",") -> str:
 
 
 def suggest_fix(name: str) -> str:
-    """Return a sentence on what to do about text in a column of numbers."""
+    """Return advice for a text in a column of numbers."""
     return (
         f"Correct the value, leave it empty if it is missing, or pass discrete_features={[name]!r} to read the column"
         " as categories."
@@ -37,7 +39,7 @@ def suggest_fix(name: str) -> str:
 
 
 def explain_csv_error(error: str, names: Sequence[str] | None, label: str | None = None) -> str | None:
-    """Rephrase a parse error of Arrow; None if the error is of another kind."""
+    """Return a clearer message for a parse error of Arrow; None if the error is of another kind."""
     if "Empty CSV file" in error:
         return "the file is empty."
     if "straddl" in error:
@@ -64,7 +66,7 @@ def explain_csv_error(error: str, names: Sequence[str] | None, label: str | None
 
 
 def shorten(text: str) -> str:
-    """Shorten a value for a message."""
+    """Return a text, cut to 80 characters, for a message."""
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
@@ -101,7 +103,7 @@ def warn_of_numbers_as_text(column: str, texts: Collection[Any]) -> None:
 
 
 def warn_of_similar_classes(classes: Sequence[Any], name: str) -> None:
-    """Warn of classes that differ only in white space, which are mostly spellings of the same class."""
+    """Warn if two classes differ only in white space, as spellings of the same class often do."""
     seen: dict[str, str] = {}
     for text in (c for c in classes if isinstance(c, str)):
         other = seen.setdefault(" ".join(text.split()), text)

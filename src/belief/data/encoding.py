@@ -1,4 +1,4 @@
-"""Detect the encoding of CSV files and read their first lines."""
+"""Detection of the encoding of CSV files, and reading of their first lines."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def _open_text(path: Path, encoding: str, newline: str | None) -> io.TextIOWrapp
 
 
 def count_leading_empty_lines(path: Path, encoding: str) -> int:
-    """Return the number of empty lines before the first line of a CSV file that has text."""
+    """Return the number of empty lines at the start of a CSV file."""
     with _open_text(path, encoding, newline=None) as text:
         return sum(1 for _ in takewhile("\n".__eq__, text))
 
 
 def read_first_lines(path: Path, separator: str, encoding: str, n_characters: int = 1) -> Iterator[list[str]]:
-    """Yield the cells of each non-empty line of a CSV file, up to the line that reaches `n_characters`."""
+    """Yield the cells of each non-empty line of a CSV file, up to the line at which n_characters have been read."""
     with _open_text(path, encoding, newline="") as text:
         for cells in filter(None, csv.reader(text, delimiter=separator)):
             yield cells

@@ -1,4 +1,6 @@
-"""Copy columns of input files unchanged: text of CSV files stays text, and typed columns keep their types."""
+"""Copies of some columns of input files, unchanged: text of CSV files stays text, and other columns keep their
+types.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ def _compute() -> Any:
 
 
 def csv_lines(files: CsvFiles, columns: Sequence[str]) -> Iterator[bytes]:
-    """Yield some columns of CSV files as CSV text, the line of names first."""
+    """Yield the lines of a CSV file with some columns of the input files, beginning with the line of names."""
     yield _format_lines(pyarrow().record_batch([[name] for name in columns], names=list(columns)))
     for batch in files.text_batches(columns):
         yield _format_lines(batch)
 
 
 def _format_lines(batch: Any) -> bytes:
-    """Return the rows of a batch of text as lines of CSV, with quotes only where needed."""
+    """Return the rows of a batch of text as CSV lines, with quotes only where they are needed."""
     compute = _compute()
     cells = []
     for column in batch.columns:
@@ -43,7 +45,9 @@ def _format_lines(batch: Any) -> bytes:
 
 
 def typed_batches(files: TableReader, columns: Sequence[str]) -> tuple[Any, Iterator[Any]]:
-    """Return the schema of some columns and their Arrow batches; CSV text gets types that preserve it."""
+    """Return the schema of some columns, and their Arrow batches. Columns of CSV files get types that preserve their
+    text.
+    """
     if not isinstance(files, CsvFiles):
         schema = pyarrow().schema([files.schema.field(name) for name in columns])
         return schema, (batch.cast(schema) for batch in files.batches(columns))
@@ -52,7 +56,7 @@ def typed_batches(files: TableReader, columns: Sequence[str]) -> tuple[Any, Iter
 
 
 def _find_lossless_types(batches: Iterable[Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Return the narrowest type of each column that preserves its text."""
+    """Return, for each column of text, the narrowest type from which its text can be restored."""
     pa, compute = pyarrow(), _compute()
     possible = {name: [*LOSSLESS_PATTERNS] for name in columns}
     for batch in batches:
@@ -73,7 +77,7 @@ def _without_missing(text: Any) -> Any:
 
 
 def _cast_text(batch: Any, schema: Any) -> Any:
-    """Convert a batch of text to a schema; in text columns only empty cells are missing."""
+    """Convert a batch of text to a schema. In text columns, only empty cells become null."""
     pa, compute = pyarrow(), _compute()
     columns = []
     for text, kind in zip(batch.columns, schema.types, strict=True):

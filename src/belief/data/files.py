@@ -1,4 +1,4 @@
-"""Find input files: their formats, folders of files, duplicates behind links, and changes while they are read."""
+"""Input files: their formats, the files in folders, duplicates behind links, and changes while they are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Stamp = tuple[int, ...]
 
 
 def detect_format(path: Path) -> str:
-    """Return the format of a file, by its ending."""
+    """Return the format of a file, according to the ending of its name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     is_compressed = bool(suffixes) and any(suffixes[-1] in endings for endings in COMPRESSIONS.values())
     compression = suffixes.pop() if is_compressed else ""
@@ -44,7 +44,7 @@ def detect_format(path: Path) -> str:
 
 
 def detect_common_format(paths: Sequence[Path]) -> str:
-    """Return the format of all files and folders, which must be the same."""
+    """Return the format of all files and folders; raise a ValueError if they have several formats."""
     formats = {file: detect_format(file) for file in list_all_files(paths)}
     if len(set(formats.values())) > 1:
         found = ", ".join(f"{file} is {name}" for file, name in formats.items())
@@ -53,18 +53,21 @@ def detect_common_format(paths: Sequence[Path]) -> str:
 
 
 def find_files(paths: Sequence[Path]) -> tuple[str, list[Path]]:
-    """Return the format and the files to read; folders of Parquet files stay folders, since they may be partitioned."""
+    """Return the format of the files and folders, and the files to read.
+
+    Folders of Parquet files are returned as folders, because they may be partitioned.
+    """
     name = detect_common_format(paths)
     return name, drop_duplicates(paths if name == "parquet" else list_all_files(paths))
 
 
 def list_all_files(paths: Sequence[Path]) -> list[Path]:
-    """Return all files: the given ones, and those in the given folders."""
+    """Return the given files, and the files in the given folders."""
     return [file for path in paths for file in list_files(path)]
 
 
 def list_files(path: Path) -> list[Path]:
-    """Return the files in a folder and its subfolders, sorted by name; or the file itself."""
+    """Return the files in a folder and its subfolders, sorted by name; for a file, return the file itself."""
     if not os.path.exists(path):  # unlike Path.exists, accepts names that are too long
         raise FileNotFoundError(f"{path}: there is no such file or folder.")
     if path.is_dir() and path.suffix == ".zarr":
@@ -91,7 +94,7 @@ def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
 
 
 def drop_duplicates(files: Iterable[Path]) -> list[Path]:
-    """Return each file once, and warn of links and other spellings of the same file."""
+    """Return each file once; warn of links to the same file and other spellings of its path."""
     kept: dict[tuple[int, int], Path] = {}
     duplicates = []
     for file in files:
@@ -105,7 +108,7 @@ def drop_duplicates(files: Iterable[Path]) -> list[Path]:
 
 
 def find_same_file(path: Path, files: Iterable[Path]) -> Path | None:
-    """Return the file in `files` that is the same as `path`, even under another name, or None."""
+    """Return the path in `files` that is the same file as `path`, even under another name; None if there is none."""
     if not path.exists():
         return None
     identity = _identity(path)
@@ -118,7 +121,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 class ChangeDetector:
-    """Raises an error if files change between or during passes, which would mix rows of two tables.
+    """Detects changes of files between or during passes over them, which would mix rows of two tables.
 
     Parameters
     ----------
@@ -132,7 +135,7 @@ class ChangeDetector:
 
     @contextmanager
     def reading(self, *files: Path) -> Iterator[None]:
-        """Check files before and after they are read."""
+        """Raise a ValueError if files have changed since the first check, when this context is entered or left."""
         self._check(files)
         yield
         self._check(files)
@@ -144,13 +147,16 @@ class ChangeDetector:
 
 
 def file_stamp(file: Path) -> Stamp:
-    """Return the size, the times and the identity of a file; ctime changes even if mtime is set back."""
+    """Return the size, the times and the identity of a file, which differ after a change.
+
+    The time ctime changes even if mtime is set back.
+    """
     status = os.stat(file)
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_dev, status.st_ino
 
 
 def parquet_stamp(file: Path) -> Stamp:
-    """Return the stamp of a Parquet file, with a checksum of its metadata."""
+    """Return the stamp of a Parquet file (see `file_stamp`), with a checksum of the file's metadata."""
     with file.open("rb") as raw:
         size = raw.seek(0, os.SEEK_END)
         raw.seek(max(0, size - FOOTER_BYTES))

@@ -1,4 +1,4 @@
-"""Open the `X` and `y` of `select`: a table in memory, paths of files, or a stream that is already open."""
+"""Opening of the `X` and `y` of `select`: a table in memory, paths of files, or a stream that is already open."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OpenedInput = tuple[Any, Any, list[str] | None]  # X, y, and names for the featu
 
 
 def resolve_label(y: Any, label: Any) -> tuple[Any, Any]:
-    """Return (y, label), where a `y` that names a column of X becomes the label."""
+    """Return (y, label). If `y` is the name of a column of X, it becomes the label."""
     if y is not None and label is not None:
         shown = f"y={y!r}" if is_column(y) else "y"
         raise ValueError(f"Both {shown} and label={label!r} are given. Pass only one of them.")
@@ -46,7 +46,7 @@ def resolve_label(y: Any, label: Any) -> tuple[Any, Any]:
 
 
 def describe_origin(X: Any, y: Any, label: Any) -> dict[str, str]:
-    """Return the target, the file and the date of a run, as far as they are known."""
+    """Return the target, the file and the date of a run as texts, without those that are unknown."""
     files = [X] if isinstance(X, str | Path) else X if isinstance(X, list | tuple) else []
     files = [getattr(getattr(X, "files", None), "first", "")] if isinstance(X, TableStream) else files
     names = [Path(str(file).partition("?")[0]).name for file in files if isinstance(file, str | Path) and str(file)]
@@ -60,7 +60,10 @@ def describe_origin(X: Any, y: Any, label: Any) -> dict[str, str]:
 
 
 def name_columns(X: Any, columns: Any, feature_names: Sequence[str] | None) -> list[Any]:
-    """Return the names of columns of X; features have other positions, because some columns are not features."""
+    """Return columns of X by name, whether given by name or position.
+
+    Positions of columns of X and of features differ, because some columns are not features.
+    """
     columns = [columns] if is_column(columns) else [] if columns is None else list(columns)
     if not any(map(is_integer, columns)):
         return columns
@@ -82,7 +85,7 @@ def open_input(
     feature_names: Sequence[str] | None = None,
     layer: str | None = None,
 ) -> OpenedInput:
-    """Open files, or extract the label and the features from a table.
+    """Return X, y and feature names, after opening files and extracting the label and the features from tables.
 
     Parameters
     ----------
@@ -140,7 +143,7 @@ def open_input(
 
 
 def _open_remote(urls: Sequence[Any], y: Any, columns: ColumnSelection, feature_names: Any, layer: Any) -> OpenedInput:
-    """Open remote files; copy the ones that cannot be read in place."""
+    """Return X, y and feature names of remote files. Files that cannot be read in place are copied first."""
     if not all(map(is_remote, urls)):
         raise ValueError("Some of the files are URLs and some are local. Read them separately.")
     files = RemoteFiles(urls)
@@ -157,7 +160,7 @@ def _open_remote(urls: Sequence[Any], y: Any, columns: ColumnSelection, feature_
 
 
 def _map_npy(path: Path) -> Any:
-    """Return the array in an .npy file as a memory map."""
+    """Return the array in an .npy file as a memory-mapped array."""
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder.")
     try:
@@ -174,7 +177,7 @@ def _check_no_names(feature_names: Any, kind: str) -> None:
 
 
 def _checked_names(names: Any, X: Any) -> list[str] | None:
-    """Return the names of the columns of X; raise a ValueError if they do not fit."""
+    """Return the names for the columns of X that the user passed; raise a ValueError if they do not fit."""
     if names is None:
         return None
     first = as_blocks(X)[0]
@@ -189,7 +192,10 @@ def _checked_names(names: Any, X: Any) -> list[str] | None:
 
 
 def _select_from_table(X: Any, y: Any, columns: ColumnSelection, given: list[str] | None) -> OpenedInput:
-    """Extract the label and the features; `given` has the column names of an array, if the user passed them."""
+    """Return the features, the label and the feature names of a table in memory.
+
+    `given` has the column names of an array, if the user passed them.
+    """
     if given is not None:
         columns = columns.with_positions(given)
     blocks = [TableBlock(block, f"block {i}") for i, block in enumerate(as_blocks(X))]
@@ -207,7 +213,7 @@ def _select_from_table(X: Any, y: Any, columns: ColumnSelection, given: list[str
 
 
 class TableBlock:
-    """A block of rows from which columns can be selected."""
+    """A block of rows in memory, from which columns can be selected by name or position."""
 
     def __init__(self, X: Any, source: str) -> None:
         frame = as_frame(X)
@@ -218,17 +224,19 @@ class TableBlock:
         self.names: Any = range(self._X.shape[1]) if frame is None else frame.columns
 
     def columns(self, names: list[Any]) -> Any:
-        """Return some columns, as a table of the type that was passed."""
+        """Return the columns with these names, as a table of the same type as the block."""
         if not self._is_frame:
             return self._X[:, names]
         return self._X[:, find_columns(names, self.names, "The blocks of X differ", self._source)].to_native()
 
     def find(self, column: Any, role: str) -> Any:
-        """Return a column by name or position as a one-dimensional array; error messages name its role."""
+        """Return a column, given by name or position, as a one-dimensional array. Error messages name its role, such as
+        groups.
+        """
         return self.column(self.names[find_columns([column], self.names, role)[0]])
 
     def column(self, name: Any) -> Any:
-        """Return a column by name as a one-dimensional array."""
+        """Return the column with this name as a one-dimensional array."""
         if self._is_frame:
             return self._X[:, find_columns([name], self.names, "The blocks of X differ", self._source)[0]].to_native()
         found = self._X[:, [name]]

@@ -1,4 +1,4 @@
-"""Say in one sentence what is wrong with an object that is not a table or not a target."""
+"""Error messages for objects that are not a table or not a target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACCEPTED = (
 
 
 def describe_kind(X: Any) -> str:
-    """Return what an object is, for error messages: `a set`, `the class dict`, `None`."""
+    """Return words for what an object is, for error messages, such as `a set`, `the class dict` or `None`."""
     if X is None:
         return "None"
     if isinstance(X, type):
@@ -31,14 +31,14 @@ def describe_kind(X: Any) -> str:
 
 
 def is_array_like(X: Any) -> bool:
-    """Return True for arrays of any library, and for lists and similar sequences."""
+    """Return True if X is an array of any library, a list, or a similar sequence."""
     if isinstance(X, str | bytes | type):
         return False
     return hasattr(X, "__array__") or hasattr(X, "__array_interface__") or isinstance(X, Sequence | memoryview | array)
 
 
 def check_is_table(X: Any) -> None:
-    """Raise a ValueError if X is of a kind that cannot be a table."""
+    """Raise a ValueError, with advice, if X is an object that cannot be a table."""
     if is_array_like(X):
         return
     advice = ACCEPTED
@@ -56,7 +56,7 @@ def check_is_table(X: Any) -> None:
 
 
 def check_not_swapped(X: Any, y: Any) -> None:
-    """Raise a ValueError if X looks like a target and y like a table."""
+    """Raise a ValueError if X looks like a target and y like a table, so that they were probably swapped."""
     if y is None or count_dimensions(X) != 1 or count_dimensions(y) != 2:
         return
     if y.shape[1] > 1:

@@ -1,4 +1,4 @@
-"""Parse the target of each row: a class, or a number to predict."""
+"""Parsing of the target: a class for each row, or a number to predict."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Labels:
         return np.concatenate(self._blocks[i:j])[a - self._ends[i] : b - self._ends[i]]
 
     def target(self) -> tuple[Target, Array]:
-        """Return the target, and each row's class index or rank in it."""
+        """Return the target, and the class index or rank of each row."""
         task = self.infer_task() if self.task == "auto" else self.task
         if task == REGRESSION:
             return make_numeric_target(self.to_numbers())
@@ -95,7 +95,7 @@ class Labels:
         return make_class_target(classes, codes), codes
 
     def infer_task(self) -> str:
-        """Return the task that the values suggest: fractions and many whole numbers suggest regression."""
+        """Return the task that the values suggest: regression if there are fractions or many whole numbers."""
         values = self._distinct_values()
         if self.is_categorical:
             return CLASSIFICATION
@@ -114,7 +114,7 @@ class Labels:
         return CLASSIFICATION
 
     def encode_classes(self) -> tuple[Array, Array]:
-        """Return the classes, sorted, and the class index of each row; raise a ValueError if they are unusable."""
+        """Return the classes, sorted, and the class index of each row; raise a ValueError if they cannot be used."""
         values, classes = np.concatenate(self._values), self._distinct_values()
         if len(classes) < 2:
             only = f", {shorten(repr(classes.tolist()[0]))}" if len(classes) else ""
@@ -143,17 +143,17 @@ class Labels:
 
 
 def read_target(y: Any, n_rows: int, task: str) -> tuple[Target, Array]:
-    """Return the target, and each row's class index or rank in it; raise a ValueError if it is unusable."""
+    """Return the target y, and the class index or rank of each row; raise a ValueError if y cannot be used."""
     return _labels_of(y, n_rows, task).target()
 
 
 def read_numbers(y: Any, n_rows: int) -> Array:
-    """Return a regression target as floats; raise a ValueError if it is unusable."""
+    """Return the target of a regression as floats; raise a ValueError if y cannot be used."""
     return _labels_of(y, n_rows, REGRESSION).to_numbers()
 
 
 def encode_labels(y: Any, n_rows: int) -> tuple[Array, Array]:
-    """Return the classes, sorted, and the class index of each row; raise a ValueError if they are unusable."""
+    """Return the classes of y, sorted, and the class index of each row; raise a ValueError if y cannot be used."""
     return _labels_of(y, n_rows, CLASSIFICATION).encode_classes()
 
 
@@ -173,13 +173,13 @@ def _labels_of(y: Any, n_rows: int, task: str) -> Labels:
 
 
 def check_task(task: Any) -> None:
-    """Raise a ValueError if `task` is not one of the tasks."""
+    """Raise a ValueError if `task` is not the name of a task."""
     if not (isinstance(task, str) and task in TASKS):
         raise ValueError(f"task must be 'auto', 'classification' or 'regression'; got {task!r}.")
 
 
 def has_categorical_type(y: Any) -> bool:
-    """Return True for a series of categories, of pandas, polars or Arrow."""
+    """Return True if y is a series of categories of pandas, polars or Arrow."""
     if isinstance(y, np.ndarray):
         return False
     series = nw.from_native(y, series_only=True, pass_through=True)
@@ -187,7 +187,7 @@ def has_categorical_type(y: Any) -> bool:
 
 
 def as_array(y: Any) -> Array:
-    """Return y as an array; masked values become None, and an object array of numbers becomes an array of numbers."""
+    """Return y as an array. Masked values become None, and an object array of numbers becomes an array of numbers."""
     if hasattr(y, "to_pylist"):  # Arrow
         y = _as_objects(y.to_pylist())
     elif hasattr(y, "to_numpy"):  # pandas and polars
@@ -218,7 +218,7 @@ def _is_number(v: Any) -> bool:
 
 
 def _as_numeric(y: Array) -> Array:
-    """Convert objects that are numbers to integers of 64 bits or to floats; larger integers remain objects."""
+    """Return an array of numbers as Python objects as 64-bit integers or floats; larger integers remain objects."""
     if not all(is_integer(v) or (isinstance(v, Decimal) and v.is_finite() and v == int(v)) for v in y):
         try:
             return y.astype(np.float64)
@@ -232,7 +232,7 @@ def _as_numeric(y: Array) -> Array:
 
 
 def check_target_type(y: Array, name: str) -> None:
-    """Raise an error if the targets are neither classes nor numbers."""
+    """Raise a ValueError if the targets are neither classes nor numbers."""
     odd = {list, tuple, dict, set, frozenset, np.ndarray, bytes, np.bytes_, np.void, complex}
     kind = next((t.__name__ for t in map(type, y) if t in odd), None) if y.dtype.kind == "O" else None
     if y.dtype.kind not in "OUbiufmM" or kind:
@@ -243,7 +243,7 @@ def check_target_type(y: Array, name: str) -> None:
 
 
 def _encode(y: Array) -> tuple[Array, Array]:
-    """Return the distinct values, sorted, and the index of each element's value."""
+    """Return the distinct values of y, sorted, and the index of each element's value among them."""
     if y.dtype.kind not in "iu" or not len(y) or int(y.max()) - int(y.min()) > len(y):
         return np.unique(y, return_inverse=True)
     # integers of a small range are encoded without sorting; in int64, so that the difference cannot overflow
@@ -291,7 +291,7 @@ def _first_class(values: Array) -> Any:
 
 
 class RowError(ValueError):
-    """An error in one row.
+    """An error in one row of a table, whose number depends on who reads the rows.
 
     Code that reads part of the rows raises it with the row's number in that part. Code that knows the number of rows
     before that part raises it again, from `parts`, with the number in the whole table.
@@ -329,7 +329,7 @@ def check_no_missing(y: Array, name: str, first: int | None) -> None:
 
 
 def is_missing(values: Iterable[Any]) -> Array:
-    """Return a mask of the Python objects that are None, NaN, NaT or NA."""
+    """Return a mask of the Python objects that represent a missing value: None, NaN, NaT or NA."""
     return np.array([_is_missing(v) for v in values], bool)
 
 
@@ -351,7 +351,7 @@ def has_dates(y: Array) -> bool:
 
 
 def describe_regression_target(values: Array, n_rows: int) -> str | None:
-    """Return why distinct values look like a regression target; None if they look like classes."""
+    """Return the reason why distinct values look like a regression target; None if they look like classes."""
     fractions = values[values != np.floor(values)] if values.dtype.kind == "f" else values[:0]
     if len(fractions):
         return f"it has fractions, such as {float(fractions[0])!r}"
@@ -373,7 +373,7 @@ def check_is_classification(classes: Array, name: str, n_rows: int) -> None:
 
 
 def check_class_count(classes: Array, name: str, n_rows: int) -> None:
-    """Raise a ValueError if there are too many classes, or if most of them have one row."""
+    """Raise a ValueError if there are too many classes, or if most classes have a single row."""
     if len(classes) <= MAX_CLASSES and len(classes) <= max(MIN_DISTINCT_NUMBERS, n_rows // 2):
         return
     if classes.dtype.kind in "iuf":

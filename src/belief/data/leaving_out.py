@@ -1,4 +1,4 @@
-"""Columns that are neither numbers nor categories: lists, structs and free text are left out, with one warning."""
+"""Columns that are neither numbers nor categories (lists, structs, free text), which are left out with one warning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ MAX_NAMED = 100
 
 
 def is_free_text(texts: Sequence[Any]) -> bool:
-    """Return True if nearly all texts differ and most have several words; missing texts are None."""
+    """Return True if the texts of a column are free text: nearly all differ, and most have several words.
+
+    None stands for a missing text.
+    """
     present = [text for text in texts[:MAX_ROWS] if isinstance(text, str)]
     if len(present) <= MIN_TEXTS or len(set(present)) < MOST * len(present):
         return False
@@ -26,7 +29,7 @@ def is_free_text(texts: Sequence[Any]) -> bool:
 def warn_of_left_out(
     reasons: Mapping[str, str], n_columns: int, source: str = "X", remedy: str = "add {} to drop"
 ) -> None:
-    """Warn of the columns that are left out.
+    """Warn of the columns that are left out, with advice how to use them or avoid the warning.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Read LIBSVM (svmlight) files in blocks, without holding the text of a whole file in memory.
+"""Reading of LIBSVM (svmlight) files in blocks, without holding the text of a whole file in memory.
 
 A line is `label index:value index:value ... # comment`. A compiled parser reads each block and detects invalid lines.
 A slow parser in Python then finds out what is wrong with the line.
@@ -130,7 +130,7 @@ def load_libsvm(
 
 
 def find_shape(paths: Paths, block_bytes: int = 2**25) -> tuple[int, bool]:
-    """Read LIBSVM files to determine the number of columns, and whether indices start at 0."""
+    """Return the number of columns of LIBSVM files, and whether indices start at 0. This reads the files."""
     files = _check_paths(paths)
     low, high = _scan(files, block_bytes, _Limits.of(None, "auto", np.dtype(np.float64)))
     base = _first_index("auto", low)
@@ -168,7 +168,7 @@ def _check_options(n_features: object, zero_based: object, block_bytes: object, 
 
 
 class _Limits(NamedTuple):
-    """The indices and values that a line may have."""
+    """The smallest and largest index that a line may have, and the type of the values."""
 
     low: int  # the smallest valid index, as written in the file
     high: int  # the largest valid index, as written in the file
@@ -183,7 +183,7 @@ class _Limits(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A block of rows, with indices as written in the file."""
+    """A block of rows in CSR format, with indices as written in the file."""
 
     indptr: Array
     indices: Array
@@ -214,7 +214,10 @@ def _read(
 
 
 def _scan(files: list[Path], size: int, limits: _Limits) -> tuple[int, int]:
-    """Return the smallest and the largest index; stop at the first index 0 if the number of columns is known."""
+    """Return the smallest and the largest index in the files.
+
+    If the number of columns is known, stop at the first index 0.
+    """
     low, high = 10**INDEX_DIGITS, -1
     for file in files:
         for block in _parse_file(file, size, limits):
@@ -225,7 +228,7 @@ def _scan(files: list[Path], size: int, limits: _Limits) -> tuple[int, int]:
 
 
 def _first_index(zero_based: bool | Literal["auto"], low: int) -> int:
-    """Return the index of the first column in the files, 0 or 1; `low` is the smallest index that occurs."""
+    """Return the index that the files use for the first column, 0 or 1; `low` is the smallest index that occurs."""
     return int(low > 0) if zero_based == "auto" else 1 - zero_based
 
 
@@ -238,7 +241,7 @@ def _count_features(n_features: int | None, high: int, base: int, files: list[Pa
 
 
 def _chunks(file: Path, size: int) -> Iterator[bytes]:
-    """Yield the text in pieces of about `size` bytes that end with a line end."""
+    """Yield the text of a file in pieces of about `size` bytes, each of which ends at a line end."""
     opener = _OPENERS.get(file.suffix.lower())
     with (opener or open)(file, "rb") as stream:
         parts: list[bytes] = []
@@ -281,7 +284,7 @@ def _parse_file(file: Path, size: int, limits: _Limits) -> Iterator[_Block]:
 
 
 def _parse(text: bytes, limits: _Limits) -> _Block | int:
-    """Return the rows of a piece of text, or the position of the first invalid line."""
+    """Return the rows in a piece of text, or the position of the first invalid line."""
     max_rows, max_entries = text.count(b"\n"), text.count(b":")
     labels, starts = np.empty(max_rows), np.empty(max_rows, np.int64)
     indptr = np.empty(max_rows + 1, np.int32 if max_entries <= _INT32_MAX else np.int64)
@@ -312,7 +315,7 @@ def _parse(text: bytes, limits: _Limits) -> _Block | int:
 
 
 def _sort_indices(indptr: Array, indices: Array, values: Array, high: int) -> tuple[Array, Array, Array]:
-    """Return the indices and values sorted within each row, and the positions of duplicate indices."""
+    """Return the indices of each row sorted, their values, and the positions of duplicate indices."""
     X = csr_array((values, indices, indptr), shape=(len(indptr) - 1, high + 1))
     X.sort_indices()
     duplicates = np.flatnonzero(X.indices[1:] == X.indices[:-1]) + 1
@@ -326,7 +329,7 @@ _NOT_FINITE = re.compile(rb"[+-]?(nan(\(.*\))?|inf(inity)?|na|null|none|\?)?", r
 
 
 def _explain_invalid_line(line: bytes, limits: _Limits) -> str:
-    """Return what is wrong with a line that the compiled parser rejected."""
+    """Return words for what is wrong with a line that the compiled parser has rejected."""
     label, *entries = line.partition(b"#")[0].split()
     if not _NUMBER.fullmatch(label) or not np.isfinite(float(label)):
         return f"{_quoted(label)} is not a valid label. Labels must be finite numbers"

@@ -1,4 +1,4 @@
-"""Read Parquet, Arrow and CSV files batch by batch with pyarrow; no file is held in memory as a whole."""
+"""Readers of Parquet, Arrow and CSV files, batch by batch with pyarrow; no file is held in memory as a whole."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ MAX_BATCH_ROWS, BATCH_BYTES = 2**17, 2**24  # the size of a decoded batch of a P
 
 
 class TableReader(Protocol):
-    """Files with the same columns."""
+    """The interface of readers of files that have the same columns."""
 
     schema: Any
     first: Path
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield some columns as Arrow batches, in the order of the files."""
+        """Yield Arrow batches of these columns, in the order of the files."""
 
 
 class ColumnarFiles:
-    """Parquet files, folders of them (partitioned or not), and Arrow files.
+    """A reader of Parquet files, of folders of them (partitioned or not), and of Arrow files.
 
     `pyarrow.dataset` finds the files, but does not read them: its scan may read a gigabyte ahead.
     """
@@ -75,7 +75,7 @@ class ColumnarFiles:
         return rephrase_errors(path, self._kind)
 
     def _unify(self, schemas: Sequence[tuple[Path, Any]]) -> Any:
-        """Return one schema for all files; integers in one file and floats in another become floats."""
+        """Return one schema for all files. A column of integers in one file and floats in another becomes floats."""
         pa = pyarrow()
         schema = schemas[0][1]
         for path, other in schemas[1:]:
@@ -122,7 +122,7 @@ def _read_arrow(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
 
 
 def _column(batch: Any, name: str, kind: Any, keys: dict[str, Any]) -> Any:
-    """Return a column of a batch, or a partition key, as the common type of all files."""
+    """Return a column of a batch, or a partition key repeated for all rows, as the type common to all files."""
     pa = pyarrow()
     if name in keys:
         return pa.repeat(pa.scalar(keys[name], kind), len(batch))
@@ -131,7 +131,7 @@ def _column(batch: Any, name: str, kind: Any, keys: dict[str, Any]) -> Any:
 
 
 class CsvFiles:
-    """CSV and TSV files, plain or compressed; the types of the columns are inferred from the first rows.
+    """A reader of CSV and TSV files, plain or compressed. The types of the columns are inferred from the first rows.
 
     Parameters
     ----------
@@ -169,7 +169,9 @@ class CsvFiles:
         return (found.get(name) or pa.field(name, pa.float64()) for name in self._names)
 
     def _find_numeric_columns(self) -> set[str]:
-        """Return the columns whose first cells are all numbers, without the label, whose exact type matters."""
+        """Return the columns whose first cells are all numbers. The label is left out, because its exact type
+        matters.
+        """
         compute = import_optional("pyarrow.compute", "files")
         separator, encoding = self._columns.separator_for(self.first), self._encodings[self.first]
         numeric, n_lines = pyarrow().array([True] * len(self._names)), 0
@@ -183,14 +185,19 @@ class CsvFiles:
         return found - {self._columns.label} if n_lines else set()
 
     def _next_line(self, lines: Iterator[list[str]]) -> list[str] | None:
-        """Return the cells of the next line; none if a cell is too long for Python. Then Arrow infers all types."""
+        """Return the cells of the next line, and None at the end.
+
+        Return an empty list if a cell is too long for Python's parser; then Arrow infers the types of all columns.
+        """
         try:
             return next(lines, None)
         except csv.Error:
             return []
 
     def _column_type(self, name: str, kind: Any, text: bool) -> Any:
-        """Return the type to read a column as: integers are read as floats, since fractions may follow further down."""
+        """Return the type to read a column as. Integers are read as floats, because fractions may follow further
+        down.
+        """
         pa = pyarrow()
         if pa.types.is_binary(kind):
             raise ValueError(f"{self.first}: column {name!r} {NOT_UTF8}")
@@ -201,7 +208,7 @@ class CsvFiles:
         return pa.float64() if pa.types.is_integer(kind) else kind
 
     def _types_after_gaps(self, types: dict[str, Any]) -> dict[str, Any]:
-        """Return the types of the columns that are empty in the first rows, inferred from their first values."""
+        """Return the types of columns that are empty in the first rows, inferred from their first values."""
         pa = pyarrow()
         unknown = [name for name, kind in types.items() if pa.types.is_null(kind)]
         found: dict[str, Any] = {}
@@ -214,7 +221,9 @@ class CsvFiles:
         return found
 
     def check_no_mixed_columns(self, columns: Sequence[str]) -> None:
-        """Raise a ValueError if a column has mostly numbers and some text, which would make each number a category."""
+        """Raise a ValueError if a column has mostly numbers and some text, which would turn each number into a
+        category.
+        """
         compute = import_optional("pyarrow.compute", "files")
         for name in (name for name in columns if name in self._sample):
             values = self._sample[name].unique().drop_null()
@@ -229,7 +238,7 @@ class CsvFiles:
         yield from self._scan({name: self.schema.field(name).type for name in columns}, columns)
 
     def text_batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield some columns as batches of unparsed text, in which no text counts as missing."""
+        """Yield batches of these columns as unparsed text, in which no text is treated as a missing value."""
         yield from self._scan(dict.fromkeys(columns, pyarrow().string()), columns, null_values=[])
 
     def _scan(self, types: dict[str, Any], columns: Sequence[str], **options: Any) -> Iterator[Any]:
@@ -239,7 +248,7 @@ class CsvFiles:
                 yield from self._read(path, types, columns, **options)
 
     def _read(self, path: Path, types: dict[str, Any], columns: Sequence[str], **options: Any) -> Iterator[Any]:
-        """Yield the batches of a file, starting again with larger blocks if a line is longer than a block."""
+        """Yield the batches of a file. If a line is longer than a block, read on with larger blocks."""
         n_yielded = 0
         while True:
             n_read = 0
@@ -254,7 +263,7 @@ class CsvFiles:
                 self._enlarge_blocks(error)
 
     def _enlarge_blocks(self, error: Exception) -> None:
-        """Increase the block size if an error of Arrow says that a line exceeds it; raise other errors again."""
+        """Increase the block size if an error of Arrow means that a line exceeds it; raise other errors again."""
         if not re.search("straddl|Empty CSV file or block", str(error)) or self._block_bytes >= MAX_CSV_BYTES:
             raise error
         self._block_bytes = min(8 * self._block_bytes, MAX_CSV_BYTES)
@@ -267,7 +276,7 @@ class CsvFiles:
         threads: bool = True,
         null_values: Sequence[str] = MISSING,
     ) -> Any:
-        """Open a file with Arrow's streaming reader, which infers the types that are not given."""
+        """Return Arrow's streaming reader of a file, which infers the types that are not given."""
         diagnose = partial(self._diagnose, path, types) if threads else lambda: None
         with rephrase_errors(path, "CSV", diagnose, self._encodings[path]):
             while True:
@@ -311,7 +320,10 @@ class CsvFiles:
         )
 
     def _diagnose(self, path: Path, types: dict[str, Any]) -> str | None:
-        """Read a file again without threads, where Arrow knows line numbers, and return what is wrong with it."""
+        """Return what is wrong with a file, or None.
+
+        The file is read again without threads, because Arrow knows line numbers only then.
+        """
         try:
             for _ in self._open(path, types, list(types) or None, threads=False):
                 pass
@@ -322,7 +334,7 @@ class CsvFiles:
         return None
 
     def _suggestion(self, path: Path) -> str:
-        """Return a sentence that suggests a CSV option if the header looks wrong, or an empty string."""
+        """Return a sentence that suggests another CSV option if the header looks wrong; otherwise an empty string."""
         separator = self._columns.separator_for(path)
         return suggest_csv_options(read_header(path, separator, self._encodings[path]), separator)
 

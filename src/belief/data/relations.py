@@ -1,8 +1,8 @@
-"""Read tables that are not in memory, or that narwhals does not support, as Arrow batches or as a whole.
+"""Tables that are not in memory, or that narwhals does not support, read as Arrow batches or as a whole.
 
-This is the one way in for lazy frames, relations of a database, datasets, partitioned frames, readers and generators.
-A table that can be read again becomes a `Relation`, which is read once for each pass over the rows. One that can be
-read only once is kept in memory if it is small, and copied to a temporary file if not.
+Lazy frames, relations of a database, datasets, partitioned frames, readers and generators are all opened here. A table
+that can be read again becomes a `Relation`, which is read once for each pass over the rows. A table that can be read
+only once is kept in memory if it is small, and copied to a temporary file otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ReadBatches = Callable[[list[str], int], Iterable[Any]]  # columns, number of ro
 
 
 class Relation:
-    """A table outside memory that yields Arrow batches as often as needed.
+    """A table outside memory that can be read as Arrow batches several times.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Relation:
         self.schema, self._read, self.labels = schema, read, labels
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield some columns as Arrow batches, all but the last of the same size."""
+        """Yield Arrow batches of these columns; all but the last have the same number of rows."""
         schema = pyarrow().schema([self.schema.field(name) for name in columns])
         n_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * max(1, len(columns)))))
         try:
@@ -77,12 +77,14 @@ def resize_batches(batches: Iterable[Any], schema: Any, n_rows: int) -> Iterator
 
 
 def _as_batch(table: Any) -> Any:
-    """Return a table as one batch, in which each column has one dictionary."""
+    """Return a table as one batch, in which all values of a column share one dictionary."""
     return table.unify_dictionaries().combine_chunks().to_batches()[0]
 
 
 def _cast(batch: Any, schema: Any) -> Any:
-    """Convert a batch to a schema, which may differ in the width of integers or in how texts are stored."""
+    """Return a batch with the types of a schema, which may differ in the width of integers or in how texts are
+    stored.
+    """
     pa = pyarrow()
     if batch.schema.names != schema.names:
         raise ValueError(
@@ -102,7 +104,9 @@ def _cast(batch: Any, schema: Any) -> Any:
 
 
 def open_relation(X: Any) -> Any:
-    """Return a lazy, partitioned or foreign table as a Relation, or as a table in memory; other objects unchanged."""
+    """Return a lazy, partitioned or foreign table as a Relation or as a table in memory; return other objects
+    unchanged.
+    """
     if type(X).__module__.partition(".")[0] == "xarray" and isinstance(X, Mapping):
         return _table_of_columns({name: variable.values for name, variable in X.items()})
     if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dictionary of keys
@@ -131,7 +135,7 @@ def check_is_eager(X: Any) -> None:
 
 
 def _find_opener(X: Any) -> Callable[[Any], Any] | None:
-    """Return the function that opens X; None for tables in memory and for objects that are no tables."""
+    """Return the function that opens X; None for tables in memory and for objects that are not tables."""
     library, kind = type(X).__module__.partition(".")[0], type(X).__name__
     if isinstance(X, type) or library == "numpy":
         return None
@@ -174,7 +178,7 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
 
 
 def open_dataset(data: Any) -> Relation:
-    """Open an Arrow dataset, whose scan reads one batch ahead."""
+    """Return an Arrow dataset as a Relation; scans of it read one batch ahead."""
     dataset = import_optional("pyarrow.dataset", "files")
     options = {"batch_readahead": 1, "fragment_readahead": 1}  # by default many batches, and whole row groups
     if isinstance(getattr(data, "format", None), dataset.ParquetFileFormat):
@@ -205,7 +209,7 @@ def _open_polars(frame: Any) -> Any:
 
 
 def _open_narwhals(X: Any) -> Relation:
-    """Open a lazy frame that narwhals can select columns of and that exports Arrow: of DuckDB or Ibis."""
+    """Return a lazy frame of DuckDB or Ibis as a Relation. narwhals selects its columns, and it exports Arrow."""
     frame = nw.from_native(X)
 
     def read(columns: list[str], n_rows: int) -> Any:
@@ -231,7 +235,7 @@ def _open_ray(data: Any) -> Relation:
 
 
 def _open_dask(frame: Any) -> Relation:
-    """Open a frame of partitions, which are computed one after the other."""
+    """Return a dask DataFrame as a Relation that computes its partitions one after the other."""
     pa = pyarrow()
 
     def convert(part: Any) -> Any:
@@ -276,7 +280,7 @@ def _spool_duckdb_result(X: Any) -> Any:
 
 
 def _spool_blocks(blocks: Iterator[Any]) -> Any:
-    """Collect blocks of rows: arrays and sparse matrices in memory, frames as batches."""
+    """Return blocks of rows as one table: arrays and sparse matrices in memory, frames as batches."""
     first = next(blocks, None)
     if first is None:
         raise ValueError("X is an iterator without blocks. Pass a generator that was not consumed before.")
@@ -310,7 +314,7 @@ def _batches_of(block: Any) -> list[Any]:
 
 
 class Spool:
-    """Batches in a temporary file, which is deleted with this object.
+    """Arrow batches in a temporary file, which is deleted with this object.
 
     The file is an Arrow stream, in which the dictionaries may differ between batches.
     """
@@ -321,7 +325,7 @@ class Spool:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def write(self, batches: Iterable[Any]) -> None:
-        """Write the batches, and warn once if they are large."""
+        """Write the batches to the file, and warn once if they are large."""
         n_bytes, warned = 0, False
         try:
             with (
@@ -342,7 +346,7 @@ class Spool:
             raise OSError(f"X can be read only once, but could not be copied to {self._path.parent}: {error}") from None
 
     def read(self, columns: list[str], n_rows: int) -> Iterator[Any]:
-        """Yield some columns of the batches; large batches are split."""
+        """Yield these columns of the batches; large batches are split."""
         ipc = import_optional("pyarrow.ipc", "files")
         fields = [self._schema.get_field_index(name) for name in columns]
         with pyarrow().OSFile(str(self._path)) as file:
@@ -352,7 +356,7 @@ class Spool:
 
 
 def _spool(reader: Any) -> Any:
-    """Return the table of a reader: in memory if it is small, else as a Relation over a temporary file."""
+    """Return the rows of a reader as a table in memory if they are few, else as a Relation over a temporary file."""
     kept, n_bytes = [], 0
     for batch in reader:
         kept.append(batch)
@@ -367,7 +371,7 @@ def _spool(reader: Any) -> Any:
 
 
 def _drain(kept: list[Any], rest: Iterable[Any]) -> Iterator[Any]:
-    """Yield the kept batches, freeing each one, and then the rest."""
+    """Yield the kept batches, freeing the memory of each, and then the rest."""
     while kept:
         yield kept.pop(0)
     yield from rest

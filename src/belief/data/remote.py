@@ -29,12 +29,12 @@ WILDCARDS = "*?["
 
 
 def is_remote(path: Any) -> bool:
-    """Return True for the text of a URL; a `Path` is always a local file."""
+    """Return True if a path is the text of a URL. A `Path` is always a local file."""
     return isinstance(path, str) and "://" in path
 
 
 def expand_wildcards(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the local files that match a pattern; the path itself if it has no wildcards or exists."""
+    """Return the local files that match a pattern; if the path exists or has no wildcards, return the path itself."""
     text = os.fspath(path)
     if not any(c in text for c in WILDCARDS) or os.path.exists(text):
         return [Path(text)]
@@ -45,7 +45,7 @@ def expand_wildcards(path: str | os.PathLike[str]) -> list[Path]:
 
 
 class RemoteFiles:
-    """The files behind some URLs, which may name folders or have wildcards; all on one filesystem.
+    """The files that some URLs stand for, which may be files, folders or patterns. All are on one filesystem.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class RemoteFiles:
         return sorted(p for p in files if not PurePosixPath(p).name.startswith(IGNORED_PREFIXES))
 
     def open(self) -> Relation | None:
-        """Return Parquet or Arrow files as a relation that reads them in place; None for other files."""
+        """Return Parquet or Arrow files as a Relation that reads them in place; None for other files."""
         if self.kind not in ("parquet", "arrow") or self.filesystem is None:
             return None
         dataset = import_optional("pyarrow.dataset", "files")
@@ -119,7 +119,7 @@ class RemoteFiles:
         return relation
 
     def copy(self) -> tuple[list[Path], Path]:
-        """Copy the files to a temporary folder; return them and the folder."""
+        """Copy the files to a temporary folder; return the copies and the folder."""
         folder, files = Path(tempfile.mkdtemp(prefix="belief-")), []
         try:
             for i, path in enumerate(self.paths):
@@ -136,7 +136,10 @@ class RemoteFiles:
 
 
 def delete_with(owner: Any, folder: Path) -> None:
-    """Delete a temporary folder when its owner is garbage collected, or now if the owner allows no weak references."""
+    """Delete a temporary folder when its owner is garbage collected.
+
+    Delete it at once if the owner does not allow weak references.
+    """
     try:
         weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     except TypeError:
@@ -167,7 +170,7 @@ def _open_filesystem(url: str, scheme: str) -> tuple[Any, str]:
 
 
 def hide_secrets(url: str) -> str:
-    """Return a URL without user, password and options."""
+    """Return a URL without its user, password and options."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

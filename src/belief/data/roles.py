@@ -1,4 +1,4 @@
-"""Read the group, the strata and the weight of each row."""
+"""The roles of columns other than features: the group, the strata and the weight of each row."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Roles:
         return any(getattr(self, name) is not None for name in ROLES)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the columns that each parameter names."""
+        """Return the columns of X that each parameter names."""
         named: dict[str, list[Any]] = {}
         for name in ROLES:
             value = getattr(self, name)
@@ -51,7 +51,7 @@ class Roles:
         return named
 
     def take_from(self, X: Any, y: Any, columns: ColumnSelection) -> tuple[Any, Any, ColumnSelection, Roles]:
-        """Read the named columns of a table in memory, and leave out rows with a weight of 0.
+        """Read the columns of a table in memory that the parameters name, and leave out rows with a weight of 0.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class Roles:
         return X, y, columns, roles
 
     def open(self, X: Any) -> ReadDesign:
-        """Return a function that returns the design of all rows, after the first pass over a stream."""
+        """Return a function that returns the design of all rows. If X is a stream, it works after the first pass."""
         named = self.columns()
         if named and not isinstance(X, TableStream):
             role, names = next(iter(named.items()))
@@ -114,7 +114,7 @@ class Roles:
 
 
 def make_design(roles: Roles) -> Design:
-    """Return the design of rows whose roles are given as values."""
+    """Return the study design of rows, given groups, strata and weights as values."""
     group = stratum = weight = None
     if roles.groups is not None:
         values = _as_column(roles.groups, "groups")
@@ -136,7 +136,7 @@ def make_design(roles: Roles) -> Design:
 
 
 def check_weights(weight: Any) -> Array:
-    """Return weights as floats; raise a ValueError if they cannot be weights."""
+    """Return weights as floats, divided by the largest; raise a ValueError if they are not valid weights."""
     try:
         out = _as_column(weight, "sample_weight").astype(np.float64)
     except (TypeError, ValueError):
@@ -150,7 +150,7 @@ def check_weights(weight: Any) -> Array:
 
 
 def check_is_not_target(names: Sequence[Any], label: Any, role: str) -> None:
-    """Raise a ValueError if the target is among the columns of a role."""
+    """Raise a ValueError if the target is one of the columns that have a role, such as groups."""
     if label is not None and label in names:
         raise ValueError(f"Column {label!r} is the target. Name another column as {role}.")
 
@@ -168,7 +168,7 @@ def _is_in_memory(X: Any) -> bool:
 
 
 def _as_columns(x: Any) -> list[Any]:
-    """Return strata as a list of columns."""
+    """Return strata, given as a table, an array or a list, as a list of columns."""
     frame = as_frame(x)
     if frame is not None:
         return [frame[:, j] for j in range(frame.shape[1])]
@@ -185,7 +185,7 @@ def _as_column(x: Any, role: str) -> Array:
 
 
 def _as_numbers(x: Array) -> Array:
-    """Convert objects to floats if they are numbers, dates or durations, with NaN for missing ones."""
+    """Return objects that are numbers, dates or durations as floats, with NaN for missing values; others unchanged."""
     known = ~is_missing(x) if x.dtype.kind == "O" else np.zeros(0, bool)
     if not known.any() or not all(isinstance(v, Real | Decimal | date | timedelta) for v in x[known]):
         return x
@@ -206,7 +206,7 @@ def _as_number(value: Any) -> float:
 
 
 def _without_rows(X: Any, y: Any, roles: Roles, used: Array) -> tuple[Any, Any, Roles]:
-    """Leave out the rows that are not used."""
+    """Return X, y and the roles without the rows that are not used."""
     parts, first = [], 0
     for block in as_blocks(X):
         mask = used[first : first + block.shape[0]]

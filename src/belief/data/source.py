@@ -1,4 +1,4 @@
-"""Sources of rows: one interface over arrays, memory maps, sequences of blocks, tables and sparse matrices.
+"""Sources of rows: one interface to arrays, memory maps, sequences of blocks, tables and sparse matrices.
 
 A source returns rows as `(X, rows, a)`: a C-ordered float array, the position of each row in it, and the position of
 the first requested feature. An array in memory returns itself, without a copy; other sources gather the rows.
@@ -23,50 +23,52 @@ Located = tuple[Array, Array, int]  # an array, the position of each row in it, 
 
 
 class Source(Protocol):
-    """Rows of numbers, by their global ids; missing values are NaN, categories are codes."""
+    """The interface of a source: rows of numbers with consecutive ids, in which missing values are NaN, and categories
+    codes.
+    """
 
     n_rows: int
     n_features: int
 
     def rows(self, ids: Array, a: int, b: int) -> Located:
-        """Return the features a to b of some rows."""
+        """Return the features a to b of the rows with these ids."""
 
     def columns(self, ids: Array, columns: Array) -> Located:
-        """Return some features of some rows, in the given order."""
+        """Return some features of the rows with these ids, in the given order."""
 
     def max_abs_integer(self, j: int) -> int:
-        """Return the largest absolute value of a column of 64-bit integers; 0 for other columns."""
+        """Return the largest absolute value in column j if it holds 64-bit integers; 0 otherwise."""
 
 
 def is_sparse(X: Any) -> bool:
-    """Return True for a SciPy sparse matrix, without importing SciPy: if it is not imported, X cannot be one."""
+    """Return True if X is a SciPy sparse matrix. SciPy is not imported: if it has not been, X cannot be one."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(X))
 
 
 def as_float(x: Array) -> Array:
-    """Convert to C-ordered floats of the smallest type that holds the values exactly; floats keep their type."""
+    """Return x as C-ordered floats of the smallest type that holds all values exactly; floats keep their type."""
     exact32 = x.dtype.kind == "b" or (x.dtype.kind in "iuf" and x.dtype.itemsize <= 2)
     dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.float32 if exact32 else np.float64
     return np.ascontiguousarray(x, dtype=dtype)
 
 
 def as_read_only(x: Array) -> Array:
-    """Return a read-only view; the compiled kernels accept only read-only data."""
+    """Return a read-only view of an array. The compiled kernels accept only read-only data."""
     x = x.view(np.ndarray)
     x.flags.writeable = False
     return x
 
 
 def max_abs_integer(x: Array) -> int:
-    """Return the largest absolute value of an array of 64-bit integers; 0 for other types."""
+    """Return the largest absolute value of an array if it holds 64-bit integers; 0 otherwise."""
     if x.dtype.kind not in "iu" or x.dtype.itemsize < 8 or not x.size:
         return 0
     return max(abs(int(x.min())), abs(int(x.max())))
 
 
 def check_exact_codes(largest: int, column: str) -> None:
-    """Raise a ValueError if integers that stand for categories are too large to be distinct as floats."""
+    """Raise a ValueError if integers that stand for categories are too large to be exact as floats."""
     if largest > 2**53:
         raise ValueError(
             f"{column} is discrete, but has integers as large as {largest}, which are not exact as floats. Convert"
@@ -75,19 +77,19 @@ def check_exact_codes(largest: int, column: str) -> None:
 
 
 def _located(x: Array) -> Located:
-    """Return gathered rows as the (X, rows, a) that every source returns."""
+    """Return gathered rows as (X, rows, a), the form in which every source returns rows."""
     return as_read_only(as_float(x)), np.arange(len(x)), 0
 
 
 def as_slice(ids: Array) -> slice | Array:
-    """Return consecutive ids as a slice, which NumPy reads much faster; other ids as they are."""
+    """Return consecutive ids as a slice, which NumPy reads much faster; return other ids unchanged."""
     if len(ids) and ids[-1] - ids[0] == len(ids) - 1 and np.all(ids[1:] > ids[:-1]):
         return slice(int(ids[0]), int(ids[-1]) + 1)
     return ids
 
 
 class GatherSource:
-    """Base class of sources that copy the requested rows; subclasses implement `_gather`."""
+    """The base class of sources that copy the requested rows; subclasses implement `_gather`."""
 
     n_rows: int
     n_features: int
@@ -106,7 +108,7 @@ class GatherSource:
 
 
 class ArraySource(GatherSource):
-    """A two-dimensional array of numbers, in memory or memory-mapped."""
+    """A source of the rows of a two-dimensional array of numbers, in memory or memory-mapped."""
 
     def __init__(self, X: Array) -> None:
         self.n_rows, self.n_features = X.shape
@@ -133,7 +135,7 @@ class ArraySource(GatherSource):
 
 
 class BlockSource(GatherSource):
-    """Sources concatenated by rows."""
+    """A source of the rows of several sources, one after the other."""
 
     def __init__(self, blocks: Sequence[Source]) -> None:
         self._blocks = blocks
@@ -157,7 +159,7 @@ class BlockSource(GatherSource):
 
 
 class ColumnSource(GatherSource):
-    """Columns of numbers of different types, used for tables of mixed types."""
+    """A source of rows whose columns are stored separately, as in tables of mixed types."""
 
     def __init__(self, columns: Sequence[Array]) -> None:
         self._columns = columns
@@ -176,7 +178,7 @@ class ColumnSource(GatherSource):
 
 
 class SparseSource:
-    """Blocks of rows of a sparse matrix, in CSR format."""
+    """A source of the rows of a sparse matrix, given as blocks in CSR format."""
 
     def __init__(self, blocks: Sequence[csr_array]) -> None:
         self.blocks = blocks

@@ -1,4 +1,4 @@
-"""Open files as streams: blocks of rows that are read several times and never held in memory all at once."""
+"""Streams over files: blocks of rows that are read several times and never held in memory all at once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ NPZ_ERRORS = (
 
 
 class Stream(Protocol):
-    """Blocks of rows: CSR matrices, or batches whose `whole()` is a C-ordered float array."""
+    """The interface of a stream of blocks of rows: CSR matrices, or batches whose `whole()` is a C-ordered float
+    array.
+    """
 
     @property
     def names(self) -> list[str] | None:
@@ -71,13 +73,13 @@ class Stream(Protocol):
         """A mask of the features that the user declared discrete."""
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
-        """Yield the blocks and add the target of their rows to `labels`."""
+        """Yield the blocks, and add the target of their rows to `labels`."""
 
     def later_pass(self) -> Iterator[Any]:
         """Yield the blocks again, after a first pass."""
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return the category that each code of a feature stands for."""
+        """Return the name of the category for each code of feature j."""
 
 
 def _is_number(kind: Any) -> bool:
@@ -86,7 +88,7 @@ def _is_number(kind: Any) -> bool:
 
 
 class TableStream:
-    """The feature columns of CSV, Parquet or Arrow files, or of a `Relation`.
+    """A stream of the feature columns of CSV, Parquet or Arrow files, or of a `Relation`.
 
     Parameters
     ----------
@@ -114,7 +116,9 @@ class TableStream:
         self._use_columns()
 
     def read_also(self, columns: Mapping[str, Sequence[Any]], weight: Any = None) -> None:
-        """Also read the columns of groups, strata and weights in the first pass; leave out rows with a weight of 0."""
+        """Read the columns of groups, strata and weights too in the first pass, and leave out rows with a weight
+        of 0.
+        """
         known, source = self.files.schema.names, str(self.files.first)
         for role, names in columns.items():
             self._also |= {name: known[j] for name in names for j in find_columns([name], known, role, source)}
@@ -128,7 +132,7 @@ class TableStream:
         self._use_columns()
 
     def _use_columns(self) -> None:
-        """Use all columns that hold numbers or categories."""
+        """Use the feature columns that hold numbers or categories."""
         used = {name: declared for name, declared in self._all.items() if name not in self._unusable}
         self.names, self.declared = list(used), np.array([*used.values()], bool)
         self._order = RowOrder(self.names) if isinstance(self.files, Relation) else None
@@ -137,7 +141,7 @@ class TableStream:
         self.discrete = self._columns.discrete
 
     def _leave_out_columns(self, batch: Any) -> None:
-        """Leave out the columns that are free text in the first batch, and warn of all that are left out."""
+        """Leave out the columns that are free text in the first batch; warn of all columns that are left out."""
         for name, is_declared in self._all.items():
             if not is_declared and is_text(self.files.schema.field(name).type):
                 column = batch.column(name)[:MAX_FREE_TEXT_ROWS]
@@ -148,7 +152,7 @@ class TableStream:
 
     @property
     def labels(self) -> list[Any] | None:
-        """The labels of the features, if they are not all strings."""
+        """The column labels of the features, if they are not all strings."""
         return find_labels(self.files.labels, self.names) if isinstance(self.files, Relation) else None
 
     @property
@@ -190,7 +194,7 @@ class TableStream:
         self.also = {given: np.concatenate(parts[name]) for given, name in self._also.items()}
 
     def _batches(self, columns: Sequence[str], first_time: bool) -> Iterator[Any]:
-        """Yield the batches that have rows."""
+        """Yield the batches that have rows, after dropping rows with a weight of 0."""
         first = 0
         weight = self._weight
         if weight is not None:
@@ -209,7 +213,7 @@ class TableStream:
                 yield batch
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return the category that each code of a feature stands for."""
+        """Return the name of the category for each code of feature j."""
         return self._columns.levels(j)
 
     def later_pass(self) -> Iterator[Any]:
@@ -217,9 +221,9 @@ class TableStream:
 
 
 class RowOrder:
-    """Hashes of the rows of a table, to notice if they come in another order when the table is read again.
+    """Hashes of the rows of a table, which show whether the rows come in another order when the table is read again.
 
-    The result of a query may have another order each time: the rows would get the targets of other rows.
+    The result of a query may have another order each time; then rows would get the targets of other rows.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -229,7 +233,7 @@ class RowOrder:
         self._known = np.zeros(0, np.uint32)
 
     def check(self, batch: Any, first: int, first_time: bool) -> None:
-        """Store the hashes of some rows, or raise a ValueError if they differ from those stored."""
+        """Store hashes of these rows the first time; raise a ValueError if they differ later."""
         hashes = np.zeros(len(batch), np.uint64)
         for name in self._names:
             hashes = (hashes ^ hash_values(batch.column(name))) * np.uint64(0x9E3779B97F4A7C15)
@@ -247,7 +251,7 @@ class RowOrder:
 
 
 class LibsvmStream:
-    """LIBSVM files, which the first pass reads twice: the number of columns must be known before the first block."""
+    """A stream of LIBSVM files. The first pass reads them twice, because blocks need the number of columns."""
 
     names: list[str] | None = None
     labels: list[Any] | None = None
@@ -273,7 +277,7 @@ class LibsvmStream:
             yield X
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return no categories: LIBSVM files contain only numbers."""
+        """Return an empty dictionary, because LIBSVM files contain only numbers and no categories."""
         return {}
 
     def later_pass(self) -> Iterator[csr_array]:
@@ -287,7 +291,7 @@ class LibsvmStream:
 
 
 def open_relation_stream(table: Relation, y: Any, columns: ColumnSelection) -> TableStream:
-    """Create the stream of a relation; the target is the label, or else y."""
+    """Return the stream of a relation. Its target is the label, or y if there is no label."""
     names = table.schema.names
     if columns.label is None and y is None:
         raise ValueError("X needs a target: pass y, or name the target column with label='name'.")
@@ -355,7 +359,9 @@ def open_files(
 
 
 def check_csv_options(names: Sequence[str], file: Path, columns: ColumnSelection) -> None:
-    """Raise a ValueError that names the right CSV option if a missing label shows that the given ones are wrong."""
+    """Raise a ValueError if the label is missing and the column names show that a CSV option is wrong; name the
+    option.
+    """
     if columns.label not in names and (hint := suggest_csv_options(names, columns.separator_for(file))):
         raise ValueError(f"label: there is no column {columns.label!r} in {file}. {hint}")
 
@@ -368,7 +374,9 @@ def list_columns(paths: Sequence[Path], columns: ColumnSelection) -> list[str]:
 
 
 def _open_csv(files: Sequence[Path], columns: ColumnSelection) -> CsvFiles:
-    """Open CSV files, with the features declared discrete read as text, so that codes are not rounded to floats."""
+    """Return a reader of CSV files. Features that were declared discrete are read as text, so that codes are not
+    rounded.
+    """
     discrete = columns.discrete_features
     if isinstance(discrete, str):
         text = []

@@ -1,4 +1,4 @@
-"""Open a table in memory: a source of rows, the names of the features, and which of them are discrete.
+"""Tables in memory, opened as a source of rows, the names of the features, and which of them are discrete.
 
 Arrays are not copied, nor are the numeric columns of a DataFrame if its library allows that. Strings, categories and
 booleans become codes.
@@ -45,7 +45,9 @@ BYTES_PER_FEATURE = 320  # of the sums for two classes; 341 were measured for co
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, the names of the features (None if the table has none), and masks of the discrete features."""
+    """A table in memory: a source of its rows, the names of the features (None without names), and the discrete
+    features.
+    """
 
     source: Source | SparseSource
     names: list[str] | None
@@ -56,14 +58,14 @@ class Table:
     left_out: Sequence[str] = ()  # columns that are neither numbers nor categories
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return the category that each code of a feature stands for."""
+        """Return the name of the category for each code of feature j."""
         return {code: str(category) for category, code in (self.codes[j].items() if len(self.codes) else ())}
 
 
 def open_table(
     X: Any, discrete_features: Any = "auto", names: Sequence[str] | None = None, leave_out: bool = False
 ) -> Table:
-    """Open an array, a memory map, a DataFrame, a sparse matrix, or a sequence of those as blocks of rows.
+    """Return an array, a memory map, a DataFrame, a sparse matrix, or a sequence of those as a Table.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ def open_table(
 
 
 def find_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any] | None:
-    """Return the original labels of the columns with these names, or None if all labels are strings."""
+    """Return the original labels of the columns with these names; None if all labels are strings."""
     if all(isinstance(label, str) for label in labels):
         return None
     known = {str(label): label for label in labels}
@@ -102,7 +104,7 @@ def find_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any] | None
 
 
 def as_blocks(X: Any) -> Sequence[Any]:
-    """Return the blocks of X that have rows; X itself as the only block if it is one table."""
+    """Return the blocks of X that have rows. If X is one table, it is the only block."""
     if not (isinstance(X, Sequence) and len(X) and all(_is_block(x) for x in X)):
         return [X]
     return [block for block in X if block.shape[0]] or X[:1]
@@ -139,7 +141,7 @@ def check_unique_names(names: Iterable[Any]) -> None:
 
 
 def check_arrow_frame(frame: nw.DataFrame[Any]) -> None:
-    """Raise a ValueError if an Arrow table has offsets or indices outside its buffers, as from a damaged file."""
+    """Raise a ValueError if an Arrow table refers to data outside its buffers, as one from a damaged file may."""
     if frame.implementation.is_pyarrow():
         table = frame.to_native()
         try:
@@ -149,7 +151,7 @@ def check_arrow_frame(frame: nw.DataFrame[Any]) -> None:
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
-    """Raise a ValueError if X is not two-dimensional or is empty; scikit-learn's estimator checks look at the text."""
+    """Raise a ValueError if X is not two-dimensional or is empty. scikit-learn's estimator checks test the message."""
     if not shape:
         raise ValueError(f"X is a single value, which is not a table. {ACCEPTED}.")
     if len(shape) != 2:
@@ -201,7 +203,10 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any, names: Sequence[
 
 
 def check_memory_for_sums(F: int) -> None:
-    """Raise a ValueError if the sums of F features exceed the memory of this machine, as after a wrong index."""
+    """Raise a ValueError if the sums of F features do not fit into the memory of this machine.
+
+    A wrong column index can cause that.
+    """
     needed = BYTES_PER_FEATURE * F
     available = total_memory()
     if available is not None and needed > available:
@@ -233,7 +238,9 @@ def as_valid_csr(X: Any) -> csr_array:
 
 
 def _check_compressed(X: Any) -> None:
-    """Raise an error if a CSR, CSC or BSR matrix is invalid; SciPy does not check matrices without entries fully."""
+    """Raise an error if a CSR, CSC or BSR matrix is invalid. SciPy's check of matrices without entries is not
+    complete.
+    """
     for name in ("indptr", "indices"):
         if getattr(X, name).dtype.kind not in "iu":
             raise ValueError(f"{name} must be integers")
@@ -274,7 +281,7 @@ def as_canonical_csr(X: csr_array) -> csr_array:
 
 
 def as_2d_array(X: Any) -> Array:
-    """Convert X to a two-dimensional array of numbers, strings or objects; raise a ValueError if that is impossible."""
+    """Return X as a two-dimensional array of numbers, strings or objects; raise a ValueError if that is impossible."""
     check_is_table(X)
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(np.float64), np.nan)
@@ -313,7 +320,7 @@ def _open_arrays(arrays: list[Array], discrete_features: Any, names: Sequence[st
 def _open_columns(
     columns: list[list[Any]], shown: list[str], names: list[str] | None, declared: Array, leave_out: bool
 ) -> Opened:
-    """Encode columns, each given as its blocks.
+    """Encode columns as numbers, each given as its blocks of rows.
 
     Parameters
     ----------
@@ -336,7 +343,7 @@ def _open_columns(
 
 
 def _describe_unusable(blocks: list[Any], is_declared: bool) -> str | None:
-    """Return what a column contains if it is neither numbers nor categories; None if it is."""
+    """Return what a column contains, such as "lists", if it is neither numbers nor categories; None otherwise."""
     first = blocks[0]
     if isinstance(first, nw.Series) and isinstance(first.dtype, nw.List | nw.Array | nw.Struct | nw.Binary):
         return {"List": "lists", "Array": "lists", "Struct": "structs"}.get(type(first.dtype).__name__, "bytes")
@@ -383,7 +390,7 @@ def _open_frames(frames: list[nw.DataFrame[Any]], discrete_features: Any, leave_
 
 
 def _shared_array(frame: nw.DataFrame[Any]) -> Array | None:
-    """Return the array that holds a DataFrame; None if its columns are stored separately."""
+    """Return the array in which a DataFrame is stored; None if its columns are stored separately."""
     dtypes = set(frame.schema.values())
     if len(dtypes) > 1 or not dtypes <= {nw.Float32(), nw.Float64()}:
         return None
@@ -397,7 +404,7 @@ Encoded = tuple[Array, list[Any] | None]  # codes (-1: missing) and their catego
 
 
 class _Column:
-    """One feature in all blocks, where each category has the same code in every block."""
+    """A feature that is encoded as numbers. A category has the same code in every block of rows."""
 
     def __init__(self, name: str, blocks: Sequence[Encoded]) -> None:
         self.name = name
@@ -418,7 +425,7 @@ Opened = tuple[list[Source], list[str] | None, Array, Array, list[_Column]]
 
 
 def _without_numbers(values: Array, categories: list[Any] | None) -> Encoded:
-    """Convert a block of only NaN to missing codes, as its column holds categories; return others unchanged."""
+    """Return a block that has only NaN, of a column of categories, as missing codes; return other blocks unchanged."""
     if categories is None and np.isnan(values).all():
         return np.full(len(values), -1), []
     return values, categories
@@ -436,7 +443,7 @@ def _column_sources(columns: Sequence[_Column], n_blocks: int) -> list[Source]:
 
 
 def _encode_blocks(blocks: list[Any], name: str) -> list[Encoded]:
-    """Encode the blocks of one column."""
+    """Return the blocks of one column as numbers, or as codes and categories."""
     times = [_as_times(block) for block in blocks]
     if all(block is not None for block in times):
         return _encode_times(times)  # type: ignore[arg-type]
@@ -469,7 +476,7 @@ def _as_times(block: Any) -> Array | None:
 
 
 def _without_zone(value: date | timedelta | time) -> Any:
-    """Return a date in UTC, or a duration; a time of day is the duration since midnight."""
+    """Return a date or time in UTC without a time zone, and a time of day as the duration since midnight."""
     if isinstance(value, time):
         return timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -478,7 +485,7 @@ def _without_zone(value: date | timedelta | time) -> Any:
 
 
 def _encode_times(blocks: list[Array]) -> list[Encoded]:
-    """Return dates and times as days since the first, in the order of the rows, and durations in seconds."""
+    """Return dates and times as days since the first row's, and durations in seconds."""
     numbers = [np.where(np.isnat(x), np.nan, x.astype(np.int64).astype(np.float64)) for x in blocks]
     if blocks[0].dtype.kind == "m":
         return [(x / MICROSECONDS, None) for x in numbers]
@@ -518,7 +525,10 @@ def _factorize(series: nw.Series[Any]) -> Encoded:
 
 
 def _encode_objects(values: Array, name: str) -> Encoded:
-    """Encode a column of Python objects, which must be all booleans, strings or numbers; None counts as missing."""
+    """Return a column of Python objects, which must be all booleans, strings or numbers, as codes or numbers.
+
+    None counts as missing.
+    """
     missing = is_missing(values)
     present = values[~missing]
     if len(present) and all(isinstance(v, bool | np.bool_) for v in present):

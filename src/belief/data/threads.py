@@ -1,4 +1,4 @@
-"""Read ahead in a thread."""
+"""Reading ahead in a thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def prefetch(items: Iterator[T]) -> Iterator[T]:
-    """Yield the items, computing the next one in a thread while the current one is used."""
+    """Yield the items; the next item is computed in a thread while the current one is used."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, items, None)
         while (item := coming.result()) is not None:
