@@ -111,7 +111,7 @@ def test_fit_without_y_raises():
 
 def test_watch_list_beyond_memory_raises_before_reading():
     wide = np.broadcast_to(np.float32(0), (10, 60_000))
-    with pytest.raises(ValueError, match="watches 40000 features, which takes 24414 MiB"):
+    with pytest.raises(ValueError, match="makes a watch list of 40000 features, which takes 24414 MiB"):
         belief.select(wide, np.arange(10) % 2, 20_000, redundancy="mcr")
 
 

@@ -235,7 +235,7 @@ def test_findings_name_columns_to_look_at():
         found = findings(belief.select(table, label="left", n_features_to_select=6, random_state=0))
     assert "'id' looks like an identifier" in found["identifier"][0]
     assert "'farewell' determines the target" in found["leakage"][0]
-    assert found["advice"][0].startswith("Take columns out")
+    assert found["advice"][0].startswith("Leave columns out")
     assert found["left out"] == ["fixed is constant."]
     assert found["missing"] == ["support_calls (50 %) has many missing values."]
     assert found["small class"][0].startswith("paused (12) is a small class of fewer than 30 rows")

@@ -378,7 +378,7 @@ def test_dates_and_times_are_numbers_as_in_pandas(spark, tmp_path, in_files):
 
 def test_label_of_a_data_frame_is_a_name(df):
     with pytest.raises(
-        ValueError, match=r"must be named, as in label='column'; got 5\. Pass the number of features as"
+        ValueError, match=r"must be named, as in label='column'; got 5\. If this is the number of features"
     ):
         belief.select(df, 5)
 
@@ -450,6 +450,6 @@ def test_a_fit_that_is_interrupted_on_connect_raises_one_sentence(spark):
     df = spark.range(0, 80, 1, 8).mapInArrow(slow, "id long").selectExpr(*columns)
     timer = Timer(3, spark.interruptAll)
     timer.start()
-    with pytest.raises(RuntimeError, match=r"^The fit was cancelled, because its Spark jobs were\.$"):
+    with pytest.raises(RuntimeError, match=r"^The fit was stopped, because its Spark jobs were cancelled\.$"):
         belief.select(df, label="label", n_features_to_select=1)
     timer.join()

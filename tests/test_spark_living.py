@@ -250,7 +250,7 @@ def test_nothing_is_left_after_a_fit_is_cancelled(tmp_path, how, staging):
     said = done.stdout.splitlines()
     expected = {
         "interrupt": "KeyboardInterrupt []",
-        "cancel": "RuntimeError ['The fit was cancelled, because its Spark jobs were.']",
+        "cancel": "RuntimeError ['The fit was stopped, because its Spark jobs were cancelled.']",
         "stop": "RuntimeError ['The Spark session was stopped during the fit. Start a new one, and fit again.']",
     }
     assert said[0] == expected[how], done.stdout + done.stderr[-3000:]

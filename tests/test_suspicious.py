@@ -60,7 +60,7 @@ def test_one_warning_names_all(form, tmp_path, monkeypatch):
         "Column 'dose' contains -9 and no other negative value, like a code for missing values.",
         "Column 'weight' contains -999 and no other negative value, like a code for missing values.",
         "Columns 'outcome', 'score' determine the target, like a copy of it.",
-        "Take columns out with drop=['row', 'shuffled', 'user_id', 'code', 'outcome', 'score'], and replace such codes"
+        "Leave columns out with drop=['row', 'shuffled', 'user_id', 'code', 'outcome', 'score'], and replace such codes"
         " by NaN.",
     ]  # fmt: skip
     assert str(told[0].message) == " ".join(result.notes)

@@ -150,8 +150,8 @@ def test_files_after_a_greedy_option_are_reported(tmp_path, capsys, option):
     file.write_text("a,b,left\n1,2,0\n2,3,1\n")
     code, said = usage(capsys, "select", "--label", "left", option, "a", str(file))
     assert code == 2
-    assert "put the files before it, or put -- before them" in said
+    assert "put the files before such options, or after --" in said
     code, said = usage(capsys, "select", str(file), "--label", "left", option, "a", str(file))
     assert code == 2
-    assert said.startswith(f"belief: {option}: {str(file)!r} is a file, not a column: put the files before it")
+    assert said.startswith(f"belief: {option}: {str(file)!r} is a file, not a column: put the files before such")
     assert usage(capsys, "select", "--label", "left", "--drop", "a", "--quiet", "--", str(CHURN))[0] == 1

@@ -1,4 +1,4 @@
-"""`select`, the main function of the package."""
+"""The main function of the package, `select`, and what it shares with Spark."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def select(
     restart: bool = False,
     staging: str = "auto",
 ) -> Result:
-    """Select features with BELIEF.
+    """Select the most relevant features of a table, without redundant ones.
 
     Parameters
     ----------
@@ -110,17 +110,18 @@ def select(
     drop, candidates : names or indices of columns, default=()
         Columns of X to ignore; columns of X to use exclusively. Unnamed columns keep their numbers: x0, x2, ...
     given : names or indices of columns, default=()
-        Features that are selected already. Others lose what they share with them; `n_features_to_select` more are
-        selected.
+        Features that are selected already. The scores of others are lowered by their redundancy with these;
+        `n_features_to_select` more are selected.
     groups : name or index of a column, or array of shape (n_rows,), default=None
         The group of each row (patient, household, block of time), if rows of a group are not independent: neighbours
         come from other groups, and tests and standard errors count groups. The column is not a feature.
     adjust_for : names or indices of columns, or array of shape (n_rows,) or (n_rows, n), default=None
-        What to adjust for (batch, site, age): neighbours come from the same stratum, and tests are stratified. Numeric
-        columns with more than ten values are cut at their quintiles. The columns are not features.
+        Columns to adjust for (batch, site, age). Rows with equal values in them form a stratum: neighbours come from
+        the same stratum, and tests are stratified. Numeric columns with more than ten values are cut at their
+        quintiles. The columns are not features.
     sample_weight : name or index of a column, or array of shape (n_rows,), default=None
-        The weight of each row in the order of the sample, in all means, in the shares of the classes and in the
-        tests. A row with a weight of 0 is ignored. The column is not a feature.
+        The weight of each row, in all means, in the shares of the classes, in the tests, and in the order in which rows
+        are sampled. A row with a weight of 0 is ignored. The column is not a feature.
     per_class : int, default=None
         The number of features to select for each class, instead of `n_features_to_select` in all.
     discrete_features : "auto", mask, indices or names, default="auto"
@@ -160,14 +161,15 @@ def select(
         "merge" counts identical rows of a class once, for data in which rows were duplicated. "auto" does so, with a
         warning, if rows have copies that chance cannot explain.
     significance : {"permutation", None}, default="permutation"
-        "permutation" tests every feature by shuffles of up to 2,000 rows; None skips the tests.
+        "permutation" tests whether each feature is relevant, by shuffles of up to 2,000 rows; None skips the tests.
     alpha : float, default=0.05
         Features with a q-value (false discovery rate) below alpha are significant.
     rounds : int or "auto", default="auto"
         The number of searches of the significance test, each without the weakest features of the one before. "auto"
         goes on until 16 are left, which finds interactions among many features; 1 is faster.
     stability : int, default=0
-        The number of half-samples of the queries on which the selection is repeated, for `Result.stability`.
+        The number of half-samples (random halves of the sampled rows) on which the selection is repeated, for
+        `Result.stability`.
     random_state : int, RandomState, Generator or None, default=None
         The seed of the sample and of tie breaking. None draws one and stores it in `Result.seed`.
     separator : str, default=None
@@ -194,7 +196,7 @@ def select(
         Whether to discard the contents of the checkpoint.
     staging : str, default="auto"
         Where Spark stages the rows: "memory", "disk", or a folder that every executor can reach, as an absolute path.
-        "auto": a temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little.
+        "auto": a temporary folder if Spark runs on one machine, otherwise memory, or disk if that is too small.
 
     Returns
     -------
@@ -287,7 +289,7 @@ def open_engine(
     task: str = "auto",
     names: Sequence[str] | None = None,
 ) -> tuple[Engine, Table | Stream]:
-    """Create the engine for a table or a stream; return it and the table, which has the names of the features."""
+    """Return the engine for a table or a stream, and the table or stream, which has the names of the features."""
     if isinstance(X, TableStream | LibsvmStream | ArrayStream):
         return StreamEngine(X, X.target_name, resources, notes, task), X
     table = open_table(X, discrete_features, names, leave_out=True)
@@ -306,7 +308,7 @@ def run_engine(
     table: Table | Stream | None = None,
     given: Sequence[Any] = (),
 ) -> Result:
-    """Run the method on an engine and return its result."""
+    """Run the method on an engine, and return its result with names of features and warnings."""
     described: list[Summary] = []
 
     def feature_names() -> Sequence[str]:
@@ -344,7 +346,7 @@ def run_engine(
 
 
 def is_spark_dataframe(X: Any) -> bool:
-    """Whether X is a Spark DataFrame; does not import Spark."""
+    """Return True if X is a Spark DataFrame. Spark is not imported."""
     return type(X).__module__.startswith("pyspark.sql.") and hasattr(X, "sparkSession")
 
 
@@ -361,8 +363,8 @@ def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settin
         raise ValueError("Pass label='column' to name the target column of a Spark DataFrame.")
     if not isinstance(columns.label, str):
         raise ValueError(
-            f"The target column of a Spark DataFrame must be named, as in label='column'; got {columns.label!r}. Pass"
-            " the number of features as n_features_to_select."
+            f"The target column of a Spark DataFrame must be named, as in label='column'; got {columns.label!r}. If"
+            " this is the number of features to select, pass it as n_features_to_select."
         )
     for name in {"separator", "header", "encoding"}.intersection(columns.changed_options()):
         raise ValueError(f"{name} has no effect because X is not a CSV file: remove it.")

@@ -199,7 +199,7 @@ def redundancy(
     max_name_length: int = NAME_LENGTH,
     level: float = GROUP_LEVEL,
 ) -> Axes:
-    """Draw the redundancy of the selected features, from 0 to 1, with frames around groups of redundant ones.
+    """Draw the redundancy of the selected features as a heat map, from 0 to 1, with frames around redundant groups.
 
     Features whose agreement with every other one is below 0.2 are left out, unless this holds for all of them.
 
@@ -253,7 +253,10 @@ def redundancy(
 
 
 def find_overlapping(result: Result, top: int = TOP) -> list[int]:
-    """Return the positions of the selected features that are redundant with another one, or all if there are none."""
+    """Return the ranks, from 0, of the selected features that are redundant with another one.
+
+    If no feature is, return all of them.
+    """
     n = min(top, len(result.selected))
     overlaps = result.redundancy[:n, :n] >= MIN_AGREEMENT
     np.fill_diagonal(overlaps, False)
@@ -262,7 +265,7 @@ def find_overlapping(result: Result, top: int = TOP) -> list[int]:
 
 
 def by_class(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
-    """Draw how well each selected feature separates each class from the others, from 0 to 1 for the best of all.
+    """Draw how well each selected feature separates each class from the others, as a share of the largest value.
 
     Parameters
     ----------
@@ -302,7 +305,7 @@ def by_class(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name
 
 
 def stability(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
-    """Draw in which share of the half-samples each feature is selected; full bars are the selected features.
+    """Draw the share of the half-samples in which each feature is selected; full bars are the selected features.
 
     Parameters
     ----------
@@ -348,7 +351,7 @@ def stability(result: Result, ax: Axes | None = None, *, top: int = TOP, max_nam
 
 
 def convergence(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
-    """Draw the order of the selected features by weight after each batch.
+    """Draw the ranks of the selected features by weight after each batch.
 
     A hollow point means that the feature was not on the watch list then.
 
@@ -473,7 +476,7 @@ def distribution(
 
 
 def interactions(result: Result, ax: Axes | None = None, *, max_name_length: int = NAME_LENGTH) -> Axes:
-    """Draw the features that interact: a line joins each feature and its partner.
+    """Draw the features that interact, with a line between each feature and its partner.
 
     The line is as wide as the share of its weight that the feature would lose without its partner.
 
@@ -569,7 +572,10 @@ def interaction(
 
 
 def _spread(x: Array) -> Array:
-    """Spread the points of a feature with few values, always in the same way."""
+    """Return the values of a feature with few values, moved a little so that points do not hide each other.
+
+    The movement is random, but the same each time.
+    """
     values = np.unique(x)
     if not 1 < len(values) <= MAX_SPREAD_VALUES:
         return x
@@ -601,7 +607,7 @@ def _draw_names(ax: Axes, distribution: FeatureDistribution, max_name_length: in
 
 
 def score_by_size(curve: SizeCurve, ax: Axes | None = None) -> Axes:
-    """Draw the score of models by the number of features, with its spread over the folds.
+    """Draw the score of models by the number of features, with the standard deviation over the folds.
 
     The dotted line marks the number that "auto" selects, the dashed line the score with all features.
 
@@ -640,7 +646,7 @@ def score_by_size(curve: SizeCurve, ax: Axes | None = None) -> Axes:
 
 
 def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
-    """Draw the score of each selector with its spread over the folds, and how many features any two share.
+    """Draw the score of each selector, and how many features any two selectors have in common.
 
     The dashed line is the score with all features. On the right, each cell shows the number of features that two
     selectors have in common; its colour shows their Jaccard similarity. Lines and columns are sorted by score.
@@ -698,7 +704,7 @@ def _draw_agreement(ax: Axes, found: Comparison) -> None:
 
 
 def _axes_on_the_right(ax: Axes) -> Axes:
-    """Create axes on the right half of the space of the given ones."""
+    """Return new axes on the right half of the space of the given ones, which keep the left half."""
     spec, figure = ax.get_subplotspec(), ax.figure
     if spec is not None:
         halves = spec.subgridspec(1, 2, width_ratios=(5, 4))
@@ -713,7 +719,7 @@ def _axes_on_the_right(ax: Axes) -> Axes:
 
 
 def _ranked(features: Sequence[tuple[int, str]], max_name_length: int) -> list[str]:
-    """Combine shortened names with their ranks."""
+    """Return shortened names followed by their ranks."""
     names = shorten_distinct([name for _, name in features], max_name_length)
     return [f"{name}\u2002{rank}" for name, (rank, _) in zip(names, features, strict=True)]
 
@@ -729,7 +735,7 @@ def _column(lines: Sequence[FeatureExplanation], key: str) -> Array:
 
 
 def _relevance_bars(ax: Axes, lines: Sequence[FeatureExplanation], place: Array, w: Array) -> list[Any]:
-    """Draw full bars for significant features and hollow bars for the others."""
+    """Draw full bars for significant features and hollow bars for the others; return the bars."""
     noise = np.array([not line.is_significant for line in lines])
     hollow = {"facecolor": "none", "edgecolor": MUTED, "linestyle": (0, (3, 2)), "label": "not significant"}
     kinds: list[tuple[Array, dict[str, Any]]] = [(~noise, {"color": RELEVANCE, "label": "relevance"}), (noise, hollow)]
@@ -737,7 +743,7 @@ def _relevance_bars(ax: Axes, lines: Sequence[FeatureExplanation], place: Array,
 
 
 def _draw_unique_share(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
-    """Prepare the x axis for unique shares in %, draw the line of the last selected score, and return the shares."""
+    """Prepare the x axis for unique shares in %, and draw the line of the last selected score; return the shares."""
     share, last = 100 * _column(lines, "unique_share"), float(result.scores[-1])
     if last > 0:
         y = np.linspace(last, 1.08, 200)
@@ -747,7 +753,7 @@ def _draw_unique_share(ax: Axes, result: Result, lines: Sequence[FeatureExplanat
 
 
 def _draw_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
-    """Prepare the x axis for subtracted redundancy, draw the line of score 0, and return what is subtracted."""
+    """Prepare the x axis for subtracted redundancy, and draw the line of score 0; return the subtracted amounts."""
     subtracted = _column(lines, "relevance") - _column(lines, "score")
     ax.axline((0, 0), slope=1, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
     ax.set_xlim(-0.04, max(0.3, 1.08 * float(subtracted.max())))
@@ -755,7 +761,9 @@ def _draw_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanatio
 
 
 def _places(history: Array, features: Array) -> tuple[Array, Array]:
-    """Return the order of the features after each batch, and whether each was on the watch list; others come last."""
+    """Return the rank of each feature after each batch, and whether it was on the watch list. Unlisted features come
+    last.
+    """
     at = history[:, :, None] == features
     listed = at.any(axis=1)
     rank = np.where(listed, at.argmax(axis=1), history.shape[1])

@@ -1,4 +1,4 @@
-"""Report the progress of a run to callbacks, or as a bar on stderr."""
+"""The progress of a run, reported to callbacks or displayed on stderr."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ Callback = Callable[[Progress], None]
 
 
 class Reporter:
-    """Pass the progress of the method and the engine on to callbacks, and time the phases.
+    """Passes the progress of the method and the engine on to callbacks, and measures the time of each phase.
 
-    The time from one phase to the next belongs to the earlier one, and that before the first phase, such as for opening
-    files, to the first. So the times add up to the whole run.
+    The time from one phase to the next belongs to the earlier one. The time before the first phase, such as for opening
+    files, belongs to the first. So the times add up to the whole run.
     """
 
     def __init__(self, callback: Callback | None = None, bar: bool = False, stream: TextIO | None = None) -> None:
@@ -103,12 +103,16 @@ class Reporter:
 
 
 def _bar(stream: TextIO | None) -> Callback | None:
-    """Create a bar, unless there is no stream: a program without a terminal may have no stderr."""
+    """Return a Bar for a stream; None if there is no stream, because a program without a terminal may have no
+    stderr.
+    """
     return None if stream is None else Bar(stream)
 
 
 class Bar:
-    """The phases of a run with their progress: live on a terminal, elsewhere a line per phase and every few seconds."""
+    """Displays the phases of a run: live on a terminal; elsewhere a line at the start of each phase, and every ten
+    seconds.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -130,7 +134,7 @@ class Bar:
                 self._show(p)
 
     def _due(self, p: Progress) -> bool:
-        """Whether to update: at the start and end of a phase, otherwise not too often."""
+        """Return True if the display should be updated: at the start and end of a phase, otherwise not too often."""
         if p.phase != self._phase or (p.done == p.total and (self._live or not p.total)):
             return True
         return time.perf_counter() - self._updated >= (TERMINAL_INTERVAL if self._live else PLAIN_INTERVAL)
@@ -153,13 +157,17 @@ class Bar:
         return f"{p.done:,} of {p.total:,} rows, {remaining} left, {rate:,.0f} rows/s"
 
     def _recent_rate(self, p: Progress) -> float:
-        """Return the rows per second in the second half of the time so far: the first rows of a search take longest."""
+        """Return the rows per second in the second half of the time so far, because the first rows of a search take
+        longest.
+        """
         seconds, done = max((x for x in self._seen if x[0] <= p.seconds / 2), default=(0.0, 0))
         return max(p.done - done, 1) / max(p.seconds - seconds, 1e-9)
 
 
 class _Live:
-    """A line for each phase so far on a terminal, with a bar for the current one. They vanish at the end."""
+    """A live display on a terminal: a line for each phase so far, and a bar for the current one. It vanishes at the
+    end.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
@@ -199,7 +207,7 @@ class _Live:
 
 
 def format_duration(seconds: float) -> str:
-    """Format a waiting time, such as "12 min"."""
+    """Return a waiting time as text, such as "12 min"."""
     s = round(seconds)
     if s < 120:
         return f"{s} s"

@@ -1,4 +1,4 @@
-"""The scikit-learn estimator."""
+"""The scikit-learn estimator `BeliefSelector`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from belief.result.result import Result
 
 
 class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """Base class of selectors that set `support_`."""
+    """The base class of selectors that keep some columns, given by the fitted attribute `support_`."""
 
     def transform(self, X: Any) -> Any:
         """Return the selected columns of X, in the order of X.
@@ -41,7 +41,7 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return super().transform(X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Set the output container of `transform`: "default", "pandas" or "polars"; None keeps the present one."""
+        """Set the container that `transform` returns: "default", "pandas" or "polars"; None keeps the present one."""
         super().set_output(transform=transform)
         if transform is not None:
             self._output = transform  # scikit-learn stores it in a private attribute
@@ -89,8 +89,8 @@ class BeliefSelector(ColumnSelector):
     given : names or indices of columns, default=()
         Features that are selected already; `n_features_to_select` more are selected.
     adjust_for : names or indices of columns, or array of shape (n_rows,) or (n_rows, n), default=None
-        What to adjust for (batch, site, age): neighbours come from the same stratum, and tests are stratified. The
-        columns are not selected.
+        Columns to adjust for (batch, site, age). Rows with equal values in them form a stratum: neighbours come from
+        the same stratum, and tests are stratified. The columns are not selected.
     per_class : int, default=None
         The number of features to select for each class, instead of `n_features_to_select` in all.
     n_neighbors : int or "auto", default="auto"
@@ -126,14 +126,15 @@ class BeliefSelector(ColumnSelector):
         "merge" counts identical rows of a class once, for data in which rows were duplicated. "auto" does so, with a
         warning, if rows have copies that chance cannot explain.
     significance : {"permutation", None}, default="permutation"
-        "permutation" tests every feature by shuffles of up to 2,000 rows; None skips the tests.
+        "permutation" tests whether each feature is relevant, by shuffles of up to 2,000 rows; None skips the tests.
     alpha : float, default=0.05
         Features with a q-value (false discovery rate) below alpha are significant.
     rounds : int or "auto", default="auto"
         The number of searches of the significance test, each without the weakest features of the one before. "auto"
         goes on until 16 are left, which finds interactions among many features; 1 is faster.
     stability : int, default=0
-        The number of half-samples of the queries on which the selection is repeated, for `result_.stability`.
+        The number of half-samples (random halves of the sampled rows) on which the selection is repeated, for
+        `result_.stability`.
     n_jobs : int, default=None
         The number of threads; -1: all cores, -2: all but one. None uses the available cores, and respects joblib
         contexts and OMP_NUM_THREADS.
@@ -245,7 +246,7 @@ class BeliefSelector(ColumnSelector):
         self.callback = callback
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
-        """Select features.
+        """Select features of X for predicting y.
 
         Parameters
         ----------
@@ -289,7 +290,9 @@ class BeliefSelector(ColumnSelector):
 
 
 def _find_columns(X: Any, found: Result) -> Array:
-    """Return the positions in X of the features of a result, which leaves out lists, structs and free text."""
+    """Return the positions in X of the features of a result; columns of lists, structs and free text are not
+    features.
+    """
     n_columns, names = count_columns(X), found.feature_names
     if len(names) == n_columns:
         return np.arange(n_columns)
@@ -299,7 +302,7 @@ def _find_columns(X: Any, found: Result) -> Array:
 
 
 def _spread(values: Array, columns: Array, like: Array, rest: float) -> Array:
-    """Return an array with one entry per column of X: the given ones, and `rest` for the others."""
+    """Return an array with an entry for each column of X: `values` for these columns, and `rest` for the others."""
     out = np.full(len(like), rest)
     out[columns] = values
     return out

@@ -1,4 +1,4 @@
-"""Import public names on first use, so that `import belief` is fast and needs no optional dependency."""
+"""Imports of public names on first use, so that `import belief` is fast and needs no optional dependency."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _importing: list[int] = []  # identifiers of the importing threads
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Mark a late import. A fork waits until it has finished, because a half-imported module breaks the child."""
+    """Mark that this thread imports a module within this context.
+
+    A fork waits until it has finished, because a module that is imported halfway would break the child.
+    """
     thread = get_ident()
     with _changed:
         _importing.append(thread)
@@ -39,7 +42,7 @@ register_at_fork(before=_before_fork, after_in_parent=_changed.release, after_in
 
 
 def make_lazy_getattr(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Create the `__getattr__` of a package; `modules` maps each public name to the module that defines it."""
+    """Return the `__getattr__` of a package; `modules` maps each public name to the module that defines it."""
 
     def get(name: str) -> Any:
         if name not in modules:

@@ -1,4 +1,4 @@
-"""Default feature names."""
+"""Default names of features."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class DefaultNames(Sequence[str]):
-    """The names x0, x1, ... of unnamed features, created on access because there may be millions."""
+    """The names x0, x1, ... of unnamed features. They are created on access, because there may be millions."""
 
     def __init__(self, n: int) -> None:
         self._n = n

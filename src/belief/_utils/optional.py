@@ -1,4 +1,4 @@
-"""Import optional dependencies; if one is missing, the error has the command that installs it."""
+"""Imports of optional dependencies. If one is missing, the error message has the command that installs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PURPOSES = {
     "anndata": "AnnData files need",
     "files": "Tables in files need",
     "gpu": "A GPU needs",
-    "remote": "Files of other machines need",
+    "remote": "Files on other machines need",
     "report": "Pictures and reports need",
     "spark": "Spark needs",
 }
@@ -33,7 +33,7 @@ class MissingExtraError(ModuleNotFoundError, ValueError):
 
 
 def import_optional(name: str, extra: str) -> Any:
-    """Import a module of an optional dependency.
+    """Return a module of an optional dependency; raise a MissingExtraError if it is not installed.
 
     Parameters
     ----------

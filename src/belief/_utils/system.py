@@ -10,13 +10,13 @@ from typing import IO, Any
 
 
 def register_at_fork(**handlers: Callable[[], Any]) -> None:
-    """Call `os.register_at_fork` on systems where processes can fork; Windows starts every process from scratch."""
+    """Call `os.register_at_fork` if processes of this system can fork. Windows starts every process from scratch."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(**handlers)
 
 
 def total_memory() -> int | None:
-    """Return the memory of this machine in bytes, or None if the system does not tell."""
+    """Return the memory of this machine in bytes, or None if the system does not report it."""
     if not hasattr(os, "sysconf"):
         return _total_memory_of_windows()
     try:
@@ -42,7 +42,9 @@ def _total_memory_of_windows() -> int | None:
 
 
 def allocate_file(file: IO[bytes], size: int, folder: str) -> None:
-    """Set the size of an empty file, and raise an OSError now if the disk of its folder is too small for it."""
+    """Set the size of an empty file. Raise an OSError now if the disk is too small for it, and not when it is
+    filled.
+    """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
         return

@@ -1,4 +1,4 @@
-"""Format text, tables and numbers for terminals and notebooks."""
+"""Formatting of text, tables and numbers for terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALLEST_PROBABILITY = 1e-16  # smaller probabilities are displayed as "< 1e-16"
 
 
 def escape_controls(text: object) -> str:
-    """Escape control characters, so that names from files cannot send commands to a terminal."""
+    """Return a text with control characters escaped, so that names from files cannot send commands to a terminal."""
     return "".join(c.encode("unicode_escape").decode() if _is_control(c) else c for c in str(text))
 
 
@@ -26,7 +26,7 @@ def _is_control(c: str) -> bool:
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> str:
-    """Align cells in columns. On a terminal, the last column wraps."""
+    """Return rows of cells as text, aligned in columns. On a terminal, the last column wraps."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rest = shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * len(widths) + 1
     if sys.stdout is not None and sys.stdout.isatty() and MIN_WRAPPED <= rest < widths[-1]:
@@ -37,7 +37,7 @@ def format_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def format_html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Format cells as an HTML table; the first row holds the headings."""
+    """Return rows of cells as an HTML table; the first row holds the headings."""
     head, *body = [_html_row("th" if i == 0 else "td", row) for i, row in enumerate(rows)]
     return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
 
@@ -47,18 +47,18 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
 
 
 def format_probability(p: float) -> str:
-    """Format a p-value or q-value with two significant digits."""
+    """Return a p-value or q-value as text, with two significant digits."""
     if p < SMALLEST_PROBABILITY:
         return f"< {SMALLEST_PROBABILITY:.0e}"
     return f"{p:.1e}" if p < 0.001 else f"{p:.2g}"
 
 
 def format_percent(share: float) -> str:
-    """Format a share in whole per cent."""
+    """Return a share as text, in whole per cent."""
     return f"{100 * share:.0f} %" if share >= 0.01 or share == 0 else "< 1 %"
 
 
 def print_message(message: str) -> None:
-    """Print a message of belief on stderr, if it is open."""
+    """Print a message of the command line on stderr, if stderr is open."""
     with contextlib.suppress(OSError):
         print(f"belief: {escape_controls(message)}", file=sys.stderr, flush=True)

@@ -1,8 +1,9 @@
-"""Number of threads: `n_jobs` as in joblib and scikit-learn.
+"""The number of threads, from `n_jobs` as in joblib and scikit-learn.
 
-Threads share the data, like those of BLAS or of scikit-learn's OpenMP loops, so None uses all cores that are available
-to the process. It respects joblib contexts and OMP_NUM_THREADS, which joblib sets in its worker processes, and uses one
-thread in all other joblib workers.
+Threads share the data, like the threads of BLAS or of scikit-learn's OpenMP loops, so None uses all cores that are
+available to the process. It respects joblib contexts and OMP_NUM_THREADS, which joblib sets in its worker processes,
+and
+uses one thread in all other joblib workers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from belief._utils.validation import is_integer
 
 
 def count_threads(n_jobs: Any) -> int:
-    """Return the number of threads for `n_jobs`; -1: all cores, -2: all but one, None: see the module.
+    """Return the number of threads for `n_jobs`: -1 means all cores, -2 all but one, and None the default of this
+    module.
 
     Like joblib, count only the cores that the affinity of the process and the quota of its container allow.
     """
@@ -27,14 +29,14 @@ def count_threads(n_jobs: Any) -> int:
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Raise an error if `n_jobs` is not a number of threads."""
+    """Raise a ValueError if `n_jobs` is not a valid number of threads."""
     if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
         allowed = "None or an integer: a number of threads, -1 for all cores, -2 for all but one"
         raise ValueError(f"n_jobs must be {allowed}; got {n_jobs!r}.")
 
 
 def _joblib() -> Any:
-    """Import joblib late, because that takes 0.2 seconds."""
+    """Return the module joblib, which is imported late because that takes 0.2 seconds."""
     with importing():
         import joblib
     return joblib

@@ -1,4 +1,4 @@
-"""Predicates for single values, and helpers for error messages."""
+"""Tests of single values, and helpers for error messages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 
 
 def is_integer(x: object) -> bool:
-    """Whether x is an integer of any type, except booleans."""
+    """Return True if x is an integer of any type except booleans."""
     return isinstance(x, Integral) and not isinstance(x, bool | np.bool_)
 
 
 def is_real(x: object) -> bool:
-    """Whether x is a finite number of any type, except booleans."""
+    """Return True if x is a finite number of any type except booleans."""
     try:
         return isinstance(x, Real) and not isinstance(x, bool | np.bool_) and math.isfinite(x)
     except OverflowError:  # an integer beyond the range of floats
@@ -25,39 +25,39 @@ def is_real(x: object) -> bool:
 
 
 def is_count(x: Any) -> bool:
-    """Whether x is an integer of at least 1."""
+    """Return True if x is an integer of at least 1."""
     return is_integer(x) and x >= 1
 
 
 def is_share(x: Any) -> bool:
-    """Whether x is a float in (0, 1]; 1 is a count, 1.0 a share."""
+    """Return True if x is a float in (0, 1]. The integer 1 is a count and not a share."""
     return is_real(x) and not is_integer(x) and 0 < x <= 1
 
 
 def is_weights(x: Any) -> bool:
-    """Whether x is a mapping to numbers of at least 0."""
+    """Return True if x is a mapping to numbers of at least 0."""
     return isinstance(x, Mapping) and bool(x) and all(is_real(v) and v >= 0 for v in x.values())
 
 
 def one_of(*options: object) -> Callable[[Any], bool]:
-    """Return a predicate that accepts the options."""
+    """Return a function that tests whether a value is one of the options."""
     return lambda x: any(x is o or (isinstance(x, str) and x == o) for o in options)
 
 
 def words_of(*options: object) -> str:
-    """Format the options as 'a', 'b' or 'c'."""
+    """Return the options as words: 'a', 'b' or 'c'."""
     *first, last = map(repr, options)
     return f"{', '.join(first)} or {last}"
 
 
 def did_you_mean(name: object, known: list[str]) -> str:
-    """Suggest the most similar known name, if there is one."""
+    """Return a suggestion of the most similar known name, or an empty string if none is similar."""
     matches = get_close_matches(str(name), [str(k) for k in known], n=1)
     return f" (did you mean {matches[0]!r}?)" if matches else ""
 
 
 def check_result(result: Any) -> None:
-    """Raise a ValueError if an argument is not a Result."""
+    """Raise a ValueError if the value passed as `result` is not a Result."""
     if not hasattr(result, "selected_names"):
         kind = type(result).__name__
         fix = "Pass its attribute result_, after fit" if hasattr(result, "fit") else "Pass what belief.select returns"

@@ -1,4 +1,4 @@
-"""Common code of the baselines: validation of the data, and the fitted attributes."""
+"""Code that the baselines share: validation of the data, and the fitted attributes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from belief.selector import ColumnSelector
 
 
 def make_data_check(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary, Target], None]:
-    """Return a function that validates the described data, with errors and warnings."""
+    """Return a function that validates the summary of the data and its target, with errors and warnings."""
 
     def check(summary: Summary, target: Target) -> None:
         check_sizes(settings, summary, target, working_memory=0)  # redundancy=None needs no memory
@@ -31,7 +31,7 @@ def make_data_check(settings: Settings, names: Sequence[str] | None) -> Callable
 
 
 def require_dense(table: Table, selector: str) -> Source:
-    """Return the rows of a dense table; raise an error for sparse data."""
+    """Return the source of the rows of a dense table; raise an error for sparse data."""
     if isinstance(table.source, SparseSource):
         raise ValueError(
             f"Sparse data was passed for X, but {selector} needs a dense table: pass X.toarray(), or use"
@@ -41,13 +41,13 @@ def require_dense(table: Table, selector: str) -> Source:
 
 
 def read_values(source: Source, ids: Array | None = None) -> Array:
-    """Copy all rows, or some, to float64: missing values are NaN, categories their codes."""
+    """Return all rows of a source, or some, as float64: missing values are NaN, categories their codes."""
     X, at, a = source.rows(np.arange(source.n_rows) if ids is None else ids, 0, source.n_features)
     return np.array(X[at, a : a + source.n_features], np.float64)
 
 
 class Baseline(ColumnSelector):
-    """A selector that ranks constant features last."""
+    """The base class of the baselines. It ranks constant features last."""
 
     def _rank(self, X: Any, y: Any, weights: Array, found: Selection, constant: Array, n: int) -> None:
         found = found.append_constants(np.flatnonzero(constant), n)

@@ -1,4 +1,4 @@
-"""Exact mutual information between columns of codes, from contingency tables."""
+"""The exact mutual information between columns of codes, from contingency tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_TABLE_CELLS = 2**16  # larger contingency tables are counted by sorting
 
 @kernel()
 def information(codes: Array, levels: Array, target: Array, n_target: int, out: Array) -> None:
-    """Write the mutual information of each line of `codes` with `target`, in nats, to `out`.
+    """Write the mutual information of each line of `codes` with `target` to `out`, in nats.
 
     With n the counts of a table of m rows, H = log m - Σ n·log n / m, and I(X; Y) = H(X) + H(Y) - H(X, Y).
 
@@ -52,7 +52,7 @@ def information(codes: Array, levels: Array, target: Array, n_target: int, out: 
 
 @kernel()
 def _runs(values: Array, nlogn: Array) -> float:
-    """Return Σ n·log n over the runs of equal values."""
+    """Return Σ n·log n over the runs of equal values, where n is the length of a run."""
     total, start = 0.0, 0
     for r in range(1, len(values) + 1):
         if r == len(values) or values[r] != values[start]:

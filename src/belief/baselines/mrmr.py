@@ -1,4 +1,4 @@
-"""mRMR: relevance minus redundancy, both as mutual information of discretised columns.
+"""mRMR: relevance minus redundancy, both measured as mutual information of discretised columns.
 
     columns ─► codes ─► I(X_j; class) ─► the largest; then, for each one selected: I(it; X_j) ─► the best of those left
 
@@ -199,7 +199,7 @@ class MRMR(Baseline):
 
 
 def validate_settings(selector: MRMR) -> Settings:
-    """Validate the parameters and return the settings shared with BELIEF."""
+    """Return the settings that MRMR shares with BELIEF; raise a ValueError if a parameter is invalid."""
     if not one_of("difference", "quotient")(selector.form):
         raise ValueError(f"form must be 'difference' or 'quotient'; got {selector.form!r}.")
     if not one_of("quantile", "uniform")(selector.strategy):
@@ -211,7 +211,7 @@ def validate_settings(selector: MRMR) -> Settings:
 
 
 class _Codes:
-    """The columns of a table as codes."""
+    """The columns of a table as codes: the index of the level or bin of each value."""
 
     def __init__(self, engine: DenseEngine, bins: int | None, strategy: str) -> None:
         self.engine = engine
@@ -228,7 +228,7 @@ class _Codes:
         self.codes = np.array(parts, np.uint8 if self.levels.max() <= 256 else np.int32)
 
     def information_with(self, target: Array, n_target: int) -> Array:
-        """Return the mutual information of every column with a column of codes."""
+        """Return the mutual information of every column with `target`, a column of codes."""
         out = np.empty(len(self.codes))
 
         def measure(span: tuple[int, int]) -> None:
@@ -244,7 +244,7 @@ class _Codes:
 
 
 def encode_levels(x: Array, bins: int | None, strategy: str = "quantile") -> Array:
-    """Return the level of each value, from 0; missing values have the last level.
+    """Return the index of the level of each value of a column; missing values have the last level.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Relief, ReliefF and RReliefF on the engines of BELIEF.
+"""The selectors Relief, ReliefF and RReliefF, computed by the engines of BELIEF.
 
     describe ─► sample ─► k nearest rows of each class ─► tally by the classes of both rows ─► W
 
-Both use the difference diff(A, a, b) = |a - b|/(max - min) for a continuous feature and 0 or 1 for a discrete one,
+All use the difference diff(A, a, b) = |a - b|/(max - min) for a continuous feature and 0 or 1 for a discrete one,
 and the Euclidean distance √Σdiff², as Kira and Rendell do. Kononenko and scikit-rebate use the Manhattan distance; the
 two give the same order of neighbours if every difference is 0 or 1. Relief sums diff², ReliefF sums diff.
 """
@@ -39,7 +39,7 @@ MAX_PAIR_BYTES = 2**27  # memory for the differences of single pairs, which are 
 
 @dataclass(frozen=True)
 class BothClasses(Classes):
-    """Classes as targets, with pairs grouped by the classes of both the query and the neighbour."""
+    """A target of classes that sums pairs by the class of the query and the class of the neighbour."""
 
     @property
     def n_kinds(self) -> int:
@@ -54,7 +54,7 @@ class BothClasses(Classes):
 
 
 def range_difference(summary: Summary, discrete: Array, width: Array | None = None) -> Difference:
-    """Return differences as shares of each feature's range, or of another width."""
+    """Return differences measured in shares of each feature's range, or of another `width`."""
     plain = Difference.from_summary(summary, discrete, "none")
     width = summary.maximum - summary.minimum if width is None else width
     unit = np.where(discrete | plain.constant, 1.0, width)
@@ -69,7 +69,7 @@ def compute_relieff(
     squared: bool = False,
     width: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Return the weights of ReliefF, and which features are constant.
+    """Return the weights of ReliefF, and a mask of the constant features.
 
     W[A] = Σ_q (Σ_{c ≠ class(q)} P(c)/(1 - P(class(q))) · mean diff to its misses of c - mean diff to its hits) / s
 
@@ -100,13 +100,16 @@ def compute_relieff(
 
 
 def sums(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:
-    """Return Σ diff over the pairs of each kind, and their number."""
+    """Return Σ diff over the pairs of each kind, and the number of these pairs."""
     tally = next(engine.tally([pairs], difference, None))
     return tally.total, tally.count
 
 
 def squares(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:
-    """Return Σ diff² over the pairs of each kind, and their number; pairs are tallied one by one to be squared."""
+    """Return Σ diff² over the pairs of each kind, and the number of these pairs.
+
+    Each pair is a kind of its own at first, so that its differences can be squared.
+    """
     total = np.zeros((pairs.n_kinds, engine.n_features))
     count = np.zeros((pairs.n_kinds, engine.n_features))
     for a, b in spans(len(pairs), max(1, MAX_PAIR_BYTES // (8 * engine.n_features))):
@@ -118,7 +121,7 @@ def squares(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array
 
 
 class _Neighbourhood(Baseline):
-    """Base of Relief, ReliefF and RReliefF."""
+    """The base class of Relief, ReliefF and RReliefF."""
 
     def __init__(
         self,
@@ -172,11 +175,11 @@ class _Neighbourhood(Baseline):
         raise NotImplementedError
 
     def _weights(self, table: Table, targets: Array, settings: Settings) -> tuple[Array, Array]:
-        """Return the weights, and which features are constant."""
+        """Return the weights of all features, and a mask of the constant ones."""
         raise NotImplementedError
 
     def _choose(self, table: Table, targets: Array, settings: Settings, W: Array, constant: Array) -> Selection:
-        """Select the largest weights."""
+        """Return the non-constant features with the largest weights."""
         best = sort_by_weight(W, np.flatnonzero(~constant))[: settings.resolve_n_features(len(W))]
         return Selection(best, W[best])
 

@@ -1,4 +1,4 @@
-"""Options of the command line: declare, parse and check them, and translate messages of the package to them."""
+"""The options of the command line: declare, parse and check them, and translate messages of the package to them."""
 
 from __future__ import annotations
 
@@ -36,18 +36,21 @@ VERBS = "must|applies|cannot|has no effect|is empty"
 MENTION = re.compile(rf"(?<!['\"\w])(?:{UNAMBIGUOUS})\b(?!['\"])|^(?:{ANY_PARAMETER})(?=:| (?:{VERBS})\b)")
 GREEDY_OPTIONS = ("drop", "candidates", "given", "adjust_for", "discrete")  # options that take all names that follow
 MAX_LISTED_COLUMNS = 40
-FILES_FIRST = "put the files before it, or put -- before them"
+FILES_FIRST = "put the files before such options, or after --"
 
 
 class UsageError(ValueError):
-    """An error in the command itself; the exit code is 2."""
+    """An error in the command itself, for which the exit code is 2."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that suggests similar options and commands, and explains why no file was found."""
+    """A parser of the command line that suggests similar options and commands, and explains why no file was found."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Refuse unknown options here, where the options of the command are known."""
+        """Parse the arguments; exit with an error if there are unknown options.
+
+        This is not left to `parse_args`, because only the parser of the command knows similar options to suggest.
+        """
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             hint = next((did_you_mean(x.partition("=")[0], [*self._option_string_actions]) for x in unknown), "")
@@ -55,7 +58,7 @@ class Parser(argparse.ArgumentParser):
         return options, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Print the message and exit with code 2."""
+        """Print the message, with a suggestion if possible, and exit with code 2."""
         if message.endswith("required: FILE"):
             options = ", ".join(map(option_name, GREEDY_OPTIONS))
             message += f"; names after {options} are taken for columns: {FILES_FIRST}"
@@ -65,12 +68,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def option_name(parameter: str) -> str:
-    """Return the option for a parameter of the Python API."""
+    """Return the command-line option for a parameter of the Python API."""
     return "--" + OPTION_NAMES.get(parameter, parameter).replace("_", "-")
 
 
 def translate_message(message: str) -> str:
-    """Replace parameters in a message by options: `n_jobs` by `--n-jobs`, `label='y'` by `--label y`."""
+    """Replace parameters of the Python API in a message by options: `n_jobs` by `--n-jobs`, `label='y'` by
+    `--label y`.
+    """
     message = ASSIGNMENT.sub(lambda match: _translate_assignment(match[1], match[2]), message)
     return MENTION.sub(lambda match: option_name(match[0]), message)
 
@@ -87,7 +92,7 @@ def _translate_assignment(parameter: str, shown: str) -> str:
 
 
 def parse_value(text: str) -> Any:
-    """Parse a number, a mapping (a=1,b=2), None or a word."""
+    """Return the number, the mapping (a=1,b=2), None or the word that a text stands for."""
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)
@@ -102,7 +107,7 @@ def _parse_file(text: str) -> Any:
 
 @contextlib.contextmanager
 def local_files(options: argparse.Namespace) -> Iterator[None]:
-    """Copy the files that are URLs to a temporary folder, for the time of a command."""
+    """Replace URLs among the input files by copies in a temporary folder, which exists within this context."""
     if not any(isinstance(file, str) for file in options.files):
         yield
         return
@@ -118,7 +123,7 @@ def local_files(options: argparse.Namespace) -> Iterator[None]:
 
 
 def add_input_options(group: Any) -> None:
-    """Add the options that describe the input."""
+    """Add the options that name the input files and their columns to a group of options."""
     kinds = "CSV, TSV, Parquet, Arrow, LIBSVM, NPZ or H5AD; local, or a URL such as s3://bucket/name"
     group.add_argument("files", nargs="+", type=_parse_file, metavar="FILE", help=kinds)
     group.add_argument("--label", metavar="COL", help="the target column; a terminal asks for it")
@@ -133,23 +138,23 @@ def add_input_options(group: Any) -> None:
 
 
 def add_run_options(group: Any) -> None:
-    """Add the options that every command with a run has."""
+    """Add the options of every command that runs a selection, such as the number of threads."""
     group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (all cores; -2: all but one)")
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
 def add_json_option(group: Any) -> None:
-    """Add the option that replaces the table on stdout by JSON."""
+    """Add the option by which JSON is printed instead of a table."""
     group.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def given_options(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Return the options that have a value."""
+    """Return those of the named options that have a value."""
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
 def check_run_options(options: argparse.Namespace) -> None:
-    """Validate threads, memory and device, and that no file was taken for a column."""
+    """Raise a UsageError if threads, memory or device are invalid, or if a file was passed as a column."""
     from belief.engines.checks import check_resources
 
     if options.n_jobs == 0:
@@ -166,7 +171,9 @@ def check_run_options(options: argparse.Namespace) -> None:
 
 
 def read_column_selection(options: argparse.Namespace) -> Any:
-    """Create the ColumnSelection for the options; the columns of LIBSVM and NPZ files are named x0, x1, ..."""
+    """Return the ColumnSelection that the options describe. The columns of LIBSVM and NPZ files are named x0, x1,
+    ...
+    """
     from belief.data.columns import ColumnSelection
     from belief.data.files import detect_common_format
 
@@ -194,7 +201,7 @@ def read_column_selection(options: argparse.Namespace) -> Any:
 
 
 def _ask_for_label(files: Sequence[Path], columns: Any) -> str:
-    """List the columns and ask for the target; without a terminal, raise an error that lists them."""
+    """List the columns and ask the user for the target; without a terminal, raise an error that lists them."""
     from belief.data.files import detect_common_format
     from belief.data.stream import list_columns
 
@@ -231,7 +238,7 @@ def open_input(options: argparse.Namespace, columns: Any) -> tuple[Any, Any, Any
 
 
 def refuse_output_inside_input(name: str, path: Path, inputs: Sequence[Path]) -> None:
-    """Refuse to write into an input folder, because the next run would read that file too."""
+    """Raise a UsageError if an output file is inside an input folder, because the next run would read it."""
     for folder in inputs:
         if folder.is_dir() and folder.resolve() in path.resolve().parents:
             raise UsageError(f"{name} {path} is inside the input folder {folder}: the next run would read it.")

@@ -1,4 +1,4 @@
-"""The command line: `belief select`, `demo`, `compare`, `explain` and `report`.
+"""The commands of `belief`: `select`, `demo`, `compare`, `explain` and `report`.
 
 Results go to stdout, progress and errors to stderr. The exit code is 0 for success, 1 for an error, 2 for a wrong
 command, 130 after Ctrl-C, and 143 or 129 after SIGTERM or SIGHUP.
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _describe_stop(options: argparse.Namespace) -> str:
-    """Say that the run was stopped, and which command continues it."""
+    """Return the message for a stopped run, which names the command to continue it if there is a checkpoint."""
     if not getattr(options, "checkpoint", None):
         return "stopped."
     without = " without --restart" if options.restart else ""
@@ -107,7 +107,7 @@ def _describe_stop(options: argparse.Namespace) -> str:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Create the parser of the command line; the options of the method come from its settings."""
+    """Return the parser of the command line. The options for the method are generated from its settings."""
     text = "Select relevant features and leave out redundant ones."
     top = Parser(prog="belief", description=text, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="version", version=f"belief {belief.__version__}")
@@ -149,7 +149,7 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
     study = command.add_argument_group("study")
     study.add_argument("--given", nargs="+", default=[], metavar="COL", help="features that are selected already")
     study.add_argument("--groups", metavar="COL", help="the group of each row, such as a patient with several rows")
-    adjust = "what to adjust for, such as a batch: neighbours come from the same stratum"
+    adjust = "columns to adjust for, such as a batch: neighbours come from rows with the same values in them"
     study.add_argument("--adjust-for", nargs="+", metavar="COL", help=adjust)
     study.add_argument("--sample-weight", metavar="COL", help="the weight of each row")
     output = command.add_argument_group("output")
@@ -188,14 +188,14 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
 
 
 def _describe_choices(allowed: str) -> str:
-    """Return the words that a setting accepts, and X if it accepts numbers."""
+    """Return the words that a setting accepts, separated by |, and X if it accepts numbers."""
     number = ["X"] if re.search("number|integer|share", allowed) else []
     pairs = ["NAME=X,..."] if "mapping" in allowed else []
     return "|".join(re.findall(r"'(\w+)'", allowed) + number + pairs + ["None"] * ("or None" in allowed))
 
 
 def run_select(options: argparse.Namespace) -> None:
-    """Run `belief select`."""
+    """Run the command `belief select`."""
     from belief.cli.outputs import write_data, write_report, write_result
 
     settings = _read_settings(options)
@@ -223,7 +223,7 @@ def run_select(options: argparse.Namespace) -> None:
 
 
 def _score_by_size(options: argparse.Namespace, columns: Any, seed: int) -> Any:
-    """Return the score of models by the number of features, if the report should show it."""
+    """Return the score of models by the number of features; None if the report need not show it."""
     if not options.score_by_size:
         return None
     if not options.quiet:
@@ -307,7 +307,7 @@ def _check_select_outputs(options: argparse.Namespace) -> None:
 
 
 def run_demo(options: argparse.Namespace) -> None:
-    """Run `belief demo`."""
+    """Run the command `belief demo`."""
     churn = Path(belief.__file__).with_name("datasets") / "churn.csv"  # belief.datasets would import pandas
     print("Customers of a telephone company: which columns predict who leaves? This runs\n")
     print(f"  belief select {churn.name} --label left --top 4 --seed 0\n")
@@ -315,7 +315,7 @@ def run_demo(options: argparse.Namespace) -> None:
 
 
 def run_explain(options: argparse.Namespace) -> None:
-    """Run `belief explain`."""
+    """Run the command `belief explain`."""
     lines = read_result(options.result).explain(options.feature)
     if options.json:
         print(json.dumps([line.as_dict() for line in lines] if isinstance(lines, list) else lines.as_dict()))
@@ -324,7 +324,7 @@ def run_explain(options: argparse.Namespace) -> None:
 
 
 def run_report(options: argparse.Namespace) -> None:
-    """Run `belief report`."""
+    """Run the command `belief report`."""
     from belief.cli.outputs import REPORT_ENDINGS, check_output, write_report
     from belief.data.files import find_same_file
 
@@ -337,9 +337,9 @@ def run_report(options: argparse.Namespace) -> None:
 
 
 def read_result(path: Path) -> belief.Result:
-    """Read a result that `belief select --out` wrote."""
+    """Return the result in a file that `belief select --out` has written."""
     if os.path.exists(path) and not path.is_file():  # reading a pipe could block forever
-        raise ValueError(f"{path} is not a file: give a result of belief select --out.")
+        raise ValueError(f"{path} is not a file: pass a file that belief select --out has written.")
     try:
         return belief.Result.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except json.JSONDecodeError as error:

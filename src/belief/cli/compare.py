@@ -28,7 +28,7 @@ COMPARE_EXAMPLES = """examples:
 
 
 def add_compare_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of `belief compare`."""
+    """Add the options of the command `belief compare` to its parser."""
     add_input_options(command.add_argument_group("input"))
     output = command.add_argument_group("output")
     output.add_argument("--out", type=Path, metavar="FILE", help="write the comparison as JSON (.json)")
@@ -52,7 +52,7 @@ def _split_names(text: str) -> list[str]:
 
 
 def run_compare(options: argparse.Namespace) -> None:
-    """Run `belief compare`."""
+    """Run the command `belief compare`."""
     _check_options(options)
     columns = read_column_selection(options)
     from belief.cli.outputs import JSON_ENDINGS, PICTURE_ENDINGS, check_outputs, write_text

@@ -1,4 +1,6 @@
-"""Check and write output files. Each is written to a temporary file that replaces the target when complete."""
+"""Checking and writing of output files. Each is written to a temporary file, which replaces the target when
+complete.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ Output = tuple[str, Path | None, Collection[str]]  # an option, the file it name
 
 
 def check_outputs(options: argparse.Namespace, outputs: Sequence[Output]) -> None:
-    """Refuse files that cannot be written, or would overwrite an input or another output."""
+    """Raise an error if an output file cannot be written, or would overwrite an input or another output."""
     from belief.data.files import find_same_file, list_all_files
 
     inputs = list_all_files(options.files)
@@ -47,7 +49,7 @@ def check_outputs(options: argparse.Namespace, outputs: Sequence[Output]) -> Non
 
 
 def check_output(path: Path, endings: Collection[str], force: bool = False) -> None:
-    """Refuse a file that cannot be written, before the run begins."""
+    """Raise an error, before the run begins, if an output file cannot be written."""
     if path.suffix not in endings:
         raise ValueError(f"{path}: the ending must be one of {', '.join(endings)}.")
     try:
@@ -55,9 +57,9 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
     except OSError as error:  # its name is too long, for example
         raise ValueError(f"{path}: cannot be written ({error.strerror}): choose another name.") from None
     if kind is not None and stat.S_ISDIR(kind):
-        raise ValueError(f"{path} is a folder: give the name of a file.")
+        raise ValueError(f"{path} is a folder: pass the name of a file.")
     if kind is not None and not force:
-        raise ValueError(f"{path} exists already: choose another name, or give force=True.")
+        raise ValueError(f"{path} exists already: choose another name, or pass force=True.")
     if kind is not None and not stat.S_ISREG(kind):
         raise ValueError(f"{path} is not a regular file: choose another name.")
     folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
@@ -77,7 +79,7 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary file that replaces `path` if there is no error.
+    """Yield the path of a temporary file, which replaces `path` unless an error occurs.
 
     A file that is replaced keeps its permissions, and a link still points to it.
     """
@@ -117,13 +119,13 @@ def _umask() -> int:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text file."""
+    """Write a text file, in UTF-8."""
     with replacing(path) as file:
         file.write_text(text, encoding="utf-8")
 
 
 def write_result(result: Result, path: Path) -> None:
-    """Write a result as JSON, or its ranking as a table."""
+    """Write a result as JSON, or its ranking as a CSV or Parquet table."""
     with replacing(path) as file:
         RESULT_WRITERS[path.suffix](result, file)
 
@@ -175,7 +177,7 @@ def write_report(result: Result, path: Path, title: str, curve: Any = None) -> N
 
 
 def write_data(stream: Any, result: Result, path: Path) -> None:
-    """Write the selected columns and the label, in the order of the input, by reading the input again in batches."""
+    """Write the selected columns and the label, in the order of the input, which is read again in batches."""
     from belief.data.export import csv_lines, typed_batches
     from belief.data.readers import CsvFiles
 

@@ -1,4 +1,4 @@
-"""Signals that end the process: as exceptions, so that temporary files are removed."""
+"""Signals that end the process, raised as exceptions, so that temporary files are removed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Terminated(BaseException):
 
 @contextmanager
 def raising_on_signals() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM and SIGHUP, unless they are ignored or handled already."""
+    """Raise `Terminated` within this context on SIGTERM and SIGHUP, unless they are ignored or handled already."""
     if threading.current_thread() is not threading.main_thread():  # only that one may set handlers
         yield
         return

@@ -1,4 +1,4 @@
-"""Standard streams that may be closed, full, or unable to show a name."""
+"""Preparation of standard streams that may be closed, full, or unable to show a character."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TextIO
 
 
 def prepare_streams() -> None:
-    """Make sure that stdout and stderr exist and accept every character."""
+    """Make stdout and stderr exist and accept every character."""
     while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:  # or our files would get the numbers of closed streams
         pass
     os.close(spare)
@@ -20,7 +20,7 @@ def prepare_streams() -> None:
 
 
 def flush_or_discard(stream: TextIO) -> None:
-    """Flush a stream; if that fails, redirect it so that Python does not try again at exit."""
+    """Flush a stream; if that fails, redirect it to nowhere, so that Python does not try again at exit."""
     try:
         stream.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""Print results: as coloured tables that fit the terminal, or as plain aligned text elsewhere."""
+"""Printing of results: as coloured tables that fit the terminal, or as plain aligned text elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GOOD, DOUBTFUL, OTHER = "green", "yellow", "dim"
 
 
 def print_result(result: Result, summary: str) -> None:
-    """Print a summary, and why features were selected or not."""
+    """Print a summary of a result, and why features were selected or not."""
     lines, n = result.explain(), len(result.selected)
     if not _is_terminal():
         print(f"{summary}\n\n{lines}")
@@ -41,7 +41,7 @@ def print_explanation(lines: Explanation | FeatureExplanation) -> None:
 
 
 def print_comparison(found: Comparison) -> None:
-    """Print the score of each selector, and which differ."""
+    """Print the score of each selector, and which selectors differ significantly from the best."""
     if not _is_terminal():
         print(found)
         return
@@ -74,7 +74,9 @@ def _style(line: FeatureExplanation) -> str:
 
 
 def _print_table(rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
-    """Print rows of text below their headings. The last column wraps; the style is that of the names."""
+    """Print rows of text below their headings; the last column wraps. `styles` has the style of the names in each
+    row.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -92,7 +94,7 @@ def _print_table(rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
 
 
 def _fitting_columns(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return the columns that leave enough room for the last one."""
+    """Return the columns to print on a terminal of this width, so that enough room is left for the last one."""
     columns = list(range(len(rows[0])))
     widths = [max(len(row[j]) for row in rows) + 2 for j in columns]
     for name in SPARE_COLUMNS:

@@ -1,1 +1,1 @@
-"""`belief.compare`: cross-validated comparison of feature selectors on the user's table."""
+"""The comparison of feature selectors by cross-validation on the user's table: `belief.compare` and its parts."""

@@ -1,4 +1,4 @@
-"""`compare`: cross-validate selectors, with selection inside the folds.
+"""The core of `compare`: cross-validation of selectors, which select inside the folds.
 
 table ─► sample of rows ─► score all features, as the baseline
                         ─► time each selector on small parts ─► those that finish in time, the fastest first:
@@ -29,17 +29,17 @@ FOLDS = 5
 MIN_TRIAL_SECONDS = 0.5  # a trial that takes longer is enough to predict the total runtime
 FIRST_TRIAL = (100, 25)  # rows and features
 ALL_FEATURES_TRIAL = 10  # times as many features as are selected predict the time to score all
-MAX_BASELINE_SHARE = 0.25  # of the time for scoring all features; otherwise in fewer folds
-MAX_TRIALS_SHARE = 0.5  # of the time, after which trials do not grow any more
-MARGIN = 0.3  # of the slowest fold: the next one may be slower on a busy machine, and a selection from all rows is
+MAX_BASELINE_SHARE = 0.25  # share of the time limit for scoring all features; if it is too short, fewer folds are used
+MAX_TRIALS_SHARE = 0.5  # share of the time limit after which trials do not grow any more
+MARGIN = 0.3  # a fold may take this much longer than the slowest: the machine may be busy, or all rows are used
 
 
 class TooSlowError(Exception):
-    """A selector would not finish in time."""
+    """A selector would not finish within the time limit."""
 
 
 def find_selectors(selectors: Sequence[str] | None) -> dict[str, Selector]:
-    """Return the named selectors; by default all."""
+    """Return the selectors with these names; None means all selectors."""
     names = list(SELECTORS) if selectors is None else [selectors] if isinstance(selectors, str) else list(selectors)
     for name in names:
         if name not in SELECTORS:
@@ -51,7 +51,10 @@ def find_selectors(selectors: Sequence[str] | None) -> dict[str, Selector]:
 
 
 def resolve_n_features(settings: Settings, whole: Part) -> int:
-    """Return the number of features to select."""
+    """Return the number of features that every selector selects.
+
+    For "auto", it is the number that BELIEF selects.
+    """
     F = whole.X.shape[1]
     if settings.n_features_to_select == "auto":
         found = SELECTORS[OURS].choose(whole, "auto")
@@ -66,7 +69,7 @@ def resolve_n_features(settings: Settings, whole: Part) -> int:
 
 
 class Benchmark:
-    """Cross-validation of selectors within a time limit."""
+    """The cross-validation of selectors within a time limit."""
 
     def __init__(self, whole: Part, names: Sequence[str], n: int, deadline: float) -> None:
         self.whole, self.names, self.n, self.deadline = whole, names, n, deadline
@@ -82,7 +85,10 @@ class Benchmark:
     def run(
         self, candidates: dict[str, Selector], report: Callable[[str], None]
     ) -> tuple[list[Standing], dict[str, str]]:
-        """Return the standings of the selectors that finished, and why the others did not: BELIEF, then the others."""
+        """Cross-validate BELIEF, then the other selectors.
+
+        Return the standings of the selectors that finished in time, and the reasons why the others did not.
+        """
         found: list[Standing] = []
         skipped: dict[str, str] = {}
         for names in ([name for name in candidates if (name == OURS) is ours] for ours in (True, False)):
@@ -102,7 +108,7 @@ class Benchmark:
         return found, skipped
 
     def predict_seconds(self, selector: Selector) -> float:
-        """Predict the seconds of all selections, from trials on small parts of the table."""
+        """Return the predicted seconds of all selections by a selector, from trials on small parts of the table."""
         if self.whole.task not in selector.tasks:
             raise ValueError(f"does not support {self.whole.task}")
         if self.remaining <= 0:
@@ -121,7 +127,7 @@ class Benchmark:
             size, before = (2 * size[0], 2 * size[1]), (done, took)
 
     def _trial(self, selector: Selector, part: Part) -> float:
-        """Time a selection; a slow one twice, because the first may have compiled code."""
+        """Return the seconds of one selection. A slow one is repeated, because the first may have compiled code."""
         n = min(self.n, part.X.shape[1])
         try:
             took = _timed(selector, part, n)[1]
@@ -132,7 +138,7 @@ class Benchmark:
             return 0.0  # too few rows or columns may be unusable
 
     def measure(self, name: str, selector: Selector, predicted: float) -> Standing:
-        """Select and score in each fold, and select from all rows."""
+        """Return the standing of a selector, which selects in each fold and from all rows."""
         remaining, took, scores = self.remaining, [], []
         expected = predicted + FOLDS * self.scoring_seconds
         if expected > remaining:
@@ -164,7 +170,10 @@ class Benchmark:
         )
 
     def score_all_features(self) -> list[float]:
-        """Return the score with all features in each fold, in fewer folds if there is little time, or in none."""
+        """Return the score with all features in each fold.
+
+        If there is little time, they are scored in fewer folds or in none.
+        """
         F, start, allowed = self.whole.X.shape[1], time.perf_counter(), self.remaining
         few = min(F, ALL_FEATURES_TRIAL * self.n)
         if few < F:
@@ -181,7 +190,7 @@ class Benchmark:
 
 
 def _folds(whole: Part) -> Iterator[tuple[Part, Part]]:
-    """Split the rows into training and test parts, in random order."""
+    """Yield the training part and the test part of each fold; the rows are in random order."""
     with importing():
         from sklearn.model_selection import KFold, StratifiedKFold
     kind = StratifiedKFold if whole.task == CLASSIFICATION else KFold

@@ -24,24 +24,7 @@ MAX_SHOWN_NAMES = 6  # names of features in a line of text
 
 @dataclass(frozen=True)
 class Standing:
-    """The score of a selector.
-
-    Attributes
-    ----------
-    selector : str
-    score : float
-        Macro F1 or R² on the test rows: the mean over folds and models.
-    spread : float
-        The standard deviation of the score over the folds.
-    by_fold : list of float
-        The score of each fold.
-    by_model : dict
-        The mean score over the folds, by model.
-    seconds : float
-        The runtime of a selection: the median over the folds.
-    selected : list of str
-        The features selected from all compared rows, the best first.
-    """
+    """The cross-validated score, the runtime and the selected features of one selector."""
 
     selector: str
     score: float
@@ -118,21 +101,24 @@ class Comparison:
 
     @property
     def jaccard(self) -> Array:
-        """The Jaccard similarity of the features of two selectors."""
+        """The Jaccard similarity between the features of any two selectors, in the order of `standings`."""
         sizes = np.diag(self.common)
         return np.asarray(self.common / (sizes[:, None] + sizes - self.common))
 
     @property
     def behind(self) -> Array:
-        """How far each selector is behind the best: the mean difference over the folds, its standard error, and p.
+        """How far each selector is behind the best: the mean difference over the folds, its standard error, and a
+        p-value.
 
-        p is that of a paired t test. Its error allows for the rows that the training parts of the folds share (Nadeau
-        and Bengio, 2003).
+        The p-value comes from a paired t test. Its error allows for the rows that the training parts of the folds share
+        (Nadeau and Bengio, 2003).
         """
         return np.array([self.compare_with_best(s.by_fold) for s in self.standings])
 
     def compare_with_best(self, by_fold: Sequence[float]) -> tuple[float, float, float]:
-        """Return how far scores are behind those of the best selector, in the folds that both have; see `behind`."""
+        """Return how far scores are behind the scores of the best selector, in the folds that both have; see
+        `behind`.
+        """
         difference = np.subtract(self.standings[0].by_fold[: len(by_fold)], by_fold)
         mean, n = float(difference.mean()), len(difference)
         if n < 2:
@@ -144,11 +130,11 @@ class Comparison:
 
     @property
     def tied(self) -> list[str]:
-        """The best selector, and those that are not significantly different from it."""
+        """The best selector, and the selectors that are not significantly different from it."""
         return [s.selector for s, (_, _, p) in zip(self.standings, self.behind, strict=True) if not p < LEVEL]
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the comparison to plain JSON values."""
+        """Return the comparison as a dictionary of plain JSON values."""
         return asdict(self) | {
             "measure": self.measure,
             "common": self.common.tolist(),
@@ -157,7 +143,7 @@ class Comparison:
         }
 
     def to_json(self) -> str:
-        """Convert the comparison to JSON."""
+        """Return the comparison as JSON text."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
     def __repr__(self) -> str:
@@ -170,7 +156,7 @@ class Comparison:
         return render_comparison_table(self) or f"<pre>{escape(repr(self))}</pre>"
 
     def _in_common(self) -> str:
-        """Format the number of features in common as a table."""
+        """Return a table of the number of features that any two selectors have in common, as text."""
         if len(self.standings) < 3:
             return ""
         head = ["features in common", *(str(i) for i in range(1, len(self.standings) + 1))]
@@ -180,7 +166,7 @@ class Comparison:
 
 
 def summarize(found: Comparison) -> str:
-    """Describe the table, the task and the models in one line."""
+    """Return one line that describes the table, the task and the models of a comparison."""
     rows = f"{found.n_rows:,} rows"
     rows += f" ({found.n_compared:,} compared)" if found.n_compared < found.n_rows else ""
     models = ", ".join(found.standings[0].by_model)
@@ -192,7 +178,7 @@ def summarize(found: Comparison) -> str:
 
 
 def list_rows(found: Comparison) -> list[list[str]]:
-    """Return the table of selectors and the baseline as text; the first row holds the headings."""
+    """Return a table of the selectors and the baseline as text; the first row holds the headings."""
     rows = [["selector", found.measure, "behind", "p", "seconds", "common", "selected"]]
     for i, (s, c) in enumerate(zip(found.standings, _count_common(found), strict=True)):
         behind = _format_difference(*found.behind[i]) if i else ["", ""]
@@ -210,7 +196,7 @@ def _format_difference(mean: float, error: float, p: float) -> list[str]:
 
 
 def list_notes(found: Comparison) -> list[str]:
-    """Say in sentences which selectors differ, and which were skipped."""
+    """Return sentences on which selectors do not differ significantly, and which were skipped."""
     tied, best, notes = found.tied[1:], found.standings[0].selector, []
     if len(found.standings) > 1:
         test = "paired t test over the folds, whose error allows for the rows that training parts share"
@@ -221,12 +207,15 @@ def list_notes(found: Comparison) -> list[str]:
 
 
 def _count_common(found: Comparison) -> Array:
-    """Count the features in common with BELIEF, or with the best selector if BELIEF took no part."""
+    """Return the number of features that each selector has in common with BELIEF.
+
+    If BELIEF was not compared, the best selector takes its place.
+    """
     names = [s.selector for s in found.standings]
     return found.common[names.index(OURS) if OURS in names else 0]
 
 
 def join_names(standing: Standing) -> str:
-    """Join the first selected names, with control characters escaped."""
+    """Return the first selected names as one text, with control characters escaped."""
     more = ", ..." if len(standing.selected) > MAX_SHOWN_NAMES else ""
     return ", ".join(map(escape_controls, standing.selected[:MAX_SHOWN_NAMES])) + more

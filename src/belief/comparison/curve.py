@@ -76,7 +76,7 @@ class SizeCurve:
         return "macro F1" if self.task == CLASSIFICATION else "R²"
 
     def describe(self) -> str:
-        """Say which score the automatic number of features reaches, and which the others."""
+        """Return a sentence on the scores with the automatic number of features, with the best number, and with all."""
         at, best = self.sizes.index(self.automatic), int(np.argmax(self.scores))
         text = f"With {self.automatic:,} features, the number that 'auto' selects, models reach {self.measure}"
         text += f" {self.scores[at]:.3f} ± {self.spread[at]:.3f}"
@@ -185,7 +185,9 @@ def score_by_size(
 
 
 def _score_folds(benchmark: Benchmark, sizes: list[int], automatic: int) -> list[dict[int, float]]:
-    """Return the score of each number of features in each fold; drop numbers if there is too little time."""
+    """Return the mean score of each number of features in each fold. If time is short, later folds try fewer
+    numbers.
+    """
     found = []
     for fold, (train, test) in enumerate(benchmark.folds):
         began = time.perf_counter()

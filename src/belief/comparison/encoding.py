@@ -1,4 +1,4 @@
-"""Encoding for scikit-learn: missing numbers imputed and standardised, frequent levels one-hot encoded.
+"""Encoding of features for scikit-learn: numbers are imputed and standardised, frequent levels one-hot encoded.
 
 scikit-learn's OneHotEncoder keeps levels in sorted order; here they are sorted by frequency, which forests and linear
 solvers depend on.
@@ -18,7 +18,7 @@ MAX_LEVELS = 10  # the most frequent levels of a feature get a column each
 
 @dataclass(frozen=True)
 class Encoding:
-    """The encoding of some features, fitted to some rows.
+    """How some features are encoded for scikit-learn, as fitted to training rows.
 
     Missing numbers become the median, and numbers are standardised. A nominal feature becomes a column for each of its
     most frequent levels; missing is one of them.
@@ -41,7 +41,7 @@ class Encoding:
         return cls(features, median, filled.mean(axis=0), np.where(scale > 0, scale, 1.0), levels)
 
     def __call__(self, X: Array) -> Array:
-        """Encode rows."""
+        """Return rows as encoded columns."""
         columns = [self._columns(X[:, j], i) for i, j in enumerate(self.features)]
         return np.concatenate(columns, axis=1)
 
@@ -52,12 +52,12 @@ class Encoding:
 
     @property
     def feature(self) -> Array:
-        """The position of each column's feature."""
+        """The position of the feature that each encoded column belongs to."""
         return np.repeat(np.arange(len(self.features)), [max(1, len(x)) for x in self.levels])
 
 
 def code_missing(codes: Array) -> Array:
-    """Replace missing values by a code of their own."""
+    """Return codes in which missing values have a separate code, -1."""
     return np.where(np.isnan(codes), -1.0, codes)  # no level has this code
 
 

@@ -1,6 +1,6 @@
-"""Read a sample of the table into memory.
+"""Reading of a sample of the table into memory, for `compare`.
 
-The rows of a large table with the smallest hash keys are used: a random sample, the same for the same seed.
+From a large table, the rows with the smallest random keys are used: a random sample, the same for the same seed.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ MIN_CLASS_ROWS = 5  # of two classes, one for each fold
 def sample_rows(
     opened: OpenedInput, discrete_features: Any, task: str, seed: int, n_jobs: int | None = 1
 ) -> tuple[Part, list[str], int]:
-    """Sample rows of a table or of opened files, or take all if there are few.
+    """Return a sample of the rows of a table or of opened files, the names of the features, and the number of all rows.
 
-    Return them, the names of the features, and the number of rows of the whole table.
+    If there are few rows, all are taken.
     """
     X, y, numbered = opened
     if isinstance(X, TableStream | LibsvmStream | ArrayStream):
@@ -59,7 +59,7 @@ def sample_rows(
 
 
 def count_rows(F: int) -> int:
-    """Return how many rows to use with this many features."""
+    """Return how many rows to sample from a table with F features."""
     if F > MAX_FEATURES:
         raise ValueError(
             f"compare is for at most {MAX_FEATURES:,} features, and X has {F:,}: most other selectors would not"
@@ -69,7 +69,7 @@ def count_rows(F: int) -> int:
 
 
 def choose_rows(ids: Array, n_rows: int, seed: int) -> Array:
-    """Return the ids of the rows with the smallest keys, in ascending order."""
+    """Return the ids of the n_rows rows with the smallest random keys, in ascending order."""
     if len(ids) <= n_rows:
         return ids
     keys = row_keys(seed, SAMPLE, ids)
@@ -77,7 +77,7 @@ def choose_rows(ids: Array, n_rows: int, seed: int) -> Array:
 
 
 def _values(source: Any, ids: Array) -> Array:
-    """Return rows as float64."""
+    """Return the rows with these ids as float64."""
     if isinstance(source, SparseSource):
         starts = np.cumsum([0, *(block.shape[0] for block in source.blocks)])
         inside = [ids[(ids >= a) & (ids < b)] - a for a, b in pairwise(starts)]
@@ -86,7 +86,9 @@ def _values(source: Any, ids: Array) -> Array:
 
 
 def _read_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array, Target, int]:
-    """Sample rows of files, which are read once, block by block."""
+    """Return a sample of the rows of files, which are read once: values, target, discrete features and number of
+    rows.
+    """
     labels = Labels(stream.target_name, task)
     kept, ids = _sample_stream_rows(stream, labels, seed)
     if not labels.n_rows:
@@ -112,7 +114,7 @@ def _sample_stream_rows(stream: Stream, labels: Labels, seed: int) -> tuple[Arra
 
 
 def _check(rows: Part, names: list[str]) -> None:
-    """Raise an error if no selector can use the rows, or if they cannot be split into folds."""
+    """Raise an error if no selector can use the rows, or if there are too few for the folds."""
     y = rows.y if rows.task != REGRESSION else np.arange(len(rows.y)) % 2
     target = make_class_target(np.arange(y.max() + 1), y)
     if np.sum(target.counts >= MIN_CLASS_ROWS) < 2:

@@ -1,4 +1,4 @@
-"""Score selected features: fit three different models to them, and predict the test rows."""
+"""The score of selected features: three different models are fitted to them and predict the test rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Model = Callable[[Part], Any]  # makes a model to fit
 
 
 def models_for(task: str) -> dict[str, Model]:
-    """Return the models for a task, by name."""
+    """Return the models that score features in a task, by name."""
     return CLASSIFIERS if task == CLASSIFICATION else REGRESSORS
 
 
 def score_features(train: Part, test: Part, features: Array) -> dict[str, float]:
-    """Fit each model to some features of the training rows and return its macro F1 or R² on the test rows."""
+    """Return the score of each model that is fitted to some features: macro F1 or R² on the test rows."""
     with importing():
         from sklearn.metrics import f1_score, r2_score
     encoding = Encoding.of(train.X, train.discrete, features)

@@ -1,4 +1,4 @@
-"""The selectors that are compared, as functions of a part of the table and a number of features.
+"""The selectors that are compared. Each is a function of a part of the table and the number of features to select.
 
 scikit-learn's selectors get encoded columns (`Encoding`); the score of a nominal feature is the best of its columns, or
 their sum for scores that add up.
@@ -25,7 +25,10 @@ from belief.method.targets import CLASSIFICATION, REGRESSION
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows and columns of a table: numbers, codes of levels or NaN; y holds class indices or numbers."""
+    """Some rows and columns of a table in memory.
+
+    X has numbers, codes of levels, or NaN for missing values; y has class indices or numbers.
+    """
 
     X: Array
     y: Array
@@ -35,11 +38,11 @@ class Part:
     n_jobs: int | None
 
     def rows(self, ids: Array) -> Part:
-        """Return some of the rows."""
+        """Return the part with these rows only."""
         return replace(self, X=self.X[ids], y=self.y[ids])
 
     def columns(self, n: int) -> Part:
-        """Return the first n features."""
+        """Return the part with the first n features only."""
         return replace(self, X=self.X[:, :n], discrete=self.discrete[:n])
 
     @property
@@ -49,7 +52,7 @@ class Part:
 
     @property
     def target(self) -> Array:
-        """The target: numbers, or classes as strings, which are never mistaken for numbers."""
+        """The target: numbers, or classes as strings, so that no selector treats classes as numbers."""
         return self.y.astype(str) if self.task == CLASSIFICATION else self.y
 
 
@@ -58,7 +61,7 @@ Chooser = Callable[[Part, Any], Array]  # returns the features, the best first
 
 @dataclass(frozen=True)
 class Selector:
-    """A selector, how its runtime grows with rows and features, and the tasks it supports."""
+    """A selector, the tasks that it supports, and how its runtime grows with the numbers of rows and features."""
 
     choose: Chooser
     by_rows: float = 1.2
@@ -66,7 +69,7 @@ class Selector:
     tasks: tuple[str, ...] = (CLASSIFICATION, REGRESSION)
 
     def work(self, rows: int, features: int) -> float:
-        """Return the relative amount of work for a table of this size."""
+        """Return the amount of work for a table of this size, in arbitrary units."""
         return float(rows**self.by_rows * features**self.by_features)
 
 
@@ -124,7 +127,9 @@ def _forest(part: Part, n: int) -> Array:
 
 
 def _sparse_model(part: Part, n: int) -> Array:
-    """Select by the coefficients of an L1 model, with the strongest penalty that leaves n features."""
+    """Return the n features with the largest coefficients of an L1 model, with the strongest penalty that keeps n
+    features.
+    """
     encoding = Encoding.of(part.X, part.discrete)
     X, score = encoding(part.X), np.zeros(0)
     for C in (0.01, 0.1, 1.0, 10.0):
@@ -144,13 +149,13 @@ def _l1(part: Part, C: float) -> Any:
 
 
 def merge_scores(encoding: Encoding, scores: Array, merge: np.ufunc) -> Array:
-    """Merge the scores of columns into scores of features; constants, which have none, come last."""
+    """Return the score of each feature, merged from the scores of its encoded columns. Constant columns come last."""
     starts = np.flatnonzero(np.diff(encoding.feature, prepend=-1))
     return np.asarray(merge.reduceat(np.nan_to_num(scores, nan=-np.inf, posinf=np.inf), starts))
 
 
 def top_features(encoding: Encoding, scores: Array, n: int, merge: np.ufunc = np.maximum) -> Array:
-    """Return the n features with the largest scores; ties go to the smaller index."""
+    """Return the n features with the largest scores of their encoded columns; ties go to the smaller index."""
     return np.argsort(-merge_scores(encoding, scores, merge), kind="stable")[:n]
 
 

@@ -74,7 +74,9 @@ def name_columns(X: Any, columns: Any, feature_names: Sequence[str] | None) -> l
     elif getattr(block, "ndim", 0) == 2:
         names = [f"x{j}" for j in range(block.shape[1])] if feature_names is None else feature_names
     else:
-        raise ValueError(f"given has the position of a column, but X is {describe_kind(X)}. Pass names of columns.")
+        raise ValueError(
+            f"given contains the position of a column, but X is {describe_kind(X)}. Pass names of columns."
+        )
     return [names[j] for j in find_columns(columns, names, "given")]
 
 

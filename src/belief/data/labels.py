@@ -267,7 +267,7 @@ def as_numbers(values: Array, name: str) -> Array:
         y = values.astype(np.float64)
     except OverflowError:
         raise ValueError(
-            f"{name} has numbers beyond the range of floats. Divide them, or take their logarithm."
+            f"{name} has numbers beyond the range of floats. Divide them by a constant, or take their logarithm."
         ) from None
     except (TypeError, ValueError):
         raise ValueError(

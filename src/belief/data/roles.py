@@ -89,7 +89,8 @@ class Roles:
         if named and not isinstance(X, TableStream):
             role, names = next(iter(named.items()))
             raise ValueError(
-                f"{role}: X has no column {names[0]!r} that can be read row by row. Pass {role} as an array."
+                f"{role} names the column {names[0]!r}, but this type of X has only features. Pass {role} as an array"
+                " with one value per row."
             )
         if (
             "sample_weight" not in named
@@ -97,7 +98,7 @@ class Roles:
             and not check_weights(self.sample_weight).all()
         ):
             raise ValueError(
-                "sample_weight is 0 for some rows, which are read from a file. Name a column of X as sample_weight, or"
+                "sample_weight is 0 for some rows, but X is read from a file. Name a column of X as sample_weight, or"
                 " leave out these rows."
             )
         if isinstance(X, TableStream):
@@ -121,7 +122,7 @@ def make_design(roles: Roles) -> Design:
         if (values.dtype.kind == "f" and np.isnan(values).any()) or (
             values.dtype.kind == "O" and is_missing(values).any()
         ):
-            raise ValueError("groups has missing values. Give every row a group, such as one of its own.")
+            raise ValueError("groups has missing values. Give such rows a group, for example a different one each.")
         group = number_by_appearance(values.astype(str) if values.dtype.kind == "O" else values)
         if group.max(initial=0) == 0:
             raise ValueError("groups has only one group, so no row has neighbours. Pass at least two groups.")

@@ -44,7 +44,7 @@ def check_sizes(settings: Settings, summary: Summary, target: Target, working_me
     if settings.sampling == "proportional" and sample_size < n_classes:
         raise ValueError(
             f"sample_size={settings.sample_size!r} samples {sample_size} of {n_rows} rows, but"
-            f" sampling='proportional' needs at least one row of each of the {n_classes} classes: increase it."
+            f" sampling='proportional' needs at least one row of each of the {n_classes} classes: increase sample_size."
         )
 
 
@@ -56,9 +56,9 @@ def _check_memory(settings: Settings, n_features: int, working_memory: int) -> N
     required = MEASURES[settings.redundancy].required_bytes(n_selected, n_watched, n_features) / 2**20
     if required > working_memory:
         raise ValueError(
-            f"n_features_to_select={settings.n_features_to_select} with eta={settings.eta} watches {n_watched}"
-            f" features, which takes {required:.0f} MiB, more than working_memory={working_memory}: select fewer,"
-            " lower eta, raise working_memory, or set redundancy=None."
+            f"n_features_to_select={settings.n_features_to_select} with eta={settings.eta} makes a watch list of"
+            f" {n_watched} features, which takes {required:.0f} MiB, more than working_memory={working_memory}: select"
+            " fewer, lower eta, raise working_memory, or set redundancy=None."
         )
 
 

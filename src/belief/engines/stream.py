@@ -190,7 +190,9 @@ class StreamEngine(ThreadedEngine):
             if first + X.shape[0] <= start:
                 continue
             if first < start:
-                raise ValueError("The checkpoint was made with blocks of other sizes. Pass restart=True.")
+                raise ValueError(
+                    "The checkpoint was made with blocks of other sizes, so it cannot be used. Pass restart=True."
+                )
             mine = slice(first, first + X.shape[0])
             counted = None if self.counted is None else self.counted[mine]
             engine = self._make_engine(self._as_rows(X), self.targets[mine], quiet, counted)

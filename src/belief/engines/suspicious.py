@@ -103,7 +103,7 @@ def describe_suspicious(
         found.append(f"{_list(copies, names)} {_verb(copies, 'determine')} the target, like a copy of it.")
     drop: list[Any] = [*identifiers, *copies]
     shown = [j if isinstance(names, DefaultNames) else names[j] for j in drop[:MAX_NAMED]]
-    advice = [f"Take columns out with drop={shown}"] * bool(drop) + ["Replace such codes by NaN"] * bool(coded)
+    advice = [f"Leave columns out with drop={shown}"] * bool(drop) + ["Replace such codes by NaN"] * bool(coded)
     return [*found, f"{', and '.join([advice[0], *(a[0].lower() + a[1:] for a in advice[1:])])}."] if found else []
 
 

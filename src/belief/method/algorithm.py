@@ -87,9 +87,9 @@ CHUNK = 2048  # features that are compared at a time
 EXPECTED_SELECTED = 32  # features to prepare for with n_features_to_select="auto"
 LINES_AT_ONCE = 64  # selected features whose redundancy with the others is measured together
 TOO_FEW_ROWS = (
-    "Interactions are not tested for significance, because there are too few rows: the test needs two classes with at"
-    " least 5 rows each, or 10 rows for a numeric target, and neighbours in other groups if there are groups. All"
-    " p-values are univariate."
+    "Interactions are not tested for significance, because there are too few rows. The test needs two classes with at"
+    " least 5 rows each, or 10 rows with a numeric target; with groups, these rows need neighbours in other groups. All"
+    " p-values come from univariate tests."
 )
 Phase = Callable[[str, str], None]  # called with the name of each phase as it begins, and a detail ("batch 2 of 4")
 

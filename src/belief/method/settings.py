@@ -68,15 +68,15 @@ class Settings:
         "auto",
         lambda x: is_count(x) or one_of("auto")(x),
         "'auto' or an integer of at least 1",
-        "k, the neighbours of each class; 'auto' uses 20, or fewer if a class is small; with a numeric target 2·k"
-        " neighbours in all, and more for small tables",
+        "k, the number of neighbours in each class; 'auto' uses 20, or fewer if a class is small; with a numeric target"
+        " 2·k neighbours in all, and more for small tables",
     )
     sample_size: int | float | str = setting(
         "auto",
         lambda x: is_count(x) or is_share(x) or one_of("auto", "fixed")(x),
         "'auto', 'fixed', an integer of at least 1, or a share of the rows in (0, 1]",
-        "s, the rows whose neighbours are searched: a number, a share of all rows, 'auto' (2,000, and more until the"
-        " selection converges), or 'fixed' (all rows up to 2,000, then the larger of 2,000 and 1 %)",
+        "s, the number of sampled rows, whose neighbours are searched: a number, a share of all rows, 'auto' (2,000,"
+        " and more until the selection converges), or 'fixed' (2,000 or 1 % of the rows, whichever is larger)",
     )
     sampling: str = setting(
         "balanced",
@@ -100,7 +100,7 @@ class Settings:
         "per_class",
         one_of("per_class", "pooled"),
         "'per_class' or 'pooled'",
-        "the k nearest rows of every class, or the k·|C| nearest rows of any class",
+        "which rows are neighbours: the k nearest rows of every class, or the k·|C| nearest rows of any class",
     )
     scale: str = setting(
         "auto",
@@ -128,7 +128,7 @@ class Settings:
         "η, the length of the watch list as a multiple of the number of features to select",
     )
     kappa: float = setting(
-        0.8, lambda x: is_real(x) and 0 <= x <= 1, "a number in [0, 1]", "κ, the smallest collision rate that counts"
+        0.8, lambda x: is_real(x) and 0 <= x <= 1, "a number in [0, 1]", "κ; smaller collision rates count as 0"
     )
     copies: str = setting(
         "auto",
@@ -141,7 +141,7 @@ class Settings:
         "permutation",
         one_of("permutation", None),
         "'permutation' or None",
-        "'permutation' tests every feature by shuffles of the rows; None skips the tests",
+        "'permutation' tests whether each feature is relevant, by shuffles of the rows; None skips the tests",
     )
     alpha: float = setting(
         0.05,
@@ -153,20 +153,21 @@ class Settings:
         "auto",
         lambda x: is_count(x) or one_of("auto")(x),
         "'auto' or an integer of at least 1",
-        "searches of the significance test, each without the weakest features of the one before; 'auto' goes on until"
-        " few are left, which finds interactions among many features",
+        "number of searches in the significance test, each without the weakest features of the one before; 'auto' goes"
+        " on until few features are left, which finds interactions among many",
     )
     stability: int = setting(
         0,
         lambda x: is_integer(x) and (x == 0 or x >= 2),
         "0 or an integer of at least 2",
-        "half-samples of the queries to repeat the selection on, for the frequency of each feature; 0: none",
+        "number of half-samples (random halves of the sampled rows) on which the selection is repeated, to measure how"
+        " often each feature is selected; 0: none",
     )
     random_state: Any = setting(
         None,
         lambda x: x is None or is_integer(x) or isinstance(x, np.random.RandomState | np.random.Generator),
         "None, an integer, a numpy RandomState or a numpy Generator",
-        "seed of the sample and of ties; None draws one, which the result reports",
+        "seed of the sample and of ties; None draws a seed, which the result reports",
     )
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A Result as one self-contained HTML file: result -> plain dictionary -> figures -> page."""
+"""The HTML report of a Result, in one self-contained file: result -> plain dictionary -> figures -> page."""
 
 from __future__ import annotations
 

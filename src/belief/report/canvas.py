@@ -1,4 +1,4 @@
-"""Shared parts of the figures: access to matplotlib, colours, axes, legends and heat maps."""
+"""Parts that all figures share: access to matplotlib, colours, axes, legends and heat maps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # readable on light and on dark backgrounds
 RELEVANCE, MARK, SCORE, MUTED, HEAT = "#8fb8dc", "#cc6a1f", "#17487a", "#7f8a96", "#17528c"
-# for classes and levels; told apart with any colour vision (Okabe and Ito), together with MARKERS
+# for classes and levels; with MARKERS, they are distinguishable with any colour vision (Okabe and Ito)
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b08a1e", "#56b4e9", "#8c6bb1", "#75706a")
 MARKERS = "osD^vP<>"
 FIFTHS = ("#2166ac", "#67a9cf", "#999999", "#ef8a62", "#b2182b")  # from the lowest to the highest
@@ -35,18 +35,20 @@ SAFE = {"text.parse_math": False, "text.usetex": False, "svg.fonttype": "none"}
 
 
 def figure_height(rows: int, each: float = 0.26) -> float:
-    """Return the height in inches of a figure with so many lines."""
+    """Return the height, in inches, of a figure with this number of lines."""
     return 1.1 + each * max(rows, 2)
 
 
 def matplotlib(module: str = "") -> Any:
-    """Import matplotlib or one of its modules; raise an error with the command that installs it."""
+    """Return matplotlib or one of its modules; if it is not installed, raise an error with the command that installs
+    it.
+    """
     return import_optional(f"matplotlib{module}", "report")
 
 
 @contextmanager
 def drawing(ax: Axes | None, inches: float) -> Iterator[Axes]:
-    """Yield the axes to draw on, new ones if None, with names displayed literally."""
+    """Yield the axes to draw on; None means new ones. Names are displayed literally, also if they contain a $."""
     with _safe():
         if ax is None:
             _, ax = matplotlib(".pyplot").subplots(figsize=(7.2, inches), layout="constrained")
@@ -55,7 +57,7 @@ def drawing(ax: Axes | None, inches: float) -> Iterator[Axes]:
 
 
 def _disable_mathematics(ax: Axes) -> None:
-    """Display names literally on axes whose texts were created before SAFE was set."""
+    """Display names literally on axes whose texts were created before this module's settings."""
     for axis in (ax.xaxis, ax.yaxis):
         named = isinstance(axis.get_major_locator(), matplotlib(".ticker").FixedLocator)
         for text in [axis.label, *(axis.get_ticklabels() if named else [])]:
@@ -64,7 +66,7 @@ def _disable_mathematics(ax: Axes) -> None:
 
 @contextmanager
 def _safe() -> Iterator[None]:
-    """Apply the settings in SAFE for a while.
+    """Display texts literally within this context, by matplotlib's settings in SAFE.
 
     `rc_context` would also reset the interactive mode, which a notebook's backend turns on with the first figure.
     """
@@ -79,9 +81,9 @@ def _safe() -> Iterator[None]:
 
 
 def draw_heat_map(ax: Axes, values: Array, texts: Array | None = None, smallest: float = 0.0) -> None:
-    """Draw a heat map in one colour of varying transparency, to suit any background.
+    """Draw a heat map in one colour of varying transparency, so that it suits any background.
 
-    Up to ten lines the cells off the diagonal show their values from `smallest` on; `texts` replaces them.
+    With up to ten lines, the cells off the diagonal show their values from `smallest` on, or `texts` instead.
     """
     colors = matplotlib(".colors")
     rgb = colors.to_rgb(HEAT)
@@ -102,7 +104,7 @@ def draw_heat_map(ax: Axes, values: Array, texts: Array | None = None, smallest:
 
 
 def draw_frames(ax: Axes, sizes: Sequence[int]) -> None:
-    """Draw a frame around each group of two or more, along the diagonal."""
+    """Draw a frame along the diagonal of a heat map for each group of two or more features."""
     rectangle, start = matplotlib(".patches").Rectangle, -0.5
     for size in sizes:
         if size > 1:
@@ -140,7 +142,7 @@ def add_legend(ax: Axes, drawn: Sequence[Any]) -> None:
 
 
 def place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
-    """Write texts next to points such that none overlap; those without room are left out."""
+    """Write texts next to points so that no texts overlap. Texts without room are left out."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # the warning of the final drawing is enough
         _place_labels(ax, x, y, texts)
@@ -167,13 +169,13 @@ def _place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
 
 
 def note_omitted(ax: Axes, shown: int, total: int) -> None:
-    """Say in the label of the x axis that not all features are shown."""
+    """State in the label of the x axis that not all features are shown, if so."""
     if shown < total:
         ax.set_xlabel(f"{ax.get_xlabel()}\n(the first {shown} of {total:,} selected features)")
 
 
 def write_sentence(ax: Axes, sentence: str) -> Axes:
-    """Show a sentence instead of an empty figure."""
+    """Write a sentence in the middle of axes that would otherwise be empty."""
     ax.set_axis_off()
     ax.text(0.5, 0.5, textwrap.fill(sentence, 44), ha="center", va="center", transform=ax.transAxes)
     return ax

@@ -1,4 +1,4 @@
-"""The content of the report as one plain dictionary."""
+"""The content of the report, collected in one plain dictionary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BOX = (1, 5, 10, 15, 19)  # the quantiles that a box plot shows
 
 
 def collect_content(result: Result, title: str | None = None, curve: SizeCurve | None = None) -> dict[str, Any]:
-    """Collect everything the page shows: names are clean but not escaped, numbers are not formatted."""
+    """Return everything that the page shows. Names are on one line but not escaped, and numbers are not formatted."""
     lines = [clean_texts(line) for line in result.explain()]
     n = len(result.selected)
     selected, others = lines[:n], _list_others(result, lines[n:])
@@ -65,7 +65,7 @@ def collect_content(result: Result, title: str | None = None, curve: SizeCurve |
 
 
 def collect_findings(result: Result, lines: Sequence[FeatureExplanation]) -> dict[str, Any]:
-    """Collect the findings, and what they are made from."""
+    """Return the findings (sentences about the result) and the values that they are made from."""
     n = len(result.selected)
     content: dict[str, Any] = {
         "measure": asdict(result.rule.presentation),
@@ -80,14 +80,14 @@ def collect_findings(result: Result, lines: Sequence[FeatureExplanation]) -> dic
 
 @dataclass(frozen=True)
 class RelevanceScale:
-    """Relevance as positions in a bar of 200 units."""
+    """Converts relevance to positions in a bar of 200 units."""
 
     low: float
     high: float
 
     @classmethod
     def of(cls, lines: Sequence[FeatureExplanation]) -> Self:
-        """Make a scale that is wide enough for all bars and their errors."""
+        """Return a scale that is wide enough for the bars and errors of all features."""
         ends = [(line.relevance, 2 * (line.error or 0.0)) for line in lines if line.rank]
         scores = [line.score for line in lines if line.score is not None]
         return cls(min(0.0, *scores, *(x - e for x, e in ends)), max(0.01, *(x + e for x, e in ends)))
@@ -97,7 +97,9 @@ class RelevanceScale:
 
 
 def _list_others(result: Result, watched: Sequence[FeatureExplanation]) -> list[FeatureExplanation]:
-    """Return the features that were not selected: the watched ones by score, then the others by relevance."""
+    """Return the explanations of the features that were not selected: the watched ones by score, then others by
+    relevance.
+    """
     known = {*result.selected.tolist(), *(line.index for line in watched)}
     order = np.argsort(result.ranking, kind="stable")
     rest = [j for j in order.tolist() if j not in known][: max(0, MAX_ROWS - len(watched))]
@@ -105,7 +107,7 @@ def _list_others(result: Result, watched: Sequence[FeatureExplanation]) -> list[
 
 
 def _list_facts(result: Result) -> list[tuple[str, str]]:
-    """Return what the header names: target, source, size, task and date."""
+    """Return the names and values that the header of the page shows: target, source, size, task and date."""
     facts = [
         ("Target", result.about.get("target")),
         ("Data", result.about.get("source")),
@@ -117,19 +119,19 @@ def _list_facts(result: Result) -> list[tuple[str, str]]:
 
 
 def table_columns(result: Result, lines: Sequence[FeatureExplanation]) -> list[str]:
-    """Return the columns of explain() that have values in this result."""
+    """Return the columns of the table of features that have values in this result."""
     known = [key for key in ("q_value", "unique_share") if any(line[key] is not None for line in lines)]
     return ["relevance", *known, *(["score"] if result.rule.presentation.name else [])]
 
 
 def clean_texts(line: FeatureExplanation) -> FeatureExplanation:
-    """Put every text of an explanation on one line."""
+    """Return an explanation in which every text is on one line."""
     texts: dict[str, Any] = {name: clean(value) for name, value in vars(line).items() if isinstance(value, str)}
     return replace(line, **texts)
 
 
 def describe_run(result: Result) -> dict[str, Any]:
-    """Describe the table, the sample and the search."""
+    """Return the numbers and texts that describe the table, the sample and the search."""
     return {
         "rows": result.n_rows,
         "features": len(result.weights),
@@ -149,7 +151,7 @@ def describe_run(result: Result) -> dict[str, Any]:
 
 
 def group_redundant(redundancy: Array, level: float = GROUP_LEVEL) -> list[list[int]]:
-    """Group features whose average redundancy, in both directions, is at least `level`.
+    """Return groups of features whose average redundancy with each other is at least `level`.
 
     Parameters
     ----------
@@ -174,14 +176,14 @@ def group_redundant(redundancy: Array, level: float = GROUP_LEVEL) -> list[list[
 
 
 def _is_redundant(result: Result, line: FeatureExplanation) -> bool:
-    """Return True if only its redundancy kept a feature from being selected."""
+    """Return True if a feature was not selected only because it is redundant."""
     if line.score is None or not line.is_significant:
         return False
     return is_worth_more(result, line) and line.score < line.relevance
 
 
 def _group_by_partner(lines: Sequence[FeatureExplanation]) -> list[tuple[str, list[str]]]:
-    """Group features by the selected feature they are most redundant with; the longest list first."""
+    """Return, for each selected feature, the features that are most redundant with it; the longest list comes first."""
     partners: dict[str, list[str]] = {}
     for line in lines:
         partners.setdefault(str(line.redundant_with), []).append(line.feature)
@@ -189,7 +191,7 @@ def _group_by_partner(lines: Sequence[FeatureExplanation]) -> list[tuple[str, li
 
 
 def _list_sections(content: dict[str, Any]) -> dict[str, str]:
-    """Return the sections of the page that have something to show, and their titles."""
+    """Return the names and titles of the sections of the page that have something to show."""
     sections = {
         "ranking": "Ranking",
         "others": "Features not selected",
@@ -248,7 +250,7 @@ def _list_settings(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _list_groups(result: Result) -> list[list[str]]:
-    """Return the groups of two or more redundant features, ordered by rank."""
+    """Return the groups of two or more redundant features by name, ordered by rank."""
     if not result.rule.presentation.has_absolute_scale:
         return []
     groups = sorted(sorted(group) for group in group_redundant(result.redundancy) if len(group) > 1)
@@ -256,7 +258,7 @@ def _list_groups(result: Result) -> list[list[str]]:
 
 
 def _describe_stability(result: Result) -> dict[str, int] | None:
-    """Find the batch after which the top features, as many as were selected, stayed the same."""
+    """Return the number of the batch after which the top features stayed the same. As many count as were selected."""
     if len(result.history) < 2:
         return None
     n = min(len(result.selected), result.history.shape[1])
@@ -272,7 +274,7 @@ def _clean_names(result: Result, features: Iterable[int]) -> list[str]:
 
 
 def _describe_task(result: Result) -> str:
-    """Describe the target, as "classification in 2 classes"."""
+    """Return words for the target, such as "classification into 2 classes"."""
     if len(result.classes):
         return f"classification into {count(len(result.classes), 'class', 'classes')}"
     low, high = (format_number(x) for x in result.quantiles[[0, -1]].tolist())
@@ -280,7 +282,7 @@ def _describe_task(result: Result) -> str:
 
 
 def _describe_target(result: Result) -> dict[str, Any] | None:
-    """Describe the distribution of a numeric target."""
+    """Return the distribution of a numeric target, as quantiles and positions in a bar; None for classes."""
     if len(result.classes) or not len(result.quantiles):
         return None
     values = result.quantiles.tolist()

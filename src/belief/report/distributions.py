@@ -1,4 +1,4 @@
-"""The distributions of the selected features: box plots or bars, and their direction in words."""
+"""The distributions of the selected features for the report: box plots or bars, and their direction in words."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ DIFFERS = "differs with the target, but not in one direction"
 
 
 def find_distribution(result: Result, feature: int) -> FeatureDistribution | None:
-    """Return the distribution of a feature, if the result has it."""
+    """Return the distribution of a feature; None if the result does not have it."""
     return next((each for each in result.distributions if each.feature == feature), None)
 
 
 def describe_distribution(result: Result, distribution: FeatureDistribution) -> dict[str, Any]:
-    """Describe a feature: its type, missing values and direction, and a strip for each group."""
+    """Return what the report shows of a feature: type, missing values, direction, and a strip (box or bar) for each
+    group.
+    """
     strips = _bars if distribution.levels else _boxes
     return {
         "feature": clean(result.feature_names[distribution.feature]),
@@ -38,13 +40,13 @@ def describe_distribution(result: Result, distribution: FeatureDistribution) -> 
 
 
 def group_names(result: Result, distribution: FeatureDistribution) -> list[str]:
-    """Return the names of the groups: classes, or fifths of a numeric target."""
+    """Return the names of the groups of a distribution: classes, or fifths of a numeric target."""
     names = [clean(c) for c in result.classes] if result.task == CLASSIFICATION else FIFTHS
     return [names[g] for g in distribution.groups]
 
 
 def _value_range(distribution: FeatureDistribution) -> tuple[float, float]:
-    """Return the smallest and the largest value that the strips show."""
+    """Return the smallest and the largest value that the box plots show."""
     if not distribution.quantiles:
         return 0.0, 1.0
     low, high = min(q[0] for q in distribution.quantiles), max(q[-1] for q in distribution.quantiles)
@@ -52,7 +54,7 @@ def _value_range(distribution: FeatureDistribution) -> tuple[float, float]:
 
 
 def _boxes(result: Result, distribution: FeatureDistribution) -> list[dict[str, Any]]:
-    """Make a box plot for each group: middle half, middle 90 % and median."""
+    """Return a box plot for each group, as positions of the middle 90 %, the middle half and the median."""
     low, high = _value_range(distribution)
     return [
         {
@@ -65,7 +67,7 @@ def _boxes(result: Result, distribution: FeatureDistribution) -> list[dict[str, 
 
 
 def _bars(result: Result, distribution: FeatureDistribution) -> list[dict[str, Any]]:
-    """Make a stacked bar of the levels' shares for each group."""
+    """Return a stacked bar of the shares of levels for each group."""
     strips = []
     for name, shares in zip(group_names(result, distribution), distribution.shares, strict=True):
         start, parts = 0.0, []
@@ -82,7 +84,7 @@ def _bars(result: Result, distribution: FeatureDistribution) -> list[dict[str, A
 
 
 def describe_direction(result: Result, distribution: FeatureDistribution) -> str:
-    """Say in words how a feature by itself depends on the target."""
+    """Return words for how a feature by itself depends on the target, such as "rises with the target"."""
     if distribution.levels:
         found = _compare_shares(result, distribution)
     elif len(distribution.ranks) < 2:
@@ -96,7 +98,7 @@ def describe_direction(result: Result, distribution: FeatureDistribution) -> str
 
 
 def _compare_classes(names: list[str], distribution: FeatureDistribution) -> str:
-    """Compare the ranks of the classes, or else how far their values are spread."""
+    """Return words for the class in which values are highest, or else most spread out; empty without a difference."""
     ranks, spread = distribution.ranks, [q[3] - q[1] for q in distribution.quantiles]
     high, low = ranks.index(max(ranks)), ranks.index(min(ranks))
     if ranks[high] - ranks[low] >= MIN_DIFFERENCE:
@@ -109,7 +111,7 @@ def _compare_classes(names: list[str], distribution: FeatureDistribution) -> str
 
 
 def _compare_fifths(ranks: list[float]) -> str:
-    """Compare the first, the middle and the last fifth of a numeric target."""
+    """Return words for how the mean rank changes from the lowest to the highest fifth of a numeric target."""
     first, middle, last = ranks[0], ranks[len(ranks) // 2], ranks[-1]
     if min(first, last) - middle > MIN_DIFFERENCE or middle - max(first, last) > MIN_DIFFERENCE:
         return f"{'lowest' if middle < first else 'highest'} where the target is in its middle"
@@ -119,7 +121,7 @@ def _compare_fifths(ranks: list[float]) -> str:
 
 
 def _compare_shares(result: Result, distribution: FeatureDistribution) -> str:
-    """Name the level whose share differs most between two groups."""
+    """Return words for the level whose share differs most between two groups; empty without a difference."""
     if len(distribution.shares) < 2:
         return ""
     columns = list(zip(*distribution.shares, strict=True))

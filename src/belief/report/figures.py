@@ -45,7 +45,7 @@ STYLE = {
 
 @dataclass(frozen=True)
 class Width:
-    """The size of figures for a kind of screen."""
+    """The size of figures and texts for a kind of screen."""
 
     name: str
     inches: float
@@ -60,7 +60,7 @@ PANEL = Width("panel", 3.7, 8.5, 8, 15)  # side by side on wide screens
 
 @dataclass(frozen=True)
 class Picture:
-    """A function of belief.plot, its height, and the options it takes."""
+    """A figure of the report: the function of belief.plot that draws it, its height, and its options."""
 
     draw: Callable[..., Any]
     height: Callable[[int], float]  # from the number of features shown
@@ -80,7 +80,7 @@ PICTURES = {
 
 
 def draw_figures(result: Result, names: list[str], curve: SizeCurve | None = None) -> dict[str, dict[str, str]]:
-    """Draw figures, as name -> width -> SVG."""
+    """Return the SVG of each figure in each width, as dictionaries by name and by width."""
     pictures = dict(PICTURES)
     for t, pair in enumerate(result.pairs):
         draw = partial(plot.interaction, feature=pair.features[0])
@@ -107,7 +107,9 @@ def _draw_svg(result: Result, name: str, picture: Picture, width: Width) -> str:
 
 
 def _inline(svg: bytes, prefix: str) -> str:
-    """Make SVG part of a page: without namespaces and invisible parts, with unique ids and CSS colours."""
+    """Return SVG that can be part of a page: without namespaces and invisible parts, with unique ids and CSS
+    colours.
+    """
     root = ElementTree.fromstring(svg)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg.decode()))
     for node in root.iter():

@@ -1,4 +1,4 @@
-"""What a result shows, in sentences, each with its kind."""
+"""Findings: sentences about a result for the report, each with a kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Finding:
 
 
 def list_findings(result: Result, content: dict[str, Any]) -> list[Finding]:
-    """List the findings, the most important kinds first."""
+    """Return the findings of a result, the most important kinds first."""
     selected: list[FeatureExplanation] = content["all_selected"]
     return [
         Finding("selected", _describe_selection(result, selected)),
@@ -47,7 +47,7 @@ def list_findings(result: Result, content: dict[str, Any]) -> list[Finding]:
 
 
 def _describe_selection(result: Result, selected: Sequence[FeatureExplanation]) -> list[Part]:
-    """Say which feature is best, and how many of the selected ones are significant."""
+    """Return a sentence on the best feature, and on how many of the selected ones are significant."""
     n, limit = len(selected), f"significant (q < {result.settings['alpha']:g})"
     first = max(selected, key=lambda line: line.relevance)  # not always the first: that may be given
     best = [Name(first.feature), " is the most relevant feature; "]
@@ -69,7 +69,7 @@ def _describe_selection(result: Result, selected: Sequence[FeatureExplanation]) 
 
 
 def _describe_sample(result: Result, stability: dict[str, int] | None) -> str:
-    """Say how many rows were sampled, and since which batch the best features stayed the same."""
+    """Return sentences on how many rows were sampled, and from which batch on the best features stayed the same."""
     reason = STOP_REASONS.get(result.stop_reason, result.stop_reason)
     sample = f"{result.sample_size:,} of {count(result.n_rows, 'row')} were sampled: {reason}."
     if result.sample_size == result.n_rows:
@@ -86,18 +86,16 @@ def _describe_sample(result: Result, stability: dict[str, int] | None) -> str:
 
 
 def _describe_half_samples(result: Result) -> Iterator[Finding]:
-    """Say how many of the selected features are selected from most halves of the rows, too."""
+    """Yield a finding on how many of the selected features are also selected from most halves of the rows."""
     if result.stability is not None:
         often = int((result.stability.frequency[result.selected] >= OFTEN).sum())
         share, n = format_percent_of(OFTEN), len(result.selected)
-        said = (
-            f"{often:,} of {n:,} selected features are selected from at least {share} of the halves of the rows, too;"
-        )
-        yield Finding("stability", [f"{said} the stability index is {result.stability.index:.2f}."])
+        said = f"{often:,} of {n:,} selected features are also selected from at least {share} of random halves of the"
+        yield Finding("stability", [f"{said} rows; the stability index is {result.stability.index:.2f}."])
 
 
 def _describe_interactions(result: Result) -> Iterator[list[Part]]:
-    """Name the pairs of interacting features, each once."""
+    """Yield a sentence for each pair of interacting features."""
     shares = {(i, j): share for i, j, share in result.interactions}
     pairs = [(i, j) for i, j in shares if (j, i) not in shares or i < j]
     for i, j in pairs[:MAX_PAIRS]:
@@ -113,7 +111,7 @@ def _describe_interactions(result: Result) -> Iterator[list[Part]]:
 
 
 def _describe_redundancy(result: Result, content: dict[str, Any]) -> Iterator[list[Part]]:
-    """Name the groups of selected features, and the features that were not selected because of another."""
+    """Yield sentences on groups of redundant features, and on features that were not selected because of another."""
     if not content["measure"]["name"]:
         yield [NO_REDUNDANCY]
     for group in content["groups"][:MAX_GROUPS]:
@@ -128,7 +126,9 @@ def _describe_redundancy(result: Result, content: dict[str, Any]) -> Iterator[li
 
 
 def _list_warnings(result: Result) -> Iterator[Finding]:
-    """List what a user should look at: suspicious columns, missing values, columns left out, small classes."""
+    """Yield findings that the user should check: suspicious columns, missing values, columns left out, small
+    classes.
+    """
     for note in result.notes:
         kind = next((kind for words, kind in KINDS_OF_NOTES.items() if words in note), "advice")
         yield Finding(kind, [clean(note)])
@@ -155,7 +155,7 @@ def _list_warnings(result: Result) -> Iterator[Finding]:
 
 
 def _join(names: Iterable[str]) -> list[Part]:
-    """Join names as in "a, b and c"; of many, the first."""
+    """Return names joined as in "a, b and c"; if there are many, the first ones and a number."""
     listed = list(names)
     shown, more = listed[:MAX_NAMES], len(listed) - MAX_NAMES
     parts: list[Part] = []

@@ -1,4 +1,4 @@
-"""Jinja2 templates, and the small HTML tables that notebooks show.
+"""Jinja2 templates of the report, and of the small HTML tables that notebooks show.
 
 page.html is the frame of the report, sections/ has one file per section, macros.html the shared parts, and compact.html
 the table for notebooks. Everything a template prints is escaped.
@@ -34,7 +34,7 @@ MAX_NOTEBOOK_ROWS = 20
 
 
 def render_template(template: str, content: dict[str, Any]) -> str:
-    """Fill a template."""
+    """Return a template filled with its content."""
     return _environment().get_template(template).render(content)
 
 
@@ -55,7 +55,7 @@ def _environment() -> Environment:
 
 
 def render_result_table(result: Result) -> str | None:
-    """Render the findings, and the first features with their distributions and reasons, for a notebook.
+    """Return an HTML table for notebooks with the findings, and the first features with distributions and reasons.
 
     Return None without Jinja2; the notebook then shows the repr.
     """
@@ -74,7 +74,7 @@ def render_result_table(result: Result) -> str | None:
 
 
 def render_explanation_table(lines: Sequence[FeatureExplanation]) -> str | None:
-    """Render explanations of features, each with a bar, for a notebook; None without Jinja2."""
+    """Return an HTML table for notebooks with explanations of features and a bar for each; None without Jinja2."""
     keys = ("relevance", "q_value", "unique_share", "score")
     known = [key for key in keys if any(line[key] is not None for line in lines)]
     context: dict[str, Any] = {
@@ -88,7 +88,9 @@ def render_explanation_table(lines: Sequence[FeatureExplanation]) -> str | None:
 
 
 def render_comparison_table(found: Comparison) -> str | None:
-    """Render the table of a comparison, with a bar for each score, for a notebook; None without Jinja2."""
+    """Return an HTML table for notebooks with the selectors of a comparison and a bar for each score; None without
+    Jinja2.
+    """
     if find_spec("jinja2") is None:
         return None
     scores = [s.by_fold for s in found.standings] + ([found.all_features] if found.all_features else [])
@@ -107,6 +109,6 @@ def _render_table(lines: Sequence[FeatureExplanation], context: dict[str, Any]) 
 
 
 def _escape(lines: Sequence[FeatureExplanation]) -> list[FeatureExplanation]:
-    """Escape control characters, and put every text on one line."""
+    """Return explanations with control characters escaped, and every text on one line."""
     safe = [replace(line, feature=escape_controls(line.feature), reason=escape_controls(line.reason)) for line in lines]
     return [clean_texts(line) for line in safe]

@@ -1,4 +1,4 @@
-"""Names and numbers formatted for figures and pages, and the sentences that replace empty figures."""
+"""Formatting of names and numbers for figures and pages, and the sentences that replace empty figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ NO_CLASSES = "This result has no relevance by class: the target is numeric."
 NO_STABILITY = "The stability of the selection was not computed: pass stability=50, for example."
 NO_TIMINGS = "This result has no timings."
 NO_INTERACTIONS = "No interactions were found among the selected features."
-NO_PAIR = "The result has no values of this feature and a partner: only of the first six pairs that interact."
+NO_PAIR = (
+    "The result has values for plots of the first six interacting pairs only, and this feature is in no such pair."
+)
 NO_DISTRIBUTION = "The distribution of this feature is not in the result: it was not among the first 100 selected."
 STOP_REASONS = {  # by Result.stop_reason
     "converged": "a larger sample would most likely select the same features",
@@ -26,17 +28,17 @@ STOP_REASONS = {  # by Result.stop_reason
 
 
 def clean(name: object) -> str:
-    """Put a name on one line: line breaks, control characters and lone surrogates become spaces."""
+    """Return a name on one line: line breaks, control characters and lone surrogates become spaces."""
     return "".join(" " if c in "\ufffe\uffff" or unicodedata.category(c) in UNSHOWN else c for c in str(name))
 
 
 def visible(name: str) -> str:
-    """Quote a name that consists of blanks."""
+    """Return a name, in quotes if it consists of blanks only."""
     return name if name.strip() else repr(name)
 
 
 def shorten(name: object, length: int) -> str:
-    """Shorten a name to `length` characters by cutting its middle, because long names often differ at the end."""
+    """Return a name cut to `length` characters in its middle, because long names often differ at the end."""
     name = clean(name)
     if len(name) <= length:
         return name
@@ -45,7 +47,7 @@ def shorten(name: object, length: int) -> str:
 
 
 def shorten_distinct(names: Iterable[object], length: int) -> list[str]:
-    """Shorten names to `length` characters such that different names stay different."""
+    """Return names cut to `length` characters so that different names stay different."""
     whole = [clean(name) for name in names]
     out = {name: shorten(name, length) for name in whole}
     for similar in _ambiguous(out):
@@ -66,7 +68,7 @@ def _ambiguous(texts: Mapping[str, str]) -> list[list[str]]:
 
 
 def _difference_positions(name: str, similar: Iterable[str]) -> list[int]:
-    """Return the positions where a name starts to differ from each of the others."""
+    """Return the positions where a name begins to differ from the names that are similar to it."""
     return sorted({_first_difference(name, other) for other in similar if other != name})
 
 
@@ -75,7 +77,7 @@ def _first_difference(a: str, b: str) -> int:
 
 
 def _keep_pieces(name: str, positions: list[int], length: int) -> str:
-    """Keep the beginning of a name and a piece at each position, within `length` characters."""
+    """Return the beginning of a name and a piece at each position, in `length` characters."""
     room = max(1, (length - len(positions) - 1) // (len(positions) + 1))
     kept = {*range(room)}
     for position in positions:
@@ -86,29 +88,29 @@ def _keep_pieces(name: str, positions: list[int], length: int) -> str:
 
 
 def count(n: int, one: str, many: str | None = None) -> str:
-    """Format a count with its noun: 1 row, 2 rows, 12,000 rows."""
+    """Return a number with its noun: 1 row, 2 rows, 12,000 rows."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def format_share(x: float) -> str:
-    """Format a share in per cent, with enough digits to differ from 0 and 100 %."""
+    """Return a share as text in per cent, with enough digits to differ from 0 and 100 %."""
     if x in (0, 1):
         return f"{x:.0%}".replace("%", " %")
     return f"{100 * x:.1f} %" if 0.0005 <= x < 0.9995 else ("< 0.1 %" if x < 0.5 else "> 99.9 %")
 
 
 def format_percent_of(x: float) -> str:
-    """Format a share in whole per cent."""
+    """Return a share as text in whole per cent."""
     return f"{100 * x:.0f} %" if x == 0 or 0.005 <= x <= 0.995 or x == 1 else ("< 1 %" if x < 0.5 else "> 99 %")
 
 
 def format_number(x: float) -> str:
-    """Format a number with three significant digits."""
+    """Return a number as text with three significant digits."""
     return f"{x:,.0f}" if abs(x) >= 1000 and abs(x) < 1e9 else f"{x:.3g}"
 
 
 def format_seconds(s: float) -> str:
-    """Format a duration in ms or s."""
+    """Return a duration as text in ms or s."""
     if s < 0.9995:
         return f"{1000 * s:.1f} ms" if s < 0.00995 else f"{1000 * s:.0f} ms"
     return f"{s:.1f} s" if s < 99.95 else f"{s:,.0f} s"

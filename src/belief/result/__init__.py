@@ -1,4 +1,4 @@
-"""The result of a run, its explanation in words, and conversion to and from JSON.
+"""The result of a run, its explanation in words, and its conversion to and from JSON.
 
 It imports `method` and `_utils`, and `report` to display itself in notebooks.
 """

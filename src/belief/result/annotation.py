@@ -1,4 +1,4 @@
-"""Write a Result into an AnnData table."""
+"""Writing of a Result into an AnnData table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def write_anndata(result: Result, adata: Any, key: str) -> None:
-    """Add columns to `adata.var`, and the settings to `adata.uns`."""
+    """Add the ranking as columns of `adata.var`, and the settings to `adata.uns`."""
     if not hasattr(adata, "var") or not hasattr(adata, "uns"):
         raise ValueError(f"write_to needs an AnnData table; got a {type(adata).__name__}.")
     names, features = [str(name) for name in adata.var_names], list(result.feature_names)

@@ -1,4 +1,4 @@
-"""Explain in words why each feature was selected or not."""
+"""Explanations in words of why each feature was selected or not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIN_AGREEMENT = 0.2  # smaller ones are mentioned only if they decided against a
 
 @dataclass(frozen=True)
 class FeatureExplanation:
-    """Why one feature was selected or not; fields that were not measured are None.
+    """The explanation of why one feature was selected or not. Fields that were not measured are None.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Explanation(list[FeatureExplanation]):
 
 
 def list_rows(lines: Sequence[FeatureExplanation]) -> list[list[str]]:
-    """Return a table of explanations as text; the first row holds the headings."""
+    """Return explanations as a table of text; the first row holds the headings."""
     known = [name for name in TABLE_COLUMNS if any(row[name] is not None for row in lines)]
     return [known] + [[escape_controls(row._format(name)) for name in known] for row in lines]
 
@@ -141,7 +141,10 @@ def list_fields(line: FeatureExplanation) -> list[list[str]]:
 
 
 def explain_features(result: Result, features: Sequence[int] | None = None) -> Explanation:
-    """Explain the given features; by default the selected ones and then the watched ones, the best score first."""
+    """Return the explanations of the given features.
+
+    By default, they are the selected features, followed by the watched ones with the best score first.
+    """
     if features is not None:
         return Explanation([explain_feature(result, int(j)) for j in features])
     selected = [explain_feature(result, int(j)) for j in result.selected]
@@ -151,7 +154,7 @@ def explain_features(result: Result, features: Sequence[int] | None = None) -> E
 
 
 def explain_feature(result: Result, j: int) -> FeatureExplanation:
-    """Explain one feature, by its index."""
+    """Return the explanation of the feature with index j."""
     place = np.flatnonzero(result.selected == j)
     rank = int(place[0]) + 1 if len(place) else None
     redundancy = _redundancy_with_selected(result, j, rank)
@@ -195,7 +198,7 @@ def _none_if_nan(x: float) -> float | None:
 
 
 def _redundancy_with_selected(result: Result, j: int, rank: int | None) -> Array | None:
-    """Return the redundancy with each feature selected before; None if it was not measured."""
+    """Return the redundancy of feature j with each feature selected before it; None if it was not measured."""
     if result.settings["redundancy"] is None:
         return np.zeros(0)
     if rank is not None:
@@ -205,7 +208,7 @@ def _redundancy_with_selected(result: Result, j: int, rank: int | None) -> Array
 
 
 def _next_score(result: Result, j: int, redundancy: Array | None) -> float | None:
-    """Return the score that a feature would have if one more were selected."""
+    """Return the score that a feature would have if it were selected next."""
     if redundancy is None:
         return None
     if result.settings["redundancy"] is None:
@@ -220,7 +223,7 @@ def _unique_share(result: Result, relevance: float, score: float | None) -> floa
 
 
 def is_worth_more(result: Result, row: FeatureExplanation) -> bool:
-    """Return True if the relevance of a feature is above the score of the last selected one."""
+    """Return True if the relevance of a feature is above the lowest score of the selected features."""
     return bool(row.relevance > result.scores[len(result.given) :].min(initial=np.inf))
 
 
@@ -270,7 +273,9 @@ def _not_significant(result: Result, row: FeatureExplanation) -> str:
 
 
 def _redundant(result: Result, row: FeatureExplanation, at_least: float = MIN_AGREEMENT) -> str | None:
-    """Name the feature that this one is redundant with, if that lowers its score noticeably."""
+    """Return words for the selected feature that this one is redundant with; None if its score is hardly lower for
+    it.
+    """
     if row.redundant_with is None or row.score is None or row.agreement is None:
         return None
     if result.rule.presentation.has_absolute_scale and row.agreement < at_least:
@@ -279,7 +284,7 @@ def _redundant(result: Result, row: FeatureExplanation, at_least: float = MIN_AG
 
 
 def _interaction(result: Result, row: FeatureExplanation) -> str:
-    """Name the interaction partner, and the univariate p-value of features that are not significant alone."""
+    """Return words for the interaction partner, with the univariate p-value if it is not significant."""
     weak = row.p_univariate is not None and row.p_univariate >= result.settings["alpha"]
     if row.partner is None and not weak:
         return ""

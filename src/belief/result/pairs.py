@@ -1,4 +1,4 @@
-"""The values of interacting features in some rows, for scatter plots; nothing is computed from them."""
+"""The values of interacting features in some rows, for scatter plots. Nothing is computed from them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ DIGITS = 4
 
 @dataclass(frozen=True)
 class FeaturePair:
-    """Two interacting features in some rows."""
+    """The values of two interacting features, and of the target, in some rows."""
 
     features: list[int]
     values: list[list[float]]  # a line per feature; categories by their position in `levels`
     levels: list[list[str]]  # the categories of each feature; empty for numbers
-    target: list[float]  # of each row: the number of its class, or its rank from 0 to 1
+    target: list[float]  # the index of each row's class, or its rank from 0 to 1
 
     @classmethod
     def read(cls, plain: Mapping[str, Any], n_features: int) -> Self:
-        """Make a pair from plain values; raise a ValueError if they are invalid."""
+        """Make a pair from the values of a JSON file; raise a ValueError if they are invalid."""
         found = cls(**plain)
         numbers = [*found.target, *(x for line in found.values for x in line)]
         is_valid = (
@@ -46,12 +46,12 @@ def collect_pairs(
     interactions: Sequence[tuple[int, int, float]],
     levels: Callable[[int], Mapping[float, str] | None],
 ) -> list[FeaturePair]:
-    """Collect the values of the first interacting features.
+    """Return the values of the first pairs of interacting features, in some rows.
 
     Parameters
     ----------
     sample : some rows and their targets: class numbers, or ranks
-    interactions : features, their interaction partners, and what they would lose
+    interactions : features, their interaction partners, and the shares of weight they would lose without them
     levels : returns the names of the category codes of a feature
     """
     if sample is None or not len(sample[0]):
@@ -74,7 +74,7 @@ def collect_pairs(
 
 
 def _place(x: Array, codes: list[float]) -> list[float]:
-    """Return rounded numbers, or the position of each value in `codes` for categories."""
+    """Return the numbers x, rounded; for categories, return the position of each value in `codes`."""
     return [float(codes.index(code)) for code in x.tolist()] if codes else _round(x)
 
 

@@ -250,7 +250,7 @@ class Result:
     pairs : list
         The values of interacting features in up to 250 rows. `belief.plot.interaction` and the report draw them.
     about : dict
-        The target, the file and the date of the run as far as they are known, and the columns that were left out.
+        The target, the file and the date of the run, if they are known, and the columns that were left out.
     columns : list or None
         The column labels of the DataFrame, if they are not all strings; `feature_names` has them as text.
 
@@ -322,7 +322,7 @@ class Result:
 
     @property
     def selected_names(self) -> list[Any]:
-        """The names of the selected features, in order of selection, as the DataFrame has them."""
+        """The names of the selected features, in order of selection. For a DataFrame, they are its column labels."""
         return [(self.columns or self.feature_names)[j] for j in self.selected]
 
     @property
@@ -385,17 +385,19 @@ class Result:
 
     @property
     def z(self) -> Array:
-        """The weights in standard errors."""
+        """The z-score of each feature: its weight divided by the standard error."""
         return z_of(self.weights, self.se)
 
     @property
     def significant(self) -> Array:
-        """Which features are significant: their q-value is below the setting `alpha`."""
+        """A mask of the significant features, whose q-value is below the setting `alpha`."""
         return np.asarray(self.q_value < self.settings["alpha"])
 
     @property
     def interactions(self) -> list[tuple[int, int, float]]:
-        """The pairs of interacting features that are significant: feature, partner, and the share it would lose."""
+        """The significant interactions, as (feature, partner, share of its weight that the feature would lose without
+        it).
+        """
         known = self.significant[self.selected] | ~np.isfinite(self.q_value[self.selected])
         found = zip(self.selected, self.partner, self.partner_share, known, strict=True)
         return [(int(i), int(j), float(share)) for i, j, share, is_known in found if j >= 0 and is_known]
@@ -415,7 +417,7 @@ class Result:
 
     @property
     def rule(self) -> Rule:
-        """The rule that lowers the score of redundant features."""
+        """The selection rule, which lowers the score of redundant features."""
         return make_rule(self.settings["redundancy"], self.settings["theta"])
 
     def write_to(self, adata: Any, key: str = "belief") -> None:
@@ -434,7 +436,7 @@ class Result:
         write_anndata(self, adata, key)
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the result to plain JSON values."""
+        """Return the result as a dictionary of plain JSON values."""
         return to_plain(self)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Write a dataclass as plain JSON values, and read and validate it again.
+"""Conversion of dataclasses to plain JSON values and back, with validation.
 
 Each field declares how it is written, read and validated. A checksum detects changes made by hand.
 """
@@ -45,7 +45,7 @@ def plain_field(
 
 @dataclass(frozen=True)
 class ArrayReader:
-    """Convert a list to an array and validate it.
+    """Converts a list of JSON to an array, and validates it.
 
     Parameters
     ----------
@@ -105,20 +105,20 @@ class ArrayReader:
 
 
 def array_field(dtype: Any = None, shape: Sequence[str | None] = (None,), **options: Any) -> Any:
-    """Declare an array field; `options` are those of `ArrayReader`."""
+    """Declare an array field of a record; `options` are parameters of `ArrayReader`."""
     write = options.pop("write", _write_nan_as_none if options.get("allow_nan") else np.ndarray.tolist)
     return plain_field(read=ArrayReader(dtype, shape, **options), write=write)
 
 
 def _write_nan_as_none(array: np.ndarray) -> Any:
-    """Convert an array to lists with None in place of NaN, which JSON does not have."""
+    """Return an array as lists with None instead of NaN, which JSON does not have."""
     out = array.astype(object)
     out[np.isnan(array)] = None
     return out.tolist()
 
 
 def integer_field(minimum: int | None = None) -> Any:
-    """Declare a field that holds an integer, at least `minimum`."""
+    """Declare a field that holds an integer, of at least `minimum`."""
 
     def read(value: Any, values: PlainValues) -> int:
         if not isinstance(value, Integral) or isinstance(value, bool) or (minimum is not None and value < minimum):
@@ -140,7 +140,7 @@ def choice_field(choices: Sequence[str]) -> Any:
 
 
 def read_seconds(value: Any, values: PlainValues) -> dict[str, float]:
-    """Read a mapping from names to seconds."""
+    """Return a mapping from names to seconds; raise an error if a value is not a number of seconds."""
     if not all(isinstance(x, Real) and not isinstance(x, bool) and 0 <= float(x) < np.inf for x in value.values()):
         raise ValueError("not a number of seconds")
     return {str(name): float(x) for name, x in value.items()}
@@ -152,13 +152,13 @@ def _shorten(value: Any) -> str:
 
 
 def to_plain(record: Any) -> dict[str, Any]:
-    """Convert a record to plain JSON values."""
+    """Return a record as a dictionary of plain JSON values, with a format number and a checksum."""
     values = {f.name: f.metadata["write"](getattr(record, f.name)) for f in fields(record)}
     return {"format": FORMAT, **values, "checksum": compute_checksum(type(record), values)}
 
 
 def from_plain(cls: type[T], plain: Any) -> T:
-    """Create a record from plain values, and raise a ValueError if they are invalid."""
+    """Return the record with these plain values; raise a ValueError if they are invalid."""
     name = cls.__name__.lower()
     if not isinstance(plain, Mapping):
         raise ValueError(f"Not a {name} of belief: expected a mapping, got a {type(plain).__name__}.")
@@ -191,7 +191,7 @@ def _is_optional(f: Field[Any]) -> bool:
 
 
 def compute_checksum(cls: Any, values: PlainValues) -> str:
-    """Compute the checksum of the checked fields; it does not depend on the order of keys."""
+    """Return the checksum of the fields that are declared as checked. It does not depend on the order of keys."""
     checksum = hashlib.sha256()
     for f in fields(cls):
         if f.name in values and f.metadata["checked"]:

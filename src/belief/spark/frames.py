@@ -1,4 +1,4 @@
-"""Select features of a Spark DataFrame, or of files that Spark reads."""
+"""Selection of features from a Spark DataFrame, or from files that Spark reads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def select_frame(
     given: Sequence[Any] = (),
     roles: Roles | None = None,
 ) -> Result:
-    """Select features of a Spark DataFrame; the rows stay on the executors.
+    """Select features of a Spark DataFrame. The rows stay on the executors.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def select_frame(
     task : "classification", "regression", or "auto" to infer the task from the label
     discrete_features : mask, indices or names of the nominal features
     staging : where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto":
-        a temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little
+        a temporary folder if Spark runs on one machine, otherwise memory, or disk if that is too small
     """
     also, named = [], {}  # type: list[str], dict[str, list[Any]]
     if roles is not None and roles.exist:
@@ -87,7 +87,10 @@ def select_frame(
 
 
 def check_roles(df: Any, features: str | Sequence[str], label: str, roles: Roles) -> tuple[Any, dict[str, list[Any]]]:
-    """Return the DataFrame without rows of weight 0, and the columns of each role; raise a ValueError if unusable."""
+    """Return the DataFrame without rows of weight 0, and the columns that are groups, strata and weights.
+
+    Raise a ValueError if these columns do not exist or cannot be used.
+    """
     if isinstance(features, str):
         raise ValueError(
             "groups, adjust_for and sample_weight need plain feature columns. Pass their names as inputCols."
@@ -111,7 +114,10 @@ def check_roles(df: Any, features: str | Sequence[str], label: str, roles: Roles
 
 
 def _check_type(df: Any, name: str, role: str) -> None:
-    """Raise a ValueError unless a column can have this role: numbers as weights, and no vectors, arrays or records."""
+    """Raise a ValueError if a column cannot have this role.
+
+    Weights must be numbers; groups and strata must not be vectors, arrays or records.
+    """
     kind = df.schema[name].dataType.simpleString()
     if role == "sample_weight" and not kind.startswith(NUMBERS):
         raise ValueError(f"sample_weight must hold numbers, but column {name!r} is of type {kind}. Cast it to double.")

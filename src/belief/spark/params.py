@@ -29,7 +29,7 @@ SPARK_NAMES = {  # settings that have another name here
 
 
 def to_plain(value: Any) -> Any:
-    """Convert to types that JSON has: NumPy values to Python values, tuples and arrays to lists."""
+    """Return a value in types that JSON has: NumPy values as Python values, tuples and arrays as lists."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -38,7 +38,7 @@ def to_plain(value: Any) -> Any:
 
 
 def make_param(name: str, doc: str, converter: Callable[[Any], Any] = TypeConverters.toString) -> Param[Any]:
-    """Return a Param for the class, which is not bound to an instance."""
+    """Return a Param that belongs to the class and not to one of its instances."""
     return Param(Params._dummy(), name, doc, converter)
 
 
@@ -82,13 +82,15 @@ TABLE: dict[Param[Any], Any] = {  # Params and their defaults
         " that are nominal by their ML attributes are always nominal; 'auto' adds no others",
         to_plain,
     ): "auto",
-    make_param("groupsCol", "the group of each row, whose rows are not independent; needs inputCols"): None,
+    make_param(
+        "groupsCol", "the column with the group of each row: rows of a group are not independent; needs inputCols"
+    ): None,
     make_param(
         "adjustForCols",
-        "columns to adjust for: neighbours come from the same stratum; needs inputCols",
+        "columns to adjust for: neighbours come from rows with the same values in them; needs inputCols",
         TypeConverters.toListString,
     ): None,
-    make_param("weightCol", "the weight of each row; needs inputCols"): None,
+    make_param("weightCol", "the column with the weight of each row; needs inputCols"): None,
     make_param(
         "given",
         "features that are selected already: names; numTopFeatures more are selected",
@@ -97,14 +99,14 @@ TABLE: dict[Param[Any], Any] = {  # Params and their defaults
     make_param(
         "staging",
         "where the rows are held during the fit: 'memory', 'disk', a folder that all executors can read, or 'auto', a"
-        " temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little",
+        " temporary folder if Spark runs on one machine, otherwise memory, or disk if that is too small",
     ): "auto",
     **{make_setting_param(f): f.default for f in Settings.definitions()},
 }
 
 
 class BeliefParams(Params):
-    """The Params of the estimator and its model."""
+    """The Params of the estimator and of its model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +114,7 @@ class BeliefParams(Params):
         self._setDefault(outputCol=f"{self.uid}__output")
 
     def _set(self: P, **params: Any) -> P:
-        """Set Params; None clears columns."""
+        """Set Params by name; None resets the Params that name columns."""
         for name in ("inputCols", "outputCol", "groupsCol", "adjustForCols", "weightCol"):
             if name in params and params[name] is None:
                 del params[name]
@@ -120,7 +122,7 @@ class BeliefParams(Params):
         return super()._set(**params)
 
     def _settings(self) -> Settings:
-        """Return the validated settings of the method."""
+        """Return the settings of the method, after checking their values."""
         values = {}
         for f in Settings.definitions():
             param = self.getParam(SPARK_NAMES.get(f.name, f.name))
@@ -128,7 +130,7 @@ class BeliefParams(Params):
         return Settings(**values)
 
     def _features(self) -> str | list[str]:
-        """Return the vector column, or the feature columns."""
+        """Return the name of the vector column, or the names of the feature columns."""
         columns = self.getOrDefault("inputCols")
         if columns is None:
             return self.getOrDefault("featuresCol")

@@ -1,4 +1,4 @@
-"""Save and load selectors and models.
+"""Saving and loading of selectors and models on Spark.
 
 `path/metadata` has the class, the uid, the Params and a format number as JSON, like other stages of pyspark.ml.
 `path/result` has the Result of a model as JSON, in pieces.
@@ -22,7 +22,7 @@ PIECE_CHARACTERS = 2**25  # a piece travels in one task, and Spark limits tasks 
 
 
 class ParamsWriter(DefaultParamsWriter):
-    """Writes the Params. Unlike PySpark's own writer, it can overwrite on Spark Connect."""
+    """A writer of the Params of a selector. Unlike PySpark's writer, it can overwrite on Spark Connect."""
 
     def saveImpl(self, path: str) -> None:
         self.saveMetadata(self.instance, path, self.sparkSession, extraMetadata={"beliefFormat": FORMAT})
@@ -37,7 +37,7 @@ class ParamsWriter(DefaultParamsWriter):
 
 
 class ModelWriter(ParamsWriter):
-    """Writes the Params and the Result."""
+    """A writer of the Params and the Result of a model."""
 
     instance: BeliefSelectorModel
 
@@ -51,7 +51,7 @@ class ModelWriter(ParamsWriter):
 
 
 class ParamsReader(MLReader[Any]):
-    """Reads a selector."""
+    """A reader of saved selectors."""
 
     def __init__(self, cls: type) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class ParamsReader(MLReader[Any]):
         metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
         name = f"{self._cls.__module__}.{self._cls.__name__}"
         if metadata["class"] != name:
-            raise ValueError(f"{path} holds a {metadata['class']}, not a {name}. Load it with its own class.")
+            raise ValueError(f"{path} holds a {metadata['class']}, not a {name}. Load it with the class that saved it.")
         found = metadata.get("beliefFormat")
         if found != FORMAT:
             raise ValueError(
@@ -77,7 +77,7 @@ class ParamsReader(MLReader[Any]):
 
 
 class ModelReader(ParamsReader):
-    """Reads a model."""
+    """A reader of saved models."""
 
     def _create(self, path: str) -> Any:
         pieces = self.sparkSession.read.parquet(f"{path}/result").orderBy("start").toLocalIterator()

@@ -53,7 +53,7 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
         attributes are always nominal; "auto" adds no others.
     staging : str, default="auto"
         Where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto": a
-        temporary folder if Spark runs on one machine, otherwise memory, or disk if executors have little.
+        temporary folder if Spark runs on one machine, otherwise memory, or disk if that is too small.
     groupsCol, weightCol : str, optional
         The group and the weight of each row, as `groups` and `sample_weight` of :func:`belief.select`; with
         `inputCols`.
@@ -176,7 +176,9 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
         return self._result
 
     def explain(self) -> DataFrame:
-        """Return a row for each selected or watched feature with the reason; see :meth:`belief.Result.explain`."""
+        """Return the explanation of each selected or watched feature as a DataFrame; see
+        :meth:`belief.Result.explain`.
+        """
         return SparkSession.active().createDataFrame([row.as_dict() for row in self._result.explain()], EXPLANATION)
 
     def _transform(self, dataset: DataFrame) -> DataFrame:

@@ -232,7 +232,9 @@ def _full_mask(spec: TableSpec, n_features: int) -> Array:
             " feature."
         )
     if n > n_features:
-        raise ValueError(f"discrete_features has the index {n - 1}, but the vectors have {n_features} features.")
+        raise ValueError(
+            f"discrete_features has the index {n - 1}, but the vectors have {n_features} features, numbered from 0."
+        )
     return np.concatenate([spec.discrete, np.zeros(n_features - n, bool)])
 
 

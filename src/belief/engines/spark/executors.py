@@ -75,8 +75,8 @@ def frame_engine(
     """
     if staging not in ("auto", "memory", "disk") and not re.match(r"(file://)?/", staging):
         raise ValueError(
-            f"staging must be 'auto', 'memory', 'disk', or the full path of a folder that every executor can read as a"
-            f" file system; got {staging!r}."
+            "staging must be 'auto', 'memory', 'disk', or the absolute path of a folder on a file system that every"
+            f" executor can read; got {staging!r}."
         )
     spark = frame.df.sparkSession
     local = re.fullmatch(r"local(\[(\d+|\*).*\])?", spark.conf.get("spark.master", ""))

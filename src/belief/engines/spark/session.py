@@ -183,5 +183,5 @@ def explain_end(message: str) -> str | None:
     if re.search("SparkContext (was|has been) (shut down|stopped)|stopped SparkContext", message, re.IGNORECASE):
         return STOPPED
     if re.search(r"cancelled|OPERATION_CANCELED|SESSION_CLOSED", message):
-        return "The fit was cancelled, because its Spark jobs were."
+        return "The fit was stopped, because its Spark jobs were cancelled."
     return None

@@ -47,7 +47,7 @@ class UniqueShareRule:
         redundancy_axis="agreement with the feature of this rank",
         redundancy_caption=(
             "How far two features agree on which neighbours are alike, from 0 (no more than by chance) to 1 (on"
-            " the same pairs of rows). A frame holds a group."
+            " the same pairs of rows). Frames surround groups of redundant features."
         ),
     )
 
