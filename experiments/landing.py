@@ -41,10 +41,10 @@ def markdown(answers: Answers, peers: dict[str, Any], folder: str) -> str:
     shares = [[mean_truth(answers, name, MADE[kind]) for name, _ in SELECTORS.values()] for kind in FOUND]
     lines = [[words, *emphasised(each)] for words, each in zip(FOUND.values(), shares, strict=True)]
     lines.append(["on **{:,} rows × {:,} columns**".format(*SIZE), *on_large(peers)])
-    sources = f"[synthetic tables]({folder}experiments/contest.md), [times on two cores]({folder}benchmarks.md)"
     return (
-        f"{table(['relevant columns found', *SELECTORS], lines)}\n\nEach selects as many columns as are"
-        f" relevant, and copies count once, on {sources}. The F test and mutual information are scores of"
+        f"{table(['relevant columns found', *SELECTORS], lines)}\n\nThe tables are"
+        f" [synthetic]({folder}experiments/contest.md). Each selector selects as many columns as are relevant; copies"
+        f" count once. [Times]({folder}benchmarks.md) are on two cores. The F test and mutual information are scores of"
         " SelectKBest; mRMR is mrmr-selection, ReliefF is fast-select."
     )
 

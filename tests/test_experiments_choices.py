@@ -77,8 +77,8 @@ def test_what_the_page_says_in_words(modules):
     assert "0.5 is better on three data sets and worse on four" in words
 
     assert gain("n_neighbors", 20, "planted").each["Parity3+3"] == -1
-    assert f"its mean of {gain('n_neighbors', 20, 'planted').mean:.3f} is that one set alone" in words
-    for k, said in ((20, "on the other nine it is {}, and on none worse"), (40, "{} without Parity3+3")):
+    assert f"This set alone makes its mean {gain('n_neighbors', 20, 'planted').mean:.3f};" in words
+    for k, said in ((20, "on the other nine the mean is {}, and no set is worse"), (40, "{} without Parity3+3")):
         rest = {name: x for name, x in gain("n_neighbors", k, "planted").each.items() if name != "Parity3+3"}
         values = list(rest.values())
         without = page.Gain(np.mean(values), np.std(values, ddof=1) / len(values) ** 0.5, rest)

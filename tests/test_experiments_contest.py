@@ -193,11 +193,9 @@ def test_the_published_page_is_that_of_the_answers(it, kept):
 
 B, F, MRMR, L1, FOREST = "BELIEF", "F test", "mRMR (ours)", "L1 logistic regression", "random forest"
 NONE, SURF, RELIEFF, RFE, MI = NAMES[2], NAMES[6], NAMES[5], "SVM-RFE", "mutual information"
-TURF, THEIRS = "TuRF (fast-select)", "mRMR (mrmr-selection)"
+TURF = "TuRF (fast-select)"
 TOLD = [  # what docs/choosing.md says, what of, and of whom
-    ("F1 is {} for BELIEF, {} for the F test, {} for mRMR and {} for a random forest ({} for the mRMR of",
-     "F1", [B, F, MRMR, FOREST, THEIRS]),
-    ("mrmr-selection, which takes {} times as long as BELIEF)", "time", [THEIRS]),
+    ("F1 is {} for BELIEF, {} for the F test, {} for mRMR and {} for a random forest.", "F1", [B, F, MRMR, FOREST]),
     ("interactions: TuRF {}, BELIEF {}, MultiSURF {}, random forest {}, F test {}, mRMR {} |", "interactions",
      [TURF, B, SURF, FOREST, F, MRMR]),
     ("imbalance: {}; L1 logistic regression {}, MultiSURF {}, F test {}, ReliefF {} |", "imbalance",
@@ -246,9 +244,8 @@ def test_what_the_page_says_of_choosing_is_what_was_found(it, kept):
     words = words_of(HOME.parent / "docs" / "choosing.md")
     sentences = [text.format(*(measured(it, kept, what, x) for x in some)) for text, what, some in TOLD]
     assert [x for x in sentences if x not in words] == []
-    n_sets = {17: "seventeen", 47: "forty-seven"}[len(it["contest_marks"].taking_part(kept))]
-    assert f"on {n_sets} public tables" in words
-    assert "twenty-four synthetic ones" in words
+    assert f"on {len(it['contest_marks'].taking_part(kept))} public tables" in words
+    assert "on 24 synthetic tables" in words
     every = it["contest_tasks"].KIND
     others = [x for x in it["contest_marks"].asked(kept, every) if not x.startswith("BELIEF")]
     assert max(others, key=lambda x: it["contest_marks"].mean_truth(kept, x, every)) == TURF

@@ -84,5 +84,5 @@ def test_the_pages_of_large_problems_show_the_defaults(it, data_home, monkeypatc
     assert "such as {} and {} of 50 on epsilon-like".format(*relevant("epsilon-like", 50)) in large
     assert "49 times: {} and {} of 50.".format(*relevant(copied, 50)) in large
     ours, papers = relevant("epsilon-like", 100, " | sample 250")
-    assert f"{ours} are relevant with a sample of 250, and {papers} with the paper's settings" in sampling
-    assert "of ECBDL14-like data {} and {}.".format(*relevant("ECBDL14-like", 100, " | sample 250")) in sampling
+    assert f"with a sample of 250, {ours} are relevant, and with the paper's settings {papers};" in sampling
+    assert "on ECBDL14-like data {} and {}.".format(*relevant("ECBDL14-like", 100, " | sample 250")) in sampling
