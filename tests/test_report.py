@@ -262,7 +262,7 @@ def test_sections_by_class_and_stability_are_shown_where_they_are_known(result):
     assert said in Reader(page).text
     often = sum(studied.stability.frequency[studied.selected] >= 0.8)
     assert findings(studied)["stability"][0].startswith(
-        f"{often} of 3 selected features are selected from at least 80 %"
+        f"{often} of 3 selected features are also selected from at least 80 %"
     )
 
 
