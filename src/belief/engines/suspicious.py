@@ -61,7 +61,9 @@ def limit_rows(n_features: int) -> int:
 
 def spread_rows(n_rows: int, n_features: int) -> Array:
     """Return the numbers of the rows to examine, evenly spread over n_rows."""
-    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, limit_rows(n_features))).astype(np.int64))
+    if n_rows <= limit_rows(n_features):
+        return np.arange(n_rows)
+    return np.unique(np.linspace(0, n_rows - 1, limit_rows(n_features)).astype(np.int64))
 
 
 def describe_suspicious(
@@ -169,15 +171,18 @@ def _determine_class(X: Array, classes: Array) -> Array:
     out = np.zeros(X.shape[1], bool)
     if np.count_nonzero(np.bincount(classes) > 1) < 2:
         return out
-    complete = np.flatnonzero(~np.isnan(X).any(axis=0))
-    columns = np.ascontiguousarray(X.T[complete])
-    order = np.argsort(columns, axis=1)
-    values, sorted_classes = np.take_along_axis(columns, order, axis=1), classes[order]
-    is_step, is_change = (x[:, 1:] != x[:, :-1] for x in (values, sorted_classes))
-    n_values = 1 + np.count_nonzero(is_step, axis=1)
-    is_interval = np.count_nonzero(is_change, axis=1) == n_classes - 1
-    is_enough = (n_values <= MAX_LEVELS_PER_ROW * n) | (is_interval & (n >= MIN_CONTINUOUS_ROWS))
-    out[complete] = is_enough & ~(is_change & ~is_step).any(axis=1)
+    left = np.flatnonzero(~np.isnan(X).any(axis=0))
+    first_rows = slice(0, max(MIN_ROWS, int(2 * MAX_LEVELS_PER_ROW * n)))
+    for rows in (first_rows, slice(None)):  # most columns fail among the first rows, and so among all
+        columns = np.ascontiguousarray(X.T[left, rows])
+        order = np.argsort(columns, axis=1)
+        values, sorted_classes = np.take_along_axis(columns, order, axis=1), classes[rows][order]
+        is_step, is_change = (x[:, 1:] != x[:, :-1] for x in (values, sorted_classes))
+        n_values = 1 + np.count_nonzero(is_step, axis=1)
+        are_intervals = np.count_nonzero(is_change, axis=1) < n_classes
+        is_enough = (n_values <= MAX_LEVELS_PER_ROW * n) | (are_intervals & (n >= MIN_CONTINUOUS_ROWS))
+        left = left[is_enough & ~(is_change & ~is_step).any(axis=1)]
+    out[left] = True
     return out
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from belief.kernels.shapes import POWERS_OF_TEN, TIE_MARGIN, Reach, Sums, query_statistics, round9
-from belief.method.arrays import Array, is_first_of_run
+from belief.method.arrays import Array, is_first_of_run, run_lengths
 from belief.method.difference import Difference
 from belief.method.sampling import splitmix64
 
@@ -323,7 +323,7 @@ class _Sides:
 
     def counts(self, n: int) -> tuple[Array, Array]:
         """Return the number of misses and the number of hits of each query; `n` is the number of pairs."""
-        return self._split(np.diff(self.runs, append=n)[:, None])
+        return self._split(run_lengths(self.runs, n)[:, None])
 
     def _split(self, total: Array) -> tuple[Array, Array]:
         miss = total * self.miss

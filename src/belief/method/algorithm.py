@@ -46,7 +46,15 @@ from belief.method.folds import (
 from belief.method.growing import Limits, Step, find_rivals, next_step
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.partners import MAX_QUERIES, find_partners
-from belief.method.probe import LocalSearch, Probe, choose_ranked_size, choose_size, count_copies, make_probe
+from belief.method.probe import (
+    MIN_CLASS,
+    LocalSearch,
+    Probe,
+    choose_ranked_size,
+    choose_size,
+    count_copies,
+    make_probe,
+)
 from belief.method.protocols import Engine, Search, Storage
 from belief.method.redundancy import MEASURES, make_rule
 from belief.method.redundancy.base import Evidence, Measure
@@ -88,8 +96,8 @@ EXPECTED_SELECTED = 32  # features to prepare for with n_features_to_select="aut
 LINES_AT_ONCE = 64  # selected features whose redundancy with the others is measured together
 TOO_FEW_ROWS = (
     "Interactions are not tested for significance, because there are too few rows. The test needs two classes with at"
-    " least 5 rows each, or 10 rows with a numeric target; with groups, these rows need neighbours in other groups. All"
-    " p-values come from univariate tests."
+    f" least {MIN_CLASS} rows each, or {2 * MIN_CLASS} rows with a numeric target; with groups, these rows need"
+    " neighbours in other groups. All p-values come from univariate tests."
 )
 Phase = Callable[[str, str], None]  # called with the name of each phase as it begins, and a detail ("batch 2 of 4")
 

@@ -39,6 +39,14 @@ def is_first_of_run(x: Array) -> Array:
     return new
 
 
+def run_lengths(starts: Array, n: int) -> Array:
+    """Return the lengths of the runs of n values that begin at `starts`."""
+    lengths = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+    lengths[-1:] = n - starts[-1:]
+    return lengths
+
+
 def lexsort_pairs(first: Array, second: Array, n: int) -> Array:
     """Return the stable order that sorts by `first`, then by `second`; both hold integers below n."""
     if n <= 2**16:  # numpy has a radix sort for these

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from belief.method.arrays import Array, FeatureArray, compact_ids, is_first_of_run, lexsort_pairs
+from belief.method.arrays import Array, FeatureArray, compact_ids, is_first_of_run, lexsort_pairs, run_lengths
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Pairs:
         if not lines or not len(self):
             return out
         miss = 1.0 - (self.kind & 1) if self.weight is None else self.weight
-        t, n = np.add.reduceat(miss, self.starts), np.diff(self.starts, append=len(self))
+        t, n = np.add.reduceat(miss, self.starts), run_lengths(self.starts, len(self))
         u, g = n - t, self.kind[self.starts] // 2
         sums = [(t > 0) & (u > 0)] if self.weight is None else [t * t, t * u, u * u]
         for line, x in zip(out, sums, strict=True):

@@ -82,12 +82,12 @@ def _centre(D: Array, present: Array) -> Array:
     """Subtract the mean per query and class from the differences, and scale them so that their products are
     covariances.
     """
-    mask = present[..., None]
-    count = np.maximum(mask.sum(axis=2, keepdims=True), 2)
-    D = D if present.all() else np.where(mask, D, 0.0)
+    mask, is_complete = present[..., None], present.all()
+    count = np.maximum(D.shape[2] if is_complete else mask.sum(axis=2, keepdims=True), 2)
+    D = D if is_complete else np.where(mask, D, 0.0)
     centred = D - D.sum(axis=2, keepdims=True) / count
     centred /= np.sqrt(count - 1)
-    return centred if present.all() else np.where(mask, centred, 0.0)
+    return centred if is_complete else np.where(mask, centred, 0.0)
 
 
 def _gram(x: Array) -> Array:

@@ -225,8 +225,10 @@ class _Race:
         """
         while True:
             exact = self.score(self.inside)
-            J, upper = np.round(exact, 10), np.round(self.score(self.outside), 10)
-            rivals = self.outside[(upper >= J.max(initial=-np.inf)) & (upper > -np.inf)]
+            J, rivals = np.round(exact, 10), self.outside
+            if len(self.outside):
+                upper = np.round(self.score(self.outside), 10)
+                rivals = self.outside[(upper >= J.max(initial=-np.inf)) & (upper > -np.inf)]
             if not len(rivals):
                 at = self._argmax(J)
                 return int(self.inside[at]), float(exact[at])
