@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from common import HOME, Answers, publish
 from scipy import stats
-from significance_tables import ASKED, AUTO, BORUTA, CALIBRATION, FEW_COLUMNS, INTERACTIONS, POWER, Maker, Table, make
+from significance_tables import ASKED, AUTO, BORUTA, CALIBRATION, INTERACTIONS, MORE_SEEDS, POWER, Maker, Table, make
 from threadpoolctl import threadpool_limits
 
 import belief
@@ -30,7 +30,6 @@ ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "significance.md"
 FIRST_SEED = 5000  # nothing was tried on the seeds from here on
 SEEDS = {"calibration": 20, "interactions": 20, "power": 20, "asked": 6, "auto": 20, "boruta": 3}
-SEEDS_OF_FEW = 100  # for tables with so few columns that 20 tables have too few irrelevant ones
 ALPHAS = (0.05, 0.01)
 FDR = 0.05
 
@@ -138,13 +137,13 @@ def key_of(part: str, name: str, seed: int) -> str:
 
 def seeds(part: str, name: str) -> range:
     """Return the seeds of a table."""
-    return range(FIRST_SEED, FIRST_SEED + (SEEDS_OF_FEW if name in FEW_COLUMNS else SEEDS[part]))
+    return range(FIRST_SEED, FIRST_SEED + MORE_SEEDS.get(name, SEEDS[part]))
 
 
 def compute(answers: Answers, parts: tuple[str, ...], n_seeds: int) -> None:
     """Compute the missing answers of some parts, seed by seed."""
     for part in parts:
-        for seed in range(FIRST_SEED, FIRST_SEED + min(n_seeds, SEEDS_OF_FEW)):
+        for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
             for name, maker, what in cells(part):
                 of_table = name.partition(" | ")[0]
                 if seed in seeds(part, of_table):
@@ -162,7 +161,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=SEEDS, default=tuple(SEEDS), metavar="PART")
-    parser.add_argument("--seeds", type=int, default=SEEDS_OF_FEW, help="at most so many seeds of each part")
+    parser.add_argument("--seeds", type=int, default=max(MORE_SEEDS.values()), help="at most so many seeds")
     options = parser.parse_args()
     answers = Answers(ANSWERS, configuration())
     with threadpool_limits(1), warnings.catch_warnings():
