@@ -1,4 +1,4 @@
-"""The search over rows rounded to int8 returns the same neighbours as the search in float32."""
+"""The searches over rows rounded to int8 and int16 return the same neighbours as the search in float32."""
 
 import re
 
@@ -11,12 +11,23 @@ from llvmlite import ir
 from random_tables import table
 from scipy.sparse import csr_array
 
-from belief.engines.block import block_engine, local_engine, rounded, sparse
+from belief.engines.block import block_engine, local_engine, rounded, sparse, words
 from belief.engines.block.rounded_sparse import SparseRoundedSearch
+from belief.engines.block.words import HEIGHT
 from belief.engines.resources import Resources
 from belief.kernels import instructions
-from belief.kernels.instructions import ArmDot, Avx2, Avx512Vnni, AvxVnni, available_instructions
+from belief.kernels.instructions import (
+    ArmDot,
+    Avx2,
+    Avx512Vnni,
+    Avx512Words,
+    AvxVnni,
+    AvxWords,
+    available_instructions,
+    word_instructions,
+)
 from belief.kernels.rounded import ERROR, RoundedQueries, RoundedRows, collect, compare, round_queries, round_rows
+from belief.kernels.words import RUN, error_of_products, multiply_words, pack_words, round_words
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours
 from belief.method.protocols import Search, Visit
@@ -59,6 +70,8 @@ def check_random_table(seed, monkeypatch):
     name = NAMES[seed % len(NAMES)]
     memory = int(rng.choice([2**14, 2**30]))
     same(neighbours(X, discrete, labels, name, max(part, 1), size, working_memory=memory), reference)
+    monkeypatch.setattr("belief.engines.block.search.MAX_PRODUCTS", int(rng.choice([1, 10_000, 2**23])))
+    same(neighbours(X, discrete, labels, "int16", max(part, 1), size, working_memory=int(2**21 << seed % 9)), reference)
 
 
 @pytest.mark.parametrize("seed", range(examples(63)))
@@ -107,7 +120,7 @@ def test_rows_that_round_badly(values):
     labels, discrete = rng.integers(0, 3, 600).astype(np.int32), np.zeros(20, bool)
     for scale in ("standard", "none"):
         found = []
-        for how in (*NAMES, "float32"):
+        for how in (*NAMES, "int16", "float32"):
             with local_engine(X, np.arange(3), labels, discrete, Resources(instructions=how, small_rows=0)) as engine:
                 difference = Difference.from_summary(engine.describe(), discrete, scale)
                 found.append(engine.nearest(engine.sample(np.array([600]), 0), difference, Search(5, 3, 0)))
@@ -117,21 +130,39 @@ def test_rows_that_round_badly(values):
 
 @pytest.mark.parametrize("sample_size", [400, 2000])
 @pytest.mark.parametrize("is_fast", [True, False])
-def test_the_faster_product_is_used(monkeypatch, is_fast, sample_size):
+@pytest.mark.parametrize("has_words", [True, False])
+def test_the_faster_product_is_used(monkeypatch, is_fast, sample_size, has_words):
     """The search measures both products; its neighbours do not depend on which is faster."""
     rng = np.random.default_rng(0)
     X, labels = rng.standard_normal((2000, 100), np.float32), rng.integers(0, 3, 2000).astype(np.int32)
     monkeypatch.setattr(rounded, "MIN_MULTIPLICATIONS", 0)
     monkeypatch.setattr(rounded, "MAX_SHARE", 1)
+    monkeypatch.setattr(rounded, "MAX_SHARE_OF_WORDS", 1)
+    monkeypatch.setattr(words, "MIN_MULTIPLICATIONS", 0 if has_words else np.inf)
     monkeypatch.setattr(rounded, "JUDGED_ROUND", 2 if not is_fast else 99)
     monkeypatch.setattr(rounded.RoundedSearch, "_compare_first", _timed_as(0.0 if not is_fast else 1e9))
     done = []
     run = rounded.RoundedSearch.run
     monkeypatch.setattr(rounded.RoundedSearch, "run", lambda self: done.append(run(self)) or done[-1])
     found = neighbours(X, np.zeros(100, bool), labels, "auto", sample_size)
-    assert (done[0] == 2000) == is_fast
     same(found, neighbours(X, np.zeros(100, bool), labels, "float32", sample_size))
-    assert len(done) == 1
+    if HAS_WORDS and has_words and sample_size == 2000:
+        assert not done  # int16 multiplies each two rows once
+    else:
+        assert len(done) == 1
+        assert (done[0] == 2000) == is_fast
+
+
+def test_rows_compared_before_the_search_changes_to_int16_are_forgotten(monkeypatch):
+    """With many hits among the first rows, all rows are compared again in int16; none is found twice."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((3000, 40)), rng.integers(0, 3, 3000).astype(np.int32)
+    monkeypatch.setattr(rounded, "MIN_MULTIPLICATIONS", 0)
+    monkeypatch.setattr(words, "MIN_MULTIPLICATIONS", 0)
+    monkeypatch.setattr(rounded, "MAX_SHARE_OF_WORDS", 0)
+    monkeypatch.setattr(rounded, "MAX_SHARE", 0)
+    found = neighbours(X, np.zeros(40, bool), labels, "auto", 300)
+    same(found, neighbours(X, np.zeros(40, bool), labels, "float32", 300))
 
 
 def _timed_as(seconds):
@@ -304,6 +335,47 @@ def test_largest_products():
         assert np.array_equal(hits, (R @ R[:9].T > 0).T)
 
 
+def round_to_words(kind, X):
+    """Rounded rows as the arguments of `multiply_words`, and the largest error of a run."""
+    n, steps = -(-len(X) // HEIGHT) * HEIGHT, -(-X.shape[1] // 2)
+    ints, scale = np.zeros((n, 2 * steps), np.int16), np.zeros((-(-X.shape[1] // RUN), n), np.float32)
+    rho = round_words(X, 0, ints, scale)
+    packed = np.zeros((n // kind.lanes, steps, kind.lanes), np.int32)
+    pack_words(ints.view(np.int32), 0, len(X), steps, packed)
+    return ints, packed, scale, rho
+
+
+WORDS = [kind for kind in (word_instructions([x]) for x in available_instructions()) if kind]
+HAS_WORDS = bool(WORDS)
+
+
+@pytest.mark.parametrize("kind", WORDS, ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize("values", ["normal", "cauchy", "one column", "huge and tiny", "signs"])
+@pytest.mark.parametrize("width", [1, 2, 255, 257, 1500])
+def test_error_of_products_in_int16(kind, values, width):
+    """The errors of the products are within the bound, which is small; the largest integers do not overflow."""
+    rng = np.random.default_rng(width)
+    X = rng.standard_normal((70, width))
+    if values == "cauchy":
+        X = rng.standard_cauchy((70, width))
+    elif values == "one column":
+        X[:, 1:] = 0.0
+    elif values == "huge and tiny":
+        X *= 10.0 ** rng.integers(-12, 12, (70, 1))
+        X[::7] = 0.0
+    elif values == "signs":
+        X = np.sign(X[:1]) * np.ones((70, 1))
+    X = X.astype(np.float32)
+    Q, out = X[::-1][:50].copy(), np.zeros((50, 70), np.float32)
+    _, packed, scale, rho = round_to_words(kind, X)
+    of_queries = round_to_words(kind, Q)
+    multiply_words(kind, of_queries[0], packed, of_queries[2], scale, width, (0, 50), (0, 70), out)
+    x, q = X.astype(float), Q.astype(float)
+    error = error_of_products(max(rho, of_queries[3]), len(scale))
+    assert error < 6e-4
+    assert (np.abs(out - q @ x.T) <= 0.5 * error * ((q**2).sum(axis=1)[:, None] + (x**2).sum(axis=1))).all()
+
+
 # --- the instructions ---
 
 CPUS = {
@@ -314,15 +386,22 @@ CPUS = {
 }
 
 
+CPUS_WITH_WORDS = {  # LLVM may replace vpdpwssd by vpmaddwd and a sum, which some CPUs run as fast
+    Avx512Words: (*CPUS[Avx512Vnni][:2], r"(vpdpwssd|vpmaddwd)\s.*zmm"),
+    AvxWords: (*CPUS[AvxVnni][:2], r"(vpdpwssd|vpmaddwd)\s.*ymm"),
+}
+
+
 def assembly(kind, triple, features):
-    """The machine code of `block_hits` for a CPU."""
+    """The machine code of `block_hits` for a CPU, or of `block_products` for products of 16 bits."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     module, i64 = ir.Module(), ir.IntType(64)
     module.triple = triple
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [i64] * 14), "block_hits")
+    emit, n = (instructions.emit_block_hits, 14) if type(kind) in CPUS else (instructions.emit_block_products, 7)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [i64] * n), "block")
     builder = ir.IRBuilder(function.append_basic_block())
-    instructions.emit_block_hits(kind, builder, *function.args)
+    emit(kind, builder, *function.args)
     builder.ret_void()
     machine = llvm.Target.from_triple(triple).create_target_machine(features=features, opt=3)
     parsed = llvm.parse_assembly(str(module))
@@ -330,10 +409,10 @@ def assembly(kind, triple, features):
     return machine.emit_assembly(parsed)
 
 
-@pytest.mark.parametrize("kind", CPUS, ids=lambda x: x.__name__)
+@pytest.mark.parametrize("kind", CPUS | CPUS_WITH_WORDS, ids=lambda x: x.__name__)
 def test_machine_code(kind):
     """Each product is one instruction of the CPU, and the sums stay in registers."""
-    triple, features, pattern = CPUS[kind]
+    triple, features, pattern = (CPUS | CPUS_WITH_WORDS)[kind]
     code = assembly(kind(), triple, features)
     products = [x for x in code.splitlines() if re.search(pattern, x)]
     n = kind()
@@ -342,7 +421,8 @@ def test_machine_code(kind):
     spills = r"\(%rsp\)|\(%rbp\)|\[sp[,\]]"
     vectors = [x for x in loop if re.search(r"[xyz]mm|\bv\d|\bq\d", x)]
     assert not [x for x in vectors if re.search(spills, x)]
-    assert type(instructions.matching_instructions(features)[0]) is kind
+    found = instructions.matching_instructions(features)
+    assert type(found[0] if kind in CPUS else word_instructions(found)) is kind
 
 
 def _loop_around(code, line):
@@ -357,6 +437,7 @@ def _loop_around(code, line):
 def test_cpus_without_int8_instructions():
     assert instructions.matching_instructions("+sse4.2,-avx2") == []
     assert instructions.matching_instructions("") == []
+    assert word_instructions(instructions.matching_instructions("+avx2,+fma")) is None
 
 
 def test_wide_noise_is_compared_in_float32(monkeypatch):

@@ -55,7 +55,7 @@ class Embedding:
         self._embedded = embedded
         # divide by the root mean square of the coordinates to keep unscaled data within the range of float32
         self.scale = d.typical
-        self.slices = [self._slice(a, b) for a, b in self._cut()]
+        self.slices = self.cut(WIDTH)
         terms = max(s.width for s in self.slices) + len(self.slices) + int((~embedded).sum())
         self.error = (
             terms + 16
@@ -66,12 +66,15 @@ class Embedding:
         """All features as one slice, for rows that are rounded and multiplied without error."""
         return self._slice(0, self.difference.n_features)
 
-    def _cut(self) -> Iterator[tuple[int, int]]:
-        """Cut the features into spans of at most WIDTH columns."""
+    def cut(self, width: int) -> list[Slice]:
+        """Return all features in slices of at most `width` columns."""
+        return [self._slice(a, b) for a, b in self._cut(width)]
+
+    def _cut(self, width: int) -> Iterator[tuple[int, int]]:
         upto = np.cumsum(np.maximum(self._widths, 1))
         a, before = 0, 0
         while a < len(upto):
-            b = max(a + 1, int(np.searchsorted(upto, before + WIDTH, side="right")))
+            b = max(a + 1, int(np.searchsorted(upto, before + width, side="right")))
             yield a, b
             a, before = b, int(upto[b - 1])
 

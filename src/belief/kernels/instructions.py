@@ -19,7 +19,7 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 _I32, _I64, _F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
-WORD = 4  # columns that are multiplied and added at once
+WORD = 4  # columns of 8 bits that are multiplied and added at once
 
 
 # Numba compiles for the type of its arguments, so each instruction set is a type. In all of them:
@@ -85,7 +85,24 @@ class SignedAvx2(NamedTuple):
     offset: int = 0
 
 
+class Avx512Words(NamedTuple):
+    """vpdpwssd on 512 bits, which multiplies and adds two columns of 16 bits."""
+
+    lanes: int = 16
+    queries: int = 8
+    panels: int = 3
+
+
+class AvxWords(NamedTuple):
+    """vpdpwssd on 256 bits."""
+
+    lanes: int = 8
+    queries: int = 4
+    panels: int = 3
+
+
 Instructions = Avx512Vnni | AvxVnni | Avx2 | ArmDot | SignedAvx2
+WordInstructions = Avx512Words | AvxWords
 # best first, with the features of the CPU that they need
 _NEEDS: tuple[tuple[Instructions, frozenset[str]], ...] = (
     (Avx512Vnni(), frozenset({"avx512vnni", "avx512bw"})),
@@ -102,6 +119,12 @@ def available_instructions() -> list[Instructions]:
         return []
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
     return matching_instructions(features)
+
+
+def word_instructions(found: list[Instructions]) -> WordInstructions | None:
+    """Return the instruction set for products of 16 bits on a CPU with these for 8 bits, or None."""
+    kinds = {type(x) for x in found}
+    return Avx512Words() if Avx512Vnni in kinds else AvxWords() if AvxVnni in kinds else None
 
 
 def exact_instructions() -> list[Instructions]:
@@ -183,11 +206,7 @@ def block_products(
     instructions = kind.instance_class()
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, *block, address, stride = arguments
-        for q, line in enumerate(_emit_products(instructions, builder, *block)):
-            for p, products in enumerate(line):
-                at = _offset(builder, address, stride, q, 4 * instructions.lanes * p)
-                builder.store(products, builder.inttoptr(at, products.type.as_pointer()), align=4)
+        emit_block_products(instructions, builder, *arguments[1:])
         return context.get_dummy_value()
 
     address, size = types.uintp, types.intp
@@ -247,8 +266,17 @@ def emit_block_hits(
             b.store(mask, b.inttoptr(at(hits, hit_bytes, q, 2 * p), word16.as_pointer()), align=2)
 
 
+def emit_block_products(n: Instructions | WordInstructions, b: Any, *arguments: Any) -> None:
+    """Emit the code of `block_products` with an LLVM builder."""
+    *block, address, stride = arguments
+    for q, line in enumerate(_emit_products(n, b, *block)):
+        for p, products in enumerate(line):
+            at = _offset(b, address, stride, q, 4 * n.lanes * p)
+            b.store(products, b.inttoptr(at, products.type.as_pointer()), align=4)
+
+
 def _emit_products(
-    n: Instructions, b: Any, rows: Any, panel_bytes: Any, queries: Any, query_bytes: Any, steps: Any
+    n: Instructions | WordInstructions, b: Any, rows: Any, panel_bytes: Any, queries: Any, query_bytes: Any, steps: Any
 ) -> list[list[Any]]:
     """Emit the code of the products of the queries and rows of a block; return a vector for each query and panel."""
     ints = ir.VectorType(_I32, n.lanes)
@@ -295,8 +323,8 @@ def _number(n: int) -> Any:
     return ir.Constant(_I64, n)
 
 
-def _emit_dot(n: Instructions, b: Any, total: Any, rows: Any, query: Any) -> Any:
-    """Emit the code that adds the products of four columns to each sum; return the new sums."""
+def _emit_dot(n: Instructions | WordInstructions, b: Any, total: Any, rows: Any, query: Any) -> Any:
+    """Emit the code that adds the products of the columns of a word to each sum; return the new sums."""
     ints = total.type
 
     def call(name: str, result: Any, *arguments: Any) -> Any:
@@ -306,6 +334,8 @@ def _emit_dot(n: Instructions, b: Any, total: Any, rows: Any, query: Any) -> Any
 
     if isinstance(n, (Avx512Vnni, AvxVnni)):
         return call(f"llvm.x86.avx512.vpdpbusd.{32 * n.lanes}", ints, total, rows, query)
+    if isinstance(n, (Avx512Words, AvxWords)):
+        return call(f"llvm.x86.avx512.vpdpwssd.{32 * n.lanes}", ints, total, rows, query)
     as_bytes = ir.VectorType(ir.IntType(8), WORD * n.lanes)
     rows, query = b.bitcast(rows, as_bytes), b.bitcast(query, as_bytes)
     if isinstance(n, ArmDot):

@@ -21,8 +21,10 @@ from belief.data.source import Located, as_slice
 from belief.engines.block.rounded import RoundedSearch, choose_instructions
 from belief.engines.block.threads import TILE, spans
 from belief.engines.block.tiles import Tile, Tiles
+from belief.engines.block.words import WordProducts, choose_words, max_rows
 from belief.kernels import dense
 from belief.kernels.embedding import Embedding, Slice
+from belief.kernels.instructions import WordInstructions
 from belief.kernels.nearest import narrow, push, scan, transpose
 from belief.kernels.shapes import TIE_MARGIN
 from belief.method.arrays import Array
@@ -34,6 +36,7 @@ from belief.method.sampling import Sample
 if TYPE_CHECKING:
     from belief.engines.block.dense import DenseEngine
 
+MAX_PRODUCTS = 2**23  # in int16 at a time, so that they stay in the CPU cache, unless each two rows are multiplied once
 BYTES_PER_CANDIDATE = 1024  # working memory for each queued candidate and each row of a queued tile
 
 
@@ -67,6 +70,7 @@ class NeighbourSearch:
         self.engine, self.source, self.search = engine, engine.source, search
         self.sample, self.visit = sample, visit
         self.embedding = Embedding(difference)
+        self.error = self.embedding.error  # bound of the error of d² relative to the two squared norms
         self.n_groups = search.n_groups
         if visit is None:
             self.queries, self.place, self.first = engine.source, sample.row, 0
@@ -83,7 +87,9 @@ class NeighbourSearch:
         self.ready: dict[Any, Any] | None = cache if in_order and fits else None  # the embedded queries
         self.buffers = threading.local()
         self.lock = threading.Lock()
+        self.locks: dict[int, threading.Lock] = {}  # of parts of the queries that are compared with all rows at once
         self.height = self._height()
+        self.words = choose_words(self)
 
     def _reset(self) -> None:
         """Discard the results of all comparisons so far."""
@@ -100,15 +106,50 @@ class NeighbourSearch:
         m = self.engine.m
         instructions = choose_instructions(self)
         done = RoundedSearch(self, instructions).run() if instructions is not None else 0
-        if done == m:
-            pass
-        elif done and not self.is_symmetric(m):
-            self._search_by_tiles(done)
-        else:
-            self._reset()  # comparing each two rows once is faster than continuing
-            self._search_in_float32()
+        if done < m:
+            if not done or (self.words is None and self.is_symmetric(m)):
+                self._reset()  # comparing each two rows once is faster than continuing
+                done = 0
+            self.verify_queue()  # its locks are others than those of the search that follows
+            self._search_from(done)
         self.verify_queue()
         return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
+
+    def _search_from(self, first: int) -> None:
+        """Compare the rows from `first` on."""
+        if self.words is not None:
+            self._search_by_words(self.words, first)
+        elif first:
+            self._search_by_tiles(first)
+        else:
+            self._search_in_float32()
+
+    def fits_at_once(self) -> bool:
+        """Return True if the products of all queries with all rows fit into memory."""
+        return self.visit is None and len(self.sample.row) * self.engine.m <= self._max_products()
+
+    def _max_products(self) -> int:
+        return self.engine.working_memory // 16
+
+    def _search_by_words(self, kind: WordInstructions, first: int) -> None:
+        """Compare the rows from `first` on in int16, as many at a time as have products that fit into memory."""
+        m, s = self.engine.m, len(self.sample.row)
+        most = self._max_products() if self.is_symmetric(m) and self.fits_at_once() else MAX_PRODUCTS
+        height = max(min(m - first, most // s, max_rows(self.engine.working_memory) - s), 1)
+        room = np.empty(s * height, np.float32)
+        for a, b in spans(m - first, height):
+            tile = self.tiles.make((first + a, first + b))
+            if not len(tile.rows):
+                continue
+            symmetric = self.is_symmetric(len(tile.rows))
+            queries = self._queries_at(tile.rows) if symmetric else np.arange(s)
+            whole = room[: s * len(tile.rows)].reshape(s, -1)
+            whole[:] = 0.0
+            products = WordProducts(self, kind, queries, tile.rows, symmetric)
+            for share in products.add_to(whole):
+                self.engine.report(int(first + a + share * (b - a)), m)
+            self.error = products.error
+            self._choose_all(queries, tile, whole, products.queries.norm, products.rows.norm, height < m)
 
     def _search_in_float32(self) -> None:
         """Compare all rows with all queries in float32.
@@ -116,10 +157,9 @@ class NeighbourSearch:
         If all products fit into memory, they are computed first, and then each query is compared with all rows at once.
         Queries of a visit bring bounds from other blocks instead, which exclude most rows early.
         """
-        m, s = self.engine.m, len(self.sample.row)
-        if self.visit is None and 4 * s * m <= self.engine.working_memory // 4:
-            self._search_all_at_once(self.tiles.make((0, m)))
-        elif self.is_symmetric(m):
+        if self.fits_at_once():
+            self._search_all_at_once(self.tiles.make((0, self.engine.m)))
+        elif self.is_symmetric(self.engine.m):
             self._search_symmetric()
         else:
             self._search_by_tiles()
@@ -148,13 +188,21 @@ class NeighbourSearch:
             if symmetric and i != j:
                 transpose(product, whole[j, i])
 
-        def choose(span: tuple[int, int]) -> None:
-            i = slice(*span)
-            self._choose(threading.Lock(), queries[i], tile, whole[i], nq[i], nr, narrows=False)
-
         self._run_tasks(multiply, [(i, j) for j in across for i in down if not symmetric or i <= j])
-        for _ in self.engine.map(choose, spans(len(queries), -(-len(queries) // (4 * self.engine.n_jobs)))):
-            pass
+        self._choose_all(queries, tile, whole, nq, nr)
+
+    def _choose_all(
+        self, queries: Array, tile: Tile, product: Array, nq: Array, nr: Array, narrows: bool = False
+    ) -> None:
+        """Queue the rows of the tile that may be neighbours of the queries, in threads."""
+
+        def choose(part: int) -> None:
+            i = slice(part * height, (part + 1) * height)
+            lock = self.locks.setdefault(part, threading.Lock())
+            self._choose(lock, queries[i], tile, product[i], nq[i], nr, narrows)
+
+        height = -(-len(queries) // (4 * self.engine.n_jobs))
+        deque(self.engine.map(choose, range(-(-len(queries) // height))), maxlen=0)
 
     def compare_in_float32(self, lock: threading.Lock, queries: Array, tile: Tile) -> None:
         """Compare some queries with the rows of a tile in float32."""
@@ -277,7 +325,7 @@ class NeighbourSearch:
 
         `narrows` makes the bounds of the queries smaller, which saves work in other tiles.
         """
-        error = self.embedding.error
+        error = self.error
         low = (((1 - error) * nq), ((1 - error) * nr).astype(np.float32))
         gap = (2 * error * nq, 2 * error * nr)
         column = _find_positions(self.sample.row[queries], tile.ids)

@@ -1,0 +1,137 @@
+"""Products of all queries with many rows, of numbers rounded to int16, for searches whose products fit into memory.
+
+    some columns of all rows ──embed, round──► int16 ──products of blocks of rows──► added to one float32 array
+
+Rows are rounded once. If every row is a query, each two rows are multiplied once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from belief.data.source import Source
+from belief.engines.block.threads import spans
+from belief.kernels import dense
+from belief.kernels.embedding import Slice
+from belief.kernels.instructions import WordInstructions, available_instructions, word_instructions
+from belief.kernels.nearest import transpose
+from belief.kernels.words import COLUMNS, RUN, error_of_products, multiply_words, pack_words, round_words
+from belief.method.arrays import Array
+
+if TYPE_CHECKING:
+    from belief.engines.block.search import NeighbourSearch
+
+MIN_MULTIPLICATIONS = 2e8  # smaller searches take less than some 5 ms in float32
+HEIGHT = 240  # rows of a block: a multiple of the rows of all instruction sets
+POINTS_AT_ONCE = 2**17  # coordinates that are embedded and then rounded, while they are in the CPU cache
+MEMORY_SHARE, BYTES = 16, 4  # rounded rows use 1 / MEMORY_SHARE of the working memory; bytes of a number, stored twice
+Span = tuple[int, int]
+
+
+def max_rows(working_memory: int) -> int:
+    """Return the number of queries and rows whose runs fit into a share of the working memory."""
+    return working_memory // (MEMORY_SHARE * BYTES * RUN)
+
+
+def choose_words(search: NeighbourSearch) -> WordInstructions | None:
+    """Return the instructions for this search; None: it is too small, or the CPU or the data lack what it needs."""
+    name, slices, s = search.engine.resources.instructions, search.embedding.slices, len(search.sample.row)
+    if name not in ("auto", "int16") or any(x.direct for x in slices):
+        return None
+    if 2 * s > max_rows(search.engine.working_memory):
+        return None
+    work = float(s) * search.engine.m * sum(x.width for x in slices)
+    return (
+        word_instructions(available_instructions()) if work >= (MIN_MULTIPLICATIONS if name == "auto" else 1) else None
+    )
+
+
+@dataclass(frozen=True)
+class _Rounded:
+    """Some columns of some rows, rounded, in arrays that are reused for the next columns."""
+
+    source: Source
+    rows: Array
+    ints: Array  # (rows, columns) int16
+    packed: Array  # (panels, steps, lanes) int32, the same numbers
+    scale: Array  # (runs, rows) float32
+    norm: Array  # float64, squared, of the columns so far
+
+    @classmethod
+    def allocate(cls, source: Source, rows: Array, kind: WordInstructions, width: int) -> _Rounded:
+        n, steps = -(-len(rows) // HEIGHT) * HEIGHT, -(-width // COLUMNS)
+        ints, packed = (
+            np.zeros((n, COLUMNS * steps), np.int16),
+            np.zeros((n // kind.lanes, steps, kind.lanes), np.int32),
+        )
+        return cls(source, rows, ints, packed, np.zeros((-(-width // RUN), n), np.float32), np.zeros(len(rows)))
+
+
+class WordProducts:
+    """The inner products of queries and rows.
+
+    Parameters
+    ----------
+    is_symmetric : the queries are the rows, in the same order
+    """
+
+    def __init__(
+        self, search: NeighbourSearch, kind: WordInstructions, queries: Array, rows: Array, is_symmetric: bool
+    ) -> None:
+        self.engine, self.kind, self.is_symmetric = search.engine, kind, is_symmetric
+        self.per_scale = 1.0 / search.embedding.scale
+        self.error = np.inf  # bound of the error of d² relative to the two squared norms, once all is added
+        n = len(rows) + (0 if is_symmetric else len(queries))
+        room = self.engine.working_memory // (MEMORY_SHARE * BYTES * n)
+        self.slices = search.embedding.cut(max(room // RUN * RUN, RUN))
+        width = max(x.width for x in self.slices)
+        self.rows = _Rounded.allocate(search.source, rows, kind, width)
+        self.queries = self.rows
+        if not is_symmetric:
+            self.queries = _Rounded.allocate(search.queries, search.place[queries], kind, width)
+
+    def add_to(self, out: Array) -> Iterator[float]:
+        """Add the products to `out`. Yield the share that is done."""
+        sides = [self.rows] if self.is_symmetric else [self.rows, self.queries]
+        tasks = [(x, span) for x in sides for span in spans(len(x.rows), HEIGHT)]
+        across, down = (spans(len(x.rows), HEIGHT) for x in (self.rows, self.queries))
+        blocks = [(i, j) for j in across for i in down if not self.is_symmetric or i <= j]
+        worst = 0.0
+        for done, part in enumerate(self.slices, 1):
+
+            def round_block(task: tuple[_Rounded, Span], part: Slice = part) -> float:
+                return self._round(part, *task)
+
+            def multiply(block: tuple[Span, Span], part: Slice = part) -> None:
+                q, r = self.queries, self.rows
+                multiply_words(self.kind, q.ints, r.packed, q.scale, r.scale, part.width, *block, out)
+
+            worst = max(worst, *self.engine.map(round_block, tasks))
+            deque(self.engine.map(multiply, blocks), maxlen=0)
+            yield done / len(self.slices)
+        if self.is_symmetric:
+            deque(self.engine.map(partial(_mirror, out), [x for x in blocks if x[0] != x[1]]), maxlen=0)
+        self.error = error_of_products(worst, sum(-(-x.width // RUN) for x in self.slices))
+
+    def _round(self, part: Slice, x: _Rounded, span: Span) -> float:
+        """Round some columns of some rows. Return the largest relative error."""
+        first, last = span
+        found, at, column = x.source.rows(x.rows[first:last], part.a, part.b)
+        worst = 0.0
+        for a, b in spans(last - first, max(1, POINTS_AT_ONCE // max(part.width, 1))):
+            points, norm = np.empty((b - a, part.width), np.float32), x.norm[first + a : first + b]
+            dense.embed(found, at[a:b], column, part.geometry, self.per_scale, points, norm)
+            worst = max(worst, round_words(points, first + a, x.ints, x.scale))
+        pack_words(x.ints.view(np.int32), first, last, -(-part.width // COLUMNS), x.packed)
+        return worst
+
+
+def _mirror(out: Array, block: tuple[Span, Span]) -> None:
+    i, j = (slice(*x) for x in block)
+    transpose(out[i, j], out[j, i])
