@@ -1,5 +1,6 @@
-"""Shared by all tests: real data, and the engines every method test runs on."""
+"""Shared by all tests: real data, the command line, and the engines every method test runs on."""
 
+import io
 import os
 import re
 import sys
@@ -13,6 +14,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 from spark_sessions import _stopped_at_the_end, java_home, jvm_has_ended, spark  # noqa: F401
 
+from belief.cli import main
 from belief.data.source import ArraySource, BlockSource, ColumnSource, as_read_only
 from belief.engines.block import local_engine
 from belief.engines.resources import Resources
@@ -89,6 +91,29 @@ def data_home():
     if not home.is_dir():
         pytest.skip("needs the public data sets: set BELIEF_DATA to their folder")
     return home
+
+
+def call(capsys, *arguments):
+    """Run a command in this process; return its exit code, stdout and stderr."""
+    try:
+        code = main([str(a) for a in arguments])
+    except SystemExit as stopped:
+        code = stopped.code
+    return code, *capsys.readouterr()
+
+
+class Terminal(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def refused(message, call):
+    """Check that a call raises a ValueError whose message has one line."""
+    with pytest.raises(ValueError, match=message) as error:
+        call()
+    assert "\n" not in str(error.value)
 
 
 def in_memory(X):

@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import refused
 from effort import THOROUGH
 from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file
@@ -160,12 +161,6 @@ def test_search_continues_with_the_next_block(data, tmp_path, monkeypatch):
     result = belief.select(data, checkpoint=tmp_path / "notes", **options)
     assert met[6:] == [met[5] + i * met[1] for i in range(5)]
     np.testing.assert_array_equal(result.weights, belief.select(data, **options).weights)
-
-
-def refused(said, call):
-    with pytest.raises(ValueError, match=said) as error:
-        call()
-    assert "\n" not in str(error.value)
 
 
 def test_checkpoint_of_another_run_is_refused(tmp_path):

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from conftest import call
 from pyarrow import parquet
 
 import belief
@@ -32,15 +33,6 @@ COMMAND = [sys.executable, "-m", "belief.cli"]
 
 def run(*arguments, **options):
     return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, **options)
-
-
-def call(capsys, *arguments):
-    """Run the command in this process; return its exit code, stdout and stderr."""
-    try:
-        code = cli.main([str(a) for a in arguments])
-    except SystemExit as stopped:
-        code = stopped.code
-    return code, *capsys.readouterr()
 
 
 def result_in(path):

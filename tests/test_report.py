@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import Terminal
 
 import belief
 from belief._utils.optional import install_command
@@ -384,11 +385,6 @@ def test_notebook_table_has_findings_and_sorts(browser):
 def test_repr_is_a_table(result, monkeypatch):
     assert repr(result).startswith("belief.Result: 6 of 12 features selected\n\nrank  feature")
     assert len(repr(select(30, 40)).splitlines()) == 2 + 21 + 1
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys, "stdout", Terminal())
     shown = repr(result)

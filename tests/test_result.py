@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import Terminal
 from scipy.sparse import csr_array
 
 import belief
@@ -200,10 +201,6 @@ def test_verbose_writes_progress_to_stderr_only(capsys):
 
 
 def test_bar_on_a_terminal_lists_all_phases_and_vanishes(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal()

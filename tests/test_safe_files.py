@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import call
 from pyarrow import csv, parquet
 
 import belief
@@ -46,11 +47,6 @@ def write_libsvm(path, seed=0, m=M):
     rows = (line.split(",") for line in lines(seed, m))
     path.write_text("".join(f"{y} 1:{a} 2:{b}\n" for a, b, y in rows))
     return path
-
-
-def call(capsys, *arguments):
-    code = cli.main([*map(str, arguments)])
-    return code, *capsys.readouterr()
 
 
 def select(capsys, *arguments):

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
+from conftest import refused
 from effort import THOROUGH
 
 import belief
@@ -25,12 +26,6 @@ from belief.result.serialization import compute_checksum
 
 EDITS = 10_000 if THOROUGH else 500
 M, F = 40, 5
-
-
-def refused(said, call):
-    with pytest.raises(ValueError, match=said) as error:
-        call()
-    assert "\n" not in str(error.value)
 
 
 def table():

@@ -7,6 +7,7 @@ import sys
 
 import pandas as pd
 import pytest
+from conftest import Terminal
 
 import belief
 from belief.cli import commands as cli
@@ -14,11 +15,6 @@ from belief.cli.terminal import _fitting_columns
 from belief.datasets import CHURN
 
 ANSI = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 @pytest.fixture

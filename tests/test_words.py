@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import call
 
 import belief
 from belief._utils.text import escape_controls
@@ -136,22 +137,14 @@ def test_errors_name_the_option_that_helps(tmp_path, capsys, text, python, optio
     assert f"Pass {python}" in str(error.value)
 
 
-def usage(capsys, *arguments):
-    try:
-        code = cli.main(list(arguments))
-    except SystemExit as error:
-        code = error.code
-    return code, capsys.readouterr().err
-
-
 @pytest.mark.parametrize("option", ["--drop", "--candidates", "--discrete"])
 def test_files_after_a_greedy_option_are_reported(tmp_path, capsys, option):
     file = tmp_path / "t.csv"
     file.write_text("a,b,left\n1,2,0\n2,3,1\n")
-    code, said = usage(capsys, "select", "--label", "left", option, "a", str(file))
+    code, _, said = call(capsys, "select", "--label", "left", option, "a", str(file))
     assert code == 2
     assert "put the files before such options, or after --" in said
-    code, said = usage(capsys, "select", str(file), "--label", "left", option, "a", str(file))
+    code, _, said = call(capsys, "select", str(file), "--label", "left", option, "a", str(file))
     assert code == 2
     assert said.startswith(f"belief: {option}: {str(file)!r} is a file, not a column: put the files before such")
-    assert usage(capsys, "select", "--label", "left", "--drop", "a", "--quiet", "--", str(CHURN))[0] == 1
+    assert call(capsys, "select", "--label", "left", "--drop", "a", "--quiet", "--", str(CHURN))[0] == 1
