@@ -100,14 +100,10 @@ class ColumnarFiles:
                     yield pyarrow().record_batch(arrays, names=list(columns))
 
 
-def _open_parquet(path: Path) -> Any:
+def _read_parquet(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
     parquet = import_optional("pyarrow.parquet", "files")
     # a pre-buffer would be kept until the end
-    return parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False, page_checksum_verification=True)
-
-
-def _read_parquet(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
-    with _open_parquet(path) as file:
+    with parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False, page_checksum_verification=True) as file:
         yield from file.iter_batches(n_rows, columns=columns)
 
 

@@ -12,6 +12,7 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,9 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
         return None
     if library == "pyarrow":
         found = {
-            "ParquetFile": _open_parquet_file,
+            "ParquetFile": lambda file: Relation(
+                file.schema_arrow, lambda columns, n_rows: file.iter_batches(n_rows, columns=columns)
+            ),
             "RecordBatch": lambda batch: pyarrow().Table.from_batches([batch]),
             "RecordBatchReader": _spool_stream,
             "Scanner": lambda scanner: _spool(scanner.to_reader()),
@@ -188,10 +191,6 @@ def open_dataset(data: Any) -> Relation:
         return data.to_batches(columns=columns, batch_size=n_rows, **options)
 
     return Relation(data.schema, read)
-
-
-def _open_parquet_file(file: Any) -> Relation:
-    return Relation(file.schema_arrow, lambda columns, n_rows: file.iter_batches(n_rows, columns=columns))
 
 
 def _open_polars(frame: Any) -> Any:
@@ -289,14 +288,10 @@ def _spool_blocks(blocks: Iterator[Any]) -> Any:
     schema = _batches_of(first)[0].schema
 
     def batches() -> Iterator[Any]:
-        for block in (first, *blocks):
-            yield from _batches_of(block)
+        for batch in chain.from_iterable(map(_batches_of, chain([first], blocks))):
+            yield batch if batch.schema.equals(schema) else _cast(batch, schema)
 
-    return _spool(pyarrow().RecordBatchReader.from_batches(schema, (_cast_to(schema, b) for b in batches())))
-
-
-def _cast_to(schema: Any, batch: Any) -> Any:
-    return batch if batch.schema.equals(schema) else _cast(batch, schema)
+    return _spool(pyarrow().RecordBatchReader.from_batches(schema, batches()))
 
 
 def _batches_of(block: Any) -> list[Any]:

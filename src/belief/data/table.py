@@ -339,7 +339,8 @@ def _open_columns(
     encoded = [_Column(shown[j], _encode_blocks(columns[j], shown[j])) for j in kept]
     discrete = np.array([column.discrete for column in encoded])
     known = [all_names[j] for j in kept] if unusable else names
-    return _column_sources(encoded, len(columns[0])), known, discrete, declared[kept], encoded
+    sources: list[Source] = [ColumnSource([column.blocks[i] for column in encoded]) for i in range(len(columns[0]))]
+    return sources, known, discrete, declared[kept], encoded
 
 
 def _describe_unusable(blocks: list[Any], is_declared: bool) -> str | None:
@@ -436,10 +437,6 @@ def _recode(values: Array, categories: list[Any] | None, codes: dict[Any, float]
         return values
     dtype = np.float32 if len(codes) < 2**24 else np.float64
     return np.array([codes[c] for c in categories] + [np.nan], dtype)[values]  # missing is -1, the last entry
-
-
-def _column_sources(columns: Sequence[_Column], n_blocks: int) -> list[Source]:
-    return [ColumnSource([column.blocks[i] for column in columns]) for i in range(n_blocks)]
 
 
 def _encode_blocks(blocks: list[Any], name: str) -> list[Encoded]:
