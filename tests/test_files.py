@@ -47,7 +47,7 @@ def mixed_table():
 
 
 TABLE = mixed_table()
-SETTINGS = {"random_state": 0, "n_features_to_select": 4, "sample_size": 200}
+SETTINGS = {"random_state": 0, "n_features_to_select": 4, "sample_size": 200, "significance": None}
 
 
 def to_csv(path, sep=","):
@@ -215,7 +215,9 @@ def test_number_of_passes_does_not_depend_on_batches(tmp_path, monkeypatch, smal
         return batches(self, columns)
 
     monkeypatch.setattr(readers.ColumnarFiles, "batches", counted)
-    belief.select(tmp_path / "a.parquet", label="class", batch_size=batch_size, **SETTINGS)
+    belief.select(
+        tmp_path / "a.parquet", label="class", batch_size=batch_size, **SETTINGS | {"significance": "permutation"}
+    )
     assert len(asked) == 3
 
 

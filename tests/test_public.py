@@ -81,7 +81,6 @@ def test_no_module_imports_an_extra_before_it_is_used():
 # --- what is private stays inside ---
 
 
-# Uses of a private name from another module that are still there: (module, name). Nothing may be added.
 def is_private(name):
     return name.startswith("_") and not name.startswith("__") and name != "_"
 
@@ -99,8 +98,12 @@ def used_in(tree):
     """The private names a module imports, or takes from what is not `self`, `cls` or `super()`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("belief"):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls", "super()"):
+            yield from filter(is_private, (alias.name for alias in node.names))
+        elif (
+            isinstance(node, ast.Attribute)
+            and is_private(node.attr)
+            and ast.unparse(node.value) not in ("self", "cls", "super()")
+        ):
             yield node.attr
 
 
@@ -114,7 +117,7 @@ def test_no_module_uses_a_private_name_of_another():
     reached = {
         (module, name)
         for module, tree in trees.items()
-        for name in filter(is_private, used_in(tree))
+        for name in used_in(tree)
         if homes[name] and module not in homes[name]
     }
     assert not reached, reached

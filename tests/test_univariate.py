@@ -5,6 +5,7 @@ from functools import reduce
 import naive
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -95,7 +96,7 @@ def pieces(X, labels, height):
 
 
 @given(seed=st.integers(0, 2**32 - 1), height=st.integers(1, 120), sort=st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_summaries_with_groups_merge_in_any_order(seed, height, sort):
     rng = np.random.default_rng(seed)
     X, labels, discrete = table(rng)
