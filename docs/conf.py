@@ -44,7 +44,7 @@ INSTALLED_FROM = "."
 
 
 def _set_install_name(app, docname, source):
-    """Replace the clone in the install commands of a page by what users install from."""
+    """Replace `.` (a clone) in the install commands of a page by the name that users install."""
     source[0] = re.sub(r"pip install '?\.(\[[\w,]+\])?'?(?=[\s`]|$)", _install_command, source[0])
 
 

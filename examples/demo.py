@@ -1,4 +1,4 @@
-"""The bundled example: which columns tell the customers who leave, and which only repeat others."""
+"""The bundled example: which columns predict the customers who leave, and which are redundant."""
 
 import pandas as pd
 

@@ -12,7 +12,7 @@ WARNING = re.compile(r"\w*Warning(?=: )")
 
 
 class Page(HTMLParser):
-    """The links, the loaded resources and the anchors of a page."""
+    """The links, the loaded resources and the anchors of an HTML page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

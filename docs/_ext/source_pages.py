@@ -1,4 +1,4 @@
-"""Links from the pages to files of the repository, which work on a git host, work in the site too.
+"""Make links to files of the repository, which work on a git host, work on the site as well.
 
 A link to code, such as growing.py#next_step, leads to that function on a page of the site that shows the file. A link
 to an example leads to its page in the gallery. Only files that are linked to get a page.
@@ -31,13 +31,13 @@ def page_of(path: str) -> str:
 
 
 def file_of(found: re.Match[str], docname: str) -> str | None:
-    """The file of the repository that a link leads to, None if it is a page of the site."""
+    """Return the file of the repository that a link leads to; None if it is a page of the site."""
     path = normpath(join("docs", dirname(docname), found["file"]))
     return None if path.startswith("docs/") else path
 
 
 def rewritten(text: str, docname: str) -> str:
-    """Markdown whose links to files of the repository lead to pages of the site, as seen from the page it becomes."""
+    """Return the text of a page in which links to files of the repository lead to pages of the site."""
 
     def link(found: re.Match[str]) -> str:
         path = file_of(found, docname)
@@ -49,7 +49,7 @@ def rewritten(text: str, docname: str) -> str:
 
 
 def read(app: Any, docname: str, content: list[str]) -> None:
-    """Rewrite a page as it is read, and remember the files it links to."""
+    """Rewrite the links of a page when Sphinx reads it, and note the files that it links to."""
     linked = {path for found in LINK.finditer(content[0]) if (path := file_of(found, docname))}
     shown = {path for path in linked if not path.startswith(EXAMPLES)}
     app.env.source_pages = getattr(app.env, "source_pages", set()) | shown
@@ -57,13 +57,13 @@ def read(app: Any, docname: str, content: list[str]) -> None:
 
 
 def pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """A page for each file that is linked to."""
+    """Yield a page of the site for each file that a page links to."""
     for path in sorted(app.env.source_pages):
         yield page_of(path), {"title": path, "body": shown(path)}, "page.html"
 
 
 def shown(path: str) -> str:
-    """A file with anchors for its functions and classes by name, and for each line: L1, L2, ..."""
+    """Return a file as HTML, with anchors for its functions and classes by name, and for each line: L1, L2, ..."""
     text = (HOME / path).read_text()
     lines = highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).splitlines()
     names: set[str] = set()
@@ -79,7 +79,7 @@ def shown(path: str) -> str:
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Have Sphinx call all this."""
+    """Register these functions with Sphinx."""
     app.connect("source-read", read)
     app.connect("html-collect-pages", pages)
     return {"version": "1", "parallel_read_safe": False}

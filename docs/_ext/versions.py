@@ -1,4 +1,4 @@
-"""The versions of the site, for the switcher: those that have a tag, and the one that is built.
+"""The list of versions of the site, for the version switcher: all versions with a tag, and the one that is built.
 
 A host keeps each version in a folder of its name, /0.2.0/, and versions.json of the newest build next to these folders,
 where older sites find it. A site that is opened as files, or that has one version, needs none of that.
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def list_versions(current: str) -> list[dict[str, str]]:
-    """Return the versions and where they are as seen from the folder of any of them, the newest first."""
+    """Return the name of each version and its address relative to the other versions, the newest first."""
     command = ["git", "-C", str(Path(__file__).parent), "tag", "--list", "v*"]
     try:
         tags = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()

@@ -218,7 +218,9 @@ def _is_number(v: Any) -> bool:
 
 
 def _as_numeric(y: Array) -> Array:
-    """Return an array of numbers as Python objects as 64-bit integers or floats; larger integers remain objects."""
+    """Return numbers that are Python objects as an array of 64-bit integers or floats; larger integers remain
+    objects.
+    """
     if not all(is_integer(v) or (isinstance(v, Decimal) and v.is_finite() and v == int(v)) for v in y):
         try:
             return y.astype(np.float64)

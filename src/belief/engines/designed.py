@@ -190,7 +190,10 @@ class DesignedEngine:
         self.inner.prefetch(batches)
 
     def weigh(self, rows: Array, sampled: Array) -> Array:
-        """Return the weights of rows, divided by the probability that each is in a sample like the rows `sampled`."""
+        """Return the sampling weight of each of `rows`: its weight divided by the probability of being sampled.
+
+        The probability is that of a sample drawn as the rows `sampled` were.
+        """
         assert self.design.weight is not None
         weight: Array = self.design.weight[rows]
         if not self.design.is_drawn_by_weight:
@@ -261,7 +264,8 @@ class DesignedEngine:
         return Neighbours(d2, key, row, row)
 
     def _own_buckets(self, cell: Array, usable: Array, k: int) -> tuple[Array, int, int]:
-        """Return the bucket of each row, the number of buckets, and how many more rows to search for.
+        """Divide cells into buckets by group; return the bucket of each row, their number, and how many more rows to
+        search for.
 
         Buckets divide a cell by group. Bucket 0 holds the rows of all small groups; a query finds at most as many rows
         of its

@@ -108,7 +108,7 @@ def _parse_number(text: Array, i: int) -> tuple[float, bool, int]:
 def parse_lines(
     text: Array, labels: Array, starts: Array, indptr: Array, indices: Array, values: Array, slow: Array
 ) -> tuple[int, int, int, int, int, bool, int]:
-    """Parse lines, each of which ends in a newline, into the arrays.
+    """Parse lines of LIBSVM text into arrays of labels and of CSR entries. Each line must end in a newline.
 
     Numbers that this parser cannot round correctly are listed in `slow` as (entry or -1 - row, start, end).
 

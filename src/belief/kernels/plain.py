@@ -86,7 +86,7 @@ def nearest(Q: Array, R: Array, own: Array, size: int, difference: Difference) -
 
 
 def _replace_own(x: Array, own: Array, value: float) -> None:
-    """Set the entries of each line and its own row."""
+    """Set the entry of each line that belongs to the row itself; `own` is its column, or -1."""
     line = np.flatnonzero(own >= 0)
     x[line, own[line]] = value
 

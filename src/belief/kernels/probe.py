@@ -65,7 +65,10 @@ def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
 
 @kernel()
 def _step(knots: Array, x: Array, below: Array, step: int) -> None:
-    """Raise each count of knots below a value by `step` if so many more are below it."""
+    """Add `step` to the number of knots known to be below each value, if at least that many more are.
+
+    This is a step of a bisection, done for all values at once.
+    """
     for i in range(len(x)):
         at = below[i]
         below[i] = at + step if knots[at + step - np.uint32(1)] < x[i] else at

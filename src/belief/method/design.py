@@ -30,7 +30,7 @@ class Design:
     weight: Array | None = None
 
     def take(self, rows: Array) -> Self:
-        """Return the design of some rows."""
+        """Return the design of these rows."""
         parts = (None if x is None else x[rows] for x in (self.group, self.stratum, self.weight))
         return type(self)(*parts)
 
@@ -76,15 +76,16 @@ def race(uniform: Array, weight: Array) -> Array:
 
 
 def weigh_by_inclusion(weight: Array, first_outside: float) -> Array:
-    """Return weights divided by the probability of being sampled, given the smallest number of `race` outside the
-    sample.
+    """Return weights divided by the probability of being sampled.
+
+    The probability follows from the smallest random number (see `race`) of a row outside the sample.
     """
     out: Array = weight / -np.expm1(-weight * first_outside)
     return out
 
 
 def make_strata(columns: Sequence[Array]) -> Array:
-    """Return the number of the stratum of each row; a stratum is a combination of the values of all columns.
+    """Return the index of the stratum of each row; a stratum is a combination of the values of all columns.
 
     Columns of more than ten numbers or dates are cut into fifths first. Missing values are a level of their own.
     """

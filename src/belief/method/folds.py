@@ -25,7 +25,10 @@ Z_95 = 1.96
 
 
 def deal(pairs: Pairs, group_of: Callable[[Array], Array], n_features: int, seed: int) -> list[Pairs]:
-    """Divide pairs into folds by their query; queries of one group (`group_of` their rows) are in the same fold."""
+    """Divide pairs into folds, so that all pairs whose query is in the same group are in the same fold.
+
+    `group_of` returns the groups of rows.
+    """
     rows, query = np.unique(pairs.query, return_inverse=True)
     _, unit = np.unique(group_of(rows), return_inverse=True)
     n_units = int(unit.max(initial=0)) + 1

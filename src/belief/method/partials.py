@@ -113,7 +113,7 @@ class Pairs:
         return len(self.query)
 
     def take(self, which: Array | slice) -> Self:
-        """Return some of the pairs."""
+        """Return the pairs with these indices."""
         weight = None if self.weight is None else self.weight[which]
         return replace(
             self, query=self.query[which], neighbour=self.neighbour[which], kind=self.kind[which], weight=weight
@@ -171,12 +171,16 @@ class Pairs:
 
     @property
     def spread_shape(self) -> tuple[int, int, int]:
-        """Three sizes: the lines of `Tally.spread`, the lines of `Tally.queries`, and the couples of kinds."""
+        """Three sizes of the sums for the variance over queries: lines of `Tally.spread`, lines of `Tally.queries`, and
+        couples.
+
+        A couple is a kind of misses with its kind of hits.
+        """
         lines = (0, 0) if not self.coupled else (2, 1) if self.weight is None else (7, 3)
         return (*lines, self.n_kinds // 2)
 
     def query_sums(self) -> Array:
-        """Return `Tally.queries` if no value is missing.
+        """Return the sums that the variances over queries are divided by (`Tally.queries`), if no value is missing.
 
         These are the numbers of queries with both misses and hits; if pairs have weights, sums of products of weights.
         """

@@ -197,7 +197,9 @@ def find_partners(
     pair_mean = (v @ (misses + hits))[features] / (2 * size)
 
     def delta(a: Array, b: Array) -> Array:
-        """Return Δ, and its expectation where a value is missing; overwrite b."""
+        """Return the differences Δ between the rows a and b, written to b. If a value is missing, Δ is the mean over
+        the pairs.
+        """
         d = np.subtract(a, b, out=b)
         np.abs(d, out=d)
         d /= unit

@@ -153,7 +153,7 @@ class Scores:
         return Scores(self.X[order], self.feature, self.n_features)
 
     def squared_distances(self, rows: Array) -> Array:
-        """Return d² between these rows and all rows, (rows, m)."""
+        """Return the squared distances d² between these rows and all rows, (rows, m)."""
         return squared_distances(self.X, rows)
 
 
@@ -180,7 +180,10 @@ class Probe:
         return [Units.of(rows, self.design, self.ids) for rows in (self.queries, others)]
 
     def distances(self, features: Array) -> Array:
-        """Return d² of the queries to all rows, by these features; rows that cannot be neighbours are far away."""
+        """Return the squared distances d² of the queries to all rows, by these features.
+
+        Rows that cannot be neighbours are far away.
+        """
         D = self.scores.take(features).squared_distances(self.queries)
         if self.design.has_units:
             # no distance in all features is larger, so that such rows stay the farthest in any of them

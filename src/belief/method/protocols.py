@@ -146,9 +146,9 @@ class Engine(_CommonEngine, Protocol):
         """
 
     def weigh(self, rows: Array, sampled: Array) -> Array:
-        """Return the weight of each of `rows` in sums over a sample that is drawn as the rows `sampled` were.
+        """Return the sampling weight of each of `rows`: its weight divided by the probability of being sampled.
 
-        This is the weight of the row divided by the probability that the row is in such a sample.
+        The probability is that of a sample drawn as the rows `sampled` were.
         """
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:

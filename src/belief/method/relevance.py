@@ -32,10 +32,14 @@ def scale_spread(spread: Array, pairs: Pairs, per_unit: Array) -> Array:
 
 
 def relevance(tally: Tally, v: Array) -> Array:
-    """Return the relevance w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]); a term without pairs is 0.
+    """Return the relevance w of each feature: the mean difference from misses minus that from hits, averaged over
+    classes.
 
-    DD and ED are the sums of differences from misses and hits of class c, DC and EC the numbers of these pairs. In the
-    paper, v(c) is the share of class c, P(c).
+    w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]), where DD and ED are the sums of differences from misses and hits of
+    class
+    c, DC and EC the numbers of these pairs, and v(c) the weight of the class. A term without pairs is 0. In the paper,
+    v(c) is
+    the share of class c, P(c).
     """
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
     return subtract_hits(*((v @ x if v.ndim == 1 else (v * x).sum(axis=0)) for x in (misses, hits)))
@@ -49,16 +53,18 @@ def subtract_hits(misses: Array, hits: Array) -> Array:
 
 
 def standard_error(tally: Tally, v: Array) -> Array:
-    """Return se[j] = √(Σ_c v(c)²·S²_c[j]/n_c), the standard error of the relevance of each feature (section 6c).
+    """Return the standard error of the relevance of each feature (section 6c of method.md).
 
-    S²_c is the variance over the n_c queries of class c of the mean difference from misses minus that from hits.
+    se[j] = √(Σ_c v(c)²·S²_c[j]/n_c), where S²_c is the variance over the n_c queries of class c of the mean difference
+    from
+    misses minus that from hits.
     """
     v = v[:, None] if v.ndim == 1 else v
     return np.sqrt((v**2 * class_variances(tally)).sum(axis=0))
 
 
 def class_variances(tally: Tally) -> Array:
-    """Return S²_c/n_c of each class and feature: the squared standard error of the term of class c in the relevance."""
+    """Return the squared standard error of the term of each class in the relevance (S²_c/n_c), for each feature."""
     first, second = tally.spread
     n = np.broadcast_to(tally.queries[0], first.shape)
     squares = second - mean(first**2, n)
@@ -127,7 +133,7 @@ def normalise_min_max(w: Array, constant: Array) -> Array:
 
 
 def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant: Array) -> Array:
-    """Return u, the relevance in [0, 1] (section 6b).
+    """Return u, the relevance of each feature in [0, 1] (section 6b of method.md).
 
     Significant features are ranked by their weights above the null weight, the others by their p-values.
 

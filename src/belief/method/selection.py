@@ -101,7 +101,8 @@ def select_per_class(
     given: Array,
     at_once: int = FEW_FEATURES,
 ) -> tuple[Selection, Array]:
-    """Select n features for each class: in each of n rounds, one per class, with the largest score J for that class.
+    """Select n features for each class, in n rounds. A round selects for each class the feature with the largest score
+    for it.
 
     Redundancy counts with all selected features, whichever class they were selected for. A class gets fewer features if
     no others separate it from the other classes.

@@ -271,7 +271,7 @@ class Weigher:
         return w, target.target.error(tally, v, w), tally
 
     def rounds(self, a: Arrangement) -> Rounds:
-        """Run the rounds: search neighbours, weigh the block, drop the weakest features, and repeat until few are
+        """Search neighbours and compute z of each feature, in rounds that drop the weakest features, until few are
         left.
         """
         n, block, search, ends = a.block.n_features, a.block, self.search, self.probe.target.ends
@@ -298,12 +298,12 @@ class Weigher:
             live, number = live[kept], number + 1
 
     def shuffled_block(self, a: Arrangement, b: int | None) -> Rounds:
-        """Search in rounds after the b-th shuffle of the block against the target and the others; None: as it is."""
+        """Run the rounds after the b-th shuffle of the block's rows (first null); None runs them without a shuffle."""
         return self.rounds(a if b is None else a.shuffle_block(self.probe, FIRST_NULL + b))
 
     def shuffled_target(self, a: Arrangement, strata: Array, b: int) -> Array:
-        """Return the largest z of each feature over the rounds, in the b-th shuffle of the target within strata (second
-        null).
+        """Return the largest z of each feature over the rounds, after the b-th shuffle of the target within strata
+        (second null).
         """
         keys = row_keys(self.probe.seed, SECOND_NULL + b, self.probe.ids)
         units = self.probe.design.groups(len(keys))
@@ -390,7 +390,8 @@ def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
 
 
 def compare(T: Array, null: list[Array]) -> tuple[Array, Array]:
-    """Return the p-value of each T under the null of all features and shuffles, and T minus its expected value.
+    """Return the p-value of each statistic T under the null of all features and shuffles, and T minus its expected
+    value.
 
     The expected value is the feature's mean over the shuffles, shrunk towards the mean of all features as far as the
     means differ only by chance.
@@ -409,7 +410,7 @@ def compare(T: Array, null: list[Array]) -> tuple[Array, Array]:
 
 
 def upper_tail(null: Array, T: Array) -> Array:
-    """Return the p-value of each T: the share of null values (sorted) that are at least as large.
+    """Return the p-value of each statistic T: the share of null values (sorted) that are at least as large.
 
     For the largest 5 %, it comes from a Pareto tail fitted to the null values.
     """

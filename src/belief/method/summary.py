@@ -186,9 +186,8 @@ class Summary:
             return np.where(np.isnan(self.origin), 0.0, self.origin + self.shift)
 
     def count_other_values(self) -> Array:
-        """Count the cells, including missing ones, that do not have the most frequent value of their feature.
-
-        For continuous features of more than two values, count the cells that are not zero.
+        """Return the number of cells of each feature that do not have its most frequent value. Missing values are
+        counted.
         """
         has_two_values = (self.maximum > self.minimum) & ~self.between
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -64,7 +64,7 @@ class Target(Protocol):
         """
 
     def adapt(self, settings: Settings) -> Settings:
-        """Return the settings with those replaced that this target does not support."""
+        """Return the settings, with replacements for those that this target does not support."""
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, Array | None]:
         """Return the kind of each pair and its weight (or None), given the targets of the query and of the
@@ -168,7 +168,7 @@ class Numeric:
         return replace(self, m=len(targets))
 
     def adapt(self, settings: Settings) -> Settings:
-        """Replace the settings that refer to classes."""
+        """Return the settings, with replacements for those that refer to classes."""
         k = settings.resolve_n_neighbors_numeric(self.m)
         return replace(settings, n_neighbors=k, sampling="random", neighborhood="pooled", class_weight="balanced")
 

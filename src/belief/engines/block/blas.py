@@ -59,9 +59,8 @@ def limit_blas_in_this_thread() -> None:
 
 @contextmanager
 def limit_blas() -> Iterator[None]:
-    """Limit BLAS to one thread within this context, in the current thread and in those that set their limit themselves.
-
-    Other threads do so by `limit_blas_in_this_thread`.
+    """Limit BLAS to one thread within this context, in this thread and in threads that call
+    `limit_blas_in_this_thread`.
     """
     before = [(library, library.num_threads) for library in _libraries() if not _has_process_limit(library)]
     limit_blas_in_this_thread()

@@ -133,7 +133,7 @@ class SparseRoundedSearch:
         return self.rows.limit(height, self.entries)
 
     def _round_part(self, span: tuple[int, int]) -> tuple[tuple[int, int], RoundedQueries]:
-        """Return the queries in this span as they are numbered, and rounded to integers."""
+        """Return a span of queries, and these queries rounded to integers."""
         n = span[1] - span[0]
         n_padded = -(-n // self.kind.queries) * self.kind.queries
         ints, terms = np.zeros((n_padded, WORD * self.steps), np.int8), np.zeros((n_padded, 3), np.float32)

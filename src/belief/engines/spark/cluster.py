@@ -45,7 +45,7 @@ class StagedBlocks(Blocks, Protocol):
         """Return the rows with these sorted ids, in one or more pieces; `features` are sorted, and None means all."""
 
     def gather(self, portions: Sequence[Array]) -> Blocks:
-        """Return new blocks, of which number i has the rows with the sorted ids portions[i]."""
+        """Return new blocks; block i has the rows with the sorted ids portions[i]."""
 
 
 class Cluster(Protocol):

@@ -65,7 +65,7 @@ class Rule(Protocol):
     presentation: ClassVar[Presentation]
 
     def relevance_scale(self, w: Array) -> tuple[float, float]:
-        """Return the weights at which the relevance is 0, and the difference of weights that makes it 1.
+        """Return the weight whose relevance is 0, and by how much larger a weight with a relevance of 1 is.
 
         `w` are the weights of the non-constant features.
         """

@@ -34,7 +34,8 @@ class Collisions:
 
 
 def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
-    """Return, for each feature, the largest difference at which two values collide (reach), and the slope of the rate.
+    """Return, for each feature, the largest difference at which values collide (reach), and the slope of the collision
+    rate.
 
     The collision rate is cr = 1 - slope·|a - b| where |a - b| <= reach, and 0 beyond. In other words, it is
     1 - min(|a - b|/σ, 6)/6, and 0 where that is below κ. The margin of 1e-9 keeps the rounding of σ from deciding
@@ -110,7 +111,7 @@ def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, c
 
 
 def without_noise(difference: Array, n_pairs: int) -> Array:
-    """Set numbers to 0 that are differences from the number of pairs and no more than rounding error."""
+    """Set numbers that were subtracted from the number of pairs to 0 if they are no more than rounding error."""
     return np.where(difference < 1e-11 * n_pairs, 0.0, difference)
 
 

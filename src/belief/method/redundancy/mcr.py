@@ -145,7 +145,12 @@ class MCR:
         return joint, pairs
 
     def I_alpha(self, i: int, PC_ij: Array, j: Array) -> Array:
-        """Return I_α(X_i; X_j) = PC(X_i)·log2(PC(X_i, X_j)/(PC(X_i)·PC(X_j))), and 0 where undefined."""
+        """Return the redundancy of feature i with the features j (I_α, equation 7 of the paper); 0 where it is
+        undefined.
+
+        I_α(X_i; X_j) = PC(X_i)·log2(PC(X_i, X_j)/(PC(X_i)·PC(X_j))), where PC is a mean collision rate over pairs of
+        rows.
+        """
         product = self.PC[i] * self.PC[j]
         defined = (PC_ij > 0) & (product > 0)
         return self.PC[i] * np.log2(np.divide(PC_ij, product, out=np.ones_like(PC_ij), where=defined))
