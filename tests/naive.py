@@ -980,14 +980,34 @@ def select_for_classes(scores, tie, constant, n, given):
 
 
 def halves(queries, group, F, seed, n):
-    """The queries of n half-samples: half of 20 to 50 folds of whole groups."""
+    """The queries of n half-samples: half of the folds."""
+    fold = folds(queries, group, F, seed)
+    n_folds = len(set(fold.values()))
+    for b in range(n):
+        drawn = sorted(range(n_folds), key=lambda f: key(seed, 2**22 + b, f))[: max(1, n_folds // 2)]
+        yield [q for q in queries if fold[q] in drawn]
+
+
+def folds(queries, group, F, seed):
+    """The fold of each query: 20 to 50 of whole groups."""
     units = sorted({group[q] for q in queries})
     by_key = sorted(range(len(units)), key=lambda u: key(seed, 5, u))
     n_folds = min(len(units), max(20, min(50, 10_000_000 // F)))
     fold = {units[u]: place % n_folds for place, u in enumerate(by_key)}
-    for b in range(n):
-        drawn = sorted(range(n_folds), key=lambda f: key(seed, 2**22 + b, f))[: max(1, n_folds // 2)]
-        yield [q for q in queries if fold[group[q]] in drawn]
+    return {q: fold[group[q]] for q in queries}
+
+
+def errors_apart(aim, sums, fold, DD, DC, ED, EC):
+    """The errors of `apart_from_others` from the influence of each fold."""
+    C, of_fold = len(DD), {f: np.zeros(DD.shape) for f in fold.values()}
+    for q, (a, t, b, u) in sums.items():
+        c = aim.label[q]
+        of_fold[fold[q]][c] += ratio(a - ratio(DD[c], DC[c]) * t, DC[c])
+        hit = ratio(b - ratio(ED[c], EC[c]) * u, EC[c])
+        for d in range(C):
+            of_fold[fold[q]][d] -= hit / 2 if d == c else hit / (2 * (C - 1))
+    n = len(of_fold)
+    return np.sqrt(sum(x**2 for x in of_fold.values()) * n / (n - 1))
 
 
 def nogueira(sets, F):
@@ -1140,6 +1160,11 @@ def belief(
         return relevance, *select_for_classes(scores, tie, f.constant, per_class, given)
 
     relevance, selected, scores, classes = decide(DD, DC, ED, EC)
+    apart = apart_se = None
+    if not aim.numeric:
+        apart = apart_from_others(ratio(DD, DC), ratio(ED, EC))
+        fold = folds(sorted(sums), np.arange(m) if group is None else group, F, seed)
+        apart_se = errors_apart(aim, sums, fold, DD, DC, ED, EC)
     stable = None
     if stability:
         sets, label = [], aim.label
@@ -1159,5 +1184,5 @@ def belief(
         watch_lists=watch_lists, joint=joint, joint_pairs=joint_pairs, I=I, I_norm=I_norm, R=R, relevance=relevance,
         selected=selected, scores=scores, sure=sure, null_weight=null_weight, selected_for=classes, stability=stable,
         by_class=less(ratio(DD, DC), ratio(ED, EC)),
-        apart=None if aim.numeric else apart_from_others(ratio(DD, DC), ratio(ED, EC)),
+        apart=apart, apart_se=apart_se,
     )  # fmt: skip

@@ -107,6 +107,7 @@ def test_features_for_each_class_agree_with_the_oracle(make_engine, kind):
     np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(got.class_weights, ref.by_class, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(got.separations, ref.apart, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(got.separation_errors, ref.apart_se, rtol=1e-6, atol=1e-11)
 
 
 @pytest.mark.parametrize("kind", ["plain", "given", "groups", "strata", "weights", "per class", "no redundancy", "mcr"])
@@ -320,6 +321,18 @@ def test_errors_by_class_are_by_folds(role):
     result = belief.select(study(), **FIXED, **{role: ROLES[role]}, significance=None)
     assert (result.class_errors > 0).all()
     np.testing.assert_allclose(np.hypot(*result.class_errors) / 2, result.se, rtol=0.5)
+
+
+def test_errors_of_separations_are_their_spread_over_samples():
+    rng = np.random.default_rng(5)
+    y = rng.choice(3, 4000, p=[0.5, 0.3, 0.2])
+    X = np.log1p(rng.poisson(rng.gamma(0.5, 1.0, 9) + 1.5 * (np.arange(9) // 2 == y[:, None])))
+    how = {"per_class": 1, "sample_size": 300, "significance": None}
+    results = [belief.select(X, y, 1, **how, random_state=seed) for seed in range(30)]
+    spread = np.std([each.separations for each in results], axis=0, ddof=1)
+    errors = np.sqrt(np.mean([each.separation_errors**2 for each in results], axis=0))
+    assert np.exp(np.log(errors / spread).mean()) == pytest.approx(1.0, abs=0.15)
+    assert np.isnan(belief.select(X[:200], y[:200], 1, significance=None).by_class[0].separation_error).all()
 
 
 def test_shuffles_move_whole_groups_within_strata():
@@ -596,8 +609,11 @@ BAD = {
     "short": ({"groups": np.arange(10)}, "groups has 10 values, but X has 400 rows"),
     "given": ({"given": "y9"}, "given: there is no column 'y9'"),
     "given that is dropped": ({"given": "x0", "drop": ["x0"]}, "given: there is no column 'x0' in the features of X"),
-    "one group per class": ({"groups": (study()["class"] == "case").to_numpy()}, "groups leaves no row a neighbour"),
-    "one group per stratum": ({"groups": "site", "adjust_for": "site"}, "groups leaves no row a neighbour"),
+    "one group per class": (
+        {"groups": (study()["class"] == "case").to_numpy()},
+        "groups: no row has a neighbour of its class",
+    ),
+    "one group per stratum": ({"groups": "site", "adjust_for": "site"}, "groups: no row has a neighbour of its class"),
     "one half-sample": ({"stability": 1}, "stability must be 0 or an integer of at least 2; got 1"),
     "strata": ({"adjust_for": np.arange(400).astype(str)}, "adjust_for makes 400 strata"),
     "per_class": ({"per_class": 2, "redundancy": None}, "per_class=2 cannot be combined with redundancy=None"),

@@ -90,8 +90,8 @@ class DesignedEngine:
         pairs = np.unique((cell * n_groups + group)[self._usable])
         if np.unique(pairs // n_groups, return_counts=True)[1].max() < 2:
             raise ValueError(
-                "groups leaves no row a neighbour of its class, because all rows of a class are in one group (within"
-                " each stratum, if there are strata). Pass smaller groups, such as patients."
+                "groups: no row has a neighbour of its class, because all rows of a class are in one group (of each"
+                " stratum, if there are strata). Pass smaller groups, such as patients."
             )
 
     @property

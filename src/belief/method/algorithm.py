@@ -42,6 +42,7 @@ from belief.method.folds import (
     half_samples,
     interchangeable_sets,
     nogueira_index,
+    separation_errors,
 )
 from belief.method.growing import Limits, Step, find_rivals, next_step
 from belief.method.partials import Neighbours, Pairs, Tally
@@ -597,6 +598,11 @@ class Run:
         return np.array([fold_errors(folds, v) for v in np.eye(len(tally.DD))])
 
     @property
+    def _has_folds(self) -> bool:
+        """Return True if the run adds up folds of the queries, or is about separate classes."""
+        return self._needs_folds or self.settings.per_class is not None or self.settings.stability > 0
+
+    @property
     def _needs_folds(self) -> bool:
         return self.engine.design.group is not None or self.engine.design.weight is not None
 
@@ -642,10 +648,12 @@ class Run:
         watched = self._watched(estimate.relevance, len(selected))
         found = self.significance
         with self.timed("explain"):
-            class_weights, class_errors, separations = np.zeros((3, 0, self.engine.n_features))
+            class_weights, class_errors, separations, separation_se = np.zeros((4, 0, self.engine.n_features))
             if len(target.names):
                 class_weights, class_errors = relevance_by_class(tally), self._errors_by_class(tally)
                 separations = separation_by_class(tally)
+                if self._has_folds:
+                    separation_se = separation_errors(self._folds())
         partner, partner_share = self._find_partners(estimate)
         stability = self._measure_stability(estimate)
         queries = self.sample.part(slice(0, len(self.neighbours.row)))
@@ -679,6 +687,7 @@ class Run:
             "class_weights": class_weights,
             "class_errors": class_errors,
             "separations": separations,
+            "separation_errors": separation_se,
             "task": target.task,
             "classes": target.names,
             "priors": target.P,

@@ -15,7 +15,7 @@ import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.partials import Pairs, Tally
-from belief.method.relevance import mean
+from belief.method.relevance import average_hits, mean
 from belief.method.sampling import row_keys
 
 FOLDS = (20, 50)  # at least and at most, within MAX_CELLS
@@ -44,14 +44,27 @@ def fold_errors(folds: Sequence[Tally], v: Array) -> Array:
 
     The influence of a fold on w is Σ_c v(c)·((DD_f - A·DC_f)/DC - (ED_f - B·EC_f)/EC), with A = DD/DC and B = ED/EC.
     """
-    whole, n = reduce(Tally.merge, folds), len(folds)
-    A, B = mean(whole.DD, whole.DC), mean(whole.ED, whole.EC)
     v = v[:, None] if v.ndim == 1 else v
-    squares = np.zeros(whole.total.shape[1])
+    return _root_of_squares([(v * (miss - hit)).sum(axis=0) for miss, hit in _influences(folds)])
+
+
+def separation_errors(folds: Sequence[Tally]) -> Array:
+    """Return the standard error of the separation of each class, from the influence of each fold of the queries."""
+    return _root_of_squares([miss - average_hits(hit) for miss, hit in _influences(folds)])
+
+
+def _influences(folds: Sequence[Tally]) -> Iterator[tuple[Array, Array]]:
+    """Yield the influence of each fold on the mean differences from misses and from hits, of each class."""
+    whole = reduce(Tally.merge, folds)
+    A, B = mean(whole.DD, whole.DC), mean(whole.ED, whole.EC)
     for x in folds:
-        miss, hit = mean(x.DD - A * x.DC, whole.DC), mean(x.ED - B * x.EC, whole.EC)
-        squares += (v * (miss - hit)).sum(axis=0) ** 2
-    return np.sqrt(squares * n / max(n - 1, 1))
+        yield mean(x.DD - A * x.DC, whole.DC), mean(x.ED - B * x.EC, whole.EC)
+
+
+def _root_of_squares(influences: Sequence[Array]) -> Array:
+    n = len(influences)
+    error: Array = np.sqrt(sum(x**2 for x in influences) * n / max(n - 1, 1))
+    return error
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,14 +105,18 @@ def separation_by_class(tally: Tally) -> Array:
     """Return how well each feature separates class c from each other class, on average.
 
     The separation of c is D[c] - (E[c] + the mean E[d] of the other classes d)/2, with D the mean difference from
-    misses and
-    E that from hits. For two classes this is half their energy distance, which counts the variation within both
-    equally. The
-    relevance for class c counts only the variation within c, so it is small for a marker that not all rows of c have.
+    misses and E that from hits. For two classes this is half their energy distance, which counts the variation within
+    both equally. The relevance for class c counts only the variation within c, so it is small for a marker that not all
+    rows of c have.
     """
-    misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
+    hits = mean(tally.ED, tally.EC)
+    return subtract_hits(mean(tally.DD, tally.DC), average_hits(hits))
+
+
+def average_hits(hits: Array) -> Array:
+    """Return the mean of each class and the mean of the others, as the separation of classes counts hits."""
     of_others = (hits.sum(axis=0) - hits) / max(len(hits) - 1, 1)
-    return subtract_hits(misses, (hits + of_others) / 2.0)
+    return (hits + of_others) / 2.0
 
 
 def z_of(w: Array, se: Array) -> Array:

@@ -144,6 +144,8 @@ class ClassRanking:
         The weight of each feature over the queries of this class only, and its standard error.
     separation : ndarray of shape (n_features,)
         How well each feature separates this class from the others, by the variation within all of them.
+    separation_error : ndarray of shape (n_features,)
+        Its standard error; NaN unless `per_class`, `stability`, `groups` or `sample_weight` is set.
     rank : ndarray of int of shape (n_features,)
         The rank of each feature from 1, by its separation above the null weight.
     """
@@ -151,6 +153,7 @@ class ClassRanking:
     weight: Array
     error: Array
     separation: Array
+    separation_error: Array
     rank: Array
 
 
@@ -215,6 +218,8 @@ class Result:
         The weights over the queries of each class, and their standard errors; see `by_class`.
     separations : ndarray of shape (n_classes, n_features)
         How well each feature separates each class from the others.
+    separation_errors : ndarray of shape (n_classes, n_features) or (0, n_features)
+        The standard errors of the separations, if they are known.
     task : str
         "classification" or "regression".
     classes, priors : ndarray
@@ -294,6 +299,7 @@ class Result:
     class_weights: Array = array_field(float, ("classes", "weights"), allow_empty=True)
     class_errors: Array = array_field(float, ("classes", "weights"), allow_empty=True)
     separations: Array = array_field(float, ("classes", "weights"), allow_empty=True)
+    separation_errors: Array = array_field(float, ("classes", "weights"), allow_empty=True)
     task: str = plain_field(read=_read_task)
     classes: Array = array_field(write=_write_classes)
     priors: Array = array_field(float, ("classes",))
@@ -339,11 +345,12 @@ class Result:
     def by_class(self) -> dict[Any, ClassRanking]:
         """How well each feature separates each class from the others, by class; empty for a numeric target."""
         out = {}
-        parts = self.class_weights, self.class_errors, self.separations
-        for name, w, se, separation in zip(self.classes.tolist(), *parts, strict=True):
+        errors = self.separation_errors if self.separation_errors.size else np.full_like(self.separations, np.nan)
+        parts = self.class_weights, self.class_errors, self.separations, errors
+        for name, w, se, separation, error in zip(self.classes.tolist(), *parts, strict=True):
             rank = np.empty(len(w), np.int64)
             rank[np.argsort(self.null_weight - separation, kind="stable")] = np.arange(1, len(w) + 1)
-            out[name] = ClassRanking(w, se, separation, rank)
+            out[name] = ClassRanking(w, se, separation, error, rank)
         return out
 
     @overload
