@@ -54,7 +54,7 @@ def separation_errors(folds: Sequence[Tally]) -> Array:
 
 
 def _influences(folds: Sequence[Tally]) -> Iterator[tuple[Array, Array]]:
-    """Yield the influence of each fold on the mean differences from misses and from hits, of each class."""
+    """Yield the influence of each fold on the mean difference from misses, and on that from hits, by class."""
     whole = reduce(Tally.merge, folds)
     A, B = mean(whole.DD, whole.DC), mean(whole.ED, whole.EC)
     for x in folds:
@@ -82,7 +82,7 @@ class Stability:
         Its 95 % confidence interval, given the sample.
     interchangeable : list of list of int
         Features that replace each other: each set holds features that were selected and are redundant with each
-        other. There are none if the redundancy measure has no level for that.
+        other. Empty if the redundancy measure has no level for that.
     """
 
     frequency: Array

@@ -527,7 +527,7 @@ class Eligibility:
 
 @dataclass(frozen=True)
 class LeastScores:
-    """The least scores of features for a class, by which those of little weight are ranked (section 11).
+    """The least scores of features for a class, which rank the features of little weight (section 11).
 
     Parameters
     ----------
