@@ -1,5 +1,6 @@
 """Study designs: given features, groups, strata and weights of rows, features per class, and stability."""
 
+import json
 import warnings
 
 import naive
@@ -309,6 +310,16 @@ def test_rows_are_sampled_by_weight():
     assert np.bincount(sample.target).tolist() == [500, 500]
 
 
+def test_rows_are_sampled_over_groups():
+    """The first queries come from different groups, although one group has half of the rows."""
+    rng = np.random.default_rng(0)
+    X, y, group = rng.normal(size=(400, 3)), np.arange(400) % 2, np.r_[np.zeros(200, int), 1 + np.arange(200) // 4]
+    with DesignedEngine(local_engine(X, np.array([0, 1]), y, np.zeros(3, bool)), lambda: Design(group=group)) as engine:
+        engine.describe()
+        rows = engine.sample(np.array([51, 51]), 0).row
+    assert np.bincount(group[rows]).tolist() == [2] * 51
+
+
 def test_shares_of_classes_are_by_weight():
     frame = study()
     result = belief.select(frame, **FIXED, sample_weight="weight", drop=["patient"])
@@ -323,6 +334,7 @@ def test_errors_by_class_are_by_folds(role):
     np.testing.assert_allclose(np.hypot(*result.class_errors) / 2, result.se, rtol=0.5)
 
 
+@pytest.mark.slow
 def test_errors_of_separations_are_their_spread_over_samples():
     rng = np.random.default_rng(5)
     y = rng.choice(3, 4000, p=[0.5, 0.3, 0.2])
@@ -588,13 +600,35 @@ def test_grid_search_routes_groups_and_weights():
     frame = study()
     X, y = frame[[f"x{j}" for j in range(22)]].to_numpy(), frame["class"].to_numpy()
     with sklearn.config_context(enable_metadata_routing=True):
-        selector = belief.BeliefSelector(2, random_state=0).set_fit_request(groups=True, sample_weight=True)
+        selector = belief.BeliefSelector(2, random_state=0, significance=None)
+        selector.set_fit_request(groups=True, sample_weight=True)
         tree = DecisionTreeClassifier(max_depth=2, random_state=0).set_fit_request(sample_weight=False)
         pipeline = make_pipeline(selector, tree)
         scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
         search = GridSearchCV(pipeline, {"beliefselector__n_features_to_select": [1, 2]}, scoring=scorer, cv=2)
-        search.fit(X, y, groups=frame.patient.to_numpy(), sample_weight=np.ones(len(X)) + (np.arange(len(X)) % 2))
-    assert search.best_estimator_[0].result_.given.tolist() == []
+        roles = {"groups": frame.patient.to_numpy(), "sample_weight": np.ones(len(X)) + (np.arange(len(X)) % 2)}
+        search.fit(X, y, **roles)
+    found = search.best_estimator_[0].result_
+    for left_out in ({}, {"groups": None}, {"sample_weight": None}):
+        same = belief.select(X, y, 2, random_state=0, significance=None, **{**roles, **left_out})
+        assert np.array_equal(found.weights, same.weights) == (not left_out)
+
+
+@pytest.mark.parametrize("n", [("--top", {"n_features_to_select": 2}), ("--per-class", {"per_class": 2})])
+def test_the_command_line_has_all_study_designs(tmp_path, n):
+    from belief.cli import commands
+
+    frame, file, (option, setting) = study(), tmp_path / "study.csv", n
+    frame.weight += 0.1
+    frame.to_csv(file, index=False)
+    words = "--groups patient --adjust-for site age --sample-weight weight --given x5 --stability 10 --seed 0 --quiet"
+    asked = [str(file), "--label", "class", option, "2", *words.split(), "--out", str(tmp_path / "found.json")]
+    assert commands.main(["select", *asked]) == 0
+    found = belief.Result.from_dict(json.loads((tmp_path / "found.json").read_text()))
+    same = belief.select(file, label="class", random_state=0, **ROLES, given=["x5"], stability=10, **setting)
+    for name in ("weights", "se", "p_value", "selected", "selected_for", "separation_errors"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(same, name), err_msg=name)
+    assert found.stability.index == same.stability.index
 
 
 BAD = {
