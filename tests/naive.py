@@ -1161,7 +1161,7 @@ def belief(
 
     relevance, selected, scores, classes = decide(DD, DC, ED, EC)
     apart = apart_se = None
-    if not aim.numeric:
+    if per_class is not None:
         apart = apart_from_others(ratio(DD, DC), ratio(ED, EC))
         fold = folds(sorted(sums), np.arange(m) if group is None else group, F, seed)
         apart_se = errors_apart(aim, sums, fold, DD, DC, ED, EC)
