@@ -3,7 +3,7 @@
 import os
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import naive
 import numpy as np
@@ -42,6 +42,7 @@ PLAIN = (rng.standard_normal((M, F)) + LABELS[:, None] * (np.arange(F) < 2)) * (
 PLAIN[:, 3] = rng.integers(0, 3, M) * (rng.random(M) < 0.5)
 PLAIN[-20:] = PLAIN[:20]  # copies: ties
 MISSING = np.where(rng.random((M, F)) < 0.15, np.nan, PLAIN)
+VALUES = {"plain": PLAIN, "missing": MISSING}
 
 
 def local(source, X, small_rows=0, **options):
@@ -88,7 +89,7 @@ CASES += [(name, "missing") for name in HOLES if name in MAKE]
 def case(request, _stopped_at_the_end):
     """An engine that has described the data, and a reference engine."""
     name, values = request.param
-    X = PLAIN if values == "plain" else MISSING
+    X = VALUES[values]
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr("belief.engines.spark.folder.MIN_BLOCK_BYTES", 0)  # several blocks
         right = stack.enter_context(local(in_memory, X))
@@ -99,7 +100,7 @@ def case(request, _stopped_at_the_end):
             patch.setattr(gathering, "PORTION_BYTES", 2**12)
             patch.setattr(gathering, "GATHER_PAIRS", 150)
         engine.describe()
-        yield X, engine, right
+        yield values, engine, right
 
 
 @pytest.fixture
@@ -161,31 +162,37 @@ def test_sample(case, quota):
 # --- neighbours ---
 
 
+@cache
+def neighbours_of_oracle(values, features=tuple(range(F)), neighborhood="per_class"):
+    """The oracle is slow, and the same for all engines."""
+    X, discrete = VALUES[values][:, features], DISCRETE[list(features)]
+    asked = {"discrete": discrete, "k": 4, "s": 50, "scale": "standard", "neighborhood": neighborhood, "seed": 5}
+    return naive.belief(X, LABELS, 1, **asked).neighbours
+
+
 @pytest.mark.parametrize("neighborhood", ["per_class", "pooled"])
 def test_nearest(case, difference, neighborhood):
-    X, engine, _ = case
-    asked = {"discrete": DISCRETE, "k": 4, "s": 50, "scale": "standard", "neighborhood": neighborhood, "seed": 5}
-    oracle = naive.belief(X, LABELS, 3, **asked)
+    values, engine, _ = case
+    wanted = neighbours_of_oracle(values, neighborhood=neighborhood)
     search = Search(4, 3, 5) if neighborhood == "per_class" else Search(12, 1, 5)
     engine.sample(np.array([20]), 1)  # nearest must not depend on the last sample
     for sample in [right_sample := case[2].sample(np.array([50]), 5)] * 2:
         found = engine.nearest(sample, difference, search)
         for q, rows in zip(sample.row.tolist(), found.row, strict=True):
-            assert rows[rows >= 0].tolist() == oracle.neighbours[q]
+            assert rows[rows >= 0].tolist() == wanted[q]
         np.testing.assert_array_equal(found.target, LABELS[found.row])
     assert len(right_sample.row) == 50
 
 
-@pytest.mark.parametrize("features", [[4], [0, 3, 5], list(range(F))], ids=["one", "some", "all"])
+@pytest.mark.parametrize("features", [(4,), (0, 3, 5), tuple(range(F))], ids=["one", "some", "all"])
 def test_nearest_by_some_features(case, difference, features):
     """As if the table had these columns alone."""
-    X, engine, right = case
-    asked = {"discrete": DISCRETE[features], "k": 4, "s": 50, "scale": "standard", "seed": 5}
-    oracle = naive.belief(X[:, features], LABELS, 1, **asked)
+    values, engine, right = case
     sample = right.sample(np.array([50]), 5)
     found = engine.nearest(sample, difference.restrict(np.array(features)), Search(4, 3, 5))
+    wanted = neighbours_of_oracle(values, features)
     for q, rows in zip(sample.row.tolist(), found.row, strict=True):
-        assert rows[rows >= 0].tolist() == oracle.neighbours[q]
+        assert rows[rows >= 0].tolist() == wanted[q]
 
 
 # --- sums over pairs ---
@@ -273,7 +280,7 @@ def test_tally_spread_over_queries(case, difference, weights):
 
 
 def test_rows(case):
-    X, engine, _ = case
+    X, engine = VALUES[case[0]], case[1]
     for ids in (np.array([5, 3, 250]), np.random.default_rng(1).permutation(M)):
         got = engine.rows(ids, np.array([7, 0, 3]))
         if DISCRETE[3] and engine.discrete[3]:  # engines may choose the codes of nominal features
@@ -298,18 +305,25 @@ def check_outcome(got, wanted):
     same(got.tally, wanted.tally)
 
 
+@cache
+def outcome(values, settings):
+    """What the reference engine finds."""
+    with local(in_memory, VALUES[values]) as engine:
+        return traced.run(engine, settings)
+
+
 def test_belief(case):
-    _, engine, right = case
+    values, engine, _ = case
     got = traced.run(engine, SETTINGS)
-    check_outcome(got, traced.run(right, SETTINGS))
+    check_outcome(got, outcome(values, SETTINGS))
     assert np.isfinite(got.p_neighbours).sum() >= 5  # or it would compare nothing
     assert got.q_value[:2].max() < 0.05 < got.q_value[2:].min()
 
 
 def test_belief_with_the_settings_of_the_paper(case):
-    _, engine, right = case
+    values, engine, _ = case
     paper = Settings(**{**PAPER, "n_features_to_select": 5, "n_neighbors": 4, "sample_size": 80, "random_state": 3})
-    check_outcome(traced.run(engine, paper), traced.run(right, paper))
+    check_outcome(traced.run(engine, paper), outcome(values, paper))
 
 
 @pytest.mark.usefixtures("_stopped_at_the_end")
@@ -319,8 +333,7 @@ def test_belief_merges_copies(name):
     with MAKE[name](PLAIN) as engine:
         got = traced.run(engine, merging)
     assert got.sample_size == min(240, len(np.unique(np.column_stack([PLAIN, LABELS]), axis=0))) < M
-    with local(in_memory, PLAIN) as right:
-        check_outcome(got, traced.run(right, merging))
+    check_outcome(got, outcome("plain", merging))
 
 
 NUMBERS = np.round(PLAIN[:, 0] * PLAIN[:, 1] + PLAIN[:, 4] + 0.05 * rng.standard_normal(M), 2)  # some are equal

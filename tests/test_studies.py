@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from functools import cache
 
 import naive
 import numpy as np
@@ -59,18 +60,32 @@ def make_table(seed=0, m=90, numeric=False, missing=False):
     return X, y, np.arange(7) == 5
 
 
+def make_unstable_table():
+    """Return a table in which half of the classes are those of other rows, so that the selection is not stable."""
+    X, y, discrete = make_table()
+    y[::2] = y[1::2]
+    return X, y, discrete
+
+
+@cache
+def oracle(kind, n=3, missing=False, make=make_table, **options):
+    """The oracle is slow, and the same for all engines."""
+    X, y, discrete = make(missing=True) if missing else make()
+    design, given = make_design_of(kind, y)
+    how = {"sampling": "balanced", "class_weight": "balanced", "k": 3, "redundancy": "agreement", "seed": 4}
+    return naive.belief(X, y, n, discrete=discrete, given=given, **{**how, **options}, **vars(design))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_designs_agree_with_the_oracle(make_engine, kind):
-    X, y, discrete = make_table(missing=kind not in ("groups", "weights"))
+    missing = kind not in ("groups", "weights")
+    X, y, discrete = make_table(missing=missing)
     design, given = make_design_of(kind, y)
     engine = DesignedEngine(make_engine(X, y, discrete), lambda: design)
     with engine:
         got = traced.run(engine, PLAIN, given)
-    ref = naive.belief(
-        X, y, 3, discrete=discrete, sampling="balanced", class_weight="balanced", k=3, redundancy="agreement", seed=4,
-        given=given, **vars(design),
-    )  # fmt: skip
+    ref = oracle(kind, missing=missing)
     np.testing.assert_allclose(got.weights, ref.w, rtol=1e-9, atol=1e-11)
     assert got.selected.tolist() == ref.selected
     np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
@@ -85,10 +100,7 @@ def test_designs_with_mcr_agree_with_the_oracle(kind, missing):
     design, given = make_design_of(kind, y)
     with DesignedEngine(local_engine(X, np.arange(3), y, discrete), lambda: design) as engine:
         got = traced.run(engine, {**PLAIN, "redundancy": "mcr", "batch_size": 1.0}, given)
-    ref = naive.belief(
-        X, y, 3, discrete=discrete, sampling="balanced", class_weight="balanced", k=3, redundancy="mcr", seed=4,
-        given=given, share=1.0, **vars(design),
-    )  # fmt: skip
+    ref = oracle(kind, missing=missing, redundancy="mcr", share=1.0)
     assert got.selected.tolist() == ref.selected
     np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
 
@@ -99,10 +111,7 @@ def test_features_for_each_class_agree_with_the_oracle(make_engine, kind):
     design, given = make_design_of(kind, y)
     with DesignedEngine(make_engine(X, y, discrete), lambda: design) as engine:
         got = traced.run(engine, {**PLAIN, "per_class": 2}, given)
-    ref = naive.belief(
-        X, y, 3, discrete=discrete, sampling="balanced", class_weight="balanced", k=3, redundancy="agreement", seed=4,
-        given=given, per_class=2, **vars(design),
-    )  # fmt: skip
+    ref = oracle(kind, per_class=2)
     assert got.selected.tolist() == ref.selected
     assert got.selected_for.tolist() == ref.selected_for
     np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
@@ -113,18 +122,15 @@ def test_features_for_each_class_agree_with_the_oracle(make_engine, kind):
 
 @pytest.mark.parametrize("kind", ["plain", "given", "groups", "strata", "weights", "per class", "no redundancy", "mcr"])
 def test_stability_agrees_with_the_oracle(make_engine, kind):
-    X, y, discrete = make_table()
-    y[::2] = y[1::2]  # half of the classes are those of other rows, so that the selection is not stable
+    X, y, discrete = make_unstable_table()
     design, given = make_design_of(kind, y)
     per_class = 1 if kind == "per class" else None
     redundancy = {"no redundancy": None, "mcr": "mcr"}.get(kind, "agreement")
     with DesignedEngine(make_engine(X, y, discrete), lambda: design) as engine:
         how = {**PLAIN, "n_features_to_select": 2, "stability": 12, "redundancy": redundancy, "per_class": per_class}
         got = traced.run(engine, {**how, "batch_size": 1.0}, given).stability
-    ref = naive.belief(
-        X, y, 2, discrete=discrete, sampling="balanced", class_weight="balanced", k=3, redundancy=redundancy, seed=4,
-        given=given, per_class=per_class, stability=12, share=1.0, **vars(design),
-    ).stability  # fmt: skip
+    how = {"redundancy": redundancy, "per_class": per_class, "stability": 12, "share": 1.0}
+    ref = oracle(kind, 2, make=make_unstable_table, **how).stability
     np.testing.assert_allclose(got.frequency, ref.frequency, rtol=1e-12)
     assert ((got.frequency > 0) & (got.frequency < 1)).any(), "no half-sample differs from another"
     assert got.index == pytest.approx(ref.index, rel=1e-9)
