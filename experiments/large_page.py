@@ -90,7 +90,7 @@ def findings(study: Study) -> str:
     ways = study.grid.ways()
     usual = [[Way("mRMR")], [Way("BELIEF", ways[-1].k)], [Way("BELIEF + mCR", ways[-1].k, study.grid.batches[0])]]
     every = [[way for way in ways if way.method == group[0].method] for group in usual]
-    lines = ["One setting of each method, of BELIEF the paper's: the mean of each data set.", ""]
+    lines = ["The mean F1 on each data set, with one setting of each method (of BELIEF, the paper's).", ""]
     lines += [by_data(study, cells, usual), ""]
     lines += [versus(study, cells, usual[i], usual[j]) for i, j in ((1, 0), (2, 0), (2, 1))]
     counted = ", ".join(f"{len(group)} of {group[0].method}" for group in every)

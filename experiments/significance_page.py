@@ -150,23 +150,23 @@ def summary(answers: Answers) -> str:
     false = {name: false_share(x) for name, x in every.items()}
     too_false = [name for name, share in false.items() if share > MOST_FALSE + 1e-9]
     ratios = [x for name in POWER if not np.isnan(x := ratio(answers, name))]
-    hits = [f"{power(x):.2f} in {name}" for name in INTERACTIONS if (x := found(answers, "interactions", name))]
+    hits = [f'{power(x):.2f} in "{name}"' for name in INTERACTIONS if (x := found(answers, "interactions", name))]
     of_asked = [
         np.mean(x) >= least - 1e-9 for name, (_, least) in ASKED.items() if (x := found(answers, "asked", name))
     ]
     below = " and ".join(
-        f"more than {limit} has p < {p} in {named(names)}"
+        f"more than {limit} have p < {p} in {named(names)}"
         for (p, limit), names in zip(MOST_BELOW.items(), outside, strict=True)
     )
     lines = [
-        f"- **Calibration** on {len(every)} situations: of the noise, {below}. With q < 0.05,"
-        f" {np.mean(list(false.values())):.3f} of the finds are false in the mean, and more than {MOST_FALSE} in"
-        f" {named(too_false)}; {noise_alone(answers):.3f} of the tables of pure noise have a find.",
-        f"- **Power** for weak effects is {np.mean(ratios):.2f} of the univariate test's in the mean, and"
-        f" {min(ratios):.2f} at least.",
-        f"- **Interactions**: the share of columns found is {' and '.join(hits)}. Where as many columns are selected"
-        f" as matter, {sum(of_asked)} of {len(of_asked)} problems reach their target.",
-        f'- **"auto"** with alpha = {ALPHAS[0]} selects {"; ".join(selected(answers))}.',
+        f"- **Calibration** in {len(every)} situations: of the noise columns, {below}. Of the columns with q < 0.05,"
+        f" {np.mean(list(false.values())):.3f} are noise on average, and more than {MOST_FALSE} in"
+        f" {named(too_false)}; {noise_alone(answers):.3f} of the tables of pure noise have such a column.",
+        f"- **Power** for weak effects, divided by that of the univariate test, is {np.mean(ratios):.2f} on average and"
+        f" at least {min(ratios):.2f}.",
+        f"- **Interactions**: the share of columns found is {' and '.join(hits)}. If as many columns are selected"
+        f" as are relevant, {sum(of_asked)} of {len(of_asked)} problems reach their target.",
+        f'- **"auto"** with alpha = {ALPHAS[0]} selects on average {"; ".join(selected(answers))}.',
     ]
     return "\n".join(lines)
 
@@ -175,12 +175,12 @@ def selected(answers: Answers) -> list[str]:
     """Return how many relevant and other columns "auto" selects, for each problem."""
     every = {name: found(answers, "auto", f"{name} | alpha={ALPHAS[0]}") for name in AUTO}
     means = {name: np.mean([ours for ours, _ in x], axis=0) for name, x in every.items() if x}
-    return [f"{hits:.2f} relevant and {false:.2f} other columns of {name}" for name, (hits, false) in means.items()]
+    return [f'{hits:.2f} relevant and {false:.2f} other columns of "{name}"' for name, (hits, false) in means.items()]
 
 
 def named(names: list[str]) -> str:
     """Return the names of situations, or that there are none."""
-    return "; ".join(names) or "no situation"
+    return "; ".join(f'"{name}"' for name in names) or "no situation"
 
 
 def tables(answers: Answers) -> dict[str, str]:

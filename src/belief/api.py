@@ -1,4 +1,4 @@
-"""The main function of the package, `select`, and what it shares with Spark."""
+"""The main function of the package, `select`, and the functions that `belief.spark` shares with it."""
 
 from __future__ import annotations
 

@@ -122,7 +122,9 @@ def available_instructions() -> list[Instructions]:
 
 
 def word_instructions(found: list[Instructions]) -> WordInstructions | None:
-    """Return the instruction set for products of 16 bits on a CPU with these for 8 bits, or None."""
+    """Return the instruction set for products of 16-bit integers on a CPU that has these for 8 bits; None if it has
+    none.
+    """
     kinds = {type(x) for x in found}
     return Avx512Words() if Avx512Vnni in kinds else AvxWords() if AvxVnni in kinds else None
 

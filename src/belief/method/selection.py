@@ -210,9 +210,7 @@ class _Race:
         return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW_FEATURES)]
 
     def best_of(self, relevance: Array) -> Array:
-        """Return the features inside the pool with the largest score by each line of `relevance`, (classes,
-        features).
-        """
+        """Return, for each line of `relevance` (a class), the feature inside the pool with the largest score."""
         J = self.rule.score(relevance[:, self.inside], self.accumulated[self.inside], len(self.selected))
         best: Array = np.unique(self.inside[J.argmax(axis=1)]) if len(self.inside) else self.inside
         return best
@@ -273,8 +271,8 @@ class _Race:
             self._accumulate(features, self.measure.row(j, features[:0])[columns])
 
     def _bound(self, likely: Array) -> bool:
-        """Compute lower bounds of the redundancy of all features outside with the selected ones and those likely to be
-        next.
+        """Compute lower bounds of the redundancy of the features outside the pool with selected features and likely
+        next ones.
 
         Return False if the measure has no such bounds.
         """

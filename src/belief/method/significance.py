@@ -390,8 +390,7 @@ def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
 
 
 def compare(T: Array, null: list[Array]) -> tuple[Array, Array]:
-    """Return the p-value of each statistic T under the null of all features and shuffles, and T minus its expected
-    value.
+    """Return the p-value of each statistic T under a null distribution, and T minus its expected value.
 
     The expected value is the feature's mean over the shuffles, shrunk towards the mean of all features as far as the
     means differ only by chance.

@@ -179,8 +179,8 @@ class ShareTest:
         return ShareTest(self.A[:, columns], line[self.feature[columns]], self.discrete[which], self.G, self.is_numeric)
 
     def statistic(self, G: Array) -> Array:
-        """Return the statistic of each feature for one or more targets, (targets, features), whose columns in G are
-        side by side.
+        """Return the statistic of each feature for one or more targets, (targets, features); G has the columns of all
+        targets.
         """
         squares = (G.T @ self.A) ** 2
         squares = squares.reshape(-1, self.G.shape[1], self.A.shape[1]).sum(axis=1)

@@ -127,7 +127,7 @@ class Measure(Protocol):
 
     @staticmethod
     def collisions(kappa: float) -> Collisions:
-        """Return which collisions, and which sums of them, the measure is computed from."""
+        """Return how collisions of rows are counted and multiplied for this measure, given κ."""
 
     @staticmethod
     def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
