@@ -210,7 +210,9 @@ class _Race:
         return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW_FEATURES)]
 
     def best_of(self, relevance: Array) -> Array:
-        """Return, for each line of `relevance` (a class), the feature inside the pool with the largest score."""
+        """Return the features inside the pool that have the largest score for some class; `relevance` has a line per
+        class.
+        """
         J = self.rule.score(relevance[:, self.inside], self.accumulated[self.inside], len(self.selected))
         best: Array = np.unique(self.inside[J.argmax(axis=1)]) if len(self.inside) else self.inside
         return best
