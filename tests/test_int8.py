@@ -5,7 +5,7 @@ import re
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from conftest import in_blocks, in_columns, in_memory
+from conftest import in_blocks, in_columns, in_memory, streamed
 from effort import THOROUGH, examples
 from llvmlite import ir
 from random_tables import table
@@ -151,6 +151,17 @@ def test_the_faster_product_is_used(monkeypatch, is_fast, sample_size, has_words
     else:
         assert len(done) == 1
         assert (done[0] == 2000) == is_fast
+
+
+def test_blocks_that_bring_neighbours_in_int16(monkeypatch):
+    """The queries of a visit are compared with the rows of each block, some rows at a time."""
+    rng = np.random.default_rng(0)
+    X, labels, found = rng.standard_normal((900, 70)), rng.integers(0, 3, 900).astype(np.int32), []
+    monkeypatch.setattr("belief.engines.block.search.MAX_PRODUCTS", 5000)
+    for how in ("int16", "float32"):
+        with streamed(X, labels, np.zeros(70, bool), instructions=how, small_rows=0) as engine:
+            found.append(search(engine, 60, 5))
+    same(*found)
 
 
 def test_rows_compared_before_the_search_changes_to_int16_are_forgotten(monkeypatch):

@@ -114,7 +114,11 @@ def test_push_keeps_the_nearest_rows_of_each_list():
         d2, row, key = rng.integers(1, 20, m) / 4.0, rng.permutation(m), rng.permutation(m).astype(np.uint64)
         shape = n, 2, size
         best = np.full(shape, np.inf), np.full(shape, 2**64 - 1, np.uint64), np.full(shape, -1)
-        nearest.push(best, where, group, d2, key, row)
+        place = rng.permutation(m)  # of each entry in the arrays of rows
+        of_rows = [np.empty_like(x) for x in (group, key, row)]
+        for out, x in zip(of_rows, (group, key, row), strict=True):
+            out[place] = x
+        nearest.push(best, where, place, d2, *of_rows)
         for q, g in np.ndindex(n, 2):
             mine = np.flatnonzero((where == q) & (group == g))
             mine = mine[np.lexsort((key[mine], d2[mine]))][:size]

@@ -213,35 +213,61 @@ def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) ->
 
 
 @kernel()
-def _fill(ds: Array, keys: Array, rows: Array, d: Array, key: Array, row: Array) -> None:
-    """Write the nearest rows to an empty list. Counting smaller distances is faster than sorting, without branches."""
+def _sort(d: Array, key: Array, order: Array) -> None:
+    """Order rows by distance and key. Counting smaller distances is faster than sorting, without branches."""
     for i in range(len(d)):
         rank = 0
         for j in range(len(d)):
             rank += (d[j] < d[i]) | ((d[j] == d[i]) & (key[j] < key[i]))
-        if rank < len(ds):
-            ds[rank], keys[rank], rows[rank] = d[i], key[i], row[i]
+        order[rank] = i
 
 
 @kernel()
-def push(best: tuple[Array, Array, Array], where: Array, group: Array, d2: Array, key: Array, row: Array) -> None:
+def _merge(ds: Array, keys: Array, rows: Array, d: Array, key: Array, row: Array, order: Array) -> None:
+    """Merge rows in this order into a sorted list, which keeps its length; rows that are missing are at its end."""
+    i, j = len(ds) - 1, len(order) - 1
+    for _ in range(len(order)):  # drop the farthest of both
+        t = order[j]
+        if j < 0 or (i >= 0 and (rows[i] < 0 or d[t] < ds[i] or (d[t] == ds[i] and key[t] < keys[i]))):
+            i -= 1
+        else:
+            j -= 1
+    to = len(ds) - 1
+    while j >= 0:
+        t = order[j]
+        if i >= 0 and (d[t] < ds[i] or (d[t] == ds[i] and key[t] < keys[i])):
+            ds[to], keys[to], rows[to] = ds[i], keys[i], rows[i]
+            i -= 1
+        else:
+            ds[to], keys[to], rows[to] = d[t], key[t], row[t]
+            j -= 1
+        to -= 1
+
+
+@kernel()
+def push(
+    best: tuple[Array, Array, Array], where: Array, at: Array, d2: Array, group: Array, key: Array, row: Array
+) -> None:
     """Insert rows into `best`, the sorted lists of the nearest rows for each query and group, in place.
 
-    `best` has the arrays d2, key and row, each of shape (queries, groups, size); entry p belongs to the list of query
-    where[p] and group[p].
+    `best` has the arrays d2, key and row, each of shape (queries, groups, size). Entry p is the row at[p] of the arrays
+    group, key and row; it belongs to the list of query where[p] and its group.
     """
     ds, keys, rows = best
-    d = np.empty(_FILLED, np.float64)
+    d, some_keys, some_rows = np.empty(_FILLED, np.float64), np.empty(_FILLED, key.dtype), np.empty(_FILLED, row.dtype)
+    order = np.empty(_FILLED, np.int64)
     p = 0
     while p < len(d2):
-        q, g, a = where[p], group[p], p
-        if rows[q, g, 0] < 0:
-            while p < len(d2) and p < a + _FILLED and where[p] == q and group[p] == g:
-                d[p - a] = round9(d2[p])
-                p += 1
-            _fill(ds[q, g], keys[q, g], rows[q, g], d[: p - a], key[a:p], row[a:p])
-            continue
-        p += 1
-        if d2[a] > ds[q, g, -1] * (1.0 + TIE_MARGIN):
-            continue  # rounding takes longer than all else here
-        insert(ds[q, g], keys[q, g], rows[q, g], round9(d2[a]), key[a], row[a])
+        q, g, n = where[p], group[at[p]], 0
+        limit = ds[q, g, -1] * (1.0 + TIE_MARGIN)
+        while p < len(d2) and n < _FILLED and where[p] == q and group[at[p]] == g:
+            d[n], some_keys[n], some_rows[n] = d2[p], key[at[p]], row[at[p]]
+            n += d2[p] <= limit  # otherwise overwritten by the next, which is faster than a branch
+            p += 1
+        for i in range(n):
+            d[i] = round9(d[i])  # takes longer than all else here
+        if n == 1:
+            insert(ds[q, g], keys[q, g], rows[q, g], d[0], some_keys[0], some_rows[0])
+        elif n:
+            _sort(d[:n], some_keys[:n], order[:n])
+            _merge(ds[q, g], keys[q, g], rows[q, g], d, some_keys, some_rows, order[:n])

@@ -332,6 +332,6 @@ class RoundedSearch:
         first, last = part.queries[0], part.queries[-1] + 1
         with part.lock:
             best = tuple(z[first:last] for z in (search.found.d2, search.found.key, search.found.row))
-            push(best, q, tile.group[r], d2, tile.keys[r], tile.ids[r])
-            bound = search.bound[first:last]
-            np.minimum(bound, best[0] / search.embedding.scale**2 * (1 + TIE_MARGIN), out=bound)
+            push(best, q, r, d2, tile.group, tile.keys, tile.ids)
+            bound = search.bound[first:last, :, -1]
+            np.minimum(bound, best[0][:, :, -1] / search.embedding.scale**2 * (1 + TIE_MARGIN), out=bound)

@@ -370,7 +370,7 @@ class NeighbourSearch:
         d2 = self._distances(x.queries, q, x.tile.rows, r)
         with x.lock:
             best = (self.found.d2, self.found.key, self.found.row)
-            push(best, x.queries[q], x.tile.group[r], d2, x.tile.keys[r], x.tile.ids[r])
+            push(best, x.queries[q], r, d2, x.tile.group, x.tile.keys, x.tile.ids)
 
     def _distances(self, queries: Array, q: Array, rows: Array, r: Array) -> Array:
         """Return the exact squared distances of the pairs (queries[q], rows[r])."""
