@@ -165,6 +165,17 @@ def small(rows: list[dict], quick: bool) -> None:
         )
 
 
+def phases(rows: list[dict], quick: bool) -> None:
+    """Milliseconds of each phase of the fastest fit of these tables."""
+    for m, F in ((300, 20), (1_000, 50)):
+        X, y = table(m, F, 2)
+        timings = (fit(X, y, 10, n_neighbors=10).timings for _ in range(SMALL_REPEATS))
+        fastest = min(timings, key=lambda x: sum(x.values()))
+        rows.append(
+            {"case": "phases", "data": f"{m:,} x {F}", **{f"{name}_ms": 1e3 * x for name, x in fastest.items()}}
+        )
+
+
 def time_fast_select(X: np.ndarray, y: np.ndarray, repeats: int = REPEATS) -> float | None:
     """Seconds of fast-select, which compiles first; None if it is not installed."""
     try:
@@ -239,6 +250,7 @@ CASES = {
     "small": small,
     "ties": ties,
     "startup": startup,
+    "phases": phases,
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ HEADS = {
     "recall": "share of the strongest found", "out": "out, to each task, MB", "back": "back from all, MB",
     "describe": "describe, s", "sample": "sample, s", "neighbours": "neighbours, s", "tally": "tally, s",
     "redundancy": "redundancy, s", "significance": "significance, s", "explain": "explain, s",
+    "describe_ms": "describe, ms", "sample_ms": "sample, ms", "neighbours_ms": "neighbours, ms",
+    "tally_ms": "tally, ms", "redundancy_ms": "redundancy, ms", "explain_ms": "explain, ms",
 }  # fmt: skip
 
 
@@ -38,10 +39,12 @@ def shown(name: str, rows: list[dict[str, Any]], whole: bool) -> str:
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """Links to a table for each run of rows that have the same figures, and the commits."""
+    """Links to a table for all rows that have the same figures, and the commits."""
     files = []
-    for names, some in groupby(rows, key=lambda r: tuple(n for n in HEADS if n in r)):
-        lines = list(some)
+    tables: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for r in rows:
+        tables.setdefault(tuple(n for n in HEADS if n in r), []).append(r)
+    for names, lines in tables.items():
         whole = table([HEADS[n] for n in names], [[_cell(n, r[n]) for n in names] for r in lines])
         files.append(as_data(_name_of([r["case"] for r in lines]), whole))
     return f"All figures: {', '.join(files)}. {computed_at(r['commit'] for r in rows)}"
