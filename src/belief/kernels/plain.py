@@ -327,7 +327,13 @@ class _Sides:
 
     def _split(self, total: Array) -> tuple[Array, Array]:
         miss = total * self.miss
-        return np.add.reduceat(miss, self.first), np.add.reduceat(total - miss, self.first)
+        return self._add_runs(miss), self._add_runs(total - miss)
+
+    def _add_runs(self, x: Array) -> Array:
+        """Return the sums over the runs of each query."""
+        if len(x) == 2 * len(self.first) and (np.diff(self.first) == 2).all():  # most often
+            return x[0::2] + x[1::2]
+        return np.add.reduceat(x, self.first)
 
 
 def collisions(

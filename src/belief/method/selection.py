@@ -158,8 +158,8 @@ class _Race:
         self.max_redundancy = np.zeros(len(relevance) if eligibility or least else 0)  # with any selected feature
         self.tie_weights = round_for_ties(w)
         self.selected: list[int] = []
-        self.inside = np.intersect1d(measure.pool, order)
-        self.outside = np.setdiff1d(order, measure.pool)
+        is_inside = measure.column[order] >= 0
+        self.inside, self.outside = np.sort(order[is_inside]), np.sort(order[~is_inside])
         self.accumulated = np.full(len(relevance), rule.initial)  # exact inside, a bound outside
         self.bounded: set[int] = set()  # the selected features whose lower bounds have been accumulated
         self.bounds: dict[int, Array] = {}  # likely next feature -> lower bounds of its redundancy with outside
