@@ -266,7 +266,7 @@ def _centred(x: Array, weight: Array, stratum: Array) -> Array:
 
 
 def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
-    """Return the mid-p-value of the sum of x over the chosen rows, from all shuffles of x.
+    """Return the mid-p-value of the sum of x over the chosen rows, from the exact distribution over all shuffles of x.
 
     It is the share of the shuffles whose sum is farther from its expected value, plus half of those whose sum is as
     far. Few values have few different sums, so p would be too large with all of the latter. Return NaN unless x has

@@ -258,7 +258,10 @@ def _list_groups(result: Result) -> list[list[str]]:
 
 
 def _describe_stability(result: Result) -> dict[str, int] | None:
-    """Return the number of the batch after which the top features stayed the same. As many count as were selected."""
+    """Return from which batch on the top features stayed the same, and how many of them changed in the last batch.
+
+    As many features count as were selected. Return None if there was a single batch.
+    """
     if len(result.history) < 2:
         return None
     n = min(len(result.selected), result.history.shape[1])

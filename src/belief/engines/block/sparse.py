@@ -262,9 +262,7 @@ class SparseEngine(JointEngine):
         return Tally.from_sums(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
 
     def _locate(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
-        """Return matrices with the rows of all pairs: queries, each pair's position in them, neighbours, and positions
-        in them.
-        """
+        """Return a matrix of all queries and the row of each pair's query in it, and the same for neighbours."""
         if len(self.blocks) == 1:
             return self.csr[0], pairs.query, self.csr[0], pairs.neighbour
         ids, query = np.unique(pairs.query, return_inverse=True)

@@ -149,9 +149,7 @@ class Points:
 
 
 def accumulation_error(columns: int) -> float:
-    """Return γ, a bound of the rounding error of an fp32 sum of as many products, relative to the norms of the
-    points.
-    """
+    """Return γ, a bound of the rounding error of a product of points in fp32, relative to the norms of the points."""
     return (1.5 * columns + 16) * 2.0**-23
 
 

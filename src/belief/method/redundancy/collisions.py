@@ -90,8 +90,9 @@ def empty_joint(rates: Collisions, n_lines: int, n_columns: int) -> Joint:
 
 
 def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, cross: Array) -> Joint:
-    """Return joint sums from sums of e = 1 - cr and z = 1 - b, which are 0 where both rows of a pair are 0 (sparse
-    data).
+    """Return joint sums of collision rates from sums over non-collisions, which are sparse if the data is.
+
+    The sums are of e = 1 - cr and z = 1 - b, which are 0 where both rows of a pair are 0.
 
     Parameters
     ----------
