@@ -59,7 +59,7 @@ SELECT_EXAMPLES = """examples:
 """
 
 
-GROUPS = {  # of settings; the others belong to the group "method"
+GROUPS = {  # groups of settings in --help; the others belong to the group "method"
     "selection": (
         *("n_features_to_select", "per_class", "redundancy", "theta", "eta", "kappa", "stability", "random_state"),
     ),

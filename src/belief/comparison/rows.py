@@ -28,9 +28,9 @@ from belief.method.settings import Settings
 from belief.method.targets import REGRESSION, Target, make_class_target
 
 MAX_ROWS, MAX_CELLS = 3_000, 1_500_000  # more would take longer than a minute
-MIN_ROWS = 300  # of wide tables
+MIN_ROWS = 300  # the sample of a wide table has at least so many rows
 MAX_FEATURES = 100_000
-MIN_CLASS_ROWS = 5  # of two classes, one for each fold
+MIN_CLASS_ROWS = 5  # two classes need at least so many rows, one for each fold
 
 
 def sample_rows(

@@ -26,7 +26,7 @@ from belief.method.arrays import Array
 
 ANNDATA_ENDINGS = (".h5ad", ".zarr")
 BLOCK_BYTES = 2**24  # size of the blocks in which dense arrays are read
-BLOCK_ROWS = 2**13  # likewise for sparse arrays
+BLOCK_ROWS = 2**13  # rows of the blocks in which sparse arrays are read
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ def _open_narwhals(X: Any) -> Relation:
 
 def _read_natively(X: Any, n_rows: int) -> Any:
     options = {"to_arrow_reader": "batch_size", "fetch_arrow_reader": "batch_size", "to_pyarrow_batches": "chunk_size"}
-    for name, option in options.items():  # of DuckDB, of DuckDB before 1.5, and of Ibis
+    for name, option in options.items():  # methods of DuckDB, of DuckDB before 1.5, and of Ibis
         if hasattr(X, name):
             return getattr(X, name)(**{option: n_rows})
     return pyarrow().RecordBatchReader.from_stream(X)

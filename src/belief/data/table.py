@@ -40,7 +40,7 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-BYTES_PER_FEATURE = 320  # of the sums for two classes; 341 were measured for columns without values
+BYTES_PER_FEATURE = 320  # size of the sums for two classes; 341 were measured for columns without values
 
 
 @dataclass(frozen=True)

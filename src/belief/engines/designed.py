@@ -72,7 +72,7 @@ class DesignedEngine:
             self._leave_out_small_cells()
         if self.design.group is not None:
             self._check_groups(self.design.group)
-        self._weight = self.design.weight  # of a row as a query
+        self._weight = self.design.weight  # the weight of each row as a query
         self.inner.retarget(self.targets, self._usable)
         self.target = self._count()
         return summary

@@ -115,7 +115,7 @@ def round_sparse_row(
         if place[rows.column[p]] >= 0:
             square += v * v
             largest = max(largest, abs(v))
-    slack = 1.0 + 8 * UNIT_ROUNDOFF  # of results in float32
+    slack = 1.0 + 8 * UNIT_ROUNDOFF  # for the rounding of results to float32
     length = np.sqrt(square) * slack
     scale = np.float64(np.float32(max(largest / levels, length / MAX_LENGTH, 1e-30) * slack))
     lost = 0.0

@@ -13,7 +13,7 @@ from belief.method.partials import Pairs
 from belief.method.redundancy.collisions import reach
 
 TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so rows this close to the bound are candidates too
-UNIT_ROUNDOFF = 2.0**-24  # of float32, the type of the products
+UNIT_ROUNDOFF = 2.0**-24  # the unit roundoff of float32, the type of the products
 
 
 class Reach(NamedTuple):

@@ -79,7 +79,7 @@ class LocalSearch(Protocol):
 class ProbeTarget:
     """The target of the rows of the probe, which are sorted by class, and the weights of rows if they have any."""
 
-    target: Target  # of these rows alone
+    target: Target  # the target of these rows alone
     values: Array  # the class of each row, or its rank from 0 to 1
     row_weight: Array | None = None  # the weight of each row as a neighbour
     query_weight: Array | None = None  # the weight of each row as a query

@@ -22,7 +22,7 @@ import numpy as np
 from belief.method.arrays import Array
 
 MAX_VALUES = 2**21  # above 1/MAX_ERROR, so that counting heavy cells again does refine them
-MAX_ERROR = 1e-4  # of t, with more values than that
+MAX_ERROR = 1e-4  # the largest error of t if there are more values than that
 ALL_BITS = 64
 SIGN = np.uint64(1 << 63)
 

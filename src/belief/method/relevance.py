@@ -10,10 +10,10 @@ from belief.method.arrays import Array
 from belief.method.partials import Pairs, Tally
 
 SUM_ROUNDING = 1e-12  # a difference of two sums below this share of them is rounding
-VARIANCE_ROUNDING = 1e-9  # likewise for a sum of squares about the mean
+VARIANCE_ROUNDING = 1e-9  # a sum of squares about the mean below this share is rounding
 WEAK, TRIFLE = 0.05, 0.001  # the least relevance of significant features, and how much evidence can add to it
 LEAST_P = 1e-300
-INFLUENCE_ROUNDING = 1e-13  # likewise for the sum of six products
+INFLUENCE_ROUNDING = 1e-13  # a sum of six products below this share of them is rounding
 
 
 def mean(total: Array, count: Array) -> Array:

@@ -204,7 +204,7 @@ class Rounds:
     T: Array
     round: Array
     left: Array
-    number: int  # of rounds
+    number: int  # the number of rounds
 
 
 @dataclass(frozen=True)

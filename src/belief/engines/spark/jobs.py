@@ -235,7 +235,7 @@ class _CompareFeatures(Job):
     pairs: LocatedPairs
     watched: Sequence[Array]  # positions in `features`
     columns: Array  # positions in `features`
-    difference: Difference  # of these features
+    difference: Difference  # for these features alone
     rates: Collisions
     features: Array  # sorted
 

@@ -158,7 +158,7 @@ def clear_errors(spark: Any) -> Iterator[None]:
         if explanation is None:
             raise
         raise RuntimeError(explanation) from None
-    except AttributeError:  # of PySpark, whose context is None after a stop
+    except AttributeError:  # raised by PySpark, whose context is None after a stop
         if not has_stopped(spark):
             raise
         raise RuntimeError(STOPPED) from None

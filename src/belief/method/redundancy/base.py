@@ -111,7 +111,7 @@ class Measure(Protocol):
     """The interface of a redundancy measure: the redundancy of the features in a pool, which can be extended."""
 
     doc: ClassVar[str]  # for the documentation of settings: a phrase that names the measure
-    theta_doc: ClassVar[str]  # and what theta means with it
+    theta_doc: ClassVar[str]  # for the same: a phrase for what theta means with the measure
     needs_collision_rates: ClassVar[bool]  # whether it needs Σ cr of every feature over all pairs
     pool: Array
     column: Array  # feature -> its column in the pool, -1 for features outside
