@@ -22,6 +22,7 @@ M, F = 20_000, 30  # ten blocks of 2,066 rows, or twenty of 1,033
 
 pytestmark = pytest.mark.slow
 ARGUMENTS = ["--label", "y", "--top", "5", "--sample-size", "400", "--batch-size", "0.05", "--working-memory", "16"]
+ARGUMENTS += ["--significance", "None"]  # the tests leave nothing in a checkpoint
 TIMELESS = ("weights", "selected", "scores", "redundancy", "watched", "history", "seed")
 
 # the command with small blocks, none of which stays in memory, and a checkpoint after every block
