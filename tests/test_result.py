@@ -187,7 +187,30 @@ def test_callback_receives_phases_batches_and_rows():
     each = ["describe", "sample", "significance", "neighbours", "tally", "redundancy", "explain", "finished"]
     assert list(dict.fromkeys(phases)) == each
     assert "batch 4 of 4" in {p.detail for p in received}
-    assert max(p.done for p in received) == 200 == max(p.total for p in received)
+    rows = [p for p in received if p.phase != "significance"]
+    assert max(p.done for p in rows) == 200 == max(p.total for p in rows)
+    assert {"describe", "neighbours"} <= {p.phase for p in rows if p.done == p.total == 200}
+    steps = [p for p in received if p.phase == "significance" and p.total]
+    assert [p.done for p in steps if p.total == steps[-1].total][-steps[-1].total :] == [*range(1, steps[-1].total + 1)]
+
+
+def test_progress_of_a_search_in_int16_never_goes_back():
+    """It covers the products and the exact distances, and ends when all rows are compared."""
+    rng = np.random.default_rng(0)
+    table, target = rng.normal(size=(1500, 400)), rng.integers(0, 2, 1500)
+    received = []
+    belief.select(table, target, 2, random_state=0, significance=None, callback=received.append)
+    done = [p.done for p in received if p.phase == "neighbours"]
+    assert done == sorted(done)
+    assert done[-1] == 1500
+
+
+def test_the_bar_counts_steps_of_the_significance_tests():
+    stream = io.StringIO()
+    bar = Bar(stream)
+    bar._due = lambda p: True
+    bar(Progress("significance", "", 5, 20, 1.0))
+    assert stream.getvalue().splitlines()[-1].endswith("testing: 5 of 20 steps, 3 s left, 5 steps/s")
 
 
 def test_verbose_writes_progress_to_stderr_only(capsys):

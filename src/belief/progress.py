@@ -35,7 +35,8 @@ class Progress:
     detail : str
         The part of the phase, such as "batch 2 of 4".
     done, total : int
-        The rows processed so far, and in all. `total` is 0 if it is unknown, as when a file is first read.
+        The rows processed so far, and in all; in the significance tests, the steps of the current test. `total` is 0
+        if it is unknown, as when a file is first read.
     seconds : float
         The time since this phase or part began.
 
@@ -150,11 +151,11 @@ class Bar:
     def _describe_rows(self, p: Progress) -> str:
         if not p.done:
             return ""
-        rate = p.done / max(p.seconds, 1e-9)
+        rate, unit = p.done / max(p.seconds, 1e-9), "steps" if p.phase == "significance" else "rows"
         if not p.total:
-            return f"{p.done:,} rows, {rate:,.0f} rows/s"
+            return f"{p.done:,} {unit}, {rate:,.0f} {unit}/s"
         remaining = format_duration((p.total - p.done) / self._recent_rate(p))
-        return f"{p.done:,} of {p.total:,} rows, {remaining} left, {rate:,.0f} rows/s"
+        return f"{p.done:,} of {p.total:,} {unit}, {remaining} left, {rate:,.0f} {unit}/s"
 
     def _recent_rate(self, p: Progress) -> float:
         """Return the rows per second in the second half of the time so far, because the first rows of a search take

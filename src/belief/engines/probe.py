@@ -9,6 +9,7 @@ import numpy as np
 
 from belief._utils.lazy import importing
 from belief.engines.block.threads import Threads
+from belief.engines.resources import Report, ignore_progress
 from belief.method.arrays import Array
 from belief.method.partials import Tally
 from belief.method.probe import ProbeTarget, Scores, squared_distances
@@ -21,14 +22,16 @@ WORD = 4  # columns that are multiplied at once
 class ProbeSearch:
     """Searches and sums on the probe with compiled kernels; see `LocalSearch` in `belief.method.probe`."""
 
-    def __init__(self, pool: Threads) -> None:
-        self._pool = pool
+    def __init__(self, pool: Threads, report: Report = ignore_progress) -> None:
+        self._pool, self._report = pool, report
         with importing():
             from belief.kernels import instructions, probe
         self._kernels, self._kind = probe, next(iter(instructions.exact_instructions()), None)
 
     def map(self, task: Callable[[Any], R], arguments: Sequence[Any]) -> Iterator[R]:
-        return self._pool.map(task, arguments)
+        for done, result in enumerate(self._pool.map(task, arguments), 1):
+            self._report(done, len(arguments))
+            yield result
 
     def rank_scores(self, values: Array, knots: Array, scores: Array) -> Array:
         out = np.empty(values.shape, np.int8)

@@ -76,8 +76,11 @@ class DenseEngine(JointEngine):
         n = self._count_groups()
         slices, per_task = spans(self.m, height), max(1, -(-n * ROWS_PER_GROUP // height))
         tasks = [slices[a:b] for a, b in spans(len(slices), per_task)]
-        parts = (part for summaries in self.map(partial(self._summarise, n), tasks) for part in summaries)
-        return reduce(Summary.merge, parts, Summary.zero(self.n_features))
+        total = Summary.zero(self.n_features)
+        for task, parts in zip(tasks, self.map(partial(self._summarise, n), tasks), strict=True):
+            total = reduce(Summary.merge, parts, total)
+            self.report(task[-1][1], self.m)
+        return total
 
     def _summarise(self, n: int, slices: Sequence[tuple[int, int]]) -> list[Summary]:
         """Return the summary of each slice of rows. The levels and the sums by group of all slices are in the last

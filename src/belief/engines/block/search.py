@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from belief.engines.block.dense import DenseEngine
 
 MAX_PRODUCTS = 2**23  # in int16 at a time, so that they stay in the CPU cache, unless each two rows are multiplied once
+PRODUCTS_PER_DISTANCE = 20  # products of two rows in int16 that take as long as an exact distance
 BYTES_PER_CANDIDATE = 1024  # working memory for each queued candidate and each row of a queued tile
 
 
@@ -70,6 +71,7 @@ class NeighbourSearch:
         self.engine, self.source, self.search = engine, engine.source, search
         self.sample, self.visit = sample, visit
         self.embedding = Embedding(difference)
+        self.before_verification = 1.0  # share of the work before the exact distances, for the progress
         self.error = self.embedding.error  # bound of the error of d² relative to the two squared norms
         self.n_groups = search.n_groups
         if visit is None:
@@ -134,7 +136,10 @@ class NeighbourSearch:
     def _search_by_words(self, kind: WordInstructions, first: int) -> None:
         """Compare the rows from `first` on in int16, as many at a time as have products that fit into memory."""
         m, s = self.engine.m, len(self.sample.row)
-        most = self._max_products() if self.is_symmetric(m) and self.fits_at_once() else MAX_PRODUCTS
+        is_half = self.is_symmetric(m) and self.fits_at_once()
+        work = m / 2 if is_half else m  # of the products; exact distances take longer
+        self.before_verification = work / (work + PRODUCTS_PER_DISTANCE * self.search.size * self.n_groups)
+        most = self._max_products() if is_half else MAX_PRODUCTS
         height = max(min(m - first, most // s, max_rows(self.engine.working_memory) - s), 1)
         room = np.empty(s * height, np.float32)
         for a, b in spans(m - first, height):
@@ -147,7 +152,7 @@ class NeighbourSearch:
             whole[:] = 0.0
             products = WordProducts(self, kind, queries, tile.rows, symmetric)
             for share in products.add_to(whole):
-                self.engine.report(int(first + a + share * (b - a)), m)
+                self.engine.report(int((first + a + share * (b - a)) * self.before_verification), m)
             self.error = products.error
             self._choose_all(queries, tile, whole, products.queries.norm, products.rows.norm, height < m)
 
@@ -358,7 +363,10 @@ class NeighbourSearch:
     def verify_queue(self) -> None:
         """Compute the exact distances of all queued candidates, and insert the nearest into the lists of neighbours."""
         ready, self.queue = self.queue, []
-        deque(self.engine.map(self._verify, ready), maxlen=0)
+        m, before = self.engine.m, self.before_verification
+        for done, _ in enumerate(self.engine.map(self._verify, ready), 1):
+            if before < 1:
+                self.engine.report(int(m * (before + (1 - before) * done / len(ready))), m)
 
     def _verify(self, x: Candidates) -> None:
         """Compute the exact distances of candidates within the bounds, and insert the nearest into the lists of

@@ -102,7 +102,7 @@ class ThreadedEngine:
             from belief.engines.probe import ProbeSearch
 
         assert self.pool is not None
-        return ProbeSearch(self.pool)
+        return ProbeSearch(self.pool, self.report)
 
     def __enter__(self) -> Self:
         """Create the thread pool."""
