@@ -20,7 +20,7 @@ FRAME = pd.DataFrame(TABLE, columns=["a", "b", "left", "c", "copy"])
 
 
 def select(X, y=None, **more):
-    return belief.select(X, y, 1, random_state=0, task="classification", **more)
+    return belief.select(X, y, 1, random_state=0, task="classification", significance=None, **more)
 
 
 EXPECTED = belief.select(VALUES, LEFT, 1, random_state=0)

@@ -18,7 +18,7 @@ TYPES = np.array(["B cell", "T cell", "monocyte"])[Y]
 X = rng.poisson(0.4, (M, F)).astype(float)
 X[:, 4] += 2 * Y
 NAMES = [f"gene{j}" for j in range(F)]
-SETTINGS = {"n_features_to_select": 3, "random_state": 0}
+SETTINGS = {"n_features_to_select": 3, "random_state": 0, "significance": None}
 DENSE = belief.select(X, TYPES, **SETTINGS)
 SPARSE = belief.select(sparse.csr_array(X), TYPES, **SETTINGS)
 
@@ -245,7 +245,7 @@ def test_errors_of_anndata(tmp_path):
 def test_write_to_anndata(tmp_path):
     anndata = pytest.importorskip("anndata", reason="the extra anndata is not installed")
     adata = make_adata()
-    result = belief.select(adata, label="cell_type", **SETTINGS, drop=["gene0"])
+    result = belief.select(adata, label="cell_type", drop=["gene0"], **SETTINGS | {"significance": "permutation"})
     result.write_to(adata)
     assert adata.var_names[adata.var["belief_selected"]].tolist() == sorted(result.selected_names)
     assert adata.var["belief_rank"].isna().tolist() == [True] + [False] * (F - 1)

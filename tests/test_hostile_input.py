@@ -69,9 +69,9 @@ def test_malformed_sparse_matrices_raise(options):
 @pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo", "lil", "dok", "dia"])
 def test_every_sparse_format_gives_the_same_result(form):
     A = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
-    expected = belief.select(A, Y, 3, random_state=0)
+    expected = belief.select(A, Y, 3, random_state=0, significance=None)
     for kind, options in ((sparse.csr_array, {}), (sparse.csr_matrix, {"candidates": list(range(6))})):
-        found = belief.select(kind(A).asformat(form), Y, 3, random_state=0, **options)
+        found = belief.select(kind(A).asformat(form), Y, 3, random_state=0, significance=None, **options)
         np.testing.assert_array_equal(found.weights, expected.weights)
 
 

@@ -43,7 +43,7 @@ NUMBERS = pd.DataFrame(
         "y": Y,
     }
 )
-SETTINGS = {"label": "y", "n_features_to_select": 3, "random_state": 0}
+SETTINGS = {"label": "y", "n_features_to_select": 3, "random_state": 0, "significance": None}
 
 
 def with_time_zone(frame):

@@ -23,6 +23,7 @@ MIXED = pd.DataFrame(
         "score": np.where(rng.random(M) < 0.1, np.nan, rng.standard_normal(M) + Y),
     }
 )
+SETTINGS = {"random_state": 0, "significance": None}
 AS = {
     "pandas": lambda: MIXED,
     "pandas nullable": lambda: MIXED.convert_dtypes(),
@@ -47,12 +48,12 @@ def encoded():
 @pytest.fixture(scope="module")
 def expected():
     X, discrete = encoded()
-    return belief.select(X, Y, 6, discrete_features=discrete, random_state=0)
+    return belief.select(X, Y, 6, discrete_features=discrete, **SETTINGS)
 
 
 @pytest.mark.parametrize("kind", AS)
 def test_result_does_not_depend_on_table_type(kind, expected):
-    result = belief.select(AS[kind](), Y, 6, random_state=0)
+    result = belief.select(AS[kind](), Y, 6, **SETTINGS)
     np.testing.assert_array_equal(result.selected, expected.selected)
     np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-9)
     if kind not in ("object array", "list of rows"):
@@ -63,8 +64,8 @@ def test_discrete_features_by_mask_index_and_name(expected):
     X, discrete = encoded()
     frame = pd.DataFrame(X, columns=MIXED.columns)
     mask = np.isin(np.arange(6), discrete)
-    by_mask = belief.select(X, Y, 6, discrete_features=mask, random_state=0)
-    by_name = belief.select(frame, Y, 6, discrete_features=["colour", "smokes", "grade"], random_state=0)
+    by_mask = belief.select(X, Y, 6, discrete_features=mask, **SETTINGS)
+    by_name = belief.select(frame, Y, 6, discrete_features=["colour", "smokes", "grade"], **SETTINGS)
     np.testing.assert_array_equal(expected.weights, by_mask.weights)
     np.testing.assert_allclose(expected.weights, by_name.weights, rtol=1e-12)
 
@@ -84,37 +85,37 @@ def test_discrete_features_by_mask_index_and_name(expected):
 )
 def test_result_does_not_depend_on_type_of_y(labels, expected):
     X, discrete = encoded()
-    found = belief.select(X, labels, 6, discrete_features=discrete, random_state=0)
+    found = belief.select(X, labels, 6, discrete_features=discrete, **SETTINGS)
     np.testing.assert_array_equal(found.weights, expected.weights)
 
 
 def test_integer_column_names():
     """pandas uses integers as names of tables without a header."""
     frame = pd.DataFrame(encoded()[0])
-    result = belief.select(frame, Y, 2, discrete_features=["2", 3], random_state=0)
+    result = belief.select(frame, Y, 2, discrete_features=["2", 3], **SETTINGS)
     assert result.feature_names == ["0", "1", "2", "3", "4", "5"]
     assert "2 of 6 features selected" in repr(result)
-    expected = belief.select(encoded()[0], Y, 2, discrete_features=[2, 3], random_state=0)
+    expected = belief.select(encoded()[0], Y, 2, discrete_features=[2, 3], **SETTINGS)
     np.testing.assert_array_equal(result.weights, expected.weights)
 
 
 def test_masked_arrays_and_arrow_labels():
     X, _ = encoded()
     holes = rng.random(X.shape) < 0.1
-    expected = belief.select(np.where(holes, np.nan, X), Y, 6, random_state=0)
-    result = belief.select(np.ma.masked_array(X, holes), pa.array(Y), 6, random_state=0)
+    expected = belief.select(np.where(holes, np.nan, X), Y, 6, **SETTINGS)
+    result = belief.select(np.ma.masked_array(X, holes), pa.array(Y), 6, **SETTINGS)
     np.testing.assert_array_equal(result.weights, expected.weights)
 
 
 def test_all_missing_column_or_block():
     empty = pl.DataFrame({"a": MIXED["age"].to_numpy(), "b": pl.Series([None] * M)})
     with pytest.warns(UserWarning, match="Column 'b' has no values"):
-        belief.select(empty, Y, 1, random_state=0)
+        belief.select(empty, Y, 1, **SETTINGS)
     blocks = [MIXED[["colour", "age"]][:60], MIXED[["colour", "age"]][60:].assign(colour=np.nan)]
     whole = pd.concat([blocks[0], blocks[1].astype({"colour": object})])
     np.testing.assert_allclose(
-        belief.select(blocks, Y, 2, random_state=0).weights,
-        belief.select(whole, Y, 2, random_state=0).weights,
+        belief.select(blocks, Y, 2, **SETTINGS).weights,
+        belief.select(whole, Y, 2, **SETTINGS).weights,
         rtol=1e-9,
     )
 
@@ -124,8 +125,8 @@ def test_blocks_in_a_deque():
 
     X, _ = encoded()
     np.testing.assert_allclose(
-        belief.select(deque([X[:30], X[30:]]), Y, 3, random_state=0).weights,
-        belief.select(X, Y, 3, random_state=0).weights,
+        belief.select(deque([X[:30], X[30:]]), Y, 3, **SETTINGS).weights,
+        belief.select(X, Y, 3, **SETTINGS).weights,
         rtol=1e-9,
     )
 
@@ -162,7 +163,7 @@ def test_memory_overhead_does_not_grow_with_rows():
 
     X = rng.standard_normal((30_000, 60)).astype(np.float32)
     y = rng.integers(0, 2, len(X))
-    belief.select(X[:500], y[:500], 5, random_state=0)
+    belief.select(X[:500], y[:500], 5, **SETTINGS)
     peaks = []
     for n in (15_000, 30_000):
         tracemalloc.start()
