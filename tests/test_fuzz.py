@@ -24,17 +24,19 @@ def test_fuzzer_finds_what_fails(monkeypatch, tmp_path):
         "def case(seed, folder):\n"
         "    if seed == 2: raise ValueError('no')\n"
         "    if seed == 4: os.abort()\n"
+        "    while seed == 6: pass\n"
         "    return 'fine'\n"
-        "fuzz.KINDS['files'] = case\n"
+        "fuzz.KINDS['files'], fuzz.SECONDS_PER_CASE = case, 1\n"
         "fuzz.run_child('files', int(sys.argv[4]), int(sys.argv[6]))\n"
     )
     monkeypatch.setenv("FUZZ", str(fuzz.Path(fuzz.__file__).parent))
     monkeypatch.setattr(fuzz, "__file__", str(program))
     found = fuzz.Fuzzer("files", 0, 8).run()
-    assert sorted(found.failures) == [2, 4]
+    assert sorted(found.failures) == [2, 4, 6]
     assert "ValueError: no" in found.failures[2]
     assert "ended with -6" in found.failures[4]
-    assert found.outcomes == {"fine": 6}
+    assert "took more than a minute" in found.failures[6]
+    assert found.outcomes == {"fine": 5}
     assert "python tests/fuzz.py files --seed 4 --cases 1" in found.summary()
     many = fuzz.Fuzzer("files", 8, 10**6, seconds=5).run()  # ends when the time is up
     assert many.outcomes
