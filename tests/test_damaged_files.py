@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.dataset
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
@@ -70,8 +71,7 @@ def test_line_numbers_count_empty_lines_before_the_header(tmp_path):
 # --- Parquet and Arrow ---
 
 
-def test_parquet_page_with_a_wrong_checksum_raises(tmp_path):
-    path = tmp_path / "rows.parquet"
+def write_parquet_with_a_wrong_checksum(path: Path) -> Path:
     pa.parquet.write_table(
         pa.table({"a": X[:, 0], "y": Y}), path, compression="none", use_dictionary=False, write_page_checksum=True
     )
@@ -79,8 +79,19 @@ def test_parquet_page_with_a_wrong_checksum_raises(tmp_path):
     at = content.index(X[10:14, 0].tobytes())
     content[at + 6] ^= 0x01
     path.write_bytes(content)
+    return path
+
+
+def test_parquet_page_with_a_wrong_checksum_raises(tmp_path):
+    path = write_parquet_with_a_wrong_checksum(tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match=r"rows\.parquet: cannot be read as Parquet: .*checksum"):
         belief.select(path, label="y")
+
+
+def test_page_of_a_dataset_with_a_wrong_checksum_raises(tmp_path):
+    dataset = pyarrow.dataset.dataset(write_parquet_with_a_wrong_checksum(tmp_path / "rows.parquet"))
+    with pytest.raises(ValueError, match=r"X could not be read: .*checksum"):
+        belief.select(dataset, label="y")
 
 
 def damage_arrow(path: Path, kind: str) -> None:
@@ -95,24 +106,45 @@ def damage_arrow(path: Path, kind: str) -> None:
     path.write_bytes(content.replace(old, np.full(40, 2**30, np.int32).tobytes()))
 
 
-@pytest.mark.parametrize("kind", ["offsets", "codes"])
-def test_damaged_arrow_data_raises(tmp_path, kind):
+DAMAGED_ARROW = """
+import belief, numpy as np, pandas as pd, pyarrow.dataset, pyarrow.ipc, sys
+path, column = sys.argv[1:]
+table, rows, y = pyarrow.ipc.open_file(path).read_all(), np.random.rand(100, 2), np.arange(100) % 2
+ways = {
+    "file": lambda: belief.select(path, label="y"),
+    "table": lambda: belief.select(table, label="y"),
+    "dataset": lambda: belief.select(pyarrow.dataset.dataset(path, format="ipc"), label="y"),
+    "reader": lambda: belief.select(table.to_reader(), label="y"),
+    "pandas": lambda: belief.select(table.to_pandas(types_mapper=pd.ArrowDtype), label="y"),
+    "fit": lambda: belief.BeliefSelector().fit(table.drop_columns("y"), y),
+    "target": lambda: belief.select(rows, table[column]),
+    "pandas target": lambda: belief.select(rows, table.to_pandas(types_mapper=pd.ArrowDtype)[column]),
+    "groups": lambda: belief.select(rows, y, groups=table[column]),
+    "adjust_for": lambda: belief.select(rows, y, adjust_for=table.select([column])),
+}
+for name, select in ways.items():
+    try:
+        select()
+    except ValueError as error:
+        print(name, "|", error)
+"""
+
+
+@pytest.mark.parametrize(("kind", "column"), [("offsets", "text"), ("codes", "kind")])
+def test_damaged_arrow_data_raises_whatever_way_it_is_passed(tmp_path, kind, column):
     """In another process, because the data could end it."""
     path = tmp_path / "rows.arrow"
     with pa.ipc.new_file(path, arrow_table().schema) as file:
         file.write(arrow_table())
     damage_arrow(path, kind)
-    code = f"""
-import belief, pyarrow.ipc
-for X in ({str(path)!r}, pyarrow.ipc.open_file({str(path)!r}).read_all()):
-    try: belief.select(X, label="y")
-    except ValueError as error: print(error)
-"""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", DAMAGED_ARROW, path, column], capture_output=True, text=True
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    from_file, from_memory = done.stdout.splitlines()
-    assert "rows.arrow: cannot be read as Arrow" in from_file
-    assert "damaged" in from_memory
+    said = dict(line.split(" | ") for line in done.stdout.splitlines())
+    assert "rows.arrow: cannot be read as Arrow" in said.pop("file")
+    assert len(said) == 9
+    assert all("is damaged: " in text for text in said.values()), said
 
 
 # --- text that is no table ---

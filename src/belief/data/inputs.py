@@ -22,12 +22,13 @@ from belief.data.containers import (
     stream_rows,
     unwrap,
 )
+from belief.data.damaged import check_frame
 from belief.data.kinds import as_target, check_not_swapped, describe_kind
 from belief.data.relations import Relation, open_relation
 from belief.data.remote import RemoteFiles, delete_with, expand_wildcards, is_remote
 from belief.data.source import is_sparse
 from belief.data.stream import LibsvmStream, TableStream, open_files, open_relation_stream
-from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, check_arrow_frame, count_columns
+from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, count_columns
 
 OpenedInput = tuple[Any, Any, list[str] | None]  # X, y, and names for the features if X has none
 
@@ -220,7 +221,7 @@ class TableBlock:
     def __init__(self, X: Any, source: str) -> None:
         frame = as_frame(X)
         if frame is not None:
-            check_arrow_frame(frame)
+            check_frame(frame)
         self._source, self._is_frame = source, frame is not None
         self._X: Any = as_valid_csr(X) if is_sparse(X) else as_2d_array(X) if frame is None else frame
         self.names: Any = range(self._X.shape[1]) if frame is None else frame.columns

@@ -13,6 +13,7 @@ import numpy as np
 
 from belief._utils.validation import is_integer, is_real
 from belief._utils.warnings import warn
+from belief.data.damaged import check_column
 from belief.data.diagnostics import are_numbers, shorten, warn_of_similar_classes
 from belief.data.source import is_sparse
 from belief.method.arrays import Array, unique_ids
@@ -188,6 +189,7 @@ def has_categorical_type(y: Any) -> bool:
 
 def as_array(y: Any) -> Array:
     """Return y as an array. Masked values become None, and an object array of numbers becomes an array of numbers."""
+    check_column(y)
     if hasattr(y, "to_pylist"):  # Arrow
         y = _as_objects(y.to_pylist())
     elif hasattr(y, "to_numpy"):  # pandas and polars

@@ -21,6 +21,7 @@ import narwhals as nw
 from belief._utils.optional import import_optional
 from belief._utils.warnings import warn
 from belief.data.arrow import pyarrow
+from belief.data.damaged import check_arrow
 from belief.data.kinds import describe_kind
 from belief.data.source import is_sparse
 from belief.data.table import as_frame, check_unique_names
@@ -53,7 +54,8 @@ class Relation:
         schema = pyarrow().schema([self.schema.field(name) for name in columns])
         n_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * max(1, len(columns)))))
         try:
-            yield from resize_batches(self._read(list(columns), n_rows), schema, n_rows)
+            batches = (check_arrow(batch, "X") for batch in self._read(list(columns), n_rows))
+            yield from resize_batches(batches, schema, n_rows)
         except (ValueError, MemoryError):
             raise
         except Exception as error:  # of any library
@@ -185,7 +187,10 @@ def open_dataset(data: Any) -> Relation:
     dataset = import_optional("pyarrow.dataset", "files")
     options = {"batch_readahead": 1, "fragment_readahead": 1}  # by default many batches, and whole row groups
     if isinstance(getattr(data, "format", None), dataset.ParquetFileFormat):
-        options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)  # kept until the end
+        options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(
+            pre_buffer=False,  # kept until the end
+            page_checksum_verification=True,
+        )
 
     def read(columns: list[str], n_rows: int) -> Iterable[Any]:
         return data.to_batches(columns=columns, batch_size=n_rows, **options)
@@ -354,7 +359,7 @@ def _spool(reader: Any) -> Any:
     """Return the rows of a reader as a table in memory if they are few, else as a Relation over a temporary file."""
     kept, n_bytes = [], 0
     for batch in reader:
-        kept.append(batch)
+        kept.append(check_arrow(batch, "X"))
         n_bytes += batch.nbytes
         if n_bytes > MAX_KEPT_BYTES:
             break
@@ -369,7 +374,7 @@ def _drain(kept: list[Any], rest: Iterable[Any]) -> Iterator[Any]:
     """Yield the kept batches, freeing the memory of each, and then the rest."""
     while kept:
         yield kept.pop(0)
-    yield from rest
+    yield from (check_arrow(batch, "X") for batch in rest)
 
 
 def _table_of_columns(columns: Mapping[Any, Any]) -> Any:

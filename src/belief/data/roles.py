@@ -14,6 +14,7 @@ import numpy as np
 from belief._utils.validation import is_integer
 from belief.data.columns import ColumnSelection, is_column
 from belief.data.containers import is_anndata
+from belief.data.damaged import check_frame
 from belief.data.inputs import TableBlock
 from belief.data.labels import as_array, is_missing
 from belief.data.source import is_sparse
@@ -172,6 +173,7 @@ def _as_columns(x: Any) -> list[Any]:
     """Return strata, given as a table, an array or a list, as a list of columns."""
     frame = as_frame(x)
     if frame is not None:
+        check_frame(frame)
         return [frame[:, j] for j in range(frame.shape[1])]
     if isinstance(x, np.ndarray) and x.ndim == 2:
         return [*x.T]

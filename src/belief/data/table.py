@@ -20,6 +20,7 @@ import numpy as np
 from belief._utils.system import total_memory
 from belief.data.arrow import MICROSECONDS, SECONDS_PER_DAY
 from belief.data.columns import parse_discrete_features
+from belief.data.damaged import check_frame
 from belief.data.diagnostics import warn_of_numbers_as_text
 from belief.data.kinds import ACCEPTED, check_is_table
 from belief.data.labels import is_missing
@@ -138,16 +139,6 @@ def check_unique_names(names: Iterable[Any]) -> None:
     name, n = next(iter(Counter(names).most_common(1)), ("", 0))
     if n > 1:
         raise ValueError(f"X has more than one column named {name!r}. Rename the columns, or drop one.")
-
-
-def check_arrow_frame(frame: nw.DataFrame[Any]) -> None:
-    """Raise a ValueError if an Arrow table refers to data outside its buffers, as one from a damaged file may."""
-    if frame.implementation.is_pyarrow():
-        table = frame.to_native()
-        try:
-            table.validate(full=True)
-        except ValueError as error:
-            raise ValueError(f"X is a damaged Arrow table: {error}. Read or create it again.") from None
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
@@ -370,7 +361,7 @@ def _describe_unusable(blocks: list[Any], is_declared: bool) -> str | None:
 
 def _open_frames(frames: list[nw.DataFrame[Any]], discrete_features: Any, leave_out: bool) -> Opened:
     for frame in frames:
-        check_arrow_frame(frame)
+        check_frame(frame)
     names = [str(name) for name in frames[0].columns]
     check_unique_names(names)  # 1 and "1" are different names to pandas
     check_shape((sum(len(f) for f in frames), len(names)))

@@ -130,7 +130,7 @@ class _ParquetFile:
     def __init__(self, path: str, names: Sequence[str], types: Sequence[Any]) -> None:
         from pyarrow import parquet
 
-        self._file = parquet.ParquetFile(path, memory_map=True)
+        self._file = parquet.ParquetFile(path, memory_map=True, page_checksum_verification=True)
         self._names, self._types = [_find_column(name, self._file.schema_arrow.names) for name in names], types
         about = self._file.metadata
         self._edges = np.cumsum([0] + [about.row_group(g).num_rows for g in range(about.num_row_groups)])
