@@ -262,6 +262,15 @@ def test_damaged_npz_raises(tmp_path, content):
         belief.select(tmp_path / "rows.npz")
 
 
+@pytest.mark.parametrize(
+    "header", [b"(" * 70, b"{'descr': '<f8', 'fortran_order': False, 'shape': (-9, 4), }".ljust(70)]
+)
+def test_damaged_npy_raises(tmp_path, header):
+    (tmp_path / "rows.npy").write_bytes(b"\x93NUMPY\x01\x00" + bytes([70, 0]) + header + bytes(800))
+    with pytest.raises(ValueError, match=r"rows\.npy: the file is not a valid NPY file of numbers"):
+        belief.select(tmp_path / "rows.npy", Y)
+
+
 # --- names ---
 
 

@@ -85,6 +85,7 @@ LARGE_TABLE = pa.table({**{f"x{j}": X[:, j] for j in range(6)}, "y": LARGE})
     ("data", "y"),
     {
         "array": (X, LARGE),
+        "array of long doubles": (X, LARGE.astype(np.longdouble)),
         "objects": (X, LARGE.astype(object)),
         "list": (X, LARGE.tolist()),
         "decimals": (X, [Decimal(v) for v in LARGE.tolist()]),
@@ -148,6 +149,33 @@ def test_unusable_targets_raise(y, message):
         belief.select(X, y, 2)
     with pytest.raises(ValueError, match=message):
         belief.BeliefSelector(2).fit(X, y)
+
+
+@pytest.mark.parametrize("option", ["drop", "candidates", "given"])
+@pytest.mark.parametrize("value", [[np.zeros(2)], [[1]], np.zeros((2, 2)), 10**400], ids=range(4))
+def test_what_names_no_column_raises(option, value):
+    for table in (X, pd.DataFrame(X).rename(columns=str)):
+        with pytest.raises(ValueError, match=f"{option}: there is no column") as raised:
+            belief.select(table, Y, 2, **{option: value})
+        assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize("option", ["drop", "candidates", "given"])
+def test_columns_that_are_no_list_raise(option):
+    with pytest.raises(ValueError, match=f"{option} must be a list of columns; got <built-in function len>"):
+        belief.select(X, Y, 2, **{option: len})
+
+
+@pytest.mark.parametrize("option", ["groups", "adjust_for", "sample_weight"])
+@pytest.mark.parametrize("value", [set(range(100)), iter(range(100)), dict.fromkeys(range(100), 1), len], ids=range(4))
+def test_values_without_an_order_of_rows_raise(option, value):
+    with pytest.raises(ValueError, match=f"{option} must"):
+        belief.select(X, Y, 2, **{option: value})
+
+
+def test_huge_weights_raise():
+    with pytest.raises(ValueError, match="sample_weight must hold numbers"):
+        belief.select(X, Y, 2, sample_weight=[10**400] * 100)
 
 
 def test_huge_integers_cannot_be_predicted():

@@ -12,7 +12,7 @@ import numpy as np
 
 from belief._utils.names import DefaultNames
 from belief._utils.warnings import warn
-from belief.data.columns import ColumnSelection, find_columns, is_column
+from belief.data.columns import ColumnSelection, as_columns, find_columns
 from belief.data.containers import ArrayStream
 from belief.data.inputs import describe_origin, name_columns, open_input, resolve_label
 from belief.data.labels import check_task, read_target
@@ -250,7 +250,7 @@ def select(
             "staging": staging,
             "verbose": verbose,
             "callback": callback,
-            "given": [given] if is_column(given) else list(given or ()),
+            "given": list(as_columns(given, "given")),
             "roles": Roles(groups, adjust_for, sample_weight),
         }
         return _select_on_spark(X, y, columns, settings, options)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from belief._utils.validation import did_you_mean, is_integer
+from belief.data.diagnostics import shorten
 from belief.data.encoding import check_encoding
 from belief.method.arrays import Array
 
@@ -69,7 +70,7 @@ class ColumnSelection:
     def __post_init__(self) -> None:
         for name in ("drop", "candidates"):
             value = getattr(self, name)
-            columns = (value,) if is_column(value) else () if value is None else tuple(value)
+            columns = as_columns(value, name)
             if name == "candidates" and not columns and value is not None and not isinstance(value, tuple):
                 raise ValueError("candidates is empty. Give at least one column to use, or omit candidates.")
             object.__setattr__(self, name, columns)
@@ -140,6 +141,16 @@ def is_column(x: Any) -> bool:
     return isinstance(x, str) or is_integer(x)
 
 
+def as_columns(value: Any, option: str) -> tuple[Any, ...]:
+    """Return columns, which are given as one column, as several or as None, as a tuple."""
+    if value is None or is_column(value):
+        return () if value is None else (value,)
+    try:
+        return tuple(value)
+    except TypeError:
+        raise ValueError(f"{option} must be a list of columns; got {shorten(repr(value))}.") from None
+
+
 def find_columns(columns: Iterable[Any], names: Sequence[Any], option: str, source: str = "X") -> list[int]:
     """Return the position of each column, which is given by name or by position.
 
@@ -153,8 +164,12 @@ def find_columns(columns: Iterable[Any], names: Sequence[Any], option: str, sour
     known = {name: j for j, name in reversed([*enumerate(names)])}
     positions = []
     for column in columns:
-        if column in known:
-            positions.append(known[column])
+        try:
+            found = known.get(column)
+        except TypeError:  # it cannot be hashed, so it is no name
+            found = None
+        if found is not None:
+            positions.append(found)
         elif is_integer(column) and -len(names) <= column < len(names):
             positions.append(int(column) % len(names))
         else:
@@ -164,7 +179,10 @@ def find_columns(columns: Iterable[Any], names: Sequence[Any], option: str, sour
 
 def _unknown_column(column: Any, names: Sequence[Any], option: str, source: str) -> str:
     if is_integer(column):
-        return f"{option}: there is no column {column} in {source}, which has {len(names)} columns, counted from 0."
+        number = shorten(str(column))
+        return f"{option}: there is no column {number} in {source}, which has {len(names)} columns, counted from 0."
+    if not isinstance(column, str):
+        return f"{option}: there is no column {shorten(repr(column))} in {source}. Pass a name or a position."
     if isinstance(names, range):
         fix = "Pass the target as y, or use the position of its column" if option == "label" else "Use its position"
         return f"{option}: {column!r} is a column name, but {source} has no column names. {fix}."

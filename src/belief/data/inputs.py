@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from belief._utils.validation import is_integer
-from belief.data.columns import CSV_OPTIONS, ColumnSelection, find_columns, is_column
+from belief.data.columns import CSV_OPTIONS, ColumnSelection, as_columns, find_columns, is_column
 from belief.data.containers import (
     ANNDATA_ENDINGS,
     ArrayStream,
@@ -27,7 +27,7 @@ from belief.data.kinds import as_target, check_not_swapped, describe_kind
 from belief.data.relations import Relation, open_relation
 from belief.data.remote import RemoteFiles, delete_with, expand_wildcards, is_remote
 from belief.data.source import is_sparse
-from belief.data.stream import LibsvmStream, TableStream, open_files, open_relation_stream
+from belief.data.stream import NUMPY_ERRORS, LibsvmStream, TableStream, open_files, open_relation_stream
 from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, count_columns
 
 OpenedInput = tuple[Any, Any, list[str] | None]  # X, y, and names for the features if X has none
@@ -65,7 +65,7 @@ def name_columns(X: Any, columns: Any, feature_names: Sequence[str] | None) -> l
 
     Positions of columns of X and of features differ, because some columns are not features.
     """
-    columns = [columns] if is_column(columns) else [] if columns is None else list(columns)
+    columns = list(as_columns(columns, "given"))
     if not any(map(is_integer, columns)):
         return columns
     block = as_blocks(X)[0]
@@ -168,10 +168,8 @@ def _map_npy(path: Path) -> Any:
         raise FileNotFoundError(f"{path}: there is no such file or folder.")
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(
-            f"{path}: the file is not a valid NPY file of numbers ({error}). Write it with np.save."
-        ) from None
+    except NUMPY_ERRORS:
+        raise ValueError(f"{path}: the file is not a valid NPY file of numbers. Write it with np.save.") from None
 
 
 def _check_no_names(feature_names: Any, kind: str) -> None:

@@ -203,9 +203,13 @@ def as_array(y: Any) -> Array:
         y = np.asarray(y)
     except ValueError:  # a list of lists of different lengths
         y = _as_objects(y)
-    if y.dtype.kind == "O" and len(y) and y.ndim == 1 and all(is_integer(v) or _is_number(v) for v in y):
+    if y.dtype.kind == "O" and y.ndim == 1 and len(y) and all(is_integer(v) or _is_number(v) for v in y):
         y = _as_numeric(y)
-    return y.astype(np.float64) if y.dtype == np.longdouble else y
+    if y.dtype == np.longdouble:
+        rounded = y.astype(np.float64)
+        is_whole = np.isfinite(y).all() and (y == np.rint(y)).all()
+        return _as_numeric(_as_objects([int(v) for v in y])) if is_whole and (y != rounded).any() else rounded
+    return y
 
 
 def _as_objects(values: Sequence[Any]) -> Array:

@@ -141,7 +141,7 @@ def check_weights(weight: Any) -> Array:
     """Return weights as floats, divided by the largest; raise a ValueError if they are not valid weights."""
     try:
         out = _as_column(weight, "sample_weight").astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("sample_weight must hold numbers, one for each row; got other values.") from None
     bad = out[~(np.isfinite(out) & (out >= 0))]
     if len(bad):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 MAX_HASHED_COLUMNS = 16  # hashed to check that the rows are in the same order when they are read again
-NPZ_ERRORS = (
+NUMPY_ERRORS = (
     *(ValueError, OSError, EOFError, TypeError, AttributeError, KeyError, RuntimeError, NotImplementedError),
     *(SyntaxError, TokenError, OverflowError, BadZipFile, zlib.error, lzma.LZMAError),
 )  # errors that reading a damaged file may raise
@@ -412,7 +412,7 @@ def _load_npz(path: Path, names: Sequence[str]) -> dict[str, Array]:
                     raise ValueError("an entry is not an array")
                 return arrays
             available = ", ".join(file.files)
-    except NPZ_ERRORS:
+    except NUMPY_ERRORS:
         raise ValueError(f"{path}: the file is not a valid NPZ file of plain arrays. Write it with np.savez.") from None
     raise ValueError(
         f"{path}: there is no array {missing[0]!r}. The file contains {available}; pass label to name the target."
