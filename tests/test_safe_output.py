@@ -106,6 +106,50 @@ def test_signals_leave_no_partial_files(home, tmp_path, name, code):
     assert list(tmp_path.iterdir()) == []
 
 
+LIBRARY = """
+class Guard:
+    def __enter__(self):
+        lock.acquire()
+        send()
+    def __exit__(self, *error):
+        lock.release()
+class Module:
+    def __del__(self):
+        send()
+"""
+UNSAFE = """
+import os, signal, sys, threading, time
+from belief.cli.signals import Terminated, raising_on_signals
+number = getattr(signal, sys.argv[1])
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+library = {"__name__": "llvmlite.binding", "lock": threading.Lock(), "send": lambda: os.kill(os.getpid(), number)}
+exec(sys.argv[2], library)
+def enter():
+    with library["Guard"]():
+        pass
+def finalise():
+    library["Module"]()
+for run in (enter, finalise):
+    try:
+        with raising_on_signals():
+            run()
+            time.sleep(20)
+            print("not raised")
+    except (Terminated, KeyboardInterrupt) as error:
+        print(type(error).__name__, library["lock"].locked())
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), [("SIGTERM", "Terminated"), ("SIGHUP", "Terminated"), ("SIGINT", "KeyboardInterrupt")]
+)
+@pytest.mark.linux
+def test_signals_leave_no_lock_held_and_are_not_swallowed(name, error):
+    """Otherwise, threads could wait for the lock for ever, and the run could go on after a signal."""
+    done = subprocess.run([sys.executable, "-c", UNSAFE, name, LIBRARY], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == (f"{error} False\n" * 2, "")
+
+
 @pytest.mark.linux
 def test_ignored_signals_stay_ignored(home):
     code = (
