@@ -42,18 +42,16 @@ Rows = tuple[Array, Array, dict[str, Array]]  # the table, the target, and the d
 # --- noise whose rows depend on each other ---------------------------------------------------------------------------
 
 
+def grouped(rng: np.random.Generator, group: Array, spread: float = 0.5) -> Rows:
+    """Return rows that resemble the others of their group and share its class."""
+    n = int(group.max()) + 1
+    X = rng.normal(size=(n, 60))[group] + spread * rng.normal(size=(len(group), 60))
+    return X, rng.integers(0, 2, n)[group], {"groups": group}
+
+
 def five_per_group(rng: np.random.Generator) -> Rows:
-    """Return 120 groups of five rows that resemble each other and share the class."""
-    group = np.repeat(np.arange(120), 5)
-    X = rng.normal(size=(120, 60))[group] + 0.5 * rng.normal(size=(600, 60))
-    return X, rng.integers(0, 2, 120)[group], {"groups": group}
-
-
-def uneven_groups(rng: np.random.Generator) -> Rows:
-    """Return 100 such groups of 1 to 11 rows."""
-    group = np.repeat(np.arange(100), rng.integers(1, 12, 100))
-    X = rng.normal(size=(100, 60))[group] + 0.5 * rng.normal(size=(len(group), 60))
-    return X, rng.integers(0, 2, 100)[group], {"groups": group}
+    """Return 120 groups of five rows."""
+    return grouped(rng, np.repeat(np.arange(120), 5))
 
 
 def time_series(rng: np.random.Generator) -> Rows:
@@ -90,7 +88,11 @@ def weighted_groups(rng: np.random.Generator) -> Rows:
 
 CALIBRATION: dict[str, Callable[[np.random.Generator], Rows]] = {
     "groups of five rows that share the class": five_per_group,
-    "groups of 1 to 11 rows that share the class": uneven_groups,
+    "groups of 1 to 11 rows that share the class": lambda rng: grouped(
+        rng, np.repeat(np.arange(100), rng.integers(1, 12, 100))
+    ),
+    "groups of ten rows that share the class": lambda rng: grouped(rng, np.repeat(np.arange(100), 10)),
+    "pairs of near copies": lambda rng: grouped(rng, np.repeat(np.arange(300), 2), 0.05),
     "autocorrelated rows, blocks of 50": time_series,
     "strata: batches that shift all columns, 70/30": shifted_batches,
     "weights at random": random_weights,
