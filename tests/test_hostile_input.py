@@ -44,23 +44,28 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize("options", [{}, {"drop": [1]}])
-def test_malformed_sparse_matrices_raise(options):
+@pytest.mark.parametrize(
+    "call",
+    ["belief.select(A, y)", "belief.select(A, y, drop=[1])", "fitted.transform(A)"],
+    ids=["select", "drop", "transform"],
+)
+def test_malformed_sparse_matrices_raise(call):
     code = """
         import numpy as np, belief
         from scipy.sparse import csr_array
         y = np.repeat([0, 1], 50)
         csr = lambda: csr_array(np.random.default_rng(0).integers(0, 3, (100, 6)).astype(float))
+        fitted = belief.BeliefSelector(2).fit(csr(), y)
         for name, damage in CASES.items():
             exec(damage)
             try:
-                belief.select(A, y, **OPTIONS)
+                CALL
                 print(name, "is accepted")
             except ValueError as error:
                 if not str(error).startswith("X is not a valid sparse matrix: "):
                     print(name, error)
     """
-    code = textwrap.dedent(code).replace("CASES", repr(MALFORMED)).replace("OPTIONS", repr(options))
+    code = textwrap.dedent(code).replace("CASES", repr(MALFORMED)).replace("CALL", call)
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -209,9 +214,16 @@ def test_cells_that_hold_huge_integers_raise():
 def test_one_long_cell_takes_its_own_memory_only():
     values = np.array(["a", "b"] * 50, object)
     values[::3] = "x" * 2**20
-    for data, y in ((pd.DataFrame({"a": values}, dtype=object), Y), (values[:, None], Y), (X, values.tolist())):
+    for data, y, roles in (
+        (pd.DataFrame({"a": values}, dtype=object), Y, {}),
+        (values[:, None], Y, {}),
+        (values[:, None].tolist(), Y, {}),
+        (X, values.tolist(), {}),
+        (X, Y, {"groups": values}),
+        (X, Y, {"adjust_for": values}),
+    ):
         tracemalloc.start()
-        belief.select(data, y, 1)
+        belief.select(data, y, 1, **roles)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 2**26  # 100 cells of 4 MB each would be 400 MB

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from belief._utils.names import DefaultNames
 from belief.api import select
 from belief.data.relations import check_is_eager
-from belief.data.table import as_blocks, as_frame, count_columns
+from belief.data.source import is_sparse
+from belief.data.table import as_blocks, as_frame, as_valid_csr, count_columns
 from belief.method.arrays import Array
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
@@ -33,6 +34,8 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
         With `set_output`, DataFrame columns keep their dtypes.
         """
+        if is_sparse(X):
+            as_valid_csr(X)  # raises an error before SciPy trusts the indices
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame) and frame.implementation.value == self._container():
             check_is_fitted(self)

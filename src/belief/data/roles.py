@@ -21,7 +21,7 @@ from belief.data.source import is_sparse
 from belief.data.stream import TableStream
 from belief.data.table import as_blocks, as_frame
 from belief.method.arrays import Array
-from belief.method.design import Design, make_strata, number_by_appearance
+from belief.method.design import Design, make_strata, number_by_appearance, number_texts
 
 ROLES = ("groups", "adjust_for", "sample_weight")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -124,7 +124,7 @@ def make_design(roles: Roles) -> Design:
             values.dtype.kind == "O" and is_missing(values).any()
         ):
             raise ValueError("groups has missing values. Give such rows a group, for example a different one each.")
-        group = number_by_appearance(values.astype(str) if values.dtype.kind == "O" else values)
+        group = number_texts(values) if values.dtype.kind == "O" else number_by_appearance(values)
         if group.max(initial=0) == 0:
             raise ValueError("groups has only one group, so no row has neighbours. Pass at least two groups.")
     if roles.adjust_for is not None:

@@ -23,7 +23,7 @@ from belief.data.columns import parse_discrete_features
 from belief.data.damaged import check_frame
 from belief.data.diagnostics import warn_of_numbers_as_text
 from belief.data.kinds import ACCEPTED, check_is_table
-from belief.data.labels import is_missing
+from belief.data.labels import MAX_FIXED_WIDTH, is_missing
 from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
 from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.source import (
@@ -277,7 +277,7 @@ def as_2d_array(X: Any) -> Array:
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
-        given, X = X, np.asarray(X) if not isinstance(X, np.memmap) else X
+        given, X = X, np.asarray(X, object if _has_long_text(X) else None) if not isinstance(X, np.memmap) else X
     except ValueError:
         raise ValueError("X is not a table: its rows have different lengths. Pass rows of equal length.") from None
     if X.dtype.kind in "US" and not hasattr(given, "dtype"):
@@ -292,6 +292,13 @@ def as_2d_array(X: Any) -> Array:
     if X.dtype == np.longdouble:
         X = X.astype(np.float64)
     return X
+
+
+def _has_long_text(X: Any) -> bool:
+    """Return True if X is a list of rows with a long text, whose length every cell of a NumPy array would have."""
+    rows = X if isinstance(X, list | tuple) else ()
+    cells = (v for row in rows if isinstance(row, list | tuple) for v in row)
+    return any(isinstance(v, str) and len(v) > MAX_FIXED_WIDTH for v in cells)
 
 
 def _open_arrays(arrays: list[Array], discrete_features: Any, names: Sequence[str] | None, leave_out: bool) -> Opened:

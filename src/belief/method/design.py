@@ -100,6 +100,12 @@ def number_by_appearance(codes: Array) -> Array:
     return numbers
 
 
+def number_texts(values: Array) -> Array:
+    """Return the number of each value by its text, in the order of appearance. Long texts are not copied."""
+    known: dict[str, int] = {}
+    return np.array([known.setdefault(str(value), len(known)) for value in values.tolist()], np.int64)
+
+
 def _levels(x: Array) -> Array:
     if x.dtype.kind in "mM":
         x = np.where(np.isnat(x), np.nan, x.astype(np.int64))
@@ -109,7 +115,7 @@ def _levels(x: Array) -> Array:
             cuts = np.quantile(x[known], np.arange(1, PARTS) / PARTS)
             return np.where(known, np.searchsorted(cuts, x, side="right"), PARTS)
     else:
-        x = np.array([str(value) for value in x.tolist()])
+        x = number_texts(x)
     levels: Array = np.unique(x, return_inverse=True)[1]
     return levels
 
