@@ -123,6 +123,7 @@ class CodedColumns:
         self._coded: TableBlocks | None = None
 
     def __enter__(self) -> Self:
+        self.engine.__enter__()
         return self
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:

@@ -118,7 +118,7 @@ def test_mrmr_frame_refuses_bad_input(spark, monkeypatch):
     df = frame(spark, X, y)
     with pytest.raises(ValueError, match="form must be 'difference' or 'quotient'; got 'ratio'"):
         mrmr_frame(df, features="features", label="label", form="ratio")
-    with pytest.raises(ValueError, match=r"There is no column 'lable' in the DataFrame.*label"):
+    with pytest.raises(ValueError, match=r"There is no column 'lable' \(did you mean 'label'\?\)"):
         mrmr_frame(df, features="features", label="lable")
     monkeypatch.setattr(mrmr_on_spark, "TABLE_BYTES", 10_000)
     with pytest.raises(
