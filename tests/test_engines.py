@@ -51,9 +51,9 @@ def local(source, X, small_rows=0, **options):
     return local_engine(source(X), np.arange(3), LABELS, DISCRETE, resources)
 
 
-def on_spark(staging, X):
-    rows = [(x.tolist(), int(c)) for x, c in zip(X, LABELS, strict=True)]
-    df = start_session().createDataFrame(rows, "features array<double>, label int")
+def on_spark(staging, X, y=LABELS):
+    rows = [(x.tolist(), t) for x, t in zip(X, y.tolist(), strict=True)]
+    df = start_session().createDataFrame(rows, f"features array<double>, label {'int' if y is LABELS else 'double'}")
     return frame_engine(open_frame(df.coalesce(3), "features", "label", list(DISCRETE)), staging)
 
 
@@ -339,18 +339,12 @@ def test_belief_merges_copies(name):
 NUMBERS = np.round(PLAIN[:, 0] * PLAIN[:, 1] + PLAIN[:, 4] + 0.05 * rng.standard_normal(M), 2)  # some are equal
 
 
-def numbers_on_spark(staging):
-    rows = [(x.tolist(), float(t)) for x, t in zip(PLAIN, NUMBERS, strict=True)]
-    df = start_session().createDataFrame(rows, "features array<double>, label double")
-    return frame_engine(open_frame(df.coalesce(3), "features", "label", list(DISCRETE)), staging)
-
-
 NUMERIC = {
     "streamed": lambda: streamed(PLAIN, NUMBERS, DISCRETE),
     "pool": lambda: pool_engine(PLAIN, NUMBERS, DISCRETE),
     "pool, sparse": lambda: pool_engine(csr_array(PLAIN), NUMBERS, DISCRETE, n_parts=4),
-    "Spark, files": partial(numbers_on_spark, "auto"),
-    "Spark, persisted": partial(numbers_on_spark, "memory"),
+    "Spark, files": lambda: on_spark("auto", PLAIN, NUMBERS),
+    "Spark, persisted": lambda: on_spark("memory", PLAIN, NUMBERS),
 }
 
 

@@ -129,21 +129,6 @@ def test_belief_agrees_with_the_oracle(make_engine, made):
     agree(run(make_engine(case.X, y, case.discrete), case.settings), ref)
 
 
-@given(made=numeric_cases())
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
-def test_agreement_and_weights_equal_the_oracle(make_engine, made):
-    case, y = made
-    mine = {"redundancy": "agreement", "theta": "auto"}
-    ref = naive.belief(case.X, y, target="numeric", **{**case.oracle(), **mine})
-    assume(not is_close_call(ref))
-    got = run(make_engine(case.X, y, case.discrete), {**case.settings, **mine})
-    np.testing.assert_allclose(got.weights, ref.w, rtol=1e-9, atol=1e-12)
-    pool = got.measure.pool
-    for i in got.selected[~got.difference.constant[got.selected]]:
-        others = pool != i
-        np.testing.assert_allclose(got.measure.row(i, pool[:0])[others], ref.R[i, pool[others]], rtol=1e-7, atol=1e-7)
-
-
 @pytest.mark.parametrize(("blocks", "dtype"), [(1, np.float64), (3, np.float32)])
 @given(made=numeric_cases())
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
