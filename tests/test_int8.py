@@ -377,10 +377,10 @@ def test_error_of_products_in_int16(kind, values, width):
     elif values == "signs":
         X = np.sign(X[:1]) * np.ones((70, 1))
     X = X.astype(np.float32)
-    Q, out = X[::-1][:50].copy(), np.zeros((50, 70), np.float32)
+    Q, out = X[::-1][:50].copy(), np.full((50, 70), np.nan, np.float32)
     _, packed, scale, rho = round_to_words(kind, X)
     of_queries = round_to_words(kind, Q)
-    multiply_words(kind, of_queries[0], packed, of_queries[2], scale, width, (0, 50), (0, 70), out)
+    multiply_words(kind, of_queries[0], packed, of_queries[2], scale, width, (0, 50), (0, 70), True, out)
     x, q = X.astype(float), Q.astype(float)
     error = error_of_products(max(rho, of_queries[3]), len(scale))
     assert error < 6e-4

@@ -17,6 +17,7 @@ from belief.method.arrays import Array
 
 _LANES = 64
 _GUESSES, _SURPLUS = 8, 4  # bounds to try, and how many rows more than wanted may be within one
+_SIDE = 8  # rows and columns that are transposed at a time
 _FILLED = 64  # most rows that are sorted at a time
 
 
@@ -169,13 +170,24 @@ def narrow(bound: Array, where: Array, group: Array, upper: Array) -> None:
 
 @kernel()
 def transpose(x: Array, out: Array) -> None:
-    """Write the transpose of x to `out`, in square parts that fit into the CPU cache."""
+    """Write x transposed to `out`, in squares that fit into registers."""
     n, width = x.shape
-    for a in range(0, n, 32):
-        for b in range(0, width, 32):
-            for j in range(b, min(b + 32, width)):
-                for i in range(a, min(a + 32, n)):
-                    out[j, i] = x[i, j]
+    square = np.empty((_SIDE, _SIDE), np.float32)
+    for a in range(0, n, _SIDE):
+        for b in range(0, width, _SIDE):
+            if a + _SIDE <= n and b + _SIDE <= width:
+                for i in range(_SIDE):
+                    line = x[a + i]
+                    for j in range(_SIDE):
+                        square[j, i] = line[b + j]
+                for j in range(_SIDE):
+                    line = out[b + j]
+                    for i in range(_SIDE):
+                        line[a + i] = square[j, i]
+            else:
+                for j in range(b, min(b + _SIDE, width)):
+                    for i in range(a, min(a + _SIDE, n)):
+                        out[j, i] = x[i, j]
 
 
 @kernel()

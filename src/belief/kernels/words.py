@@ -88,7 +88,7 @@ def pack_words(words: Array, first: int, last: int, steps: int, packed: Array) -
 @kernel()
 def multiply_words(
     kind: WordInstructions, ints: Array, packed: Array, query_scale: Array, row_scale: Array, width: int,
-    queries: tuple[int, int], rows: tuple[int, int], product: Array,
+    queries: tuple[int, int], rows: tuple[int, int], is_first: bool, product: Array,
 ) -> None:  # fmt: skip
     """Add the inner products of some columns of a block of queries and a block of rows to `product`.
 
@@ -98,10 +98,14 @@ def multiply_words(
     packed, row_scale : the rows in panels, padded to the panels of a block of sums, and their scales
     width : the number of columns
     queries, rows : the blocks (start, stop), which start with a query and a panel of a block of sums
+    is_first : whether these are the first columns, so that the block of `product` may hold anything
     product : (queries, rows) float32
     """
     lanes, height, across = kind.lanes, kind.queries, kind.panels * kind.lanes
     sums = np.empty((height, across), np.int32)
+    if is_first:
+        for q in range(queries[0], queries[1]):
+            product[q, rows[0] : rows[1]] = 0.0
     for t in range((width + RUN - 1) // RUN):
         a = t * (RUN // COLUMNS)
         steps = min(RUN, width - t * RUN + COLUMNS - 1) // COLUMNS

@@ -149,9 +149,8 @@ class NeighbourSearch:
             symmetric = self.is_symmetric(len(tile.rows))
             queries = self._queries_at(tile.rows) if symmetric else np.arange(s)
             whole = room[: s * len(tile.rows)].reshape(s, -1)
-            whole[:] = 0.0
             products = WordProducts(self, kind, queries, tile.rows, symmetric)
-            for share in products.add_to(whole):
+            for share in products.write_to(whole):
                 self.engine.report(int((first + a + share * (b - a)) * self.before_verification), m)
             self.error = products.error
             self._choose_all(queries, tile, whole, products.queries.norm, products.rows.norm, height < m)

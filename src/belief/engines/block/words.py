@@ -86,7 +86,7 @@ class WordProducts:
     ) -> None:
         self.engine, self.kind, self.is_symmetric = search.engine, kind, is_symmetric
         self.per_scale = 1.0 / search.embedding.scale
-        self.error = np.inf  # bound of the error of d² relative to the two squared norms, once all is added
+        self.error = np.inf  # bound of the error of d² relative to the two squared norms, once all are written
         n = len(rows) + (0 if is_symmetric else len(queries))
         room = self.engine.working_memory // (MEMORY_SHARE * BYTES * n)
         self.slices = search.embedding.cut(max(room // RUN * RUN, RUN))
@@ -96,8 +96,8 @@ class WordProducts:
         if not is_symmetric:
             self.queries = _Rounded.allocate(search.queries, search.place[queries], kind, width)
 
-    def add_to(self, out: Array) -> Iterator[float]:
-        """Add the products to `out`. Yield the share that is done."""
+    def write_to(self, out: Array) -> Iterator[float]:
+        """Write the products to `out`. Yield the share that is done."""
         sides = [self.rows] if self.is_symmetric else [self.rows, self.queries]
         tasks = [(x, span) for x in sides for span in spans(len(x.rows), HEIGHT)]
         across, down = (spans(len(x.rows), HEIGHT) for x in (self.rows, self.queries))
@@ -110,7 +110,7 @@ class WordProducts:
 
             def multiply(block: tuple[Span, Span], part: Slice = part) -> None:
                 q, r = self.queries, self.rows
-                multiply_words(self.kind, q.ints, r.packed, q.scale, r.scale, part.width, *block, out)
+                multiply_words(self.kind, q.ints, r.packed, q.scale, r.scale, part.width, *block, part.a == 0, out)
 
             worst = max(worst, *self.engine.map(round_block, tasks))
             deque(self.engine.map(multiply, blocks), maxlen=0)
