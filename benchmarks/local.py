@@ -167,9 +167,11 @@ def small(rows: list[dict], quick: bool) -> None:
 
 def phases(rows: list[dict], quick: bool) -> None:
     """Milliseconds of each phase of the fastest fit of these tables."""
-    for m, F in ((300, 20), (1_000, 50)):
+    for m, F, k in ((300, 20, 10), (1_000, 50, 10), (5_000, 500, 10), (20_000, 200, 20)):
+        m = m // 5 if quick and m > 1_000 else m
         X, y = table(m, F, 2)
-        timings = (fit(X, y, 10, n_neighbors=10).timings for _ in range(SMALL_REPEATS))
+        repeats = SMALL_REPEATS if m <= 1_000 else 3 * REPEATS
+        timings = (fit(X, y, 10, n_neighbors=k, sample_size=m).timings for _ in range(repeats))
         fastest = min(timings, key=lambda x: sum(x.values()))
         rows.append(
             {"case": "phases", "data": f"{m:,} x {F}", **{f"{name}_ms": 1e3 * x for name, x in fastest.items()}}

@@ -52,8 +52,6 @@ POINTS_AT_ONCE = 2**17  # coordinates that are embedded and then rounded, while 
 CACHE_BYTES = 2**18  # panels that are compared with all queries before the next
 CROWDED = 1 / 32  # with hits in a larger share of a tile, float32 is faster than exact distances for that query
 MAX_SHARE = 0.1  # with a larger expected share of hits, float32 is faster for the whole search
-MAX_SHARE_OF_WORDS = 0.02  # and products in int16, where the CPU has them, are faster with a larger share than this
-WORDS_TIME = 0.5  # of a search in int16, relative to one in float32
 
 
 @dataclass(frozen=True)
@@ -130,6 +128,14 @@ def find_hits(kind: Instructions, rows: RoundedRows, queries: RoundedQueries, li
     return hits
 
 
+def share_of_words(width: int) -> float:
+    """Return the expected share of hits above which products in int16 are faster, as measured for 200 to 3,000
+    columns.
+    """
+    # nanoseconds that int16 takes longer than int8 without hits, for each pair; and those of a hit
+    return (3 + 0.0044 * width) / (60 + 0.3 * width)
+
+
 def expect_share(n_best: int, share: float, n_rows: int, m: int) -> float:
     """Return the expected share of hits among m rows, given their share among the first rows.
 
@@ -179,11 +185,11 @@ class RoundedSearch:
             half = 2 if self.search.is_symmetric(m) and not words else 1  # float32 would multiply half of the tiles
             tile = self.search.tiles.make((0, done))
             seconds = self._compare_first(tile, parts) / n_jobs
-            if self._expect_share(tile, parts[0]) > (MAX_SHARE_OF_WORDS if words else MAX_SHARE / half):
+            if self._expect_share(tile, parts[0]) > (share_of_words(self.whole.width) if words else MAX_SHARE / half):
                 self._note_float32()
                 return 0
             parts += engine.map(self._round_part, cut[1:])
-            seconds = (seconds + self._compare_first(tile, parts[1:])) / done / half * (WORDS_TIME if words else 1)
+            seconds = (seconds + self._compare_first(tile, parts[1:])) / done / half
         else:
             parts += engine.map(self._round_part, cut[1:])
         size, rounds = max(done, MIN_FIRST), 0
