@@ -2,8 +2,7 @@
 
 Threads share the data, like the threads of BLAS or of scikit-learn's OpenMP loops, so None uses all cores that are
 available to the process. It respects joblib contexts and OMP_NUM_THREADS, which joblib sets in its worker processes,
-and
-uses one thread in all other joblib workers.
+and uses one thread in all other joblib workers.
 """
 
 from __future__ import annotations

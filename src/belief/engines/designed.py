@@ -268,9 +268,8 @@ class DesignedEngine:
         search for.
 
         Buckets divide a cell by group. Bucket 0 holds the rows of all small groups; a query finds at most as many rows
-        of its
-        group there as the largest small group has in a cell. Each large group has another bucket, which its queries
-        ignore.
+        of its group there as the largest small group has in a cell. Each large group has another bucket, which its
+        queries ignore.
         """
         bucket = np.zeros(len(cell), np.int64)
         if self.design.group is None:

@@ -2,9 +2,8 @@
 
     8 queries x 3 panels of 16 rows ──dot products──► int32 sums ──lower bound of d² <= limit──► 16 bits a panel
 
-Numba has no products of 8-bit integers, so `block_hits` emits LLVM's. The instruction sets differ in the width
-of
-a panel and in the values that the rows may have; everything else is the same code.
+Numba has no products of 8-bit integers, so `block_hits` emits LLVM's. The instruction sets differ in the width of a
+panel and in the values that the rows may have; everything else is the same code.
 """
 
 from __future__ import annotations

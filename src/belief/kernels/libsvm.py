@@ -26,10 +26,8 @@ def _scale(mantissa: int, scale: int) -> tuple[float, bool]:
     """Return mantissa * 10**scale, and whether this is certain to be the nearest float64.
 
     If the mantissa is at most 2**53, it is multiplied or divided by an exact power of ten and rounded once, so
-    correctly.
-    For mantissas up to 10**18 the result q + r has twice the digits; if changing r by more than its error leaves q + r
-    as it
-    is, the result is correctly rounded.
+    correctly. For mantissas up to 10**18 the result q + r has twice the digits; if changing r by more than its error
+    leaves q + r as it is, the result is correctly rounded.
     """
     if scale < -22 or scale > 22:
         return 0.0, False

@@ -93,8 +93,7 @@ def _limit(d2: Array, size: int, least: Array) -> float:
     """Return a distance that at least the `size` nearest rows are within, but few other rows.
 
     The rows are dealt into groups, one for each entry of `least`, which holds the smallest distance of its group. At
-    least
-    as many rows are within a distance as there are groups whose smallest is.
+    least as many rows are within a distance as there are groups whose smallest is.
     """
     n, size = len(d2), min(size, len(d2))
     width = min(n, len(least))

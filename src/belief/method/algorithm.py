@@ -268,8 +268,7 @@ class Run:
         """Return the univariate p-value of each feature.
 
         With classes, it comes from all rows and is checked by shuffles of the probe's rows. With a numeric target or a
-        study
-        design, it comes from sampled rows.
+        study design, it comes from sampled rows.
         """
         engine, is_numeric = self.engine, probe.target.is_numeric
         if is_numeric or engine.design.exists:

@@ -19,10 +19,8 @@ class Design:
     """The group, the stratum and the weight of each row; each is None if the user did not pass it.
 
     Rows of one group (a patient, a household) are not independent: they are never neighbours of each other, and
-    shuffles
-    move whole groups. Rows of different strata (batches, sites) are not comparable: neighbours come from the same
-    stratum,
-    and shuffles stay within it. A row with a weight counts that many times in every mean.
+    shuffles move whole groups. Rows of different strata (batches, sites) are not comparable: neighbours come from the
+    same stratum, and shuffles stay within it. A row with a weight counts that many times in every mean.
     """
 
     group: Array | None = None

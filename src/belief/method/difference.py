@@ -18,10 +18,8 @@ class Difference:
     """How the difference Δ_j(a, b) of two values of feature j is computed: units, and which features are constant.
 
     Δ_j(a, b) is |a - b|/u_j for continuous features; for discrete ones it is 1 if a ≠ b, else 0; for constant ones it
-    is 0.
-    The unit u_j is the standard deviation σ_j with scale="sigma". With "standard" it is the same, except for features
-    with
-    two values: there it is their range, so that Δ is 0 or 1. With "none" it is 1.
+    is 0. The unit u_j is the standard deviation σ_j with scale="sigma". With "standard" it is the same, except for
+    features with two values: there it is their range, so that Δ is 0 or 1. With "none" it is 1.
     """
 
     scale: str

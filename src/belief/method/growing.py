@@ -43,8 +43,7 @@ class Limits:
     """The largest numbers of sampled rows that are worth their cost.
 
     Up to `same` rows, the sample grows so that a larger sample would select the same features; up to `loss` rows, it
-    grows
-    so that a larger sample would find little more relevance.
+    grows so that a larger sample would find little more relevance.
     """
 
     same: int

@@ -1,8 +1,7 @@
 """The mergeable sums and lists (partials) that data blocks send to the method instead of rows.
 
 Each partial is a frozen dataclass of arrays with a `merge` that is associative and commutative (up to rounding), so
-blocks
-may come in any number and order, from threads, partitions or files:
+blocks may come in any number and order, from threads, partitions or files:
 
     block --kernel--> partial --merge--> ... --merge--> partial --method--> w, redundancy, J
 """
@@ -24,9 +23,8 @@ class Neighbours:
     """The nearest rows found so far for each query, in each group of rows (each class, or one group of all rows).
 
     The arrays have the shape (queries, groups, size), and the last axis is sorted, nearest row first. `d2` is the
-    squared
-    distance, and `key` the random key that orders rows at the same distance. `row` is the id of the row, -1 where fewer
-    than `size` rows were found. `target` is the target of the row, -1 while it is unknown.
+    squared distance, and `key` the random key that orders rows at the same distance. `row` is the id of the row, -1
+    where fewer than `size` rows were found. `target` is the target of the row, -1 while it is unknown.
     """
 
     d2: Array  # (queries, groups, size)
@@ -96,10 +94,8 @@ class Pairs:
     """Pairs of rows, a query and one of its neighbours, ordered by query.
 
     `kind` is the index of the sum that a pair is added to. If pairs have a `weight`, this share of the pair is added to
-    the
-    sum `kind`, and the rest to the sum `kind + 1`. If pairs are `coupled`, the kinds 2·g and 2·g + 1 are the misses and
-    the
-    hits of the queries of group g, and the engine also sums what the variance over queries needs.
+    the sum `kind`, and the rest to the sum `kind + 1`. If pairs are `coupled`, the kinds 2·g and 2·g + 1 are the misses
+    and the hits of the queries of group g, and the engine also sums what the variance over queries needs.
     """
 
     query: Array  # row ids
@@ -141,8 +137,7 @@ class Pairs:
         pairs (b, a).
 
         A query has each neighbour once, so a pair occurs at most once, and its reverse exists only if the neighbour is
-        a query
-        as well. The first indices are sorted.
+        a query as well. The first indices are sorted.
         """
         query, neighbour, n = self.coded
         is_query = np.zeros(n, bool)
@@ -204,8 +199,7 @@ class Tally:
 
     `total` and `count` have one line per kind of pair. `count` and `queries` have one column for all features, or one
     per feature if values are missing. `rates` is empty unless the redundancy measure needs it, `spread` is empty unless
-    the
-    pairs are coupled.
+    the pairs are coupled.
     """
 
     total: FeatureArray  # Σ difference, (kinds, F)
@@ -304,10 +298,8 @@ class Joint:
     """Joint sums of collision rates for two sets of features, one as the lines and one as the columns of a matrix.
 
     Each sum is over the pairs of rows in which both features are present. `lines` and `columns` are Σx and Σx² of the
-    line's
-    and of the column's feature over the same pairs; they are empty if the redundancy measure does not need them. If no
-    value
-    is missing, `lines` has a single column, and `columns` a single line.
+    line's and of the column's feature over the same pairs; they are empty if the redundancy measure does not need them.
+    If no value is missing, `lines` has a single column, and `columns` a single line.
     """
 
     joint: Array  # (lines, columns)

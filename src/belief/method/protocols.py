@@ -95,8 +95,7 @@ class Engine(_CommonEngine, Protocol):
     """The interface between the method and all rows of a table, each of which has an id and a target.
 
     Each request is answered by every block, and the answers are merged. The attributes are valid after `describe`;
-    after
-    that, the methods may be called in any order and repeatedly.
+    after that, the methods may be called in any order and repeatedly.
     """
 
     n_features: int

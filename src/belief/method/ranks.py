@@ -43,8 +43,7 @@ class ValueCounts:
     """The number of rows with each value, or in each cell (interval) of values.
 
     `start` is the bit pattern of the value, or the smallest pattern of the cell, in sorted order. The values of a cell
-    agree
-    in their first `bits` bits.
+    agree in their first `bits` bits.
     """
 
     start: Array
@@ -112,8 +111,7 @@ class Ranks:
     """The distribution of a numeric target, from which the rank of any value follows.
 
     `start` is the bit pattern of each value, or of the smallest value of each cell, in sorted order; `count` is its
-    number of
-    rows.
+    number of rows.
     """
 
     start: Array

@@ -36,10 +36,8 @@ def relevance(tally: Tally, v: Array) -> Array:
     classes.
 
     w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]), where DD and ED are the sums of differences from misses and hits of
-    class
-    c, DC and EC the numbers of these pairs, and v(c) the weight of the class. A term without pairs is 0. In the paper,
-    v(c) is
-    the share of class c, P(c).
+    class c, DC and EC the numbers of these pairs, and v(c) the weight of the class. A term without pairs is 0. In the
+    paper, v(c) is the share of class c, P(c).
     """
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
     return subtract_hits(*((v @ x if v.ndim == 1 else (v * x).sum(axis=0)) for x in (misses, hits)))
@@ -56,8 +54,7 @@ def standard_error(tally: Tally, v: Array) -> Array:
     """Return the standard error of the relevance of each feature (section 6c of method.md).
 
     se[j] = √(Σ_c v(c)²·S²_c[j]/n_c), where S²_c is the variance over the n_c queries of class c of the mean difference
-    from
-    misses minus that from hits.
+    from misses minus that from hits.
     """
     v = v[:, None] if v.ndim == 1 else v
     return np.sqrt((v**2 * class_variances(tally)).sum(axis=0))
@@ -185,8 +182,7 @@ def candidate_features(tally: Tally, constant: Array, n: int) -> Array:
     """Return the features that can be among the first n by weight, without the constant ones.
 
     Features in which no pair of neighbours differs have equal sums, so the first n of them are enough; on sparse data
-    they
-    are nearly all features.
+    they are nearly all features.
     """
     live = ~constant
     if tally.count.shape[1] == 1:  # with missing values their counts may differ

@@ -221,8 +221,7 @@ class _Race:
         """Return the feature with the largest score J, and this score.
 
         Features are measured, best upper bound first, until no bound exceeds the largest exact score. Unless the rule
-        decides
-        ties by weight, they go to the smaller index.
+        decides ties by weight, they go to the smaller index.
         """
         while True:
             exact = self.score(self.inside)

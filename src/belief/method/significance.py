@@ -212,8 +212,7 @@ class Arrangement:
     """The input of a search on the probe: a block of features to weigh, and the parts of d² between queries and rows.
 
     One part of d² is from the features of the block, the other (`fixed`) from all others. To shuffle the block against
-    the
-    others, only the order of its part changes.
+    the others, only the order of its part changes.
     """
 
     block: Scores
@@ -443,8 +442,7 @@ def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Ar
     """Return the stratum of each row; rows of a stratum have similar expected targets, given the known features.
 
     The expected target of a row is the mean target of its nearest other rows by these features. It is averaged over the
-    rows
-    of a group, if there are groups.
+    rows of a group, if there are groups.
     """
     m = len(keys)
     D = known.squared_distances(np.arange(m))

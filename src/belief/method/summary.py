@@ -30,10 +30,8 @@ class Levels:
     """The distinct values (levels) of all discrete features, and how often each occurs.
 
     The arrays have one entry per feature and value. `groups` has a column for each group of rows (class): the count of
-    the
-    value in that group. It has no columns if groups are not counted, and its sum is below `count` if the group of some
-    rows
-    is unknown.
+    the value in that group. It has no columns if groups are not counted, and its sum is below `count` if the group of
+    some rows is unknown.
     """
 
     feature: Array

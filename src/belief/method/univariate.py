@@ -330,8 +330,7 @@ def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
     """Return the probability of an excess larger than x in each column, from the sorted excesses beyond a threshold.
 
     Only the last n excesses of a column count. A generalised Pareto distribution is fitted to them by
-    probability-weighted
-    moments. Its shape is at least 0, which is an exponential tail.
+    probability-weighted moments. Its shape is at least 0, which is an exponential tail.
     """
     rank = np.arange(len(excess))[::-1, None]
     first = excess.sum(axis=0) / n
@@ -347,8 +346,7 @@ def correct_by_shuffles(p: Array, theory: Array, shuffled: Array) -> Array:
     """Return the p-values of all rows, corrected for how much theory overstates significance on the rows of the probe.
 
     log p is multiplied by the log of the p-value from shuffles divided by that from theory, both on the probe; the
-    factor is
-    at most 1. If the probe holds all rows, the result is the larger of the two p-values.
+    factor is at most 1. If the probe holds all rows, the result is the larger of the two p-values.
     """
     stands = np.log(np.maximum(shuffled, LEAST)) / np.minimum(np.log(np.clip(theory, LEAST, 0.5)), -LEAST)
     stands = np.where(theory < 0.5, np.clip(stands, 0.0, 1.0), 1.0)

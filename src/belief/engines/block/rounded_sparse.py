@@ -98,8 +98,7 @@ class SparseRoundedSearch:
         """Compare all rows with the queries; return the number of rows compared.
 
         The number is smaller if the index turned out to be faster; the caller compares the rest. `search_index`
-        compares the
-        first rows, whose number it is given, through the index.
+        compares the first rows, whose number it is given, through the index.
         """
         self.kind, engine, is_forced = kind, self.engine, self.engine.resources.instructions != "auto"
         size = part_height(len(self.own), engine.n_jobs)

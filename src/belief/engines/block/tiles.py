@@ -30,8 +30,7 @@ class Tile:
     """Rows of the data that are searched together, sorted by group.
 
     The rows of group g are at groups[g] to groups[g + 1]. `rows` are positions in the engine's data, `ids` positions in
-    the
-    whole data.
+    the whole data.
     """
 
     rows: Array

@@ -198,8 +198,7 @@ def choose_level(spark: Any, staging: str) -> Any:
     """Return the storage level at which Spark persists blocks.
 
     With "auto", it is the disk alone if the heap is too small: an executor with Spark's default of 1 GB runs out of
-    memory
-    while its cache fills, although the cache may spill.
+    memory while its cache fills, although the cache may spill.
     """
     from pyspark import StorageLevel
 

@@ -49,8 +49,7 @@ class Corners:
     """A discrete feature as points: its levels are the corners of a regular simplex with edges of length 1, centred.
 
     If there are more than MOST_LEVELS levels, some of them have the same corner. Then points are never farther apart
-    than
-    rows, and nearer by 1 at most.
+    than rows, and nearer by 1 at most.
     """
 
     feature: int

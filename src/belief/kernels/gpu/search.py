@@ -32,8 +32,7 @@ def _compare(queries: Queries, chunk: Chunk, best: Best, space: Space, capacity:
     """Return the nearest rows of some queries; queries whose lists of candidates overflow are scanned again.
 
     The second scan has tighter thresholds and no surplus copies of rows. The first scan also counts the candidates that
-    it
-    does not store, so the capacity that the second one needs is known.
+    it does not store, so the capacity that the second one needs is known.
     """
     half = estimate_bounds(queries, chunk, best, space)
     candidates = scan(queries, chunk, compute_thresholds(queries, half, space), capacity)

@@ -3,8 +3,7 @@
 A `Measure` computes how redundant features are with each other, from sums over pairs of rows. Its `Rule` turns weights
 into relevance, reduces the score of a feature by its redundancy, decides when a selection ends, and has the words by
 which results, plots and reports describe all this. A new measure needs a file like `mcr.py` and a line in
-`__init__.py`;
-nothing else in the package knows the measures by name.
+`__init__.py`; nothing else in the package knows the measures by name.
 """
 
 from __future__ import annotations

@@ -25,8 +25,7 @@ class Collisions:
 
     Collision rates below `kappa` count as 0. With by="hit", joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2 over the pairs. With
     by="rate", it is Σe_i·e_j, along with Σe and Σe² of both features: e = 1 - cr has the same correlations as cr, and
-    its
-    sums keep their digits where nearly all values of a feature are close to each other.
+    its sums keep their digits where nearly all values of a feature are close to each other.
     """
 
     kappa: float
@@ -37,10 +36,9 @@ def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
     """Return, for each feature, the largest difference at which values collide (reach), and the slope of the collision
     rate.
 
-    The collision rate is cr = 1 - slope·|a - b| where |a - b| <= reach, and 0 beyond. In other words, it is
-    1 - min(|a - b|/σ, 6)/6, and 0 where that is below κ. The margin of 1e-9 keeps the rounding of σ from deciding
-    values on
-    the threshold. Values of a discrete feature collide if they are equal.
+    The collision rate is cr = 1 - slope·|a - b| where |a - b| <= reach, and 0 beyond. In other words, it is 1 - min(|a
+    - b|/σ, 6)/6, and 0 where that is below κ. The margin of 1e-9 keeps the rounding of σ from deciding values on the
+    threshold. Values of a discrete feature collide if they are equal.
     """
     sigma = difference.sigma
     is_numeric = ~difference.discrete & ~difference.constant
@@ -120,8 +118,7 @@ def joint_floor(products: Array, gap_i: Array, gap_j: Array) -> Array:
     """Return a lower bound of joint[i, j] that needs one matrix product instead of two.
 
     The product is Σh_i·h_j with h = (cr + b)/2, and gap is Σ(b - h)² of each feature. By definition, cr_i·b_j +
-    b_i·cr_j =
-    2·h_i·h_j - 2·(b_i - h_i)(b_j - h_j). By the Cauchy-Schwarz inequality the sum of the last products is at most
-    √(gap_i·gap_j), which is small, as b - h is at most (1 - κ)/2.
+    b_i·cr_j = 2·h_i·h_j - 2·(b_i - h_i)(b_j - h_j). By the Cauchy-Schwarz inequality the sum of the last products is at
+    most √(gap_i·gap_j), which is small, as b - h is at most (1 - κ)/2.
     """
     return np.maximum(products - np.sqrt(np.outer(gap_i, gap_j)), 0.0)

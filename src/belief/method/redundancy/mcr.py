@@ -21,8 +21,7 @@ class SubtractionRule(RelevanceOnly):
     """The selection rule of mCR: the score is the relevance minus the redundancy with the selected features.
 
     J(X_i) = w(X_i) - θ·Σ_{X_j in S} I_α(X_j; X_i), with w min-max normalised, S the selected features, and θ = 1/|S|
-    for
-    "mean".
+    for "mean".
     """
 
     theta: float | str
@@ -65,10 +64,8 @@ class MCR:
     """The redundancy mCR (I_α of the paper) between features, measured when it is needed.
 
     Only pairs of features of which one is watched are ever measured, and only for the columns in `pool`: in wide data
-    the
-    selection needs few of them (see selection.py). `joint` and `pairs` have a line for each feature that was ever
-    watched,
-    and a column for each feature of the pool, the watched ones first.
+    the selection needs few of them (see selection.py). `joint` and `pairs` have a line for each feature that was ever
+    watched, and a column for each feature of the pool, the watched ones first.
     """
 
     doc: ClassVar[str] = "the paper's mCR"
