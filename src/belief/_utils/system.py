@@ -42,9 +42,7 @@ def _total_memory_of_windows() -> int | None:
 
 
 def allocate_file(file: IO[bytes], size: int, folder: str) -> None:
-    """Set the size of an empty file. Raise an OSError now if the disk is too small for it, and not when it is
-    filled.
-    """
+    """Set the size of an empty file, or raise an OSError now if the disk is too small, not when it is filled."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
         return

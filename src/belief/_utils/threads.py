@@ -16,8 +16,7 @@ from belief._utils.validation import is_integer
 
 
 def count_threads(n_jobs: Any) -> int:
-    """Return the number of threads for `n_jobs`: -1 means all cores, -2 all but one, and None the default of this
-    module.
+    """Return the number of threads for `n_jobs`: -1 means all cores, -2 all but one, None the module's default.
 
     Like joblib, count only the cores that the affinity of the process and the quota of its container allow.
     """

@@ -73,8 +73,9 @@ def option_name(parameter: str) -> str:
 
 
 def translate_message(message: str) -> str:
-    """Replace parameters of the Python API in a message by options: `n_jobs` by `--n-jobs`, `label='y'` by
-    `--label y`.
+    """Replace parameters of the Python API in a message by options, for example `n_jobs` by `--n-jobs`.
+
+    `label='y'` becomes `--label y`.
     """
     message = ASSIGNMENT.sub(lambda match: _translate_assignment(match[1], match[2]), message)
     return MENTION.sub(lambda match: option_name(match[0]), message)
@@ -171,8 +172,9 @@ def check_run_options(options: argparse.Namespace) -> None:
 
 
 def read_column_selection(options: argparse.Namespace) -> Any:
-    """Return the ColumnSelection that the options describe. The columns of LIBSVM and NPZ files are named x0, x1,
-    ...
+    """Return the ColumnSelection that the options describe.
+
+    The columns of LIBSVM and NPZ files are named x0, x1, ...
     """
     from belief.data.columns import ColumnSelection
     from belief.data.files import detect_common_format

@@ -1,5 +1,6 @@
-"""Checking and writing of output files. Each is written to a temporary file, which replaces the target when
-complete.
+"""Checking and writing of output files.
+
+Each file is written to a temporary file, which replaces the target when it is complete.
 """
 
 from __future__ import annotations

@@ -74,8 +74,9 @@ def _style(line: FeatureExplanation) -> str:
 
 
 def _print_table(rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
-    """Print rows of text below their headings; the last column wraps. `styles` has the style of the names in each
-    row.
+    """Print rows of text below their headings; the last column wraps.
+
+    `styles` has the style of the names in each row.
     """
     from rich.table import Table
     from rich.text import Text

@@ -107,8 +107,10 @@ class Comparison:
 
     @property
     def behind(self) -> Array:
-        """How far each selector is behind the best: the mean difference over the folds, its standard error, and a
-        p-value.
+        """How far each selector is behind the best: the mean difference over the folds, its error, and a p-value.
+
+        The error is the standard error of the mean difference, and the p-value comes from a paired t test. The error
+        allows for the rows that the training parts of the folds share (Nadeau and Bengio, 2003).
 
         The p-value comes from a paired t test. Its error allows for the rows that the training parts of the folds share
         (Nadeau and Bengio, 2003).
@@ -116,9 +118,7 @@ class Comparison:
         return np.array([self.compare_with_best(s.by_fold) for s in self.standings])
 
     def compare_with_best(self, by_fold: Sequence[float]) -> tuple[float, float, float]:
-        """Return how far scores are behind the scores of the best selector, in the folds that both have; see
-        `behind`.
-        """
+        """Return how far scores are behind those of the best selector, in the folds that both have; see `behind`."""
         difference = np.subtract(self.standings[0].by_fold[: len(by_fold)], by_fold)
         mean, n = float(difference.mean()), len(difference)
         if n < 2:

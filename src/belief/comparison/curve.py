@@ -185,8 +185,9 @@ def score_by_size(
 
 
 def _score_folds(benchmark: Benchmark, sizes: list[int], automatic: int) -> list[dict[int, float]]:
-    """Return the mean score of each number of features in each fold. If time is short, later folds try fewer
-    numbers.
+    """Return the mean score of each number of features in each fold.
+
+    If time is short, later folds try fewer numbers of features.
     """
     found = []
     for fold, (train, test) in enumerate(benchmark.folds):

@@ -86,9 +86,7 @@ def _values(source: Any, ids: Array) -> Array:
 
 
 def _read_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array, Target, int]:
-    """Return a sample of the rows of files, which are read once: values, target, discrete features and number of
-    rows.
-    """
+    """Sample rows of files in one pass; return their values, target, discrete features and the number of rows."""
     labels = Labels(stream.target_name, task)
     kept, ids = _sample_stream_rows(stream, labels, seed)
     if not labels.n_rows:

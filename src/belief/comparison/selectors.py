@@ -127,8 +127,9 @@ def _forest(part: Part, n: int) -> Array:
 
 
 def _sparse_model(part: Part, n: int) -> Array:
-    """Return the n features with the largest coefficients of an L1 model, with the strongest penalty that keeps n
-    features.
+    """Return the n features with the largest coefficients of an L1 model.
+
+    The model has the strongest penalty that keeps n features.
     """
     encoding = Encoding.of(part.X, part.discrete)
     X, score = encoding(part.X), np.zeros(0)

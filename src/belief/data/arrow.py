@@ -49,8 +49,9 @@ def is_number(kind: Any) -> bool:
 
 
 def numpy_dtype(kind: Any) -> np.dtype[Any]:
-    """Return the NumPy dtype of a numeric Arrow type. `to_pandas_dtype` would import pandas in some versions of
-    pyarrow.
+    """Return the NumPy dtype of a numeric Arrow type.
+
+    `to_pandas_dtype` would import pandas in some versions of pyarrow.
     """
     types = pyarrow().types
     letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
@@ -58,8 +59,9 @@ def numpy_dtype(kind: Any) -> np.dtype[Any]:
 
 
 def as_numpy(column: Any) -> Array:
-    """Return an Arrow column of numbers as an array, with NaN for nulls. `to_numpy` would import pandas, which is
-    slow.
+    """Return an Arrow column of numbers as an array, with NaN for nulls.
+
+    `to_numpy` would import pandas, which is slow.
     """
     pa = pyarrow()
     if not len(column):
@@ -112,8 +114,9 @@ class TableEncoder:
         return self._encoders[j].levels()
 
     def block(self, batch: Any, run: Callable[..., Iterable[None]] = map) -> Array:
-        """Return the rows of a batch as a float array in C order, with NaN for missing values; `run` is `map` or
-        `pool.map`.
+        """Return the rows of a batch as a float array in C order, with NaN for missing values.
+
+        `run` is `map` or `pool.map`.
         """
         out = np.empty((len(batch), len(self._encoders)), self._dtype)
         for j in range(0, len(self._encoders), TILE_COLUMNS):
@@ -147,9 +150,7 @@ class Batch:
 
 
 class Encoder:
-    """The base class of encoders, each of which converts the Arrow arrays of one column to numbers, NaN for missing
-    values.
-    """
+    """The base class of encoders; each converts the Arrow arrays of one column to numbers, NaN if missing."""
 
     discrete, is_declared_discrete = False, False
     dtype: np.dtype[Any] = np.dtype(np.float32)
@@ -268,9 +269,7 @@ def _make_encoder(
 
 
 def describe_unusable(kind: Any) -> str | None:
-    """Return what columns of an Arrow type contain, such as "lists", if it is neither numbers nor categories; None
-    otherwise.
-    """
+    """Return what a column of an Arrow type contains, such as "lists"; None for numbers and categories."""
     types = pyarrow().types
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or types.is_map(kind):
         return "lists"

@@ -195,9 +195,7 @@ def _unknown_column(column: Any, names: Sequence[Any], option: str, source: str)
 
 
 def parse_discrete_features(discrete_features: Any, names: Sequence[str] | None, n_features: int) -> Array:
-    """Return a mask of the features that the user declared discrete, by a mask, indices or names; "auto" declares
-    none.
-    """
+    """Return a mask of the features declared discrete by a mask, indices or names; "auto" declares none."""
     if discrete_features is None or (isinstance(discrete_features, str) and discrete_features == "auto"):
         return np.zeros(n_features, bool)
     allowed = f"'auto', a mask of {n_features} booleans, column indices, or column names"

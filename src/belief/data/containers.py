@@ -31,8 +31,9 @@ BLOCK_ROWS = 2**13  # rows of the blocks in which sparse arrays are read
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """The contents of a container: an array in memory or on disk or a sparse matrix, the column names, and the
-    target.
+    """The contents of a container: the values, the column names, and the target.
+
+    The values are an array, in memory or on disk, or a sparse matrix.
     """
 
     X: Any

@@ -19,9 +19,7 @@ NOT_UTF8 = "is not valid UTF-8. Pass the encoding of the file, such as encoding=
 
 
 def suggest_csv_options(names: Sequence[str], separator: str = ",") -> str:
-    """Return a sentence that names a wrong CSV option, as the column names suggest; an empty string if they look
-    right.
-    """
+    """Return a sentence about a CSV option that seems wrong by the column names; empty if they look right."""
     for other in SEPARATORS:
         if len(names) == 1 and other != separator and other in names[0]:
             return f"The columns look separated by {other!r}. Pass separator={other!r}."

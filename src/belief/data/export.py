@@ -1,5 +1,6 @@
-"""Copies of some columns of input files, unchanged: text of CSV files stays text, and other columns keep their
-types.
+"""Copies of some columns of input files, with unchanged values.
+
+Text of CSV files stays text, and the columns of other files keep their types.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def _format_lines(batch: Any) -> bytes:
 
 
 def typed_batches(files: TableReader, columns: Sequence[str]) -> tuple[Any, Iterator[Any]]:
-    """Return the schema of some columns, and their Arrow batches. Columns of CSV files get types that preserve their
-    text.
+    """Return the schema of some columns, and their Arrow batches.
+
+    Columns of CSV files get types that preserve their text.
     """
     if not isinstance(files, CsvFiles):
         schema = pyarrow().schema([files.schema.field(name) for name in columns])

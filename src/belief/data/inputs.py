@@ -231,8 +231,9 @@ class TableBlock:
         return self._X[:, find_columns(names, self.names, "The blocks of X differ", self._source)].to_native()
 
     def find(self, column: Any, role: str) -> Any:
-        """Return a column, given by name or position, as a one-dimensional array. Error messages name its role, such as
-        groups.
+        """Return a column, given by name or position, as a one-dimensional array.
+
+        Error messages name the role of the column, such as groups.
         """
         return self.column(self.names[find_columns([column], self.names, role)[0]])
 

@@ -224,9 +224,7 @@ def _is_number(v: Any) -> bool:
 
 
 def _as_numeric(y: Array) -> Array:
-    """Return numbers that are Python objects as an array of 64-bit integers or floats; larger integers remain
-    objects.
-    """
+    """Return Python numbers as an array of 64-bit integers or floats; larger integers remain objects."""
     if not all(is_integer(v) or (isinstance(v, Decimal) and v.is_finite() and v == int(v)) for v in y):
         try:
             return y.astype(np.float64)

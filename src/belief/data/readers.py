@@ -165,8 +165,9 @@ class CsvFiles:
         return (found.get(name) or pa.field(name, pa.float64()) for name in self._names)
 
     def _find_numeric_columns(self) -> set[str]:
-        """Return the columns whose first cells are all numbers. The label is left out, because its exact type
-        matters.
+        """Return the columns whose first cells are all numbers.
+
+        The label is left out, because its exact type matters.
         """
         compute = import_optional("pyarrow.compute", "files")
         separator, encoding = self._columns.separator_for(self.first), self._encodings[self.first]
@@ -191,8 +192,9 @@ class CsvFiles:
             return []
 
     def _column_type(self, name: str, kind: Any, text: bool) -> Any:
-        """Return the type to read a column as. Integers are read as floats, because fractions may follow further
-        down.
+        """Return the type to read a column as.
+
+        Integers are read as floats, because fractions may follow further down.
         """
         pa = pyarrow()
         if pa.types.is_binary(kind):
@@ -217,8 +219,9 @@ class CsvFiles:
         return found
 
     def check_no_mixed_columns(self, columns: Sequence[str]) -> None:
-        """Raise a ValueError if a column has mostly numbers and some text, which would turn each number into a
-        category.
+        """Raise a ValueError if a column has mostly numbers and some text.
+
+        The text would turn each number into a category.
         """
         compute = import_optional("pyarrow.compute", "files")
         for name in (name for name in columns if name in self._sample):

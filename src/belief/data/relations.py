@@ -85,9 +85,7 @@ def _as_batch(table: Any) -> Any:
 
 
 def _cast(batch: Any, schema: Any) -> Any:
-    """Return a batch with the types of a schema, which may differ in the width of integers or in how texts are
-    stored.
-    """
+    """Return a batch with the types of a schema; integer widths and the storage of text may differ."""
     pa = pyarrow()
     if batch.schema.names != schema.names:
         raise ValueError(
@@ -107,8 +105,9 @@ def _cast(batch: Any, schema: Any) -> Any:
 
 
 def open_relation(X: Any) -> Any:
-    """Return a lazy, partitioned or foreign table as a Relation or as a table in memory; return other objects
-    unchanged.
+    """Return a lazy, partitioned or foreign table as a Relation or a table in memory.
+
+    Other objects are returned unchanged.
     """
     if type(X).__module__.partition(".")[0] == "xarray" and isinstance(X, Mapping):
         return _table_of_columns({name: variable.values for name, variable in X.items()})

@@ -23,8 +23,9 @@ Located = tuple[Array, Array, int]  # an array, the position of each row in it, 
 
 
 class Source(Protocol):
-    """The interface of a source: rows of numbers with consecutive ids, in which missing values are NaN, and categories
-    codes.
+    """The interface of a source of rows with consecutive ids.
+
+    Rows are numbers: missing values are NaN, and categories are codes.
     """
 
     n_rows: int

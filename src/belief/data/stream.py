@@ -48,8 +48,9 @@ NUMPY_ERRORS = (
 
 
 class Stream(Protocol):
-    """The interface of a stream of blocks of rows: CSR matrices, or batches whose `whole()` is a C-ordered float
-    array.
+    """The interface of a stream of blocks of rows.
+
+    A block is a CSR matrix, or a batch whose `whole()` is a C-ordered float array.
     """
 
     @property
@@ -116,9 +117,7 @@ class TableStream:
         self._use_columns()
 
     def read_also(self, columns: Mapping[str, Sequence[Any]], weight: Any = None) -> None:
-        """Read the columns of groups, strata and weights too in the first pass, and leave out rows with a weight
-        of 0.
-        """
+        """Read the columns of groups, strata and weights in the first pass too; leave out rows with a weight of 0."""
         known, source = self.files.schema.names, str(self.files.first)
         for role, names in columns.items():
             self._also |= {name: known[j] for name in names for j in find_columns([name], known, role, source)}
@@ -359,9 +358,7 @@ def open_files(
 
 
 def check_csv_options(names: Sequence[str], file: Path, columns: ColumnSelection) -> None:
-    """Raise a ValueError if the label is missing and the column names show that a CSV option is wrong; name the
-    option.
-    """
+    """Raise a ValueError that names the wrong CSV option if the label is missing and column names reveal one."""
     if columns.label not in names and (hint := suggest_csv_options(names, columns.separator_for(file))):
         raise ValueError(f"label: there is no column {columns.label!r} in {file}. {hint}")
 
@@ -374,8 +371,9 @@ def list_columns(paths: Sequence[Path], columns: ColumnSelection) -> list[str]:
 
 
 def _open_csv(files: Sequence[Path], columns: ColumnSelection) -> CsvFiles:
-    """Return a reader of CSV files. Features that were declared discrete are read as text, so that codes are not
-    rounded.
+    """Return a reader of CSV files.
+
+    Features that were declared discrete are read as text, so that codes are not rounded.
     """
     discrete = columns.discrete_features
     if isinstance(discrete, str):

@@ -46,9 +46,7 @@ BYTES_PER_FEATURE = 320  # size of the sums for two classes; 341 were measured f
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory: a source of its rows, the names of the features (None without names), and the discrete
-    features.
-    """
+    """A table in memory: a source of its rows, the feature names (None without names), and the discrete features."""
 
     source: Source | SparseSource
     names: list[str] | None
@@ -229,8 +227,9 @@ def as_valid_csr(X: Any) -> csr_array:
 
 
 def _check_compressed(X: Any) -> None:
-    """Raise an error if a CSR, CSC or BSR matrix is invalid. SciPy's check of matrices without entries is not
-    complete.
+    """Raise an error if a CSR, CSC or BSR matrix is invalid.
+
+    SciPy does not check matrices without entries completely.
     """
     for name in ("indptr", "indices"):
         if getattr(X, name).dtype.kind not in "iu":

@@ -63,8 +63,9 @@ def _check_memory(settings: Settings, n_features: int, working_memory: int) -> N
 
 
 def check_values(summary: Summary, names: Sequence[str]) -> None:
-    """Raise an error if a column has values that differences cannot be computed from; warn of columns without
-    values.
+    """Raise an error if differences cannot be computed from the values of a column.
+
+    Warn of columns without values.
     """
     infinite = np.flatnonzero(np.isinf(summary.minimum) | np.isinf(summary.maximum))
     if len(infinite):

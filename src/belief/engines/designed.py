@@ -1,5 +1,6 @@
-"""An engine that applies a study design (groups, strata and weights of rows) to another engine (section 11 of
-method.md).
+"""An engine that applies a study design (groups, strata and weights of rows) to another engine.
+
+See section 11 of method.md.
 
 The other engine searches for neighbours in cells: each is a stratum, a class, and a group if that is large. Neighbours
 of the query's own group or of other strata are then left out. To keep the answer exact, as many more neighbours are
@@ -130,8 +131,9 @@ class DesignedEngine:
             )
 
     def _count(self) -> Target:
-        """Return the target of the rows that are used. If rows have weights, the share of a class is its share of the
-        weights.
+        """Return the target of the rows that are used.
+
+        If rows have weights, the share of a class is its share of the weights.
         """
         target: Target = self.inner.target.counted(self.targets[self._usable])
         if self.design.weight is not None and isinstance(target, Classes):
@@ -154,8 +156,9 @@ class DesignedEngine:
     # --- the sample: in the order of weights, and over groups ---
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """Return sampled rows: one of each group, then a second one of each, and so on. Without groups, heavy rows come
-        early.
+        """Return sampled rows: one of each group, then a second one of each, and so on.
+
+        Without groups, heavy rows come early.
         """
         self._seed = seed
         ids = np.flatnonzero(self._usable)
@@ -180,8 +183,9 @@ class DesignedEngine:
         return race(uniform, self.design.weight[ids])
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Announce all pairs of the run, so that the engine reads their rows together; compute the weights of their
-        queries.
+        """Announce all pairs of the run, and compute the weights of their queries.
+
+        The engine can then read the rows of all pairs together.
         """
         if batches and self.design.weight is not None and self.design.is_drawn_by_weight:
             queries = np.unique(np.concatenate([pairs.query for pairs in batches]))
@@ -264,8 +268,9 @@ class DesignedEngine:
         return Neighbours(d2, key, row, row)
 
     def _own_buckets(self, cell: Array, usable: Array, k: int) -> tuple[Array, int, int]:
-        """Divide cells into buckets by group; return the bucket of each row, their number, and how many more rows to
-        search for.
+        """Divide cells into buckets by group.
+
+        Return the bucket of each row, the number of buckets, and how many more rows to search for.
 
         Buckets divide a cell by group. Bucket 0 holds the rows of all small groups; a query finds at most as many rows
         of its group there as the largest small group has in a cell. Each large group has another bucket, which its

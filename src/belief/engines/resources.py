@@ -69,9 +69,7 @@ class Resources:
         return count_threads(self.n_jobs)
 
     def choose_devices(self, n_rows: int, n_features: int) -> list[str]:
-        """Return the names of the torch devices to use for a table of this size; an empty list means the CPU
-        engines.
-        """
+        """Return the torch devices to use for a table of this size; an empty list means the CPU engines."""
         if self.torch_devices:
             return list(self.torch_devices)
         name = self.device or os.environ.get("BELIEF_DEVICE", "cpu")

@@ -245,9 +245,7 @@ class StreamEngine(ThreadedEngine):
         return engine.rows(located[0].query, columns)
 
     def _locate(self, batches: Sequence[Pairs]) -> tuple[BlockEngine, list[Pairs]]:
-        """Return an engine that has the rows of these pairs in memory, and the pairs with the row numbers of that
-        engine.
-        """
+        """Return an engine that has the rows of these pairs in memory, and the pairs with its row numbers."""
         if self._whole is not None:
             return self._whole, list(batches)
         self.prefetch(batches)
@@ -309,8 +307,9 @@ def _concatenate(parts: list[FileBlock]) -> FileBlock:
 
 
 def _allocate(shape: tuple[int, int], dtype: Any, max_bytes: int) -> Array:
-    """Return an uninitialised array, in memory or, above `max_bytes`, in a temporary file that is deleted with the
-    array.
+    """Return an uninitialised array in memory or, above `max_bytes`, in a temporary file.
+
+    The file is deleted with the array.
     """
     if shape[0] * shape[1] * dtype.itemsize <= max_bytes:
         return np.empty(shape, dtype)

@@ -120,8 +120,9 @@ def _verb(columns: Sequence[int], verb: str) -> str:
 
 
 def _find_identifiers(X: Array, summary: Summary, discrete: Array, declared: Array, names: Sequence[str]) -> list[int]:
-    """Return the columns that look like identifiers: text with nearly no repetition, and whole numbers that number the
-    rows.
+    """Return the columns that look like identifiers.
+
+    These are text columns with nearly no repetition, and whole numbers that number the rows.
     """
     n_levels = np.bincount(summary.levels.feature, minlength=len(discrete))
     found = discrete & ~declared & (summary.count > MIN_ROWS) & (n_levels > NEARLY_ALL * summary.count)

@@ -28,8 +28,9 @@ class _Running:
 
 @cache
 def _libraries() -> list[Any]:
-    """Return the BLAS libraries of this process. Finding them takes longer than searching a small block, so it is
-    cached.
+    """Return the BLAS libraries of this process.
+
+    They are cached, because finding them takes longer than searching a small block.
     """
     return [x for x in ThreadpoolController().lib_controllers if x.user_api == "blas"]
 
@@ -39,8 +40,9 @@ def _has_process_limit(library: Any) -> bool:
 
 
 def _set_limit(library: Any, n: int) -> None:
-    """Limit a BLAS library to n threads, from any thread. threadpoolctl alone ignores calls from all threads but the
-    first.
+    """Limit a BLAS library to n threads, from any thread.
+
+    threadpoolctl alone ignores calls from all threads but the first.
     """
     clear = getattr(library, "clear_controlling_thread", None)  # since threadpoolctl 3.8
     if clear is not None:
@@ -59,8 +61,9 @@ def limit_blas_in_this_thread() -> None:
 
 @contextmanager
 def limit_blas() -> Iterator[None]:
-    """Limit BLAS to one thread within this context, in this thread and in threads that call
-    `limit_blas_in_this_thread`.
+    """Limit BLAS to one thread within this context.
+
+    The limit applies to this thread and to threads that call `limit_blas_in_this_thread`.
     """
     before = [(library, library.num_threads) for library in _libraries() if not _has_process_limit(library)]
     limit_blas_in_this_thread()

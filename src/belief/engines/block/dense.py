@@ -83,8 +83,9 @@ class DenseEngine(JointEngine):
         return total
 
     def _summarise(self, n: int, slices: Sequence[tuple[int, int]]) -> list[Summary]:
-        """Return the summary of each slice of rows. The levels and the sums by group of all slices are in the last
-        one.
+        """Return the summary of each slice of rows.
+
+        The summary of the last slice contains the levels and the sums by group of all slices.
         """
         sums, levels = _GroupSums(n, self.n_features), [Levels.zero()]
         found = [self._moments(np.arange(a, b), sums, levels) for a, b in slices]

@@ -144,8 +144,9 @@ class GpuEngine(DenseEngine):
         return best
 
     def _shrink(self, most: int) -> int:
-        """Return the next, smaller chunk size after the device ran out of memory; raise a ValueError if it was the
-        smallest.
+        """Return the next smaller chunk size after the device ran out of memory.
+
+        If the chunk size was the smallest, raise a ValueError.
         """
         torch.cuda.empty_cache()
         if most <= MIN_CHUNK:
@@ -158,8 +159,7 @@ class GpuEngine(DenseEngine):
     def _chunks(
         self, done: int, most: int, n_groups: int, known: bool
     ) -> Iterator[tuple[Tensor, int, list[Tensor], int]]:
-        """Yield chunks of the rows: values, the id of the first value, the positions of each group in them, and the
-        chunk's end.
+        """Yield chunks of the rows: values, id of the first value, positions of each group, and the chunk's end.
 
         If all rows are on the device, each chunk has the same share of every group, so that all groups have thresholds
         early. Otherwise a chunk is a span of rows.
@@ -255,8 +255,9 @@ def _select(joint: Joint, lines: Array, columns: Array) -> Joint:
 
 
 class MultiGpuEngine(GpuEngine):
-    """The engine for several GPUs. Each searches a share of the rows, in a separate thread; the first computes the
-    sums.
+    """The engine for several GPUs.
+
+    Each GPU searches a share of the rows, in a separate thread; the first computes the sums.
     """
 
     def __init__(

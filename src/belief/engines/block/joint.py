@@ -47,8 +47,9 @@ class JointEngine(RowEngine):
         raise NotImplementedError
 
     def _read_all_columns(self, ids: Array, columns: Array) -> Located:
-        """Return the same as `_read_columns`, possibly read in all threads, so it must not be called from a task of a
-        thread.
+        """Return the same as `_read_columns`, possibly read in all threads.
+
+        It must therefore not be called from a task of a thread.
         """
         return self._read_columns(ids, columns)
 
@@ -92,8 +93,9 @@ class JointEngine(RowEngine):
         return lambda cut: ((X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a))
 
     def _find_rates(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Rates:
-        """Return the cached collision rates of these pairs, or a new, empty cache of them; remove caches of deleted
-        pairs.
+        """Return the cached collision rates of these pairs, or a new, empty cache of them.
+
+        Caches of deleted pairs are removed.
         """
         self._cached_rates = [x for x in self._cached_rates if not x.is_stale]
         matching = [x for x in self._cached_rates if x.matches(pairs, difference, rates)]
@@ -103,9 +105,7 @@ class JointEngine(RowEngine):
         return matching[0]
 
     def _cache_rates(self, cached: Rates, features: Array) -> bool:
-        """Compute the collision rates of these features and add them to the cache; return False if there is no room for
-        them.
-        """
+        """Add the collision rates of these features to the cache; return False if there is no room for them."""
         used = sum(x.nbytes for x in self._cached_rates)
         if used + 8 * math.prod(cached.shape_of(features)) > self.working_memory // RATES_SHARE:
             return False

@@ -56,8 +56,9 @@ MAX_SHARE = 0.1  # with a larger expected share of hits, float32 is faster for t
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the queries, which one thread at a time compares with rows. The lock protects their lists of
-    neighbours.
+    """A part of the queries, which one thread at a time compares with rows.
+
+    The lock protects the lists of neighbours of these queries.
     """
 
     lock: threading.Lock
@@ -101,8 +102,9 @@ def part_height(n_queries: int, n_jobs: int) -> int:
 
 
 def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
-    """Assign rows, sorted by group, to slots in panels. A panel has rows of one group, and is full unless it is the
-    last.
+    """Assign rows, sorted by group, to slots in panels.
+
+    A panel has rows of one group, and is full unless it is the last of the group.
 
     Parameters
     ----------
@@ -148,8 +150,9 @@ def expect_share(n_best: int, share: float, n_rows: int, m: int) -> float:
 
 
 class RoundedSearch:
-    """A search with rows rounded to integers. It updates the lists of neighbours and the bounds of a
-    NeighbourSearch.
+    """A search with rows rounded to integers.
+
+    It updates the lists of neighbours and the bounds of a NeighbourSearch.
     """
 
     def __init__(self, search: NeighbourSearch, instructions: Instructions) -> None:
@@ -301,8 +304,9 @@ class RoundedSearch:
         return find_hits(self.kind, x.rounded, part.rounded, self._limits(part), columns)[: len(part.queries)]
 
     def _limits(self, part: _Part) -> Array:
-        """Return the limit of each query and group for the lower bounds of d² minus the query's norm; rows above are
-        excluded.
+        """Return the limit of each query and group for the lower bounds of d² minus the query's norm.
+
+        Rows with a larger lower bound are excluded.
         """
         n = len(part.queries)
         with part.lock:

@@ -144,8 +144,9 @@ class SparseRoundedSearch:
         return span, out
 
     def _make_tiles(self, first: int, stop: int) -> list[_Tile]:
-        """Return tiles of the rows from `first` to `stop`, rounded to integers; each is part of one block of the
-        matrix.
+        """Return tiles of the rows from `first` to `stop`, rounded to integers.
+
+        Each tile is part of one block of the matrix.
         """
         most = min(self._height(), -(-(stop - first) // self.engine.n_jobs))
         cut = self.engine.cut_rows(first, stop, most)
@@ -174,8 +175,9 @@ class SparseRoundedSearch:
         return _Tile(rows, at, ids, group, keys, norm * self.unit**2, RoundedRows(packed, terms, groups, row))
 
     def _limits(self, span: tuple[int, int], queries: RoundedQueries) -> Array:
-        """Return the limit of each query and group for the lower bounds of d² minus the query's norm; rows above are
-        excluded.
+        """Return the limit of each query and group for the lower bounds of d² minus the query's norm.
+
+        Rows with a larger lower bound are excluded.
         """
         n = span[1] - span[0]
         bound = self.found.d2[slice(*span), :, -1] / self.unit**2 * (1 + TIE_MARGIN)

@@ -368,8 +368,9 @@ class NeighbourSearch:
                 self.engine.report(int(m * (before + (1 - before) * done / len(ready))), m)
 
     def _verify(self, x: Candidates) -> None:
-        """Compute the exact distances of candidates within the bounds, and insert the nearest into the lists of
-        neighbours.
+        """Compute exact distances of candidates within the bounds, and insert the nearest into the lists.
+
+        The lists are those of the nearest neighbours of each query.
         """
         with x.lock:
             possible = x.low <= self.bound[x.queries[x.q], x.tile.group[x.r], -1]

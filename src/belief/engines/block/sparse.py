@@ -46,8 +46,9 @@ def as_csr(X: csr_array) -> sparse.Csr:
 
 
 class NonZeros:
-    """Accumulates the moments of the non-zero values block by block, and derives the summary of all values at the
-    end.
+    """The moments of the non-zero values, added block by block.
+
+    At the end, the summary of all values is derived from them.
     """
 
     def __init__(self, discrete: Array) -> None:
@@ -83,8 +84,9 @@ class NonZeros:
             self.levels.append(self._levels(rows, group))
 
     def _count_group_rows(self, m: int, groups: Array | None) -> Array:
-        """Count the rows of each group; return the group of each row, or an empty array if there are no sums by
-        group.
+        """Count the rows of each group and return the group of each row.
+
+        Return an empty array if there are no sums by group.
         """
         n = 0 if groups is None else max(int(groups.max(initial=-1)) + 1, len(self.total))
         if groups is None or not n or not can_count_groups(n, len(self.m2)):

@@ -26,8 +26,9 @@ MAX_MEMORY_SHARE = 0.6  # share of the free device memory that rows may use
 
 
 class TensorSource(GatherSource):
-    """A source of rows that are on a device already, in any float type. They are copied to the host when needed as
-    arrays.
+    """A source of rows that are on a device already, in any float type.
+
+    They are copied to the host when they are needed as arrays.
     """
 
     def __init__(self, values: Tensor) -> None:
@@ -122,8 +123,9 @@ class Stored:
         return _PendingCopy(Span(rows[0], values), tasks)
 
     def _copy(self, out: Tensor, first: int, free: Any) -> None:
-        """Copy the rows from `first` on to `out`, once the event `free` has occurred: before, the memory may be in
-        use.
+        """Copy the rows from `first` on to `out`, once the event `free` has occurred.
+
+        Before that, the memory may be in use.
         """
         X, rows, a = self.source.rows(np.arange(first, first + len(out)), 0, self.source.n_features)
         lo, hi, b = int(rows[0]), int(rows[-1]) + 1, a + self.source.n_features

@@ -116,8 +116,9 @@ class ThreadedEngine:
         self._blas.__exit__(None, None, None)
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
-        """Apply the task to each argument in threads, and yield the results in order, so that sums do not depend on
-        threads.
+        """Apply the task to each argument in threads, and yield the results in order.
+
+        Because of the order, sums do not depend on the number of threads.
         """
         assert self.pool is not None, "use the engine as a context manager"
         return self.pool.map(task, arguments)
@@ -161,8 +162,9 @@ class RowEngine(ThreadedEngine):
         self.targets, self.counted = targets, counted
 
     def _count_groups(self) -> int:
-        """Return the number of groups (classes) to sum by; 0 if targets are unknown (-1) or the sums would be too
-        large.
+        """Return the number of groups (classes) to sum by.
+
+        It is 0 if targets are unknown (-1) or the sums would be too large.
         """
         n = int(self.targets.max(initial=-1)) + 1 if self.targets.dtype.kind in "iu" else 0
         return n if can_count_groups(n, self.n_features) else 0

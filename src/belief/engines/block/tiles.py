@@ -67,8 +67,9 @@ class Tiles:
         return self.engine.targets[ids] if self.search.n_groups > 1 else np.zeros(len(ids), np.int32)
 
     def _drop_copies(self, ids: Array) -> Array:
-        """Drop identical rows of a group, except the size + 1 with the smallest keys; one of them may be the query
-        itself.
+        """Drop identical rows of a group, except the size + 1 with the smallest keys.
+
+        One more than `size` is kept, because one of them may be the query itself.
         """
         if len(ids) <= self.engine.resources.small_rows:
             return ids

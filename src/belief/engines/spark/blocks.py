@@ -82,9 +82,7 @@ class Layout:
 
     @classmethod
     def of(cls, blocks: Sequence[BlockInfo], targets: Sequence[Array]) -> Self:
-        """Number the rows by partition, and within a partition in the order they were read, as Spark's zipWithIndex
-        does.
-        """
+        """Number the rows as Spark's zipWithIndex does: by partition, then in the order they were read."""
         runs = [(*run, i, x.seq) for i, x in enumerate(blocks) for run in x.about["runs"]]
         partition, rows, block, seq = np.array(runs, np.int64).T
         offset = np.cumsum(rows) - rows
@@ -273,8 +271,9 @@ def _check_string_codes(staged: Sequence[BlockInfo]) -> None:
 
 
 def check_collision(known: int, check: int, name: str) -> None:
-    """Raise a ValueError if two strings of a column, which have the same code, have different checks, so that they
-    differ.
+    """Raise a ValueError if two different strings of a column have the same code.
+
+    They differ if their checks differ.
     """
     if known != check:
         raise ValueError(

@@ -1,5 +1,6 @@
-"""The engine over a cluster. The driver sends jobs, and the executors run the engines of one machine on their
-blocks.
+"""The engine over a cluster.
+
+The driver sends jobs, and the executors run the engines of one machine on their blocks.
 """
 
 from __future__ import annotations
@@ -124,9 +125,7 @@ class ClusterEngine:
         self.roles = [as_text(x) if is_text else x for x, is_text in zip(roles.T, self._discrete_roles, strict=True)]
 
     def retarget(self, targets: Array, counted: Array | None) -> None:
-        """Replace the group in which each row is searched, and set the mask of the rows that may be found as
-        neighbours.
-        """
+        """Replace the group in which each row is searched, and the mask of rows that may be found as neighbours."""
         is_target = targets is self.targets
         self._cells = np.zeros(0, np.int32) if is_target else targets.astype(np.min_scalar_type(int(targets.max())))
         self._counted = np.zeros(0, np.uint8) if counted is None else np.packbits(counted)
@@ -154,9 +153,7 @@ class ClusterEngine:
     # --- 2. the sample ---
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """Return the rows with the smallest random keys: quota[0] of all rows, or quota[c] of the rows of each
-        class c.
-        """
+        """Return the rows with the smallest random keys: quota[0] of all rows, or quota[c] of each class c."""
         if len(quota) > 1 or len(self._counted) or quota[0] > MAX_FETCHED_ROWS:
             row_bytes = count_bytes(Sample.draw(np.zeros(1, np.int64), np.zeros(1, np.int32), np.array([1]), 0))
             job = ChooseSample(quota, seed, self._counted)
@@ -167,8 +164,9 @@ class ClusterEngine:
         return replace(sample, target=self.queries.targets(sample.row))
 
     def merge_copies(self, seed: int) -> Target:
-        """Remove all but one of identical rows with the same target from samples and searches; return the target of the
-        rest.
+        """Remove all but one of identical rows with the same target from samples and searches.
+
+        Return the target of the remaining rows.
         """
         answers = self._run(self.staged, Identify(), 12 * self.layout.n_rows // self.staged.tasks, "merging copies")
         identity, targets = (np.concatenate([answers[i][x] for i in sorted(answers)]) for x in ("identity", "targets"))
@@ -178,8 +176,9 @@ class ClusterEngine:
         return self.target.counted(targets[counted])
 
     def local_search(self) -> ProbeSearch:
-        """Return the object that searches the probe, the part of the rows on which features are tested, on the
-        driver.
+        """Return the object that searches the probe on the driver.
+
+        The probe is the part of the rows on which features are tested.
         """
         return ProbeSearch(self._threads)
 
@@ -242,8 +241,9 @@ class ClusterEngine:
             yield reduce(Tally.merge, tallies) if tallies else Tally.zero(batch, self.n_features, rates is not None)
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        """Return the joint sums of collision rates for each watch: between its watched features and the features
-        `columns`.
+        """Return the joint sums of collision rates for each watch.
+
+        The sums of a watch have one line per watched feature and one column per feature in `columns`.
         """
         answers = self._compare(JointSums, difference, rates, watches, columns)
         out = []
@@ -282,8 +282,7 @@ class ClusterEngine:
     # --- slices of answers ---
 
     def _slice_width(self, size: int, *tasks: int) -> int:
-        """Return how many features (or queries) to put in a slice, so that all answers for a slice can be merged in one
-        place.
+        """Return how many features (or queries) a slice can have if all answers for it are merged in one place.
 
         `size` is the number of bytes that each of them takes in the answer of a task.
         """

@@ -525,9 +525,7 @@ class TableBlocks:
 
 
 def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
-    """Yield the rows of each run in staged blocks; raise a ValueError if a block differs from the one that was
-    staged.
-    """
+    """Yield the rows of each run in staged blocks; raise a ValueError if a block has changed since staging."""
     number = {(x.partition, x.seq): i for i, x in enumerate(layout.blocks)}
     for batch in batches:
         columns = (batch.column(name) for name in ("partition", "seq", "checksum", "data"))

@@ -145,8 +145,9 @@ class Folder:
                 ) from None
 
     def read(self, block: BlockInfo, whole: bool) -> Any:
-        """Map the file of a block into memory. With `whole`, read all pages at once, which is faster if all are
-        needed.
+        """Map the file of a block into memory.
+
+        With `whole`, read all pages at once, which is faster if all are needed.
         """
         path = self.path() / self._file_name(block)
         if not path.exists():
@@ -181,8 +182,9 @@ class BlockFiles:
 
     @classmethod
     def of(cls, folder: Folder, layout: Layout) -> Self:
-        """Return the blocks of the whole table. Small consecutive runs share a block, because each block has a fixed
-        overhead.
+        """Return the blocks of the whole table.
+
+        Small consecutive runs share a block, because each block has a fixed overhead.
         """
         portions: list[range] = []
         size = 0  # size of the last portion

@@ -52,8 +52,7 @@ def open_frame(
 
 
 def find_columns(df: Any, columns: Sequence[str], skip_missing: bool = False) -> list[str]:
-    """Return the names of columns in the DataFrame's spelling; raise a ValueError if one does not exist or is
-    ambiguous.
+    """Return column names in the DataFrame's spelling; raise a ValueError if one is unknown or ambiguous.
 
     Names may differ in case, unless `spark.sql.caseSensitive` is set.
     """
@@ -92,9 +91,7 @@ def quote(name: str) -> str:
 
 
 def check_numeric(df: Any, names: Sequence[str], output: str) -> None:
-    """Raise a ValueError if some of the selected columns are not numeric, so that they cannot become a vector
-    column.
-    """
+    """Raise a ValueError if selected columns are not numeric, so that they cannot become a vector column."""
     types = _types(df)
     text = [name for name in find_columns(df, names) if types[name].typeName() not in NUMERIC]
     if text:
@@ -108,8 +105,9 @@ def check_numeric(df: Any, names: Sequence[str], output: str) -> None:
 
 
 def assemble(df: Any, names: Sequence[str], output: str) -> Any:
-    """Return the DataFrame with a column of vectors of these columns, and their names as ML attributes; nulls become
-    NaN.
+    """Return the DataFrame with a column of vectors of these columns; nulls become NaN.
+
+    The ML attributes of the vectors have the names of the columns.
     """
     from pyspark.ml.functions import array_to_vector
     from pyspark.sql import functions

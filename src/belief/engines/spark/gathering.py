@@ -46,8 +46,9 @@ class GatheredRows:
         self._gatherings.clear()
 
     def _assign(self, batches: Sequence[Pairs]) -> list[Array]:
-        """Return the index of the gathering that has each pair, after gathering the rows of pairs that no gathering
-        has.
+        """Return the index of the gathering that has each pair.
+
+        Rows of pairs that no gathering has are gathered first.
         """
         assigned = [self._assign_known(pairs) for pairs in batches]
         missing = [pairs.take(home < 0) for pairs, home in zip(batches, assigned, strict=True)]
@@ -99,9 +100,7 @@ class _Gathering:
     starts: Array  # the first key of each portion
 
     def covers(self, pairs: Pairs) -> Array:
-        """Return a mask of the pairs whose rows have been gathered here, together with all other pairs of their
-        query.
-        """
+        """Return a mask of the pairs whose rows are gathered here, with all other pairs of their query."""
         i = np.minimum(np.searchsorted(self.queries, pairs.query), len(self.queries) - 1)
         key = self.portion[i] * self.n_rows + pairs.neighbour
         k = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)

@@ -192,8 +192,9 @@ class FindNeighbours(Job):
 
 
 def with_dtype(pairs: Pairs, dtype: Any) -> Pairs:
-    """Return pairs with integers of another type: int32 to send them, as positions in a block are small; int64 for
-    kernels.
+    """Return pairs with integers of another type.
+
+    They are sent as int32, because positions in a block are small; kernels take int64.
     """
     integers: dict[str, Any] = {x: getattr(pairs, x).astype(dtype) for x in ("query", "neighbour", "kind")}
     return replace(pairs, **integers)
@@ -228,8 +229,9 @@ class TallyPairs(Job):
 
 @dataclass(frozen=True)
 class _CompareFeatures(Job):
-    """The base class of jobs that sum over pairs, for each watch, the products of watched features with other
-    features.
+    """The base class of jobs that sum over pairs the products of watched features with other features.
+
+    Each watch has its own sums.
     """
 
     pairs: LocatedPairs
@@ -272,8 +274,9 @@ class JointSums(_CompareFeatures):
 
 
 class JointFloors(_CompareFeatures):
-    """A job that computes lower bounds of the joint sums. The bounds of several blocks add up to a bound of their
-    sum.
+    """A job that computes lower bounds of the joint sums.
+
+    The bounds of several blocks add up to a bound of their sum.
     """
 
     def compare(self, engine: BlockEngine, watch: Watch) -> dict[str, Any]:
@@ -288,8 +291,9 @@ class JointFloors(_CompareFeatures):
 
 
 def run_job(job: Job, blocks: Iterable[RowBlock], n_jobs: int) -> Iterator[tuple[int, bytearray]]:
-    """Run a job over the blocks of a task; yield each answer as (slice, bytes), and in the end the numbers of the
-    blocks.
+    """Run a job over the blocks of a task.
+
+    Yield each answer as (slice, bytes), and in the end the numbers of the blocks.
     """
     seen: list[int] = []
 

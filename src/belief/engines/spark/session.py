@@ -39,8 +39,9 @@ def import_pyspark(name: str) -> Any:
 
 
 def start_session(master: str | None) -> Any:
-    """Return a Spark session on a master: local[2], spark://host:port, yarn, k8s://..., or sc://host:port (Spark
-    Connect).
+    """Return a Spark session on a master, such as local[2], spark://host:port, yarn or k8s://...
+
+    For Spark Connect, the master is sc://host:port.
     """
     SparkSession = import_pyspark("pyspark.sql").SparkSession
     if master is None or master.startswith("local"):
@@ -61,9 +62,7 @@ def read_files(spark: Any, kind: str, files: Sequence[Path], columns: ColumnSele
 
 
 def _read_csv(spark: Any, paths: list[str], files: Sequence[Path], columns: ColumnSelection) -> Any:
-    """Return CSV files as a DataFrame, with the names, types and missing values that reading them without Spark
-    gives.
-    """
+    """Return CSV files as a DataFrame, with the names, types and missing values of reading without Spark."""
     from pyspark.sql import functions
 
     discrete = columns.discrete_features
@@ -81,8 +80,9 @@ def _read_csv(spark: Any, paths: list[str], files: Sequence[Path], columns: Colu
 
 
 def cancel_jobs(spark: Any, tag: str) -> None:
-    """Cancel the jobs with a tag, and wait until their tasks have ended: they may still write files that will be
-    removed.
+    """Cancel the jobs with a tag, and wait until their tasks have ended.
+
+    The tasks may still write files that will be removed.
     """
     context = getattr(spark, "_sc", None)
     if context is None:
@@ -171,9 +171,7 @@ def has_stopped(spark: Any) -> bool:
 
 
 def explain_end(message: str) -> str | None:
-    """Return an explanation of an error by which a job was ended from outside, such as lost executors; otherwise
-    None.
-    """
+    """Return an explanation of an error that ended a job from outside, such as lost executors, or None."""
     if re.search("OutOfMemoryError|ExecutorLostFailure|MetadataFetchFailed", message):
         return (
             "Spark lost executors during the fit, most likely because they ran out of memory. Increase"

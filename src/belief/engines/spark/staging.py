@@ -165,9 +165,7 @@ class _Stager:
 
 
 def narrow(parts: list[Array]) -> list[Array]:
-    """Return arrays as float32, which halves memory and bandwidth, if no value changes; otherwise return them
-    unchanged.
-    """
+    """Return arrays as float32, which halves memory and bandwidth, or unchanged if a value would change."""
     out = []
     for X in parts:
         with np.errstate(over="ignore", invalid="ignore"):
