@@ -761,8 +761,9 @@ def _draw_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanatio
 
 
 def _places(history: Array, features: Array) -> tuple[Array, Array]:
-    """Return the rank of each feature after each batch, and whether it was on the watch list. Unlisted features come
-    last.
+    """Return the rank of each feature after each batch, and whether it was on the watch list.
+
+    Unlisted features come last.
     """
     at = history[:, :, None] == features
     listed = at.any(axis=1)

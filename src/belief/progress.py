@@ -104,15 +104,17 @@ class Reporter:
 
 
 def _bar(stream: TextIO | None) -> Callback | None:
-    """Return a Bar for a stream; None if there is no stream, because a program without a terminal may have no
-    stderr.
+    """Return a Bar for a stream; None if there is no stream.
+
+    A program without a terminal may have no stderr.
     """
     return None if stream is None else Bar(stream)
 
 
 class Bar:
-    """Displays the phases of a run: live on a terminal; elsewhere a line at the start of each phase, and every ten
-    seconds.
+    """Displays the phases of a run.
+
+    On a terminal the display is live. Elsewhere it is a line at the start of each phase, and every ten seconds.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -158,16 +160,18 @@ class Bar:
         return f"{p.done:,} of {p.total:,} {unit}, {remaining} left, {rate:,.0f} {unit}/s"
 
     def _recent_rate(self, p: Progress) -> float:
-        """Return the rows per second in the second half of the time so far, because the first rows of a search take
-        longest.
+        """Return the rows per second in the second half of the time so far.
+
+        The first rows of a search take longest.
         """
         seconds, done = max((x for x in self._seen if x[0] <= p.seconds / 2), default=(0.0, 0))
         return max(p.done - done, 1) / max(p.seconds - seconds, 1e-9)
 
 
 class _Live:
-    """A live display on a terminal: a line for each phase so far, and a bar for the current one. It vanishes at the
-    end.
+    """A live display on a terminal: a line for each phase so far, and a bar for the current one.
+
+    It vanishes at the end.
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -293,8 +293,9 @@ class BeliefSelector(ColumnSelector):
 
 
 def _find_columns(X: Any, found: Result) -> Array:
-    """Return the positions in X of the features of a result; columns of lists, structs and free text are not
-    features.
+    """Return the positions in X of the features of a result.
+
+    Columns of lists, structs and free text are not features.
     """
     n_columns, names = count_columns(X), found.feature_names
     if len(names) == n_columns:

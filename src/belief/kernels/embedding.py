@@ -31,8 +31,9 @@ def simplex(n_levels: int) -> Array:
 
 @dataclass(frozen=True)
 class Slice:
-    """The features from a to b in the form that the kernels take, and the number of columns that they are embedded
-    in.
+    """The features from a to b in the form that the kernels take.
+
+    It includes the number of columns that they are embedded in.
     """
 
     a: int

@@ -73,8 +73,9 @@ class ArmDot(NamedTuple):
 
 
 class SignedAvx2(NamedTuple):
-    """The instruction vpmaddubsw for rows of 8 bits without an offset: it gets |query|, and rows with the sign of the
-    query.
+    """The instruction vpmaddubsw for rows of 8 bits without an offset.
+
+    Its factors are |query| and the rows multiplied by the sign of the query.
     """
 
     lanes: int = 8
@@ -121,8 +122,9 @@ def available_instructions() -> list[Instructions]:
 
 
 def word_instructions(found: list[Instructions]) -> WordInstructions | None:
-    """Return the instruction set for products of 16-bit integers on a CPU that has these for 8 bits; None if it has
-    none.
+    """Return the instruction set for products of 16-bit integers; None if the CPU has none.
+
+    `found` are the instruction sets of the CPU for products of 8-bit integers.
     """
     kinds = {type(x) for x in found}
     return Avx512Words() if Avx512Vnni in kinds else AvxWords() if AvxVnni in kinds else None

@@ -55,8 +55,7 @@ def _multiply_exactly(a: float, b: float) -> tuple[float, float]:
 
 @kernel()
 def _parse_number(text: Array, i: int) -> tuple[float, bool, int]:
-    """Parse the number that starts at text[i]; return its value, whether the value is exact, and the index after its
-    end.
+    """Parse the number that starts at text[i]; return its value, whether that is exact, and the index after it.
 
     The index is -1 if there is no number.
     """

@@ -35,8 +35,7 @@ def _within(low: Array, p: Array, t: float) -> int:
 
 @kernel()
 def _guess_bound(low: Array, p: Array, wanted: int, low_q: float, guess: float) -> tuple[float, int]:
-    """Find a squared distance that the lower bounds of at least `wanted` rows, but few more, do not exceed, by
-    bisection.
+    """Find, by bisection, a squared distance not exceeded by the lower bounds of `wanted` rows or few more.
 
     Return it, infinity if none was found, and how many lower bounds do not exceed it.
     """

@@ -27,8 +27,9 @@ PRODUCT_ERROR = 8 * 2.0**-53
 def moments(
     X: Array, lo: int, hi: int, a: int, b: int, origin: Array, out: Array, group: Array, total: Array, absent: Array
 ) -> None:
-    """Write the moments of columns a to b over rows lo to hi to `out`, and add the sums of each group of rows to
-    `total`.
+    """Write the moments of columns a to b over rows lo to hi to `out`.
+
+    Add the sums of each group of rows to `total`.
     """
     x = X[lo:hi, a:b].astype(np.float64)
     present = x == x
@@ -48,8 +49,9 @@ def moments(
 
 
 def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, found: Array) -> None:
-    """Count no levels, and set `found` to -1, so that the caller sorts the columns instead, which is fast enough
-    here.
+    """Count no levels, and set `found` to -1, so that the caller sorts the columns instead.
+
+    Sorting is fast enough here.
     """
     found[:] = -1
 
@@ -302,8 +304,9 @@ def _add_by_query(queries: Array, kind: Array, d: Array, present: Array, share: 
 
 
 class _Sides:
-    """Sums over the misses and over the hits of each query. Consecutive pairs with the same share are summed as one
-    run.
+    """Sums over the misses and over the hits of each query.
+
+    Consecutive pairs with the same share are summed as one run.
 
     Parameters
     ----------
@@ -355,8 +358,9 @@ def collisions(
 def half_hits(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, H: Array, gap: Array
 ) -> None:
-    """Write h = (cr + b)/2 of each pair to H, (pairs, features), where b is 1 for a collision; add Σ(b - h)² to
-    `gap`.
+    """Write h = (cr + b)/2 of each pair to H, (pairs, features); b is 1 for a collision and 0 otherwise.
+
+    Add Σ(b - h)² to `gap`.
     """
     d, present = _differences(Xq, queries, aq, Xr, rows, ar, r, missing=True)
     half = H[: len(d)]

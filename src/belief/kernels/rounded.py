@@ -49,8 +49,9 @@ class RoundedQueries(NamedTuple):
 
 @kernel(fastmath=FAST)
 def round_row(x: Array, levels: int, ints: Array) -> tuple[float, float, float]:
-    """Round a float32 row to integers in `ints`; return its scale, its norm, and a bound of the norm of the rounding
-    error.
+    """Round a float32 row to integers in `ints`; return its scale, its norm, and a bound of the rounding error.
+
+    The bound holds for the Euclidean norm of the error.
     """
     largest, square = np.float32(0.0), np.float32(0.0)
     for j in range(len(x)):
@@ -158,8 +159,9 @@ def round_sparse_rows(
     rows: Csr, ids: Array, place: Array, factor: Array, slots: Array, levels: int, offset: int, packed: Array,
     terms: Array, norm: Array,
 ) -> None:  # fmt: skip
-    """Round sparse rows, and write row ids[i] to slot slots[i] of the panels, which have (panels, steps, 4 * lanes)
-    bytes.
+    """Round sparse rows, and write row ids[i] to slot slots[i] of the panels.
+
+    The panels have (panels, steps, 4 * lanes) bytes.
     """
     lanes = packed.shape[2] // WORD
     some = np.zeros(longest(rows), np.int8)

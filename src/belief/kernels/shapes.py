@@ -56,8 +56,9 @@ def cut_between_queries(pairs: Pairs, part_size: int) -> list[slice]:
 
 
 def _power_of_ten(n: int) -> float:
-    """Return 10^n, computed by repeated squaring, so that its last bit equals the result of compiled code, also above
-    10^22.
+    """Return 10^n, computed by repeated squaring.
+
+    Its last bit equals the result of compiled code, also above 10^22.
     """
     out, base = 1.0, 10.0
     while n:

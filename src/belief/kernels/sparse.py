@@ -103,8 +103,9 @@ def moments(
 
 @kernel()
 def add_identities(rows: Csr, keys: Array, out: Array) -> None:
-    """Add hashes of the values of each row to its identity in `out`; a dense row with the same values has the same
-    identity.
+    """Add hashes of the values of each row to its identity in `out`.
+
+    A dense row with the same values has the same identity.
     """
     value = np.empty(1, np.float64)
     bits = value.view(np.uint64)
@@ -131,8 +132,9 @@ def gather(rows: Csr, ids: Array, columns: Array, place: Array, to: Array, out: 
 
 @kernel()
 def take_columns(rows: Csr, first: int, stop: int, place: Array) -> tuple[Array, Array, Array]:
-    """Return a CSR copy of the rows from `first` to `stop` in which column j becomes place[j]; -1 leaves a column
-    out.
+    """Return a CSR copy of the rows from `first` to `stop` in which column j becomes place[j].
+
+    Columns with a place of -1 are left out.
     """
     start = np.zeros(stop - first + 1, rows.start.dtype)
     n = 0

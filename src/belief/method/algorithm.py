@@ -111,8 +111,7 @@ def belief(
     storage: Storage | None = None,
     given: Callable[[], Array] = lambda: np.zeros(0, np.int64),
 ) -> dict[str, Any]:
-    """Run BELIEF on an engine; return the fields of `belief.Result`, except for the names of the features, as a
-    dictionary.
+    """Run BELIEF on an engine; return the fields of `belief.Result`, except the feature names, as a dictionary.
 
     Parameters
     ----------
@@ -215,8 +214,9 @@ class Run:
     # --- the sample, and how it grows ---
 
     def first_step(self) -> Step:
-        """Draw as many rows as the sample may grow to, and return the first step: how many of them are queries at
-        first.
+        """Draw as many rows as the sample may grow to, and return the first step.
+
+        The first step is the number of rows that are queries at first.
         """
         m, sampling = self.target.m, self.settings.sampling
         s = self.settings.resolve_sample_size(m)
@@ -237,8 +237,9 @@ class Run:
     # --- significance, and the metric ---
 
     def test_significance(self) -> None:
-        """Test the significance of all features on the probe, and choose the features by which neighbours are
-        searched.
+        """Test the significance of all features on the probe.
+
+        Also choose the features by which neighbours are searched.
         """
         settings, constant = self.settings, self.difference.constant
         if settings.significance is None:
@@ -281,9 +282,7 @@ class Run:
         return check_univariate(probe, engine.rows, p, engine.discrete, search)
 
     def _sample_of_tests(self, sample: Sample, is_numeric: bool) -> Sample:
-        """Return the sampled rows on which univariate tests by ranks or shuffles are done: the rows of the probe, or
-        more.
-        """
+        """Return the sampled rows for univariate tests by ranks or shuffles: the rows of the probe, or more."""
         size = min(self.target.m, choose_ranked_size(self.engine.n_features))
         return self.draw("random" if is_numeric else "balanced", size) if size > len(sample.row) else sample
 
@@ -326,8 +325,9 @@ class Run:
         return p if is_whole else np.full_like(p, np.nan)
 
     def _neighbours_of_probe(self) -> int:
-        """Return the number of neighbours for the probe. Small tables with a numeric target get no extra neighbours
-        here.
+        """Return the number of neighbours for the probe.
+
+        Small tables with a numeric target get no extra neighbours here.
         """
         size = self.search_settings.size
         if self.search_settings.n_groups > 1:
@@ -343,8 +343,9 @@ class Run:
         return self.draw(sampling, size)
 
     def _merge_copies(self, sample: Sample) -> bool:
-        """Merge identical rows with the same target if the probe has copies that chance cannot explain; return whether
-        it did.
+        """Merge identical rows with the same target if the probe has copies that chance cannot explain.
+
+        Return True if they were merged.
         """
         features = np.flatnonzero(~self.difference.constant)
         with self.timed("significance", "copies"):
@@ -413,9 +414,7 @@ class Run:
         return is_significant
 
     def search(self, size: int) -> None:
-        """Find the neighbours of the first `size` sampled rows, unless known already, and make batches of pairs of
-        them.
-        """
+        """Find the neighbours of the first `size` sampled rows, unless known, and make batches of their pairs."""
         engine, known = self.engine, len(self.neighbours.row)
         with self.timed("neighbours", f"of {size:,} rows" if known else ""):
             saved = self.storage.load_neighbours(self.search_settings, self.summary.m)
@@ -545,8 +544,9 @@ class Run:
     def _select(
         self, contest: Contest, measure: Measure | None, at_once: int = FEW_FEATURES
     ) -> tuple[Selection, Array]:
-        """Return the selection, and the class that each feature was selected for (no classes unless `per_class` is
-        set).
+        """Return the selection, and the class that each feature was selected for.
+
+        There are no classes unless `per_class` is set.
         """
         x, given, classes = contest, self.given_live, np.zeros(0, np.int64)
         if measure is None:
@@ -561,8 +561,9 @@ class Run:
         return selected, classes
 
     def _measure_stability(self, estimate: Estimate) -> Stability | None:
-        """Repeat the selection with the weights of half-samples of the queries, and return how often each feature is
-        selected.
+        """Repeat the selection with the weights of half-samples, and return how often each feature is selected.
+
+        A half-sample is half of the queries.
 
         Neighbours, p-values and redundancy are not computed again. Return None if the setting `stability` is 0.
         """
@@ -711,8 +712,9 @@ class Run:
         return self._heaviest(relevance, self.settings.watch_list_length(n_selected))
 
     def _redundancy_with_selected(self, estimate: Estimate, features: Array) -> Array:
-        """Return the redundancy of the selected features (lines) with `features` (columns); 0 where it is not
-        measured.
+        """Return the redundancy of the selected features (lines) with `features` (columns).
+
+        It is 0 where it is not measured.
         """
         selected, constant, measure = estimate.selection.selected, self.difference.constant, estimate.measure
         out = np.zeros((len(selected), len(features)))
@@ -726,8 +728,9 @@ class Run:
         return out
 
     def _find_partners(self, estimate: Estimate) -> tuple[Array, Array]:
-        """Return the interaction partner of each selected feature (-1 for none), and the share of its weight that
-        depends on it.
+        """Return the interaction partner of each selected feature (-1 for none).
+
+        Also return the share of the feature's weight that depends on its partner.
 
         The search for partners needs the neighbours of each class; without them, no feature has a partner.
         """

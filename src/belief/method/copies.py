@@ -53,8 +53,7 @@ def share_of_copied_hits(d2: Array, classes: Array) -> Array:
 
 
 def log_chance_equal(values: Array) -> float:
-    """Return the logarithm of the probability that two rows are equal in all columns, as if the columns were
-    independent.
+    """Return the log of the probability that two rows are equal in all columns, if columns were independent.
 
     It is estimated from `values`, the rows of a random sample of a class, by comparing each row with the next.
     """

@@ -64,8 +64,9 @@ class Design:
 
 
 def race(uniform: Array, weight: Array) -> Array:
-    """Return a random number for each row; the rows with the smallest are a sample without replacement, drawn by
-    weight.
+    """Return a random number for each row; the rows with the smallest numbers form a weighted sample.
+
+    The sample is drawn by weight, without replacement.
 
     The number is -log(u)/weight, with u uniform in (0, 1), as if rows raced and the heavier ones were faster.
     """
@@ -147,8 +148,9 @@ class Units:
         return cls.of(np.arange(len(ids)), design, ids)
 
     def shuffle(self, keys: Array, out: Array) -> None:
-        """Write to out[i] the index of the row that takes the place of row i. Units are ordered by the keys of their
-        first rows.
+        """Write to out[i] the index of the row that takes the place of row i.
+
+        Units are ordered by the keys of their first rows.
         """
         order = np.lexsort((keys[self.rows[self.first]], self.stratum))
         place = np.arange(len(self.rows)) - self.first[self.unit]

@@ -24,8 +24,9 @@ PARTS = 5  # a numeric target is cut into fifths
 
 @dataclass(frozen=True)
 class FeatureDistribution:
-    """The distribution of one feature in the sampled rows of each group, which is a class or a fifth of a numeric
-    target.
+    """The distribution of one feature in the sampled rows of each group.
+
+    A group is a class or a fifth of a numeric target.
 
     Continuous features have `quantiles` and `ranks`, discrete ones and numbers with two values `levels` and `shares`.
     """
@@ -65,8 +66,9 @@ class FeatureDistribution:
         return is_valid and all(len(line) == len(SHARES) for line in self.quantiles)
 
     def with_level_names(self, names: Mapping[float, str] | None) -> FeatureDistribution:
-        """Return a copy with the names of the levels instead of their codes; with None, with names such as "level
-        1".
+        """Return a copy with the names of the levels instead of their codes.
+
+        With None, the names are such as "level 1".
         """
         if not self.discrete:
             return self

@@ -51,8 +51,9 @@ class Limits:
 
     @classmethod
     def from_shape(cls, n_rows: int, n_features: int) -> Self:
-        """Return the limits for a table. They bound the multiplications of the search, s·n_rows·n_features, on every
-        machine alike.
+        """Return the limits for a table.
+
+        They bound the multiplications of the search, s·n_rows·n_features, on every machine alike.
         """
         cost = n_rows * n_features
         same, loss = (min(n_rows, max(AUTO_SAMPLE, int(x / cost))) for x in (MAX_COST_SAME, MAX_COST_LOSS))
@@ -155,8 +156,9 @@ def forecast(
 
 
 def _is_covered(drawn: Array, selected: Array, R: Array) -> Array:
-    """Return, for each simulation and selected feature, whether it is selected again or replaced by a redundant new
-    one.
+    """Return, for each simulation, whether each selected feature is selected again or replaced.
+
+    A feature is replaced if a new feature that is redundant with it is selected.
     """
     is_drawn = np.zeros((len(drawn), len(R)), bool)
     np.put_along_axis(is_drawn, drawn, True, axis=1)

@@ -44,8 +44,9 @@ class Neighbours:
 
     @classmethod
     def validated(cls, n_groups: int, size: int, m: int, arrays: Mapping[str, Array]) -> Self:
-        """Make neighbours from stored arrays; raise a ValueError unless they fit a search with these sizes among m
-        rows.
+        """Make neighbours from stored arrays; raise a ValueError if they do not fit.
+
+        They must fit a search with these sizes among m rows.
         """
         found = cls(**arrays)
         shape = (len(found.row), n_groups, size)
@@ -133,8 +134,7 @@ class Pairs:
 
     @cached_property
     def mutual(self) -> tuple[Array, Array]:
-        """The pairs (a, b) for which (b, a) is a pair too, as two arrays: the indices of the pairs (a, b), and of the
-        pairs (b, a).
+        """The positions of the pairs (a, b) for which (b, a) is a pair too, and the positions of these pairs (b, a).
 
         A query has each neighbour once, so a pair occurs at most once, and its reverse exists only if the neighbour is
         a query as well. The first indices are sorted.
@@ -166,8 +166,9 @@ class Pairs:
 
     @property
     def spread_shape(self) -> tuple[int, int, int]:
-        """Three sizes of the sums for the variance over queries: lines of `Tally.spread`, lines of `Tally.queries`, and
-        couples.
+        """The sizes of the sums for the variance over queries: lines of `spread`, lines of `queries`, and couples.
+
+        `spread` and `queries` are fields of `Tally`.
 
         A couple is a kind of misses with its kind of hits.
         """
@@ -194,8 +195,9 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Tally:
-    """The sums over pairs from which relevance, standard errors and marginal collision rates are computed (method.md, 4
-    to 6c).
+    """The sums over pairs from which relevance, standard errors and marginal collision rates are computed.
+
+    See sections 4 to 6c of method.md.
 
     `total` and `count` have one line per kind of pair. `count` and `queries` have one column for all features, or one
     per feature if values are missing. `rates` is empty unless the redundancy measure needs it, `spread` is empty unless
@@ -287,9 +289,7 @@ class Tally:
 
     @property
     def present(self) -> Array:
-        """The number of pairs in which both values are present: one number per feature, or a single one for all
-        features.
-        """
+        """The number of pairs in which both values are present: one per feature, or a single one for all features."""
         return self.count.sum(axis=0)
 
 

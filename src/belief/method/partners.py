@@ -41,8 +41,9 @@ LEVEL = 0.001  # the probability of reporting any pair by chance
 
 @dataclass(frozen=True)
 class CovarianceSums:
-    """Covariances of the differences of n features, summed over the queries of each class: arrays of shape (|C|,
-    n, n).
+    """Covariances of the differences of n features, summed over the queries of each class.
+
+    They are arrays of shape (|C|, n, n).
     """
 
     hit: Array  # covariance among the hits of a query
@@ -79,8 +80,9 @@ class CovarianceSums:
 
 
 def _centre(D: Array, present: Array) -> Array:
-    """Subtract the mean per query and class from the differences, and scale them so that their products are
-    covariances.
+    """Subtract the mean per query and class from the differences, and scale them.
+
+    Products of the scaled differences are covariances.
     """
     mask, is_complete = present[..., None], present.all()
     count = np.maximum(D.shape[2] if is_complete else mask.sum(axis=2, keepdims=True), 2)
@@ -197,8 +199,9 @@ def find_partners(
     pair_mean = (v @ (misses + hits))[features] / (2 * size)
 
     def delta(a: Array, b: Array) -> Array:
-        """Return the differences Δ between the rows a and b, written to b. If a value is missing, Δ is the mean over
-        the pairs.
+        """Return the differences Δ between the rows a and b, written to b.
+
+        If a value is missing, Δ is the mean over the pairs.
         """
         d = np.subtract(a, b, out=b)
         np.abs(d, out=d)

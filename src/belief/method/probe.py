@@ -1,5 +1,6 @@
-"""The probe: a small part of the rows, on which significance tests search neighbours many times (section 6c of
-method.md).
+"""The probe: a small part of the rows, on which significance tests search neighbours many times.
+
+See section 6c of method.md.
 
 The probe is one table in memory, and all engines use the same one: the rows with the smallest keys, with equal numbers
 from each class if the classes are large enough. Feature values become small integers that depend only on the order of
@@ -94,8 +95,9 @@ class ProbeTarget:
         return np.array([len(self.values)]) if self.is_numeric else np.cumsum(self.target.counts)
 
     def weighted(self, row_weight: Array, query_weight: Array) -> ProbeTarget:
-        """Return the target with weights of the rows, rounded to multiples of 1/65,536 of the largest, but never
-        to 0.
+        """Return the target with weights of the rows.
+
+        They are rounded to multiples of 1/65,536 of the largest, but never to 0.
         """
         row, query = (
             np.maximum(np.rint(x / x.max() * WEIGHT_GRID), 1.0) / WEIGHT_GRID for x in (row_weight, query_weight)
@@ -111,8 +113,9 @@ class ProbeTarget:
         return np.ones(len(self.values)) if self.row_weight is None else self.row_weight
 
     def mean_of_nearest(self, near: Array) -> Array:
-        """Return the weighted mean target of the rows near each row, given by a mask; with classes, the share of each
-        class.
+        """Return the weighted mean target of the rows near each row, given by a mask.
+
+        With classes, return the share of each class instead.
         """
         weight, values = self.weights, self.values[:, None]
         if not self.is_numeric:
@@ -123,8 +126,9 @@ class ProbeTarget:
 
 @dataclass(frozen=True)
 class Scores:
-    """Features of the probe as small integers: one column of normal scores, or one column per level of a discrete
-    feature.
+    """Features of the probe as small integers.
+
+    A continuous feature has one column of normal scores; a discrete feature has one column per level.
     """
 
     X: Array  # int8, (m, columns)
@@ -159,9 +163,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Probe:
-    """The rows of the probe: the scores and targets of its rows, the queries among them, and where they are in the
-    data.
-    """
+    """The rows of the probe: their scores, targets and places in the data, and the queries among them."""
 
     scores: Scores
     features: Array  # their indices in the data
@@ -357,8 +359,9 @@ def score_table(n_knots: int) -> Array:
 
 
 def fill_missing(values: Array, ids: Array, columns: Array) -> None:
-    """Replace each missing value by a random present value of its column, in place. Row ids determine the random
-    choice.
+    """Replace each missing value by a random present value of its column, in place.
+
+    Row ids determine the random choice.
     """
     for t in np.flatnonzero(np.isnan(values).any(axis=0)).tolist():
         x = values[:, t]

@@ -60,8 +60,9 @@ class _CommonEngine(Protocol):
         """Yield the sums over each batch of pairs: of differences, and of collision rates if `rates` is given."""
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        """Return the joint sums of collision rates for each watch: between its watched features and the features
-        `columns`.
+        """Return the joint sums of collision rates for each watch.
+
+        The sums of a watch have one line per watched feature and one column per feature in `columns`.
         """
 
     def joint_floor(
@@ -80,8 +81,9 @@ class _CommonEngine(Protocol):
 
 
 class BlockEngine(_CommonEngine, Protocol):
-    """The interface of a block of rows in memory, from which all other engines are built. Its rows are numbered
-    from 0.
+    """The interface of a block of rows in memory, from which all other engines are built.
+
+    The rows are numbered from 0.
     """
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
@@ -107,8 +109,9 @@ class Engine(_CommonEngine, Protocol):
 
     @property
     def targets(self) -> Array:
-        """The target of each row: the index of its class, or its rank. On a cluster, only available with a study
-        design.
+        """The target of each row: the index of its class, or its rank.
+
+        On a cluster, it is only available with a study design.
         """
 
     @property
@@ -122,26 +125,27 @@ class Engine(_CommonEngine, Protocol):
         """Return rows spread over the table, and their targets; None if the engine cannot read such rows cheaply."""
 
     def fingerprint(self) -> bytes:
-        """Return a checksum of all rows and targets, by which a checkpoint recognises its data. May read all data
-        once.
+        """Return a checksum of all rows and targets, by which a checkpoint recognises its data.
+
+        This may read all data once.
         """
 
     def merge_copies(self, seed: int) -> Target:
-        """Remove all but one of identical rows with the same target from samples and searches; return the target of the
-        rest.
+        """Remove all but one of identical rows with the same target from samples and searches.
+
+        Return the target of the remaining rows.
         """
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """Return the rows with the smallest random keys: quota[0] of all rows, or quota[c] of the rows of each
-        class c.
-        """
+        """Return the rows with the smallest random keys: quota[0] of all rows, or quota[c] of each class c."""
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
         """Return the exact nearest rows of each sampled row. Ties in distance go to the row with the smaller key."""
 
     def local_search(self) -> LocalSearch:
-        """Return the object that searches the probe (the part of the rows on which features are tested), on this
-        machine.
+        """Return the object that searches the probe, on this machine.
+
+        The probe is the part of the rows on which features are tested.
         """
 
     def weigh(self, rows: Array, sampled: Array) -> Array:

@@ -1,5 +1,6 @@
-"""The relevance w of features (equation 5 of the paper), its standard error, and sorting by w (section 4 of
-method.md).
+"""The relevance w of features (equation 5 of the paper), its standard error, and sorting by w.
+
+See section 4 of method.md.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ def mean(total: Array, count: Array) -> Array:
 
 
 def scale_spread(spread: Array, pairs: Pairs, per_unit: Array) -> Array:
-    """Convert the sums of `Tally.spread` from the units of the features to scaled differences Δ, in place; return
-    them.
+    """Convert the sums of `Tally.spread` from units of the features to scaled differences Δ, in place.
+
+    Return the converted sums.
     """
     squared = slice(1, 2) if pairs.weight is None else slice(0, 3)  # the lines that are products of two differences
     spread *= per_unit
@@ -32,8 +34,9 @@ def scale_spread(spread: Array, pairs: Pairs, per_unit: Array) -> Array:
 
 
 def relevance(tally: Tally, v: Array) -> Array:
-    """Return the relevance w of each feature: the mean difference from misses minus that from hits, averaged over
-    classes.
+    """Return the relevance w of each feature: the mean difference from misses minus that from hits.
+
+    The difference is averaged over the classes.
 
     w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]), where DD and ED are the sums of differences from misses and hits of
     class c, DC and EC the numbers of these pairs, and v(c) the weight of the class. A term without pairs is 0. In the
@@ -123,8 +126,9 @@ def z_of(w: Array, se: Array) -> Array:
 
 
 def normalise_min_max(w: Array, constant: Array) -> Array:
-    """Scale the weights of the non-constant features to [0, 1]. Constant features get 0, and so do all if all weights
-    are equal.
+    """Scale the weights of the non-constant features to [0, 1].
+
+    Constant features get 0, and so do all if all weights are equal.
     """
     out = np.zeros_like(w)
     live = w[~constant]
@@ -165,15 +169,17 @@ def evidence_of(p: Array) -> Array:
 
 
 def least_relevance(p: Array, most: float) -> Array:
-    """Return the least relevance of significant features, which rises a little with their evidence; `most` is the
-    largest evidence.
+    """Return the least relevance of significant features, which rises a little with their evidence.
+
+    `most` is the largest evidence.
     """
     return WEAK + TRIFLE * np.maximum(evidence_of(p) / max(most, 1e-300), 0.0)
 
 
 def largest_excess(excess: Array, significant: Array) -> float:
-    """Return the largest weight above the null weight of a significant feature, which corresponds to a relevance
-    of 1.
+    """Return the largest weight above the null weight of a significant feature.
+
+    This weight corresponds to a relevance of 1.
     """
     return float(excess[significant].max(initial=0.0))
 
@@ -192,14 +198,16 @@ def candidate_features(tally: Tally, constant: Array, n: int) -> Array:
 
 
 def round_for_ties(w: Array) -> Array:
-    """Round w, in units of its largest absolute value, to ten decimals, so that the order of summation does not break
-    ties.
+    """Round w, in units of its largest absolute value, to ten decimals.
+
+    Without rounding, the order of summation would break ties.
     """
     return np.round(w / (np.abs(w).max(initial=0.0) or 1.0), 10)
 
 
 def sort_by_weight(w: Array, features: Array) -> Array:
-    """Return these features sorted by falling w. Weights equal to ten digits are ties, which go to the smaller
-    index.
+    """Return these features sorted by falling w.
+
+    Weights equal to ten digits are ties, which go to the smaller index.
     """
     return features[np.argsort(-round_for_ties(w[features]), kind="stable")]

@@ -90,8 +90,9 @@ class Sample:
         return type(self)(*both).first(quota)
 
     def in_order(self, sampling: str, s: int) -> Self:
-        """Return the first s rows in sampling order: by key, or for a balanced sample, one row of each class in
-        turn.
+        """Return the first s rows in sampling order.
+
+        This is the order of the keys or, for a balanced sample, one row of each class in turn.
         """
         rank = np.zeros(len(self.row), np.int64)
         if sampling == "balanced":

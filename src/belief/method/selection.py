@@ -101,8 +101,9 @@ def select_per_class(
     given: Array,
     at_once: int = FEW_FEATURES,
 ) -> tuple[Selection, Array]:
-    """Select n features for each class, in n rounds. A round selects for each class the feature with the largest score
-    for it.
+    """Select n features for each class, in n rounds.
+
+    A round selects for each class the feature with the largest score for it.
 
     Redundancy counts with all selected features, whichever class they were selected for. A class gets fewer features if
     no others separate it from the other classes.
@@ -177,8 +178,9 @@ class _Race:
         return scores
 
     def is_decided(self) -> bool:
-        """Return True if all remaining features have the smallest possible score, so that only ties decide their
-        order.
+        """Return True if all remaining features have the smallest possible score.
+
+        Only ties then decide their order.
         """
         if self.eligibility is not None:
             return False
@@ -210,8 +212,9 @@ class _Race:
         return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW_FEATURES)]
 
     def best_of(self, relevance: Array) -> Array:
-        """Return the features inside the pool that have the largest score for some class; `relevance` has a line per
-        class.
+        """Return the features inside the pool that have the largest score for some class.
+
+        `relevance` has one line per class.
         """
         J = self.rule.score(relevance[:, self.inside], self.accumulated[self.inside], len(self.selected))
         best: Array = np.unique(self.inside[J.argmax(axis=1)]) if len(self.inside) else self.inside
@@ -272,8 +275,9 @@ class _Race:
             self._accumulate(features, self.measure.row(j, features[:0])[columns])
 
     def _bound(self, likely: Array) -> bool:
-        """Compute lower bounds of the redundancy of the features outside the pool with selected features and likely
-        next ones.
+        """Compute lower bounds of redundancy for the features outside the pool.
+
+        They bound the redundancy with the selected features and with the likely next ones.
 
         Return False if the measure has no such bounds.
         """

@@ -1,5 +1,6 @@
-"""The settings of the method: their defaults, allowed values and descriptions. All interfaces are generated from
-them.
+"""The settings of the method: their defaults, allowed values and descriptions.
+
+All interfaces are generated from them.
 """
 
 from __future__ import annotations
@@ -41,9 +42,7 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 
 
 def setting(default: Any, ok: Callable[[Any], bool], allowed: str, doc: str) -> Any:
-    """Define a setting by its default, a function that tests a value, the allowed values in words, and its
-    description.
-    """
+    """Define a setting by its default, a test of its value, the allowed values in words, and its description."""
     return field(default=default, metadata={"ok": ok, "allowed": allowed, "doc": doc})
 
 
@@ -239,8 +238,9 @@ class Settings:
         return self.sample_size == "auto" and self.sampling != "proportional"
 
     def watch_list_length(self, n_select: int) -> int:
-        """Return the length of the watch list when n_select features are to be selected: η times as many, rounded
-        up.
+        """Return the length of the watch list when n_select features are to be selected.
+
+        It is η times as long, rounded up.
         """
         return math.ceil(min(min(n_select, 2**53) * self.eta, 2.0**53) - 1e-9)  # larger integers are no floats
 

@@ -120,8 +120,9 @@ def assess(
 
 
 def rank_p_values(sample: Sample, rows: Rows, discrete: Array, constant: Array, search: LocalSearch) -> Array:
-    """Return the univariate p-values of rank tests with a numeric target, from sampled rows; NaN for constant
-    features.
+    """Return the univariate p-values of rank tests with a numeric target, from sampled rows.
+
+    They are NaN for constant features.
     """
     p, features = np.full(len(discrete), np.nan), np.flatnonzero(~constant)
     for a in range(0, len(features), FEATURES_PER_READ):
@@ -170,8 +171,9 @@ def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search
 def make_share_test(
     sample: Sample, is_numeric: bool, rows: Rows, features: Array, discrete: Array, search: LocalSearch
 ) -> ShareTest:
-    """Return the univariate test of these features on sampled rows; with a numeric target, features are replaced by
-    scores.
+    """Return the univariate test of these features on sampled rows.
+
+    With a numeric target, features are replaced by scores.
     """
     numbers, nominal = np.flatnonzero(~discrete), np.flatnonzero(discrete)
     read = rows(sample.row, features)
@@ -270,8 +272,9 @@ class Weigher:
         return w, target.target.error(tally, v, w), tally
 
     def rounds(self, a: Arrangement) -> Rounds:
-        """Search neighbours and compute z of each feature, in rounds that drop the weakest features, until few are
-        left.
+        """Search neighbours and compute z of each feature, in rounds.
+
+        Each round drops the weakest features, until few are left.
         """
         n, block, search, ends = a.block.n_features, a.block, self.search, self.probe.target.ends
         T, round_of, live, number = np.full(n, -np.inf), np.zeros(n, np.int64), np.arange(n), 1
@@ -301,8 +304,9 @@ class Weigher:
         return self.rounds(a if b is None else a.shuffle_block(self.probe, FIRST_NULL + b))
 
     def shuffled_target(self, a: Arrangement, strata: Array, b: int) -> Array:
-        """Return the largest z of each feature over the rounds, after the b-th shuffle of the target within strata
-        (second null).
+        """Return the largest z of each feature over the rounds, after the b-th shuffle of the target.
+
+        The target is shuffled within strata (second null).
         """
         keys = row_keys(self.probe.seed, SECOND_NULL + b, self.probe.ids)
         units = self.probe.design.groups(len(keys))
@@ -429,8 +433,9 @@ def combine(p_neighbours: Array, p_univariate: Array) -> Array:
 
 
 def q_values(p: Array) -> Array:
-    """Return the q-values of Benjamini and Hochberg: the false discovery rate if all features up to this p-value are
-    selected.
+    """Return the q-values of Benjamini and Hochberg.
+
+    The q-value of a feature is the false discovery rate if all features up to its p-value are selected.
     """
     from scipy.stats import false_discovery_control  # takes a third of a second to import
 
@@ -463,8 +468,9 @@ def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Ar
 
 
 def shuffle_within(stratum: Array, keys: Array, units: Array, ids: Array) -> Array:
-    """Return the rows in an order that is shuffled within each stratum; rows of a unit (a group, or a row) stay
-    together.
+    """Return the rows in an order that is shuffled within each stratum.
+
+    Rows of a unit (a group, or a row) stay together.
     """
     order, (_, first, unit) = np.empty(len(stratum), np.int64), np.unique(units, return_index=True, return_inverse=True)
     order[np.lexsort((ids, unit, stratum))] = np.lexsort((ids, unit, keys[first][unit], stratum))
@@ -497,8 +503,9 @@ class Eligibility:
         return cls(-ndtri(np.maximum(p, LEAST_P)), largest_p, max_redundancy)
 
     def mask(self, features: Array, redundancy: Array) -> Array:
-        """Return a mask of the features that are still eligible, given the largest redundancy of each with a selected
-        one.
+        """Return a mask of the features that are still eligible.
+
+        The redundancy given for each feature is its largest one with a selected feature.
 
         Redundancy only grows during the selection, so a feature that is excluded once stays excluded.
         """
@@ -512,8 +519,9 @@ class Eligibility:
         return p
 
     def filter(self, order: Array, needs_one: bool) -> Array:
-        """Return the features that are eligible at the start. If no feature is, but one is needed, return the first,
-        and warn.
+        """Return the features that are eligible at the start.
+
+        If no feature is, but one is needed, return the first, and warn.
         """
         eligible = order[self.mask(order, np.zeros(len(order)))]
         if needs_one and not len(eligible):
@@ -541,8 +549,9 @@ class LeastScores:
     share: Array
 
     def of(self, features: Array, redundancy: Array) -> Array:
-        """Return the least scores, given the largest redundancy of each feature with a selected one; 0 if its unique
-        share is not significant.
+        """Return the least scores, given the largest redundancy of each feature with a selected one.
+
+        The least score is 0 for a feature whose unique share is not significant.
         """
         u = self.share[features] * least_relevance(self.eligibility.p_of_unique_share(features, redundancy), self.most)
         return np.where(self.eligibility.mask(features, redundancy), u, 0.0)

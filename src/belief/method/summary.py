@@ -127,8 +127,9 @@ class Summary:
         )
 
     def merge(self, other: Self) -> Self:
-        """Return the summary of the rows of both, by Chan's formula, which avoids the cancellation of sums of
-        squares.
+        """Return the summary of the rows of both.
+
+        Chan's formula avoids the cancellation of sums of squares.
         """
         if not self.m and not len(self.group_count):
             return other
@@ -184,8 +185,9 @@ class Summary:
             return np.where(np.isnan(self.origin), 0.0, self.origin + self.shift)
 
     def count_other_values(self) -> Array:
-        """Return the number of cells of each feature that do not have its most frequent value. Missing values are
-        counted.
+        """Return the number of cells of each feature that do not have its most frequent value.
+
+        Missing values are counted.
         """
         has_two_values = (self.maximum > self.minimum) & ~self.between
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

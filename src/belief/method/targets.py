@@ -59,24 +59,24 @@ class Target(Protocol):
 
     @property
     def coupled(self) -> bool:
-        """Whether kinds come in couples of misses and hits, for which engines also sum what the variance over queries
-        needs.
+        """Whether kinds come in couples of misses and hits.
+
+        For couples, engines also compute the sums that the variance over queries needs.
         """
 
     def adapt(self, settings: Settings) -> Settings:
         """Return the settings, with replacements for those that this target does not support."""
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, Array | None]:
-        """Return the kind of each pair and its weight (or None), given the targets of the query and of the
-        neighbour.
-        """
+        """Return the kind of each pair and its weight (or None), given the targets of query and neighbour."""
 
     def counted(self, targets: Array) -> Target:
         """Return a target of the same type for some of the rows, given the class index or rank of each."""
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
-        """Return v, the weight of each class in the relevance (1 for a numeric target), for all features or for each
-        feature.
+        """Return v, the weight of each class in the relevance, for all features or for each feature.
+
+        It is 1 for a numeric target.
         """
 
     def error(self, tally: Tally, v: Array, w: Array) -> Array:
@@ -121,8 +121,9 @@ class Classes:
         return make_class_target(self.names, targets)
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
-        """Return P(c) for "prior". Otherwise return equal or given weights, normalised over the classes with hits and
-        misses.
+        """Return the class weights: P(c) for "prior", otherwise equal or given weights.
+
+        Equal and given weights are normalised over the classes with hits and misses.
         """
         if class_weight == "prior":
             return self.P
@@ -139,8 +140,9 @@ class Classes:
         return standard_error(tally, v) if len(tally.spread) == 2 else influence_error(tally, v)
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, None]:
-        """Return kind 2·c for each miss of a query of class c and kind 2·c + 1 for each hit; such pairs have no
-        weight.
+        """Return kind 2·c for each miss of a query of class c, and kind 2·c + 1 for each hit.
+
+        Such pairs have no weight.
         """
         return (2 * query + (query == neighbour)).astype(np.int64), None
 

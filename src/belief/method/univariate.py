@@ -44,8 +44,9 @@ def univariate_p_values(summary: Summary) -> Array:
 
 
 def p_values_by_class(summary: Summary, n_classes: int) -> Array:
-    """Return the univariate p-values of each class against all others, (classes, features); NaN where they are
-    unknown.
+    """Return the univariate p-values of each class against all others, (classes, features).
+
+    They are NaN where they are unknown.
     """
     out = np.full((n_classes, len(summary.count)), np.nan)
     if len(summary.group_count) != n_classes:
@@ -69,8 +70,9 @@ def _f_test(summary: Summary) -> Array:
 
 
 def f_tail(within: Array, between: Array, df_between: Array, df_within: Array) -> Array:
-    """Return the p-value of an F test: P(F >= f) for f = (between/df_between)/(within/df_within), the ratio of two
-    variances.
+    """Return the p-value of an F test.
+
+    It is P(F >= f) for f = (between/df_between)/(within/df_within), the ratio of two variances.
     """
     a, b, total = df_within / 2.0, df_between / 2.0, within + between
     # with many rows, 1 - within/total would lose the digits of a small between/total
@@ -148,8 +150,9 @@ class ShareTest:
 
     @classmethod
     def of_classes(cls, columns: Array, feature: Array, discrete: Array, classes: Array) -> ShareTest:
-        """Make the test for rows with these classes. `columns` are the values of features, or indicators of their
-        levels.
+        """Make the test for rows with these classes.
+
+        `columns` are the values of features, or indicators of their levels.
         """
         known, line = np.unique(classes, return_inverse=True)
         G = (line[:, None] == np.arange(len(known))).astype(float)
@@ -179,8 +182,9 @@ class ShareTest:
         return ShareTest(self.A[:, columns], line[self.feature[columns]], self.discrete[which], self.G, self.is_numeric)
 
     def statistic(self, G: Array) -> Array:
-        """Return the statistic of each feature for one or more targets, (targets, features); G has the columns of all
-        targets.
+        """Return the statistic of each feature for one or more targets, (targets, features).
+
+        G has the columns of all targets.
         """
         squares = (G.T @ self.A) ** 2
         squares = squares.reshape(-1, self.G.shape[1], self.A.shape[1]).sum(axis=1)
@@ -225,8 +229,9 @@ class ShareTest:
     def shuffled_p_values(
         self, ids: Array, seed: int, run: Callable[..., Iterator[Array]], units: Units | None = None
     ) -> Array:
-        """Return p-values from random shuffles of the target; the smallest come from a Pareto tail fitted to the
-        shuffles.
+        """Return p-values from random shuffles of the target.
+
+        The smallest come from a Pareto tail fitted to the shuffles.
 
         Parameters
         ----------

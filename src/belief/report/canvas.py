@@ -40,8 +40,9 @@ def figure_height(rows: int, each: float = 0.26) -> float:
 
 
 def matplotlib(module: str = "") -> Any:
-    """Return matplotlib or one of its modules; if it is not installed, raise an error with the command that installs
-    it.
+    """Return matplotlib or one of its modules.
+
+    If it is not installed, raise an error with the command that installs it.
     """
     return import_optional(f"matplotlib{module}", "report")
 

@@ -97,8 +97,9 @@ class RelevanceScale:
 
 
 def _list_others(result: Result, watched: Sequence[FeatureExplanation]) -> list[FeatureExplanation]:
-    """Return the explanations of the features that were not selected: the watched ones by score, then others by
-    relevance.
+    """Return the explanations of the features that were not selected.
+
+    The watched features come first, by score, then the others by relevance.
     """
     known = {*result.selected.tolist(), *(line.index for line in watched)}
     order = np.argsort(result.ranking, kind="stable")

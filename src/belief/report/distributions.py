@@ -23,8 +23,9 @@ def find_distribution(result: Result, feature: int) -> FeatureDistribution | Non
 
 
 def describe_distribution(result: Result, distribution: FeatureDistribution) -> dict[str, Any]:
-    """Return what the report shows of a feature: type, missing values, direction, and a strip (box or bar) for each
-    group.
+    """Return what the report shows of a feature: type, missing values, direction, and a strip for each group.
+
+    The strip is a box or a bar.
     """
     strips = _bars if distribution.levels else _boxes
     return {

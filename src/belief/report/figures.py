@@ -107,8 +107,9 @@ def _draw_svg(result: Result, name: str, picture: Picture, width: Width) -> str:
 
 
 def _inline(svg: bytes, prefix: str) -> str:
-    """Return SVG that can be part of a page: without namespaces and invisible parts, with unique ids and CSS
-    colours.
+    """Return SVG that can be part of a page.
+
+    It has no namespaces and no invisible parts, but unique ids and CSS colours.
     """
     root = ElementTree.fromstring(svg)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg.decode()))

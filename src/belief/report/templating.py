@@ -88,8 +88,9 @@ def render_explanation_table(lines: Sequence[FeatureExplanation]) -> str | None:
 
 
 def render_comparison_table(found: Comparison) -> str | None:
-    """Return an HTML table for notebooks with the selectors of a comparison and a bar for each score; None without
-    Jinja2.
+    """Return an HTML table for notebooks with the selectors of a comparison; None without Jinja2.
+
+    Each score has a bar.
     """
     if find_spec("jinja2") is None:
         return None

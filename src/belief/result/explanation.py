@@ -273,8 +273,9 @@ def _not_significant(result: Result, row: FeatureExplanation) -> str:
 
 
 def _redundant(result: Result, row: FeatureExplanation, at_least: float = MIN_AGREEMENT) -> str | None:
-    """Return words for the selected feature that this one is redundant with; None if its score is hardly lower for
-    it.
+    """Return words for the selected feature that this one is redundant with.
+
+    Return None if redundancy hardly lowers the score of this feature.
     """
     if row.redundant_with is None or row.score is None or row.agreement is None:
         return None

@@ -402,8 +402,9 @@ class Result:
 
     @property
     def interactions(self) -> list[tuple[int, int, float]]:
-        """The significant interactions, as (feature, partner, share of its weight that the feature would lose without
-        it).
+        """The significant interactions, as (feature, partner, share of the weight).
+
+        The feature would lose this share of its weight without the partner.
         """
         known = self.significant[self.selected] | ~np.isfinite(self.q_value[self.selected])
         found = zip(self.selected, self.partner, self.partner_share, known, strict=True)

@@ -131,8 +131,9 @@ def find_hits(kind: Instructions, rows: RoundedRows, queries: RoundedQueries, li
 
 
 def share_of_words(width: int) -> float:
-    """Return the expected share of hits above which products in int16 are faster, as measured for 200 to 3,000
-    columns.
+    """Return the expected share of hits above which products in int16 are faster.
+
+    It was measured for 200 to 3,000 columns.
     """
     # nanoseconds that int16 takes longer than int8 without hits, for each pair; and those of a hit
     return (3 + 0.0044 * width) / (60 + 0.3 * width)

@@ -265,8 +265,9 @@ def collisions(
 def half_hits(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, H: Array, gap: Array
 ) -> None:
-    """Write h = (cr + b)/2 of each pair to H, (pairs, features), where b is 1 for a collision; add Σ(b - h)² to
-    `gap`.
+    """Write h = (cr + b)/2 of each pair to H, (pairs, features); b is 1 for a collision and 0 otherwise.
+
+    Add Σ(b - h)² to `gap`.
     """
     n = len(r.reach)
     mixed = False

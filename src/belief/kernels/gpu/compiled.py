@@ -58,8 +58,9 @@ def _embed(
 
 
 def embed_plain(values: Tensor, where: Tensor, space: Space, gamma: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the rows values[where] as fp16 points and two terms of their distance bounds, if all features are
-    continuous.
+    """Return the rows values[where] as fp16 points and two terms of their distance bounds.
+
+    All features must be continuous.
     """
     n, columns = len(where), space.columns
     wide = triton.next_power_of_2(columns)
@@ -135,8 +136,9 @@ def _distances(
 def pair_distances(
     queries: Tensor, values: Tensor, source: Tensor, count: Tensor, place: Tensor, room: int, space: Space
 ) -> Tensor:
-    """Return the squared distance d² of each candidate in float64, (groups, queries, room); infinite for empty
-    entries.
+    """Return the squared distance d² of each candidate in float64, (groups, queries, room).
+
+    It is infinite for empty entries.
     """
     out = torch.full((*count.shape, room), torch.inf, dtype=torch.float64, device=values.device)
     if room:

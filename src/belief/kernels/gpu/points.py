@@ -173,8 +173,9 @@ def _embed(values: Tensor, space: Space) -> Points:
 
 
 def coordinates(values: Tensor, space: Space) -> tuple[Tensor, Tensor]:
-    """Return the float64 coordinates of rows, padded and in units of the scale, and the sum that missing values add to
-    d².
+    """Return the float64 coordinates of rows, and the sum that missing values add to d².
+
+    The coordinates are padded and in units of the scale.
     """
     x = values.double()
     lost = x.isnan()

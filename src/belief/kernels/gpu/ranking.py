@@ -73,8 +73,9 @@ def _splitmix64(z: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Best:
-    """The nearest rows found so far: arrays of shape (groups, queries, k), nearest first; missing entries have row
-    -1.
+    """The nearest rows found so far, as arrays of shape (groups, queries, k), nearest first.
+
+    Missing entries have row -1.
     """
 
     d2: Tensor

@@ -162,8 +162,9 @@ def estimate_bounds(queries: Queries, chunk: Chunk, best: Best, space: Space) ->
 
 
 def compute_thresholds(queries: Queries, half: Tensor, space: Space) -> Tensor:
-    """Return the threshold tau of each query and group in fp32: a row is a candidate if low - product is at most
-    tau.
+    """Return the threshold tau of each query and group in fp32.
+
+    A row is a candidate if low - product is at most tau.
     """
     return round_up(half * (1 + TIE_MARGIN) / space.scale**2 - queries.points.low)
 
@@ -178,8 +179,9 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates for neighbours as positions in the chunk. The list of a group and query has min(count, capacity)
-    entries.
+    """Candidates for neighbours as positions in the chunk.
+
+    The list of a group and query has min(count, capacity) entries.
     """
 
     count: Tensor  # (groups, queries) int32: the number of candidates, stored or not

@@ -55,8 +55,9 @@ def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> 
 
 
 def _shift(x: Tensor, present: Tensor | None, origin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the number of present values of each column, the mean of x - origin, and x - origin (0 where it is
-    missing).
+    """Return the number of present values of each column, the mean of x - origin, and x - origin.
+
+    Where a value is missing, x - origin is 0.
     """
     y = x - origin
     if present is None:
@@ -235,8 +236,9 @@ def _sum_runs(x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def sum_by_kind(x: Tensor, kind: Tensor, n: int, share: Tensor | float = 1.0) -> Tensor:
-    """Return the sums of the lines of x that have the same `kind`, (n, columns). A matrix product is fast for few
-    kinds.
+    """Return the sums of the lines of x that have the same `kind`, (n, columns).
+
+    A matrix product is fast for few kinds.
     """
     ones = (kind == torch.arange(n, device=kind.device)[:, None]).double()
     return (ones * share) @ x

@@ -1,5 +1,6 @@
-"""Measures of the redundancy between features, one file for each. `MEASURES` has them by their names in the
-settings.
+"""Measures of the redundancy between features, one file for each.
+
+`MEASURES` has them by their names in the settings.
 """
 
 from belief.method.redundancy.agreement import Agreement

@@ -73,13 +73,15 @@ class Rule(Protocol):
         """Return the relevance of every feature, in [0, 1]; constant features have 0."""
 
     def accumulate(self, accumulated: Array, redundancy: Array) -> Array:
-        """Return the accumulated redundancy of features, given their redundancy with the feature that was selected
-        last.
+        """Return the accumulated redundancy of features after the last selected feature has been added.
+
+        `redundancy` is the redundancy of each feature with the last selected one.
         """
 
     def score(self, relevance: Array, accumulated: Array, n_selected: int) -> Array:
-        """Return the scores J of features, given their relevance and accumulated redundancy, and how many are
-        selected.
+        """Return the scores J of features, given their relevance and accumulated redundancy.
+
+        `n_selected` features are selected already.
         """
 
     def score_next(self, relevance: float, redundancy: Array) -> float:
@@ -92,8 +94,9 @@ class Rule(Protocol):
         """
 
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
-        """Return words for how much redundancy costs a feature, such as "redundant with 'x' (0.98)"; None if it is
-        negligible.
+        """Return words for how much redundancy costs a feature, such as "redundant with 'x' (0.98)".
+
+        Return None if it is negligible.
 
         Parameters
         ----------
@@ -120,8 +123,9 @@ class Measure(Protocol):
 
     @staticmethod
     def make_rule(theta: float | str) -> Rule:
-        """Return the selection rule for θ, the weight of redundancy; raise a ValueError if the measure does not allow
-        this θ.
+        """Return the selection rule for θ, the weight of redundancy.
+
+        Raise a ValueError if the measure does not allow this θ.
         """
 
     @staticmethod
@@ -136,8 +140,9 @@ class Measure(Protocol):
         """Add features to the pool."""
 
     def row(self, feature: int, likely: Array) -> Array:
-        """Return the redundancy of a feature with each feature of the pool; `likely` are features that may be requested
-        next.
+        """Return the redundancy of a feature with each feature of the pool.
+
+        `likely` are features that may be requested next.
         """
 
     def matrix(self, features: Array) -> Array:

@@ -33,8 +33,9 @@ class Collisions:
 
 
 def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
-    """Return, for each feature, the largest difference at which values collide (reach), and the slope of the collision
-    rate.
+    """Return for each feature the largest difference of values that collide, and the slope of the collision rate.
+
+    The largest difference is called the reach.
 
     The collision rate is cr = 1 - slope·|a - b| where |a - b| <= reach, and 0 beyond. In other words, it is 1 - min(|a
     - b|/σ, 6)/6, and 0 where that is below κ. The margin of 1e-9 keeps the rounding of σ from deciding values on the
@@ -65,8 +66,9 @@ def sum_powers(R: Array) -> Array:
 
 
 def joint_sums(rates: Collisions, i: CollisionRates, j: CollisionRates) -> Joint:
-    """Return the joint sums of features i (lines) with features j (columns), from their collision rates in the same
-    pairs.
+    """Return the joint sums of features i (lines) with features j (columns) over the same pairs.
+
+    They are computed from the collision rates of the features in these pairs.
     """
     missing = len(i.P) > 0
     if rates.by == "hit":

@@ -131,8 +131,9 @@ class MCR:
             pairs[cells] += seen.pairs[:, at].T
 
     def joint_with_pool(self, i: int) -> tuple[Array, Array]:
-        """Return the joint collisions of feature i with each feature of the pool, and the number of pairs they were
-        counted in.
+        """Return the joint collisions of feature i with each feature of the pool.
+
+        Also return the number of pairs in which they were counted.
         """
         if self.line[i] >= 0:
             return self.joint[self.line[i]], self.pairs[self.line[i]]
@@ -142,8 +143,9 @@ class MCR:
         return joint, pairs
 
     def I_alpha(self, i: int, PC_ij: Array, j: Array) -> Array:
-        """Return the redundancy of feature i with the features j (I_α, equation 7 of the paper); 0 where it is
-        undefined.
+        """Return the redundancy I_α of feature i with the features j (equation 7 of the paper).
+
+        It is 0 where it is undefined.
 
         I_α(X_i; X_j) = PC(X_i)·log2(PC(X_i, X_j)/(PC(X_i)·PC(X_j))), where PC is a mean collision rate over pairs of
         rows.
@@ -153,9 +155,7 @@ class MCR:
         return self.PC[i] * np.log2(np.divide(PC_ij, product, out=np.ones_like(PC_ij), where=defined))
 
     def raw(self, i: int) -> tuple[Array, Array]:
-        """Return I_α of feature i with each feature of the pool, and a mask of the features for which it was
-        measured.
-        """
+        """Return I_α of feature i with each feature of the pool, and a mask of the measured features."""
         joint, pairs = self.joint_with_pool(i)
         return self.I_alpha(i, joint / np.maximum(pairs, 1), self.pool), pairs > 0
 
@@ -171,8 +171,9 @@ class MCR:
         return low, high
 
     def _normalise(self, I: Array) -> Array:
-        """Scale I_α to [0, 1] by its extremes, clipping values beyond them; return 0 if the extremes are equal or
-        unknown.
+        """Scale I_α to [0, 1] by its extremes, clipping values beyond them.
+
+        Return 0 if the extremes are equal or unknown.
         """
         span = self.high - self.low
         if not span > max(1e-9 * max(abs(self.low), abs(self.high)), I_ROUNDING):
@@ -180,8 +181,9 @@ class MCR:
         return np.clip((I - self.low) / span, 0.0, 1.0)
 
     def row(self, feature: int, likely: Array) -> Array:
-        """Return the normalised I_α of a feature with each feature of the pool; 0 with itself and where it was never
-        measured.
+        """Return the normalised I_α of a feature with each feature of the pool.
+
+        It is 0 with the feature itself and where it was never measured.
         """
         I, measured = self.raw(feature)
         out = np.where(measured, self._normalise(I), 0.0)
