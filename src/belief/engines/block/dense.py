@@ -34,7 +34,8 @@ from belief.method.summary import MAX_GROUPS, Levels, Summary
 
 CHUNK = 128  # features that a kernel processes at a time in a pass over many rows
 MAX_WHOLE_ROW = 1024  # rows with at most this many features are processed whole, which takes half the time
-TALLY_CHUNK = 256  # features of a chunk of the tally, which jumps from row to row: long enough to pay for the jump
+# features of a chunk of the tally, which jumps from row to row: long enough to pay for the jump
+TALLY_CHUNK, MAX_TALLY_CHUNK = 256, 1024
 FLOOR_PAIRS = 2048  # pairs whose products are summed in float32 at a time
 ROWS_PER_GROUP = 64  # sums of groups are merged once per this many rows and group, since merging is expensive
 MAX_COUNTED_LEVELS = 64  # levels counted in a small table; features with more levels are sorted
@@ -186,16 +187,21 @@ class DenseEngine(JointEngine):
             return sums
 
         parts_of_pairs = [(part, *_drop_repeats(pairs.query[part])) for part in self._cut(pairs)]
-        parts = self.map(task, spans(self.n_features, TALLY_CHUNK))
+        parts = self.map(task, spans(self.n_features, self._tally_chunk))
         total, absent, rate, spread, queries = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
         per_unit = difference.per_unit
         total *= per_unit
         scale_spread(spread, pairs, per_unit)
         return Tally.from_sums(pairs, total, rate, spread, absent if missing else None, queries)
 
+    @property
+    def _tally_chunk(self) -> int:
+        """The number of features of a chunk: the more, the fewer jumps, but each thread needs some chunks."""
+        return min(max(self.n_features // (4 * self.n_jobs), TALLY_CHUNK), MAX_TALLY_CHUNK)
+
     def _cut(self, pairs: Pairs) -> list[slice]:
         """Cut the pairs into parts whose rows fit into the working memory, without dividing the pairs of a query."""
-        row_bytes = 3 * 8 * TALLY_CHUNK * 2 * self.n_jobs
+        row_bytes = 3 * 8 * self._tally_chunk * 2 * self.n_jobs
         return cut_between_queries(pairs, max(1024, self.working_memory // (2 * row_bytes)))
 
     def joint_floor(
