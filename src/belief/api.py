@@ -289,7 +289,10 @@ def open_engine(
     task: str = "auto",
     names: Sequence[str] | None = None,
 ) -> tuple[Engine, Table | Stream]:
-    """Return the engine for a table or a stream, and the table or stream, which has the names of the features."""
+    """Open X as a table, unless it is a stream; return its engine, and the table or stream.
+
+    The table or stream has the names of the features.
+    """
     if isinstance(X, TableStream | LibsvmStream | ArrayStream):
         return StreamEngine(X, X.target_name, resources, notes, task), X
     table = open_table(X, discrete_features, names, leave_out=True)
@@ -360,7 +363,9 @@ def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settin
     from belief.spark.frames import select_frame
 
     if y is not None or columns.label is None:
-        raise ValueError("Pass label='column' to name the target column of a Spark DataFrame.")
+        raise ValueError(
+            "The target must be a column of the Spark DataFrame. Name it with label='column', and do not pass y."
+        )
     if not isinstance(columns.label, str):
         raise ValueError(
             f"The target column of a Spark DataFrame must be named, as in label='column'; got {columns.label!r}. If"

@@ -116,7 +116,8 @@ def _check(rows: Part, names: list[str]) -> None:
     y = rows.y if rows.task != REGRESSION else np.arange(len(rows.y)) % 2
     target = make_class_target(np.arange(y.max() + 1), y)
     if np.sum(target.counts >= MIN_CLASS_ROWS) < 2:
-        what = "rows of at least two classes" if rows.task != REGRESSION else "rows of either half"
-        raise ValueError(f"compare needs {MIN_CLASS_ROWS} {what}, one for each fold.")
+        if rows.task == REGRESSION:
+            raise ValueError(f"compare needs at least {2 * MIN_CLASS_ROWS} rows, two for each fold; got {len(y)}.")
+        raise ValueError(f"compare needs at least two classes with {MIN_CLASS_ROWS} rows each, one for each fold.")
     with DenseEngine(ArraySource(rows.X), y, rows.discrete, Resources()) as engine:
         make_data_check(Settings(n_features_to_select=1, redundancy=None), names)(engine.describe(), target)

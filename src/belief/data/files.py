@@ -1,4 +1,4 @@
-"""Input files: their formats, the files in folders, duplicates behind links, and changes while they are read."""
+"""Finding input files and their formats, dropping duplicate links, and detecting changes while files are read."""
 
 from __future__ import annotations
 

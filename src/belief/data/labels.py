@@ -130,7 +130,7 @@ class Labels:
         return classes, self.order[np.concatenate(self._blocks)]
 
     def to_numbers(self) -> Array:
-        """Return the target of each row as a float; raise a ValueError if it is not numeric or constant."""
+        """Return the target of each row as a float; raise a ValueError if it is constant or not numeric."""
         values = np.concatenate([as_numbers(values, self.name) for values in self._values])
         y = values[np.concatenate(self._blocks)]
         if len(y) == 1:

@@ -92,7 +92,9 @@ class RemoteFiles:
             if info.type == fs.FileType.Directory:
                 found, self._root = self._list(path), path
                 if not found:
-                    raise ValueError(f"{hide_secrets(url)}: the folder has no data files.")
+                    raise ValueError(
+                        f"{hide_secrets(url)}: the folder has no data files. Names that begin with _ or . are ignored."
+                    )
         self.paths += found
 
     def _list(self, folder: str) -> list[str]:

@@ -341,7 +341,7 @@ def _open_columns(
 
 
 def _describe_unusable(blocks: list[Any], is_declared: bool) -> str | None:
-    """Return what a column contains, such as "lists", if it is neither numbers nor categories; None otherwise."""
+    """Return what a column contains, such as "lists"; None for numbers and categories."""
     first = blocks[0]
     if isinstance(first, nw.Series) and isinstance(first.dtype, nw.List | nw.Array | nw.Struct | nw.Binary):
         return {"List": "lists", "Array": "lists", "Struct": "structs"}.get(type(first.dtype).__name__, "bytes")

@@ -33,7 +33,7 @@ MAX_OWN_GROUPS = 4096  # groups that can have a cell of their own
 
 
 class DesignedEngine:
-    """An engine over another engine whose rows have a study design.
+    """An engine that applies a study design to the rows of another engine.
 
     Parameters
     ----------

@@ -241,7 +241,10 @@ def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
 
 
 def _complements(d: Array, slope: Array, reach: Array, out: Array) -> None:
-    """Write e = 1 - cr of differences d to `out`, without rounding; 0 where a value is missing (d is 0 there)."""
+    """Write e = 1 - cr, where cr is the collision rate, of differences d to `out`, without rounding.
+
+    It is 0 where a value is missing, because d is 0 there.
+    """
     beyond = np.greater(d, reach, out=np.empty_like(d), casting="unsafe")
     np.multiply(d, slope, out=out)
     np.maximum(out, beyond, out=out)  # 1 or more beyond the reach, and less within it
@@ -260,7 +263,7 @@ def tally(
     r: Reach,
     sums: Sums,
 ) -> None:
-    """Add |a - b| of the pairs to `sums`: in total, by kind of pair, and their spread between queries."""
+    """Add |a - b| of the pairs to the fields of `sums`: totals by kind of pair, and the spread over queries."""
     for part in _cut_between_queries(queries, len(r.reach)):
         d, present = _differences(Xq, queries[part], aq, Xr, rows[part], ar, r, len(sums.absent) > 0)
         share = weight[part] if len(weight) else np.ones(len(d))

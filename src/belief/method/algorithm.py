@@ -599,7 +599,7 @@ class Run:
 
     @property
     def _has_folds(self) -> bool:
-        """Return True if the run adds up folds of the queries, or is about separate classes."""
+        """Return True if errors of separations are computed: the run sums over folds anyway, or selects per class."""
         return self._needs_folds or self.settings.per_class is not None or self.settings.stability > 0
 
     @property

@@ -15,7 +15,7 @@ SPARSE_SHARE = 0.1  # scale="auto" does not scale data with a smaller share of n
 
 @dataclass(frozen=True)
 class Difference:
-    """How the difference Δ_j(a, b) of two values of feature j is computed: units, and which features are constant.
+    """The units and types of the features, which define the difference Δ_j(a, b) of two values of feature j.
 
     Δ_j(a, b) is |a - b|/u_j for continuous features; for discrete ones it is 1 if a ≠ b, else 0; for constant ones it
     is 0. The unit u_j is the standard deviation σ_j with scale="sigma". With "standard" it is the same, except for

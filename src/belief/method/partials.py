@@ -134,7 +134,7 @@ class Pairs:
 
     @cached_property
     def mutual(self) -> tuple[Array, Array]:
-        """The positions of the pairs (a, b) for which (b, a) is a pair too, and the positions of these pairs (b, a).
+        """The positions of pairs (a, b) that also occur reversed, and the positions of their reverses (b, a).
 
         A query has each neighbour once, so a pair occurs at most once, and its reverse exists only if the neighbour is
         a query as well. The first indices are sorted.

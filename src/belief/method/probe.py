@@ -50,7 +50,10 @@ class LocalSearch(Protocol):
         """Apply the task to each argument, in threads, and yield the results in order."""
 
     def rank_scores(self, values: Array, knots: Array, scores: Array) -> Array:
-        """Return the score of each value, looked up in `scores` by its rank among the knots of its column."""
+        """Return the score of each value, looked up in `scores` by its rank among the knots of its column.
+
+        Knots are a sample of the values, sorted.
+        """
 
     def add_shuffled(self, fixed: Array, of_block: Array, line: Array, order: Array) -> Array:
         """Return fixed + of_block[line][:, order], the sum of two matrices of d² of which the second is rearranged."""

@@ -42,7 +42,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Visit:
-    """Queries from the whole table that are sent to one block, which searches its rows for neighbours of them."""
+    """Queries from the whole table that are sent to one block, which searches its rows for their neighbours."""
 
     queries: Any  # the sampled rows in the order of the sample, as a Source or a CSR matrix
     first: int  # the id of the block's first row

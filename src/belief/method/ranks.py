@@ -81,7 +81,10 @@ class ValueCounts:
 
     @classmethod
     def _count(cls, cell: Array, count: Array | None, bits: int) -> Self:
-        """Count the rows of each cell, given sorted cells; without `count`, each entry is one row."""
+        """Merge equal entries of `cell`, which is sorted, and add up their rows, given by `count`.
+
+        If `count` is None, each entry is one row.
+        """
         first = np.flatnonzero(_is_first(cell))
         rows = np.diff(np.r_[first, len(cell)]) if count is None or not len(cell) else np.add.reduceat(count, first)
         return cls(cell[first], rows.astype(np.int64), bits)

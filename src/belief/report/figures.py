@@ -147,7 +147,7 @@ def _colour(value: str) -> str:
 
 
 def _prune(node: ElementTree.Element) -> None:
-    """Remove metadata, style sheets and invisible elements."""
+    """Remove metadata, style sheets and invisible elements from an SVG node, in place."""
     for child in list(node):
         _prune(child)
         empty = child.tag in ("g", "defs") and not len(child)

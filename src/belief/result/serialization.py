@@ -183,7 +183,7 @@ def _read_field(f: Field[Any], plain: PlainValues, name: str) -> Any:
         return f.metadata["read"](plain[f.name], plain)
     except INVALID as error:
         why = " ".join(str(error).split())[:200]
-        raise ValueError(f"This {name} was edited or damaged: {f.name} is invalid ({why}).") from None
+        raise ValueError(f"This {name} was edited or damaged: {f.name} is invalid ({why}). Save it again.") from None
 
 
 def _is_optional(f: Field[Any]) -> bool:

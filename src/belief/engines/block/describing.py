@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Describer:
-    """Accumulates the summary of a table from its blocks."""
+    """An accumulator that makes the summary of a table from its blocks of rows."""
 
     def __init__(self, resources: Resources, pool: Threads | None = None) -> None:
         self._resources, self._pool = resources, pool

@@ -36,7 +36,7 @@ class Reader:
     files: FileRows | None = None  # reads the rows, if the batches have only their positions in files
 
     def __call__(self, batches: Iterator[Any], strings: StringCodes) -> Iterator[Rows]:
-        """Yield the rows of each batch, and add the codes of strings that are new to `strings`."""
+        """Yield the rows of each batch, and record the codes of new strings in `strings`."""
         convert = self._column_converter(strings) if self.columns is not None else self._vector_converter()
         n = 0
         for batch in self.files(batches) if self.files else batches:

@@ -1,4 +1,6 @@
-"""Collisions of rows (equation 9 of the paper; section 5 of method.md), and the joint sums of two features over them.
+"""Collision rates of pairs of rows, and the joint sums of two features over such pairs.
+
+See equation 9 of the paper and section 5 of method.md.
 
 Two rows collide in a feature if their values are close. The collision rate cr measures how close they are; b is 1 if
 they collide at all, else 0.
