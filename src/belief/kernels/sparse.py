@@ -206,7 +206,7 @@ def products(rows: Csr, i: int, s: Scale, by: Postings, product: Array) -> float
 
 @kernel()
 def _append(rows: Csr, p: int, end: int, discrete: Array, column: Array, gap: Array, n: int) -> int:
-    """Append entries p to end of a sparse row to the list of differences: features, and differences from zero.
+    """Append the entries from `p` to `end` of a sparse row, as differences from zero, to the list of differences.
 
     Zeros are left out. Return the new length n of the list.
     """

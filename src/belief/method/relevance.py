@@ -177,9 +177,9 @@ def least_relevance(p: Array, most: float) -> Array:
 
 
 def largest_excess(excess: Array, significant: Array) -> float:
-    """Return the largest weight above the null weight of a significant feature.
+    """Return the largest excess of the weight of a significant feature over the null weight.
 
-    This weight corresponds to a relevance of 1.
+    This excess corresponds to a relevance of 1.
     """
     return float(excess[significant].max(initial=0.0))
 

@@ -64,7 +64,7 @@ class Rule(Protocol):
     presentation: ClassVar[Presentation]
 
     def relevance_scale(self, w: Array) -> tuple[float, float]:
-        """Return the weight whose relevance is 0, and by how much larger a weight with a relevance of 1 is.
+        """Return the weight that has a relevance of 0, and the difference to the weight that has a relevance of 1.
 
         `w` are the weights of the non-constant features.
         """

@@ -191,7 +191,7 @@ class MCR:
         return out
 
     def matrix(self, features: Array) -> Array:
-        """Return the larger of I_α(X_i; X_j) and I_α(X_j; X_i), normalised, for each two of these features."""
+        """Return the larger of I_α(X_i; X_j) and I_α(X_j; X_i), normalised, for each pair of these features."""
         self.extend(features)
         I = np.stack([self.row(j, features[:0])[self.column[features]] for j in features.tolist()])
         return np.maximum(I, I.T)
