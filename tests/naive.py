@@ -913,12 +913,15 @@ def select(score, tie, constant, n_select, given=()):
 # 11. Features for each class, and stability
 
 
-def apart_from_others(D, E):
-    """The mean over the other classes of half the energy distance, from mean misses D and mean hits E of each class."""
-    out = np.zeros(np.shape(D))
-    for c in range(len(D)):
-        others = [E[d] for d in range(len(D)) if d != c]
-        out[c] = less(D[c], (E[c] + np.mean(others, axis=0)) / 2)
+def apart_from_others(DD, DC, ED, EC):
+    """The mean over the other classes of half the energy distance, from mean misses and mean hits of each class.
+
+    Classes without hits do not count, and are not apart from others.
+    """
+    D, E, out = ratio(DD, DC), ratio(ED, EC), np.zeros(np.shape(DD))
+    for c, j in np.argwhere((DC > 0) & (EC > 0)):
+        others = [E[d, j] for d in range(len(D)) if d != c and EC[d, j] > 0] or [E[c, j]]
+        out[c, j] = less(D[c : c + 1, j], (E[c : c + 1, j] + np.mean(others)) / 2)[0]
     return out
 
 
@@ -1005,9 +1008,11 @@ def errors_apart(aim, sums, fold, DD, DC, ED, EC):
         of_fold[fold[q]][c] += ratio(a - ratio(DD[c], DC[c]) * t, DC[c])
         hit = ratio(b - ratio(ED[c], EC[c]) * u, EC[c])
         for d in range(C):
-            of_fold[fold[q]][d] -= hit / 2 if d == c else hit / (2 * (C - 1))
+            others = np.sum(EC > 0, axis=0) - (EC[d] > 0)
+            share = np.where(others > 0, 0.5, 1.0) if d == c else 0.5 / np.maximum(others, 1)
+            of_fold[fold[q]][d] -= share * hit
     n = len(of_fold)
-    return np.sqrt(sum(x**2 for x in of_fold.values()) * n / (n - 1))
+    return np.where((DC > 0) & (EC > 0), np.sqrt(sum(x**2 for x in of_fold.values()) * n / (n - 1)), 0.0)
 
 
 def nogueira(sets, F):
@@ -1151,8 +1156,7 @@ def belief(
         if per_class is None:
             score = rule(relevance, repeated, redundancy, theta)
             return relevance, *select(score, tie, f.constant, n_select, given), classes
-        D, E = ratio(DD, DC), ratio(ED, EC)
-        of_class, least = of_each_class(sure, apart_from_others(D, E) - null_weight, f.constant, alpha)
+        of_class, least = of_each_class(sure, apart_from_others(DD, DC, ED, EC) - null_weight, f.constant, alpha)
         scores = [rule(x, repeated, redundancy, theta) for x in of_class]
         if sure is not None and agreeing:
             pairs = zip(scores, least, strict=True)
@@ -1162,7 +1166,7 @@ def belief(
     relevance, selected, scores, classes = decide(DD, DC, ED, EC)
     apart = apart_se = None
     if per_class is not None:
-        apart = apart_from_others(ratio(DD, DC), ratio(ED, EC))
+        apart = apart_from_others(DD, DC, ED, EC)
         fold = folds(sorted(sums), np.arange(m) if group is None else group, F, seed)
         apart_se = errors_apart(aim, sums, fold, DD, DC, ED, EC)
     stable = None

@@ -340,6 +340,29 @@ def test_errors_by_class_are_by_folds(role):
     np.testing.assert_allclose(np.hypot(*result.class_errors) / 2, result.se, rtol=0.5)
 
 
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_class_of_one_row_is_not_separated(n_classes, missing):
+    """It has no hits, whose mean of 0 would make every feature separate it."""
+    rng = np.random.default_rng(0)
+    y = np.r_[np.arange(60) % (n_classes - 1), n_classes - 1]
+    X = rng.normal(size=(61, 5))
+    X[np.arange(61), y] += 2.0
+    if missing:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    how = {"per_class": 1, "stability": 2, "significance": None, "n_neighbors": 3, "random_state": 4}
+    with pytest.warns(UserWarning, match="the smallest class has only 1 rows"):
+        got = belief.select(X, y, task="classification", **how)
+    ref = naive.belief(X, y, n_classes, **{**naive.DEFAULT, "k": 3}, seed=4, per_class=1, stability=2)
+    np.testing.assert_allclose(got.separations, ref.apart, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(got.separation_errors, ref.apart_se, rtol=1e-6, atol=1e-11)
+    assert got.selected.tolist() == ref.selected
+    assert got.selected_for.tolist() == ref.selected_for == [*range(n_classes - 1)]
+    assert got.stability.frequency.tolist() == ref.stability.frequency
+    assert not got.separations[-1].any()
+    assert not got.separation_errors[-1].any()
+
+
 @pytest.mark.slow
 def test_errors_of_separations_are_their_spread_over_samples():
     rng = np.random.default_rng(5)

@@ -15,7 +15,7 @@ import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.partials import Pairs, Tally
-from belief.method.relevance import average_hits, mean
+from belief.method.relevance import average_hits, has_pairs, mean
 from belief.method.sampling import row_keys
 
 FOLDS = (20, 50)  # at least and at most, within MAX_CELLS
@@ -50,7 +50,9 @@ def fold_errors(folds: Sequence[Tally], v: Array) -> Array:
 
 def separation_errors(folds: Sequence[Tally]) -> Array:
     """Return the standard error of the separation of each class, from the influence of each fold of the queries."""
-    return _root_of_squares([miss - average_hits(hit) for miss, hit in _influences(folds)])
+    whole = reduce(Tally.merge, folds)
+    of_folds = [miss - average_hits(hit, whole.EC) for miss, hit in _influences(folds)]
+    return np.where(has_pairs(whole), _root_of_squares(of_folds), 0.0)
 
 
 def _influences(folds: Sequence[Tally]) -> Iterator[tuple[Array, Array]]:

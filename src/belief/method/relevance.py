@@ -107,15 +107,25 @@ def separation_by_class(tally: Tally) -> Array:
     The separation of c is D[c] - (E[c] + the mean E[d] of the other classes d)/2, with D the mean difference from
     misses and E that from hits. For two classes this is half their energy distance, which counts the variation within
     both equally. The relevance for class c counts only the variation within c, so it is small for a marker that not all
-    rows of c have.
+    rows of c have. The separation of a class without hits, such as one of a single row, is 0.
     """
-    hits = mean(tally.ED, tally.EC)
-    return subtract_hits(mean(tally.DD, tally.DC), average_hits(hits))
+    misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
+    return np.where(has_pairs(tally), subtract_hits(misses, average_hits(hits, tally.EC)), 0.0)
 
 
-def average_hits(hits: Array) -> Array:
-    """Return the mean of each class and the mean of the others, as the separation of classes counts hits."""
-    of_others = (hits.sum(axis=0) - hits) / max(len(hits) - 1, 1)
+def has_pairs(tally: Tally) -> Array:
+    """Return which classes have both hits and misses; the others do not count."""
+    both: Array = (tally.DC > 0) & (tally.EC > 0)
+    return both
+
+
+def average_hits(hits: Array, count: Array) -> Array:
+    """Return the mean of each class and the mean of the others, as the separation of classes counts hits.
+
+    Classes without hits, whose `count` is 0, do not count. If no other class has hits, return those of the class.
+    """
+    others = (count > 0).sum(axis=0) - (count > 0)
+    of_others = np.where(others > 0, mean(hits.sum(axis=0) - hits, others), hits)
     return (hits + of_others) / 2.0
 
 
