@@ -151,6 +151,19 @@ def test_signals_leave_no_lock_held_and_are_not_swallowed(name, error):
 
 
 @pytest.mark.linux
+def test_a_signal_that_waits_at_the_end_is_not_lost():
+    code = (
+        "import os, signal\n"
+        "from belief.cli.signals import raising_on_signals\n"
+        "def __enter__(): os.kill(os.getpid(), signal.SIGTERM)\n"
+        "with raising_on_signals(): __enter__()\n"
+        "print('lost')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
+
+
+@pytest.mark.linux
 def test_ignored_signals_stay_ignored(home):
     code = (
         "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"

@@ -46,10 +46,12 @@ def raising_on_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        handler.stop_waiting()
+        waiting = handler.stop_waiting()
         for number in taken:
             if signal.getsignal(number) is handler:  # Spark handles SIGINT
                 signal.signal(number, usual[number])
+        if waiting:
+            signal.raise_signal(waiting)
 
 
 class _Handler:
@@ -73,9 +75,12 @@ class _Handler:
         number, self._waiting = self._waiting, 0
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
-    def stop_waiting(self) -> None:
+    def stop_waiting(self) -> int:
+        """Return the signal that was not raised yet, or 0."""
         if self.can_wait:
             signal.setitimer(signal.ITIMER_REAL, 0)
+        waiting, self._waiting = self._waiting, 0
+        return waiting
 
 
 def _is_unsafe(frame: FrameType | None) -> bool:
