@@ -315,7 +315,7 @@ def test_open_frame_checks_the_schema_before_any_job(spark):
     ):
         with pytest.raises(ValueError, match=message):
             belief.select(df, **given_settings)
-    with pytest.raises(ValueError, match="staging must be 'auto', 'memory', 'disk', or the full path"):
+    with pytest.raises(ValueError, match="staging must be 'auto', 'memory', 'disk', or the absolute path"):
         belief.select(df.select("a", "label"), label="label", staging="folder")
     spark.sparkContext.parallelize([1], 1).count()  # jobs are listed in order, so this must be the first
     job_ids = spark.sparkContext.statusTracker().getJobIdsForGroup
@@ -389,7 +389,7 @@ def test_nominal_integers_above_2_53_are_an_error(spark):
 
 
 def test_frame_engine_refuses_a_staging_url(spark):
-    with pytest.raises(ValueError, match="full path of a folder"):
+    with pytest.raises(ValueError, match="absolute path of a folder"):
         engine_on(in_partitions(spark, np.eye(4), np.arange(4).astype(np.int32) % 2, 1), "s3://bucket/x")
 
 

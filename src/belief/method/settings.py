@@ -127,7 +127,7 @@ class Settings:
         "η, the length of the watch list as a multiple of the number of features to select",
     )
     kappa: float = setting(
-        0.8, lambda x: is_real(x) and 0 <= x <= 1, "a number in [0, 1]", "κ; smaller collision rates count as 0"
+        0.8, lambda x: is_real(x) and 0 <= x <= 1, "a number in [0, 1]", "smaller collision rates count as 0"
     )
     copies: str = setting(
         "auto",
