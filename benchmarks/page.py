@@ -31,8 +31,9 @@ def shown(name: str, rows: list[dict[str, Any]], whole: bool) -> str:
         return markdown(rows)
     file = Path(__file__).with_name(f"{name}.json")
     old = json.loads(file.read_text())["rows"] if file.exists() else []
-    cases = {r["case"] for r in rows}
-    rows = [r for r in old if r["case"] not in cases] + rows
+    measured = {r["case"] for r in rows}
+    order = list(dict.fromkeys(r["case"] for r in old + rows))
+    rows = sorted([r for r in old if r["case"] not in measured] + rows, key=lambda r: order.index(r["case"]))
     file.write_text(json.dumps({"rows": rows}, indent=1))
     publish(PAGE, name, markdown(rows))
     return markdown(rows)

@@ -101,10 +101,10 @@ def test_the_first_example_runs_after_the_first_install_line():
 
 SUMMARY_ROWS = {  # by file: the case, the data, and what the summary of the benchmarks says of it
     "local": [
-        ("tall", "200,000", "| {seconds:.1f} | {ratio:.2f} times the bare matrix product of queries and rows |"),
+        ("tall", "200,000", "| {seconds:.2f} | {ratio:.2f} times the bare matrix product of queries and rows |"),
         ("wide", "2,350", "| {seconds:.0f} | {ratio:.2f} times the bare matrix product; {peak_gb:.1f} GB memory"),
         ("peers", "5,000", "| {seconds:.2f} | {ratio:.1f} times as fast as fast-select's ReliefF |"),
-        ("peers", "20,000", "| {seconds:.1f} | {ratio:.1f} times as fast as fast-select's ReliefF |"),
+        ("peers", "20,000", "| {seconds:.2f} | {ratio:.1f} times as fast as fast-select's ReliefF |"),
     ],
     "files": [
         ("big", "20,000,000", "| {seconds:.0f} | {peak_gb:.2f} GB in total, 4 reads of the file |"),
