@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from belief.data.source import Source
+from belief.engines.block.rounded import MIN_MULTIPLICATIONS
 from belief.engines.block.threads import spans
 from belief.kernels import dense
 from belief.kernels.embedding import Slice
@@ -27,7 +28,6 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from belief.engines.block.search import NeighbourSearch
 
-MIN_MULTIPLICATIONS = 2e8  # smaller searches take less than some 5 ms in float32
 HEIGHT = 240  # rows of a block: a multiple of the rows of all instruction sets
 POINTS_AT_ONCE = 2**17  # coordinates that are embedded and then rounded, while they are in the CPU cache
 MEMORY_SHARE, BYTES = 16, 4  # rounded rows use 1 / MEMORY_SHARE of the working memory; bytes of a number, stored twice
