@@ -35,8 +35,9 @@ class Progress:
     detail : str
         The part of the phase, such as "batch 2 of 4".
     done, total : int
-        The rows processed so far, and in all; in the significance tests, the steps of the current test. `total` is 0
-        if it is unknown, as when a file is first read.
+        The rows processed so far, and in all. In the significance tests, steps take their place, and `total` grows
+        when a test begins, because the number of tests depends on what the others find. `total` is 0 if it is unknown,
+        as when a file is first read.
     seconds : float
         The time since this phase or part began.
 
@@ -153,11 +154,13 @@ class Bar:
     def _describe_rows(self, p: Progress) -> str:
         if not p.done:
             return ""
-        rate, unit = p.done / max(p.seconds, 1e-9), "steps" if p.phase == "significance" else "rows"
+        rate, unit, at_least = p.done / max(p.seconds, 1e-9), "rows", ""
+        if p.phase == "significance":  # further tests may follow
+            unit, at_least = "steps", "at least "
         if not p.total:
             return f"{p.done:,} {unit}, {rate:,.0f} {unit}/s"
         remaining = format_duration((p.total - p.done) / self._recent_rate(p))
-        return f"{p.done:,} of {p.total:,} {unit}, {remaining} left, {rate:,.0f} {unit}/s"
+        return f"{p.done:,} of {p.total:,} {unit}, {at_least}{remaining} left, {rate:,.0f} {unit}/s"
 
     def _recent_rate(self, p: Progress) -> float:
         """Return the rows per second in the second half of the time so far.

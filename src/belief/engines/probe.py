@@ -24,13 +24,16 @@ class ProbeSearch:
 
     def __init__(self, pool: Threads, report: Report = ignore_progress) -> None:
         self._pool, self._report = pool, report
+        self._done = self._begun = 0  # steps of all tests so far: further tests depend on what these find
         with importing():
             from belief.kernels import instructions, probe
         self._kernels, self._kind = probe, next(iter(instructions.exact_instructions()), None)
 
     def map(self, task: Callable[[Any], R], arguments: Sequence[Any]) -> Iterator[R]:
-        for done, result in enumerate(self._pool.map(task, arguments), 1):
-            self._report(done, len(arguments))
+        self._begun += len(arguments)
+        for result in self._pool.map(task, arguments):
+            self._done += 1
+            self._report(self._done, self._begun)
             yield result
 
     def rank_scores(self, values: Array, knots: Array, scores: Array) -> Array:

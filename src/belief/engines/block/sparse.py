@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial, reduce
+from itertools import pairwise
 from types import ModuleType
 
 import numpy as np
@@ -222,7 +223,7 @@ class SparseEngine(JointEngine):
         A task is the number of the block, and the positions of its first and last row in it.
         """
         out = []
-        for block, (a, b) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
+        for block, (a, b) in enumerate(pairwise(self.starts.tolist())):
             lo, hi = max(first, a), min(stop, b)
             out += [(block, lo - a + i, lo - a + j) for i, j in spans(max(hi - lo, 0), most)]
         return out
