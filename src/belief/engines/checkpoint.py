@@ -1,8 +1,9 @@
 """Checkpoints: intermediate results in a folder, from which an interrupted run continues.
 
-A checkpoint is a folder of arrays and a description of the run. Only a run with the same settings on the same data can
-continue it. Every file begins with a checksum of the run, the file's name and its contents, so that damaged or copied
-files are detected. Whether the arrays are valid for the run is checked by the code that reads them.
+A checkpoint is a folder with arrays and a description of the run. Only a run with the same settings on the same data
+can continue it. Each file of arrays begins with a checksum of the run, the file's name and its contents, so that
+damaged files and files of other runs are detected. The code that uses the arrays also checks that they are valid for
+the run.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Checkpoint(Storage):
         return seed
 
     def _lock(self) -> None:
-        """Reserve the folder for this run until `close`; raise a ValueError if another run uses it."""
+        """Reserve the folder for this run until `close` is called. Raise a ValueError if another run uses it."""
         path = self.folder / LOCK
         if not os.path.exists(self.folder / DESCRIPTION):
             self._check_folder()
@@ -81,7 +82,7 @@ class Checkpoint(Storage):
                 lock_file(file)
                 if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
                     self._locked = file
-                else:  # a run that has just ended removed it
+                else:  # another run that has just ended removed the file
                     file.close()
             except BlockingIOError:
                 file.close()
@@ -139,7 +140,7 @@ class Checkpoint(Storage):
             raise ValueError(f"checkpoint {self.folder}: {name} cannot be removed ({error.strerror}).") from None
 
     def _check_folder(self) -> None:
-        begun = (LOCK, f".{DESCRIPTION}")  # left by a run that was killed at its start
+        begun = (LOCK, f".{DESCRIPTION}")  # a run that was killed at its start may leave these files behind
         if os.path.exists(self.folder) and any(file.name not in begun for file in self.folder.iterdir()):
             raise ValueError(f"checkpoint {self.folder} holds other files: pass an empty or a new folder.")
 
@@ -195,7 +196,7 @@ class Checkpoint(Storage):
 
 
 def _check_is_file(path: Path) -> Path:
-    """Return the path if it is a file. Raise an OSError for others, such as pipes, which could block forever."""
+    """Return the path if it is a regular file. Otherwise raise an OSError: reading a pipe could block forever."""
     if not path.is_file():
         raise OSError(f"{path} is not a file")
     return path
@@ -206,7 +207,7 @@ def _checksum(description: dict[str, Any]) -> str:
 
 
 def digest(summary: Summary, target: Target, fingerprint: bytes) -> str:
-    """Return a checksum of the data: of its moments, levels and target, and of the engine's fingerprint of its rows."""
+    """Return a checksum of the data, made from its summary, its target, and the engine's fingerprint of the rows."""
     h = hashlib.sha256(fingerprint)
     for x in _arrays(summary, target.counts):
         h.update(str(x.shape).encode() + np.ascontiguousarray(x).tobytes())

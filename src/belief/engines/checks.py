@@ -16,8 +16,8 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Target
 
-MAX_WORKING_MEMORY = 2**30  # MiB; more bytes would not fit into 64 bits
-MIN_RANGE = 1e-155  # squares of differences within a smaller range underflow
+MAX_WORKING_MEMORY = 2**30  # MiB; larger numbers of bytes could overflow 64-bit integers
+MIN_RANGE = 1e-155  # squares of smaller differences underflow
 
 
 def check_resources(n_jobs: Any, working_memory: Any, verbose: Any, device: Any = "cpu") -> None:
@@ -37,7 +37,7 @@ def check_sizes(settings: Settings, summary: Summary, target: Target, working_me
     if settings.resolve_n_features(n_features) > n_features:
         warn(
             f"n_features_to_select={settings.n_features_to_select}, but the data has only {n_features} features: all"
-            " of them are selected, in order."
+            " of them are selected."
         )
     _check_memory(settings, n_features, working_memory)
     sample_size = settings.resolve_sample_size(n_rows)
@@ -58,14 +58,14 @@ def _check_memory(settings: Settings, n_features: int, working_memory: int) -> N
         raise ValueError(
             f"n_features_to_select={settings.n_features_to_select} with eta={settings.eta} makes a watch list of"
             f" {n_watched} features, which takes {required:.0f} MiB, more than working_memory={working_memory}: select"
-            " fewer, lower eta, raise working_memory, or set redundancy=None."
+            " fewer features, lower eta, raise working_memory, or set redundancy=None."
         )
 
 
 def check_values(summary: Summary, names: Sequence[str]) -> None:
-    """Raise an error if differences cannot be computed from the values of a column.
+    """Raise an error if a column has values from which no differences can be computed.
 
-    Warn of columns without values.
+    Warn about columns without values.
     """
     infinite = np.flatnonzero(np.isinf(summary.minimum) | np.isinf(summary.maximum))
     if len(infinite):
@@ -77,7 +77,8 @@ def check_values(summary: Summary, names: Sequence[str]) -> None:
     if len(huge):
         raise ValueError(
             f"Input X has values too large to square, in column {names[huge[0]]!r}{_and_more(huge)} (from"
-            f" {summary.minimum[huge[0]]:g} to {summary.maximum[huge[0]]:g}): rescale it, or replace them by NaN."
+            f" {summary.minimum[huge[0]]:g} to {summary.maximum[huge[0]]:g}): rescale the column, or replace these"
+            " values by NaN."
         )
     span = summary.maximum - summary.minimum
     span[summary.levels.feature] = 0.0  # values of discrete features are only compared
@@ -85,8 +86,8 @@ def check_values(summary: Summary, names: Sequence[str]) -> None:
     if len(tiny):
         raise ValueError(
             f"Input X has values too close together to square their differences, in column {names[tiny[0]]!r}"
-            f"{_and_more(tiny)} (from {summary.minimum[tiny[0]]:g} to {summary.maximum[tiny[0]]:g}): multiply it by a"
-            " large number, or leave it out."
+            f"{_and_more(tiny)} (from {summary.minimum[tiny[0]]:g} to {summary.maximum[tiny[0]]:g}): multiply the"
+            " column by a large number, or leave it out."
         )
     empty = np.flatnonzero(summary.count == 0)
     if len(empty) == len(names):

@@ -2,10 +2,11 @@
 
 See section 11 of method.md.
 
-The other engine searches for neighbours in cells: each is a stratum, a class, and a group if that is large. Neighbours
-of the query's own group or of other strata are then left out. To keep the answer exact, as many more neighbours are
-searched for as the largest of the other groups has rows. With weights, a share of each pair is added to its sum; the
-rest is added to a sum that nobody reads.
+The other engine, called the inner engine, searches for neighbours. It is given cells instead of classes: a cell has the
+rows of one class in one stratum, and each large group has cells of its own. From the neighbours found, rows of the
+query's group and of other strata are removed. So that enough rows remain, more neighbours are searched for: as many
+more as the largest of the other groups has rows in a cell. If rows have weights, a share of each pair is added to its
+sum, and the rest to a sum that is never used.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from belief.method.sampling import SAMPLE, Sample, row_keys
 from belief.method.summary import Summary
 from belief.method.targets import Classes, Target
 
-MIN_CELL = 10  # a class with fewer rows in a stratum is left out there
+MIN_CELL = 10  # a class with fewer rows in a stratum is left out of that stratum
 MAX_OWN_GROUPS = 4096  # groups that can have a cell of their own
 
 
@@ -40,7 +41,7 @@ class DesignedEngine:
     inner : Engine
         The engine that stores and searches the rows.
     read_design : callable
-        Returns the design of all rows, after the data was described.
+        Returns the design of all rows. It is called after the inner engine has described the data.
     """
 
     def __init__(self, inner: Engine, read_design: Callable[[], Design]) -> None:
@@ -91,8 +92,8 @@ class DesignedEngine:
         pairs = np.unique((cell * n_groups + group)[self._usable])
         if np.unique(pairs // n_groups, return_counts=True)[1].max() < 2:
             raise ValueError(
-                "groups: no row has a neighbour of its class, because all rows of a class are in one group (of each"
-                " stratum, if there are strata). Pass smaller groups, such as patients."
+                "groups: no row has a neighbour of its class in another group (and in its stratum, if there are"
+                " strata). Pass smaller groups, such as patients."
             )
 
     @property
@@ -100,7 +101,7 @@ class DesignedEngine:
         return not isinstance(self.inner.target, Classes)
 
     def _leave_out_small_cells(self) -> None:
-        """Leave out classes with few rows in a stratum, and then strata with fewer than two classes."""
+        """Leave out the classes that have few rows in a stratum, then the strata with fewer than two classes left."""
         stratum, m = self.design.strata(len(self.targets)), len(self.targets)
         classes = np.zeros(m, np.int64) if self._is_numeric else self.targets.astype(np.int64)
         n_classes = int(classes.max()) + 1
@@ -117,7 +118,7 @@ class DesignedEngine:
                 name = self.inner.target.names.tolist()[gone[0]]
                 raise ValueError(
                     f"adjust_for makes {len(size)} strata, and no stratum has {MIN_CELL} rows of class {name!r}"
-                    " and as many of another class. Adjust for fewer columns, or merge their values."
+                    f" and {MIN_CELL} rows of another class. Adjust for fewer columns, or merge their values."
                 )
         elif not self._usable.any():
             raise ValueError(
@@ -142,7 +143,7 @@ class DesignedEngine:
         return target
 
     def merge_copies(self, seed: int) -> Target:
-        """Remove all but one of identical rows with the same target and design from samples and searches."""
+        """Keep one of several identical rows with the same target and design; exclude the others from all searches."""
         parts = [x for x in (self.design.group, self.design.stratum, self.design.weight) if x is not None]
         columns = np.stack([self.targets.astype(float), self._usable.astype(float), *(x.astype(float) for x in parts)])
         self.inner.retarget(np.unique(columns, axis=1, return_inverse=True)[1].ravel().astype(np.int32), None)
@@ -153,12 +154,13 @@ class DesignedEngine:
         self.target = self._count()
         return self.target
 
-    # --- the sample: in the order of weights, and over groups ---
+    # --- the sample, which depends on weights and groups ---
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """Return sampled rows: one of each group, then a second one of each, and so on.
+        """Return the sampled rows.
 
-        Without groups, heavy rows come early.
+        If rows have groups, the sample takes one row of each group, then a second row of each, and so on. Otherwise,
+        rows with large weights are likely to come first.
         """
         self._seed = seed
         ids = np.flatnonzero(self._usable)
@@ -176,16 +178,16 @@ class DesignedEngine:
         return Sample(key, ids, self.targets[ids]).first(quota)
 
     def _race(self, ids: Array, seed: int) -> Array:
-        """Return a random number for each row. In their order, rows are drawn by weight, without replacement."""
+        """Return a random number for each row; rows with smaller numbers are sampled first (see `race`)."""
         uniform = (row_keys(seed, SAMPLE, ids).astype(float) + 1.0) / 2.0**64
         if self.design.weight is None or not self.design.is_drawn_by_weight:
             return uniform
         return race(uniform, self.design.weight[ids])
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Announce all pairs of the run, and compute the weights of their queries.
+        """Announce all pairs of the run, so that the inner engine can read their rows together.
 
-        The engine can then read the rows of all pairs together.
+        The sampling weights of the queries are computed here.
         """
         if batches and self.design.weight is not None and self.design.is_drawn_by_weight:
             queries = np.unique(np.concatenate([pairs.query for pairs in batches]))
@@ -216,7 +218,7 @@ class DesignedEngine:
     # --- neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the exact nearest rows of each query that its group and stratum allow."""
+        """Return the exact nearest rows of each query among the rows of its stratum that are in other groups."""
         found = Neighbours.zero(len(sample.row), search.n_groups, search.size)
         target = np.full(found.row.shape, -1, self.targets.dtype)
         stratum = self.design.strata(len(self.targets))
@@ -238,7 +240,7 @@ class DesignedEngine:
         return replace(found, target=target)
 
     def _nearest_in(self, strata: Array, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the nearest allowed rows of those queries that are in these strata."""
+        """Return the nearest allowed rows of each query. All queries of `sample` belong to the given strata."""
         m, n_classes = len(self.targets), search.n_groups
         usable = self._usable & np.isin(self.design.strata(m), strata)
         stratum = np.searchsorted(strata, self.design.strata(m))
@@ -268,13 +270,13 @@ class DesignedEngine:
         return Neighbours(d2, key, row, row)
 
     def _own_buckets(self, cell: Array, usable: Array, k: int) -> tuple[Array, int, int]:
-        """Divide cells into buckets by group.
+        """Divide cells into buckets by group: one bucket for each large group, and bucket 0 for all small groups.
 
         Return the bucket of each row, the number of buckets, and how many more rows to search for.
 
-        Buckets divide a cell by group. Bucket 0 holds the rows of all small groups; a query finds at most as many rows
-        of its group there as the largest small group has in a cell. Each large group has another bucket, which its
-        queries ignore.
+        A query of a large group ignores the bucket of its group. A query of a small group may find rows of its own
+        group in bucket 0. They are at most as many as the largest small group has in a cell, so this many more rows
+        are searched for.
         """
         bucket = np.zeros(len(cell), np.int64)
         if self.design.group is None:
@@ -284,7 +286,7 @@ class DesignedEngine:
         largest = np.zeros(int(group.max()) + 1, np.int64)
         np.maximum.at(largest, pair // (int(cell.max()) + 1), count)
         order = np.argsort(-largest, kind="stable")
-        limit = np.r_[largest[order], 0][: MAX_OWN_GROUPS + 1]  # the largest group left if this many have a bucket
+        limit = np.r_[largest[order], 0][: MAX_OWN_GROUPS + 1]  # limit[n]: the largest small group, if n are large
         n_own = int(np.argmin((1 + np.arange(len(limit))) * (k + limit)))
         number = np.zeros(len(largest), np.int64)
         number[order[:n_own]] = 1 + np.arange(n_own)
@@ -293,7 +295,7 @@ class DesignedEngine:
     # --- sums ---
 
     def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
-        """Yield the sums over each batch of pairs, where a pair counts by the product of the weights of both rows."""
+        """Yield the sums over each batch of pairs. The weight of a pair is the product of the weights of its rows."""
         if self.design.weight is None:
             yield from self.inner.tally(batches, difference, rates)
             return
@@ -316,5 +318,5 @@ class DesignedEngine:
 
 
 def _discarding_rest(pairs: Pairs, kind: Array, n_kinds: int, share: Array) -> Pairs:
-    """Return pairs of which a share counts for `kind`; the rest goes to the next kind, which is never read."""
+    """Return pairs that add a share of each pair to the sum `kind`, and the rest to the next sum, which is ignored."""
     return replace(pairs, kind=kind, n_kinds=n_kinds, weight=share, coupled=False)

@@ -1,6 +1,6 @@
 """The resources of a run: threads, memory, and the device, which is the CPU or one or several GPUs.
 
-Importing torch takes seconds, so "auto" imports it only where it is installed and the search is large enough.
+Importing torch takes seconds, so device="auto" imports it only for large searches, and only if it is installed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from belief._utils.optional import import_optional
 from belief._utils.threads import count_threads
 from belief.method.settings import AUTO_SAMPLE
 
-Report = Callable[..., None]  # called with the rows done, the total (0: unknown) and a detail such as "comparing"
+# called with the number of rows done, the total number (0: unknown), and a detail such as "comparing"
+Report = Callable[..., None]
 
-SMALL_ROWS = 1024
+SMALL_ROWS = 1024  # the default of `Resources.small_rows`
 MIN_GPU_MULTIPLICATIONS = 5e12  # about 10 s of 16 cores; torch and its kernels take some seconds to start
 DEVICE_NAMES = "'auto', 'cpu', 'cuda', one GPU such as 'cuda:1', or several such as 'cuda:0,1'"
 
@@ -29,7 +30,7 @@ def ignore_progress(*progress: object) -> None:
 
 
 def default_sample_size(n_rows: int) -> int:
-    """Return the number of rows that are sampled with the default settings."""
+    """Return how many of the rows are sampled with the default settings."""
     return min(n_rows, AUTO_SAMPLE)
 
 
@@ -44,12 +45,14 @@ class Resources:
     n_jobs : number of threads, as in joblib
     working_memory : bytes of memory overhead allowed for the search and the tally
     report : called with the number of rows searched so far and in total
-    device : "auto", "cpu", "cuda", "cuda:1", "cuda:0,1"; None: the environment variable BELIEF_DEVICE, or the CPU
-    n_queries : returns the number of queries for a number of rows, from which "auto" estimates the cost of the search
-    small_rows : tables and tiles with no more rows skip steps that pay off on larger ones only
-    always_compile : use compiled kernels even for tables so small that plain numpy is faster
-    instructions : how the CPU multiplies dense rows: "auto", "float32", "int8", or a class of
-        `belief.kernels.instructions` by its name
+    device : "auto", "cpu", "cuda", "cuda:1", "cuda:0,1"; None uses the environment variable BELIEF_DEVICE or, if that
+        is not set, the CPU
+    n_queries : function that returns the number of queries, given the number of rows; device="auto" uses it to estimate
+        the cost of the search
+    small_rows : tables and tiles with at most this many rows skip steps that only pay off for more rows
+    always_compile : whether to use compiled kernels even for tables so small that plain numpy is faster
+    instructions : how the CPU multiplies dense rows: "auto", "float32", "int16", "int8", or the name of a class in
+        `belief.kernels.instructions`
     torch_devices : torch devices to use instead of `device`; ("cpu",) runs the GPU engine on the CPU
     """
 
@@ -78,7 +81,7 @@ class Resources:
     def with_device_for(self, n_rows: int, n_features: int) -> Self:
         """Return a copy in which device="auto" is replaced by the choice for the whole table.
 
-        The blocks of the table alone may be too small for a GPU.
+        A single block may be too small for a GPU although the whole table is large enough.
         """
         if self.device != "auto":
             return self
@@ -97,7 +100,7 @@ def choose_devices(device: str, multiplications: float) -> list[str]:
     Parameters
     ----------
     device : the device, as the user passed it
-    multiplications : cost of the search, queries x rows x features; decides "auto"
+    multiplications : the cost of the search, queries x rows x features, which decides if "auto" uses a GPU
     """
     check_device(device)
     if device == "cpu" or (device == "auto" and not (multiplications >= MIN_GPU_MULTIPLICATIONS and _has_gpu())):
@@ -125,7 +128,7 @@ def _check_gpus(device: str, names: list[str]) -> None:
         reason = (
             "finds none. Check the NVIDIA driver"
             if torch.version.cuda
-            else "was built without CUDA. Install another build"
+            else "was built without CUDA. Install a build with CUDA"
         )
         raise ValueError(
             f"device={device!r} needs an NVIDIA GPU, but torch {torch.__version__} {reason}, or use device='cpu'."

@@ -3,8 +3,8 @@
     1 describe: moments, levels, targets     2 fetch the sampled rows
     3 search: compare every block to them    4 fetch the neighbours and tally them in memory
 
-It holds one or two blocks, the targets, the sampled rows and their neighbours. A table that fits into a quarter of the
-working memory is kept when it is first read, and never read again.
+It holds one or two blocks, the targets, the sampled rows and their neighbours in memory. If the whole table fits into a
+quarter of the working memory, it is kept there and read only once.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
 
 class StreamEngine(ThreadedEngine):
-    """The engine over a stream of blocks of rows. It reads the targets from the stream as well."""
+    """The engine over a stream of blocks of rows, from which it reads the targets as well."""
 
     rereads_data = True
-    n_features: int  # set by `describe`, like the next three
+    n_features: int  # set by `describe`, like the next three attributes
     discrete: Array
     targets: Array
     m: int
@@ -63,9 +63,9 @@ class StreamEngine(ThreadedEngine):
         self._needs_checksum = notes is not None
         self._crc = 0
         self._seen = RowSample()
-        self.counted: Array | None = None  # the rows left after merging copies
-        self._whole: DenseEngine | SparseEngine | None = None  # over all rows, if they fit into memory
-        self._fetched: _Fetched | None = None  # over some rows, if not
+        self.counted: Array | None = None  # mask of the rows that may be sampled or found; None: all rows
+        self._whole: DenseEngine | SparseEngine | None = None  # an engine over all rows, if they fit into memory
+        self._fetched: _Fetched | None = None  # otherwise, the rows that were read into memory
 
     def fingerprint(self) -> bytes:
         return checksum([self.targets, self.discrete, np.array(self._crc)])
@@ -74,7 +74,7 @@ class StreamEngine(ThreadedEngine):
 
     def describe(self) -> Summary:
         labels, describer = Labels(self._label, self._task), Describer(self.resources, self.pool)
-        waiting: list[FileBlock] = []  # blocks that are not described yet, since the table may fit into memory
+        waiting: list[FileBlock] = []  # blocks that are kept, and described later, as long as all fit into memory
         is_small = True
         self._crc = first = described = 0
         for block in self.stream.first_pass(labels):
@@ -97,7 +97,7 @@ class StreamEngine(ThreadedEngine):
         self.target, self.targets = labels.target()
         self.m = len(self.targets)
         self.resources = self.resources.with_device_for(self.m, self.n_features)
-        if is_small:  # as one block, so that the result is bit for bit the same as for a table in memory
+        if is_small:  # describe one block, so that the result is bit for bit the same as for a table in memory
             self._whole = self._make_engine(_concatenate(waiting), self.targets)
             self._whole.target = self.target
             return self._whole.describe()
@@ -111,11 +111,11 @@ class StreamEngine(ThreadedEngine):
     def _make_engine(
         self, X: FileBlock, targets: Array, resources: Resources | None = None, counted: Array | None = None
     ) -> DenseEngine | SparseEngine:
-        """Return an engine for rows in memory, which uses the threads of this engine."""
+        """Return an engine for rows in memory. It shares the threads of this engine."""
         return block_engine(X, targets, self.discrete, resources or self.resources, self.pool, counted)
 
     def _identities(self) -> Array:
-        """Return a number for each row that is equal for identical rows."""
+        """Return a hash of each row; identical rows have the same hash."""
         if self._whole is not None:
             return self._whole.identities()
         blocks = self._blocks("looking for copies")
@@ -135,11 +135,11 @@ class StreamEngine(ThreadedEngine):
             self._whole.retarget(targets, counted)
 
     def _as_rows(self, X: FileBlock) -> FileBlock:
-        """Return a block as an array or CSR matrix, which kernels accept."""
+        """Convert a block to a form that kernels accept: an array or a CSR matrix."""
         return X.whole(self.pool.map) if isinstance(X, Batch) else X  # type: ignore[union-attr]
 
     def _blocks(self, detail: str) -> Iterator[tuple[int, FileBlock]]:
-        """Read the blocks again; yield each with the id of its first row."""
+        """Read the blocks again. Yield the id of the first row of each block, and the block."""
         first = 0
         for X in self.stream.later_pass():
             yield first, X
@@ -149,7 +149,10 @@ class StreamEngine(ThreadedEngine):
             raise ValueError(f"X changed while it was read: it had {self.m} rows, and now has {first}. Run again.")
 
     def _fetch(self, ids: Array, detail: str) -> FileBlock:
-        """Read the rows with these ascending ids from the files. A large dense result is kept in a temporary file."""
+        """Read the rows with these ids, which are ascending, from the files.
+
+        Many dense rows are stored in a temporary file instead of memory.
+        """
         parts: list[FileBlock] = []
         out = None
         for first, X in self._blocks(detail):
@@ -203,14 +206,14 @@ class StreamEngine(ThreadedEngine):
         return found
 
     def _fetch_queries(self, ids: Array) -> FileBlock:
-        """Return the rows with these ids. The files are not read if the rows were fetched before."""
+        """Return the rows with these ids. Read the files only if some of the rows are not in memory yet."""
         if self._fetched is not None and np.isin(ids, self._fetched.ids).all():
             return self._fetched.take(ids)
         order = np.argsort(ids)
         return self._fetch(ids[order], "fetching the sample")[np.argsort(order)]
 
     def _resume(self, search: Search, queries: Array) -> tuple[int, Neighbours]:
-        """Return the row from which the search continues, and the neighbours found before it.
+        """Return the id of the row from which the search continues, and the neighbours found among the rows before.
 
         A checkpoint of a search for other queries is ignored.
         """
@@ -220,12 +223,12 @@ class StreamEngine(ThreadedEngine):
             start, same = int(noted.pop("start")), np.array_equal(noted.pop("queries"), queries)
             found = Neighbours.validated(search.n_groups, search.size, self.m, noted)
             if not 0 <= start <= self.m or (same and len(found.row) != len(queries)):
-                raise ValueError("a search of other rows")
+                raise ValueError("stored neighbours belong to another search")
             return (start, found) if same else nothing
 
         return self.notes.load("search", read) or nothing
 
-    # --- 4. and 5. sums over pairs, after their rows have been fetched ---
+    # --- 4. sums over pairs, after their rows have been fetched ---
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Read the rows of these pairs that are not in memory yet."""
@@ -245,7 +248,10 @@ class StreamEngine(ThreadedEngine):
         return engine.rows(located[0].query, columns)
 
     def _locate(self, batches: Sequence[Pairs]) -> tuple[BlockEngine, list[Pairs]]:
-        """Return an engine that has the rows of these pairs in memory, and the pairs with its row numbers."""
+        """Return an engine over rows in memory, and the same pairs with the row numbers of that engine.
+
+        Rows of these pairs that are not in memory yet are read first.
+        """
         if self._whole is not None:
             return self._whole, list(batches)
         self.prefetch(batches)
@@ -282,7 +288,7 @@ class _Fetched:
         return self._order[np.searchsorted(self.ids, ids, sorter=self._order)]
 
     def take(self, ids: Array) -> FileBlock:
-        """Return the rows with these ids, in this order."""
+        """Return the rows with these ids, in the order of the ids."""
         place, starts = self._place(ids), np.cumsum([0, *(X.shape[0] for X in self.parts)])
         home = np.searchsorted(starts, place, side="right") - 1
         order = np.argsort(home, kind="stable")
@@ -290,7 +296,7 @@ class _Fetched:
         return _concatenate(parts)[np.argsort(order)]
 
     def locate(self, pairs: Pairs) -> Pairs:
-        """Return the pairs with positions in memory instead of row ids."""
+        """Replace the row ids in the pairs by the positions of these rows in memory."""
         return replace(pairs, query=self._place(pairs.query), neighbour=self._place(pairs.neighbour))
 
 
@@ -307,9 +313,9 @@ def _concatenate(parts: list[FileBlock]) -> FileBlock:
 
 
 def _allocate(shape: tuple[int, int], dtype: Any, max_bytes: int) -> Array:
-    """Return an uninitialised array in memory or, above `max_bytes`, in a temporary file.
+    """Return an uninitialised array in memory or, if it has more than `max_bytes`, in a temporary file.
 
-    The file is deleted with the array.
+    The file is deleted when the array is.
     """
     if shape[0] * shape[1] * dtype.itemsize <= max_bytes:
         return np.empty(shape, dtype)

@@ -1,6 +1,6 @@
-"""Warnings of columns that a user should check: identifiers, codes for missing values, and copies of the target.
+"""Warnings about columns that a user should check: identifiers, codes for missing values, and copies of the target.
 
-Up to 5,000 rows, spread over the table, are examined. The result of the run does not depend on them.
+Up to 5,000 rows, spread over the table, are examined. These checks never change the result of the run.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from belief.method.arrays import Array
 from belief.method.summary import Summary
 
 MAX_ROWS, MAX_CELLS = 5_000, 2**22
-MAX_WIDTH = 2**16  # wider sparse tables are not looked at
-MIN_ROWS = 50  # among fewer rows all values may differ, or one feature determine the target, by chance
+MAX_WIDTH = 2**16  # sparse tables with more features are not examined
+MIN_ROWS = 50  # in fewer rows, all values may differ by chance, and a feature may determine the target by chance
 CODES = (-9, -99, -999, -9999, -99999)  # common codes for missing values, if all other values are at least 0
 NEARLY_ALL = 0.9  # the smallest share of distinct values in an identifier
-MIN_REPEATS = 10  # as many repeated values are expected in numbers of the range of an identifier
+MIN_REPEATS = 10  # unordered numbers look like an identifier only if chance would repeat at least this many of them
 IDENTIFIER_NAME = re.compile(r"(^|[\W_])(id|uuid|guid|key)$", re.I)
 N_COPY_CANDIDATES = 30  # the features with the largest weights
-MIN_CONTINUOUS_ROWS = 200  # among fewer rows a real feature may separate the classes
-MAX_LEVELS_PER_ROW = 0.1  # more levels determine any target
+MIN_CONTINUOUS_ROWS = 200  # in fewer rows, a genuine continuous feature may separate the classes
+MAX_LEVELS_PER_ROW = 0.1  # a feature with more distinct values per row may determine the classes by chance
 COPY_CORRELATION = 0.999
-MAX_NAMED = 20
+MAX_NAMED = 20  # columns named in one warning
 
 
 @dataclass
 class RowSample:
-    """A sample of rows spread over a table, which is collected while the blocks of the table are read."""
+    """Rows spread evenly over a table. They are collected while the table is read block by block."""
 
     parts: list[Array] = field(default_factory=list)
     ids: list[Array] = field(default_factory=list)
@@ -41,7 +41,7 @@ class RowSample:
     step: int = 1
 
     def add(self, X: Array, first: int) -> None:
-        """Add every `step`-th row of a block; `first` is the number of its first row in the table."""
+        """Add every `step`-th row of a block. The block begins at row `first` of the table."""
         rows = np.arange(-first % self.step, len(X), self.step)
         self.parts.append(X[rows])
         self.ids.append(rows + first)
@@ -75,13 +75,14 @@ def describe_suspicious(
     names: Sequence[str],
     is_regression: bool,
 ) -> list[str]:
-    """Return sentences about the columns to check, one for each kind of problem, and one with advice.
+    """Return sentences for a warning: one for each kind of problem, and one with advice.
 
     Parameters
     ----------
-    sample : some rows and their targets: class numbers, or ranks
+    sample : some rows, and the target of each: its class number, or its rank
     weights : the weight of each feature
-    discrete, declared : masks of the discrete features, and of those that the user declared as such
+    discrete : mask of the discrete features
+    declared : mask of the features that the user declared to be discrete
     names : the names of the features
     is_regression : whether the targets are ranks
     """
@@ -122,7 +123,7 @@ def _verb(columns: Sequence[int], verb: str) -> str:
 def _find_identifiers(X: Array, summary: Summary, discrete: Array, declared: Array, names: Sequence[str]) -> list[int]:
     """Return the columns that look like identifiers.
 
-    These are text columns with nearly no repetition, and whole numbers that number the rows.
+    These are text columns in which nearly all values differ, and columns of whole numbers that look like row numbers.
     """
     n_levels = np.bincount(summary.levels.feature, minlength=len(discrete))
     found = discrete & ~declared & (summary.count > MIN_ROWS) & (n_levels > NEARLY_ALL * summary.count)
@@ -137,7 +138,7 @@ def _find_identifiers(X: Array, summary: Summary, discrete: Array, declared: Arr
 
 
 def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
-    """Return True if whole numbers look like row numbers: nearly all differ, and more than chance would explain."""
+    """Return True if whole numbers look like row numbers: nearly all differ, and chance does not explain this."""
     n, n_distinct = len(x), len(np.unique(x))
     if n_distinct < NEARLY_ALL * n:
         return False
@@ -153,7 +154,7 @@ def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
 
 
 def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[int]]:
-    """Return, for each code of missing values, the columns in which it is repeated and is the only negative value."""
+    """Return the columns that contain each code for missing values repeatedly, and no other negative value."""
     found: dict[int, list[int]] = {}
     for code in CODES:
         for j in np.flatnonzero(~discrete & (summary.minimum == code) & (summary.maximum > 0)).tolist():
@@ -164,9 +165,10 @@ def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[i
 
 
 def _determine_class(X: Array, classes: Array) -> Array:
-    """Return a mask of the columns that determine the class: no value is missing, and each occurs in a single class.
+    """Return a mask of the columns that determine the class.
 
-    If a column has many values, each class must be an interval of them.
+    Such a column has no missing values, and each of its values occurs in a single class. If it has many distinct
+    values, the values of each class must also form an interval.
     """
     n, n_classes = len(X), np.count_nonzero(np.bincount(classes))
     out = np.zeros(X.shape[1], bool)
@@ -174,7 +176,7 @@ def _determine_class(X: Array, classes: Array) -> Array:
         return out
     left = np.flatnonzero(~np.isnan(X).any(axis=0))
     first_rows = slice(0, max(MIN_ROWS, int(2 * MAX_LEVELS_PER_ROW * n)))
-    for rows in (first_rows, slice(None)):  # most columns fail among the first rows, and so among all
+    for rows in (first_rows, slice(None)):  # most columns already fail on the first rows, which are faster to check
         columns = np.ascontiguousarray(X.T[left, rows])
         order = np.argsort(columns, axis=1)
         values, sorted_classes = np.take_along_axis(columns, order, axis=1), classes[rows][order]

@@ -1,4 +1,4 @@
-"""Engines for rows on one machine that can be read by index: one engine per storage format and device.
+"""Engines for rows that this machine can read by index: one engine for each storage format and device.
 
 Threads, tiles and memory belong here; the numbers are computed in `belief.kernels`.
 """
@@ -31,7 +31,7 @@ def table_engine(
 
     Parameters
     ----------
-    rows : a source, an array, a CSR matrix, or a list of these, concatenated
+    rows : a source, an array, a CSR matrix, or a list of these that follow one another
     target : the target
     targets : the target of each row as a number, such as the index of its class
     discrete : mask of the discrete features
@@ -56,14 +56,14 @@ def block_engine(
     pool: Threads | None = None,
     counted: Array | None = None,
 ) -> DenseEngine | SparseEngine:
-    """Return the engine for a block of rows that suits its format, its size, and the device.
+    """Return the engine for a block of rows. It depends on the format and size of the block, and on the device.
 
     Parameters
     ----------
-    rows : a source, a float array in C order, a CSR matrix, or a list of these, concatenated
+    rows : a source, a float array in C order, a CSR matrix, or a list of these that follow one another
     targets : the target of each row as a number
-    pool : threads of another engine, to share them
-    counted : mask of the rows that may be sampled and found; None: all
+    pool : threads of another engine to share; None: the engine starts its own
+    counted : mask of the rows that may be sampled or found as neighbours; None: all rows
     """
     source = _as_source(rows)
     if isinstance(source, SparseSource):

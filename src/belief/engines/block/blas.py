@@ -1,8 +1,8 @@
-"""Limit BLAS to one thread during a search: the threads of the engine make the calls, and more would compete for cores.
+"""Limit BLAS to one thread during a search: the engine calls it from its own threads, and more would compete for cores.
 
-Some libraries (OpenBLAS with pthreads) have one thread limit for the whole process, others (MKL, OpenBLAS with OpenMP)
-one per thread. So each thread of an engine sets its limit. A limit of the whole process is set when the first search
-begins and restored when the last one ends, in whichever threads they run.
+Some libraries (OpenBLAS with pthreads) have one limit for the whole process, others (MKL, OpenBLAS with OpenMP) have
+one limit for each thread. So each thread of an engine sets its own limit. The limit of the whole process is set when
+the first search begins, and restored when the last search ends. Searches may run in different threads.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def _has_process_limit(library: Any) -> bool:
 
 
 def _set_limit(library: Any, n: int) -> None:
-    """Limit a BLAS library to n threads, from any thread.
+    """Limit a BLAS library to n threads. This works in every thread.
 
-    threadpoolctl alone ignores calls from all threads but the first.
+    threadpoolctl by itself ignores calls from any thread other than the first one that called it.
     """
     clear = getattr(library, "clear_controlling_thread", None)  # since threadpoolctl 3.8
     if clear is not None:
@@ -101,7 +101,7 @@ def _restore() -> None:
 
 
 def _reset_after_fork() -> None:
-    """Reset the state in the child of a fork, in which no search runs and nobody holds the lock."""
+    """Reset the state in the child of a fork, where no search runs and the lock is free."""
     _Running.lock = Lock()
     if _Running.searches:
         _Running.searches = 0

@@ -1,7 +1,7 @@
 """The engine for dense rows on one machine. It runs the kernels on slices of the data, in threads.
 
 Each pass cuts the data into slices, distributes them to the threads, and merges the results in the order of the
-slices, so that no number depends on the number of threads. The search, the one long pass, is in search.py.
+slices, so that no number depends on the number of threads. The neighbour search, which takes longest, is in search.py.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from belief.method.summary import MAX_GROUPS, Levels, Summary
 
 CHUNK = 128  # features that a kernel processes at a time in a pass over many rows
 MAX_WHOLE_ROW = 1024  # rows with at most this many features are processed whole, which takes half the time
-# features of a chunk of the tally, which jumps from row to row: long enough to pay for the jump
+# Features that the tally processes at a time. It jumps from row to row, which only pays off for many features.
 TALLY_CHUNK, MAX_TALLY_CHUNK = 256, 1024
 FLOOR_PAIRS = 2048  # pairs whose products are summed in float32 at a time
-ROWS_PER_GROUP = 64  # sums of groups are merged once per this many rows and group, since merging is expensive
-MAX_COUNTED_LEVELS = 64  # levels counted in a small table; features with more levels are sorted
+ROWS_PER_GROUP = 64  # sums by group are merged after this many rows for each group, because merging is expensive
+MAX_COUNTED_LEVELS = 64  # levels of a feature that are counted in a small table; beyond that, the values are sorted
 
 
 class _GroupSums:
-    """Running sums of each of n groups of rows (such as classes). With n = 0, there is one group, which is ignored."""
+    """Running sums for n groups of rows, such as classes. With n = 0, the sums of all rows are kept, but not used."""
 
     def __init__(self, n: int, n_features: int) -> None:
         self.n = n
         self.count, self.total = np.zeros((2, max(n, 1), n_features))  # present values, and Σ(x - origin)
-        self.origin = np.full(n_features, np.nan)  # the first value
+        self.origin = np.full(n_features, np.nan)  # the first value of each feature
 
 
 class DenseEngine(JointEngine):
@@ -116,12 +116,12 @@ class DenseEngine(JointEngine):
         )  # fmt: skip
 
     def _levels(self, X: Array, at: Array, features: Array, group: Array, n_groups: int) -> Levels:
-        """Return the levels of some features and their counts by group; the features are the columns `at` of X."""
+        """Return the levels of some features, and their counts by group. The features are the columns `at` of X."""
         n = n_groups if n_groups <= MAX_GROUPS else 0
         group = group if n else np.zeros_like(group)
         shape = len(at), MAX_COUNTED_LEVELS
         value, count = np.empty(shape), np.empty((*shape, max(n, 1)), np.int64)
-        found = np.full(len(at), -1)  # -1: more levels than counted
+        found = np.full(len(at), -1)  # the number of levels; -1 if there are too many to count
         if len(X) > self.resources.small_rows:
             self.kernels.levels(X, at, group, value, count, found)
         used = np.arange(MAX_COUNTED_LEVELS) < found[:, None]
@@ -196,11 +196,11 @@ class DenseEngine(JointEngine):
 
     @property
     def _tally_chunk(self) -> int:
-        """The number of features of a chunk: the more, the fewer jumps, but each thread needs some chunks."""
+        """The number of features to tally at a time. More features need fewer jumps, but each thread needs several."""
         return min(max(self.n_features // (4 * self.n_jobs), TALLY_CHUNK), MAX_TALLY_CHUNK)
 
     def _cut(self, pairs: Pairs) -> list[slice]:
-        """Cut the pairs into parts whose rows fit into the working memory, without dividing the pairs of a query."""
+        """Cut the pairs into parts whose rows fit into the working memory. All pairs of a query stay in one part."""
         row_bytes = 3 * 8 * self._tally_chunk * 2 * self.n_jobs
         return cut_between_queries(pairs, max(1024, self.working_memory // (2 * row_bytes)))
 
@@ -219,9 +219,8 @@ class DenseEngine(JointEngine):
 
         def task(cut: tuple[int, int]) -> None:
             mine = columns[slice(*cut)]
-            run = np.arange(
-                mine[0], mine[-1] + 1
-            )  # reading adjacent features is fast enough to read some unneeded ones
+            # adjacent features are read so fast that reading some unneeded ones does not matter
+            run = np.arange(mine[0], mine[-1] + 1)
             mine_reach = Reach(*(x[run[0] : run[-1] + 1] for x in reach))
             H, run_gap = np.empty((FLOOR_PAIRS, len(run)), np.float32), np.zeros(len(run))
             for a, b in spans(len(pairs), FLOOR_PAIRS):
@@ -239,13 +238,13 @@ class DenseEngine(JointEngine):
 
 
 def _drop_repeats(ids: Array) -> tuple[Array, Array]:
-    """Return the ids without consecutive repeats, and the position of each given id in the result."""
+    """Drop consecutive repeats of ids. Return the other ids, and the position of each original id among them."""
     new = is_first_of_run(ids)
     return ids[new], np.cumsum(new) - 1
 
 
 def _sort_levels(X: Array, features: Array, group: Array, n: int) -> Levels:
-    """Return the levels of these columns and their counts by group, found by sorting."""
+    """Find the levels of the columns of X by sorting; return them with their counts by group."""
     order, lines = np.argsort(X.T, axis=1), max(n, 1)
     values = np.take_along_axis(X.T, order, axis=1)
     present = ~np.isnan(values)  # missing values are sorted to the end

@@ -1,4 +1,4 @@
-"""Summaries of blocks of rows, dense or sparse, that arrive one after the other, before all targets are known."""
+"""Summaries of tables that are read block by block, before the targets of all rows are known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Describer:
-    """An accumulator that makes the summary of a table from its blocks of rows."""
+    """An accumulator that makes the summary of a table from its blocks of rows, dense or sparse."""
 
     def __init__(self, resources: Resources, pool: Threads | None = None) -> None:
         self._resources, self._pool = resources, pool
@@ -31,9 +31,9 @@ class Describer:
 
         Parameters
         ----------
-        first : the number of its first row, unless it follows the blocks added before
-        groups : the group of each row, numbered from 0 in the same way for all blocks; None: unknown, so that the
-            summary has no sums of groups
+        first : the number of the block's first row; None: the block follows the previous one
+        groups : the group of each row, numbered from 0, with the same numbers in all blocks; None: unknown, and the
+            summary has no sums by group
         """
         if is_sparse(X):
             with importing():

@@ -1,4 +1,4 @@
-"""The engine for dense rows on a GPU. Searches and sums run there; the rest is inherited from the engine for the CPU.
+"""The engine for dense rows on a GPU. The GPU searches and sums; all else is inherited from the engine for the CPU.
 
     rows ──once, or span by span──► device ──► chunks ──compare with queries──► neighbours ──► sums over pairs
 
@@ -39,8 +39,8 @@ from belief.method.sampling import SAMPLE, TIES, Sample, splitmix64
 from belief.method.summary import Summary
 
 FIRST_CHUNK, MAX_CHUNK, MIN_CHUNK = 2**14, 2**20, 64  # rows of a chunk
-MAX_JOINT_FEATURES = 1024  # up to this many features, the joint sums of all pairs are computed at once and cached
-MAX_GROUPS = 64  # groups whose sums are computed on the device
+MAX_JOINT_FEATURES = 1024  # up to this many features, joint sums are computed for all pairs of features, and cached
+MAX_GROUPS = 64  # for more groups, the CPU computes the summary
 
 
 class GpuEngine(DenseEngine):
@@ -48,9 +48,9 @@ class GpuEngine(DenseEngine):
 
     Parameters
     ----------
-    counted : mask of the rows that may be found; None: all
+    counted : mask of the rows that may be found as neighbours; None: all rows
     device : name of the torch device; "cpu" runs the same code without a GPU
-    span : the rows to search; all by default
+    span : the rows to search as (start, stop); None: all rows
     """
 
     columns_at_once = MAX_JOINT_FEATURES
@@ -82,7 +82,7 @@ class GpuEngine(DenseEngine):
         return self._stored
 
     def _on_device(self) -> Any:
-        """Return a context in which this device is torch's current one, on which kernels run."""
+        """Return a context in which this device is the current device of torch, so that kernels run on it."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
 
     # --- 1. the summary, on the device if all rows are there ---
@@ -122,7 +122,7 @@ class GpuEngine(DenseEngine):
         row = torch.tensor(sample.row, device=self.device)
         if visit is None:
             return Queries.from_rows(self.stored.at(sample.row), row, space)
-        name = f"queries on {self.device}"  # embedded for the first block, and reused for the others
+        name = f"queries on {self.device}"  # embedded for the first block, and reused for later blocks
         if name not in visit.ready:
             rows = visit.queries.rows(np.arange(len(sample.row)), 0, self.n_features)
             visit.ready[name] = Queries.from_rows(self.stored.copy_rows(*rows), row, space)
@@ -144,9 +144,9 @@ class GpuEngine(DenseEngine):
         return best
 
     def _shrink(self, most: int) -> int:
-        """Return the next smaller chunk size after the device ran out of memory.
+        """Return a smaller chunk size than `most`, for which the device ran out of memory.
 
-        If the chunk size was the smallest, raise a ValueError.
+        If chunks cannot be smaller, raise a ValueError.
         """
         torch.cuda.empty_cache()
         if most <= MIN_CHUNK:
@@ -159,10 +159,13 @@ class GpuEngine(DenseEngine):
     def _chunks(
         self, done: int, most: int, n_groups: int, known: bool
     ) -> Iterator[tuple[Tensor, int, list[Tensor], int]]:
-        """Yield chunks of the rows: values, id of the first value, positions of each group, and the chunk's end.
+        """Yield each chunk of rows as (values, first, positions, end).
 
-        If all rows are on the device, each chunk has the same share of every group, so that all groups have thresholds
-        early. Otherwise a chunk is a span of rows.
+        `values` are rows on the device, of which the first has the number `first`. `positions` has one entry for each
+        group: where its rows of this chunk are in `values`. `end` is the number of rows after this chunk.
+
+        If all rows are on the device, each chunk has the same share of every group, so that all groups soon have
+        bounds that exclude rows. Otherwise a chunk is a span of rows.
         """
         whole = self.stored.whole()
         a, n = self.stored.first, len(self.stored)
@@ -177,7 +180,7 @@ class GpuEngine(DenseEngine):
             yield span.values, span.first, self._groups(span.first, span.stop, n_groups), span.stop
 
     def _groups(self, a: int, b: int, n_groups: int) -> list[Tensor]:
-        """Return, for each group, the positions of its rows among the rows a to b."""
+        """Return the positions of the rows of each group among the rows a to b."""
         group = torch.tensor(self.targets[a:b] if n_groups > 1 else np.zeros(b - a, np.int8), device=self.device)
         if self.counted is not None:
             group[torch.tensor(~self.counted[a:b], device=self.device)] = -1
@@ -194,7 +197,7 @@ class GpuEngine(DenseEngine):
         return Tally.from_sums(pairs, total, found["rates"], spread, absent, found["queries"])
 
     def _located(self, pairs: Pairs) -> sums.Located:
-        """Return the pairs with their rows on the device. Rows that are not there yet are copied first."""
+        """Return the pairs and their rows on the device. Rows that are not there yet are copied first."""
         whole = self.stored.whole() if self._span == (0, self.m) else None
         if whole is not None:
             return sums.Located.from_pairs(whole, pairs, pairs.query, pairs.neighbour)
@@ -209,9 +212,9 @@ class GpuEngine(DenseEngine):
         return _select(self._all_joint(pairs, difference, rates), watched, columns)
 
     def _all_joint(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Joint:
-        """Return the joint sums of all features with all others, which are cached.
+        """Return the joint sums of all pairs of features. They are cached.
 
-        Computing all of them costs little more than computing some.
+        Computing the sums of all pairs costs little more than computing some.
         """
         for known, scaling, settings, joint in self._joint_cache:
             if known is pairs and scaling is difference and settings == rates:
@@ -232,10 +235,10 @@ def stream_key(seed: int, stream: int) -> int:
 
 
 def _growing_chunks(done: int, n: int, most: int, known: bool) -> Iterator[tuple[int, int]]:
-    """Yield chunks of the n rows from `done` on as (start, stop), each as long as all before it together.
+    """Yield chunks of n rows as (start, stop), beginning at row `done`.
 
-    Each doubling replaces about k rows of a list of neighbours. If the lists are known, all chunks have the largest
-    size.
+    Each chunk has as many rows as all chunks before it together, but at most `most`. Then about k rows of each chunk
+    are within the bounds of a list of k neighbours. If the lists are `known`, all chunks have the largest size.
     """
     while done < n:
         step = most if known else min(most, max(FIRST_CHUNK, done))
@@ -244,7 +247,7 @@ def _growing_chunks(done: int, n: int, most: int, known: bool) -> Iterator[tuple
 
 
 def _select(joint: Joint, lines: Array, columns: Array) -> Joint:
-    """Return the joint sums of some features (lines) with others (columns), given those of all features."""
+    """Select the joint sums of some features (lines) with others (columns) from those of all pairs of features."""
     i, j = lines[:, None], columns[None, :]
     if not joint.lines.size:
         return replace(joint, joint=joint.joint[i, j], pairs=joint.pairs[i, j])
@@ -257,7 +260,7 @@ def _select(joint: Joint, lines: Array, columns: Array) -> Joint:
 class MultiGpuEngine(GpuEngine):
     """The engine for several GPUs.
 
-    Each GPU searches a share of the rows, in a separate thread; the first computes the sums.
+    Each GPU searches a share of the rows, driven by a separate thread; the first GPU computes the sums.
     """
 
     def __init__(

@@ -43,13 +43,16 @@ class JointEngine(RowEngine):
         raise NotImplementedError
 
     def _read_columns(self, ids: Array, columns: Array) -> Located:
-        """Return some features of some rows, in the given order, as dense values and where they are (see `Located`)."""
+        """Read some columns of some rows as dense values; return them as `Located`.
+
+        The rows have the order of `ids`, and the columns the order of `columns`.
+        """
         raise NotImplementedError
 
     def _read_all_columns(self, ids: Array, columns: Array) -> Located:
-        """Return the same as `_read_columns`, possibly read in all threads.
+        """Return the same as `_read_columns`, but read in several threads if the engine can do so.
 
-        It must therefore not be called from a task of a thread.
+        Tasks that run in threads must call `_read_columns` instead.
         """
         return self._read_columns(ids, columns)
 
@@ -80,9 +83,9 @@ class JointEngine(RowEngine):
         return reduce(Joint.merge, self.map(task, list(enumerate(cut_pairs(len(pairs))))))
 
     def _make_reader(self, cached: Rates, columns: Array) -> Callable[[slice], tuple[Located, Located]]:
-        """Return a function that reads some columns of a slice of the pairs, for both rows of each pair.
+        """Return a function that reads some columns of both rows of each pair, for a slice of the pairs.
 
-        If all pairs fit into memory, their columns are read at once.
+        If the columns of all pairs fit into memory, they are read only once, here.
         """
         if 8 * len(cached.rows) * len(columns) > self.working_memory // RATES_SHARE:
             return lambda cut: (
@@ -93,9 +96,9 @@ class JointEngine(RowEngine):
         return lambda cut: ((X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a))
 
     def _find_rates(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Rates:
-        """Return the cached collision rates of these pairs, or a new, empty cache of them.
+        """Return the cache for the collision rates of these pairs, which is empty if it is new.
 
-        Caches of deleted pairs are removed.
+        Remove the caches of pairs that no longer exist.
         """
         self._cached_rates = [x for x in self._cached_rates if not x.is_stale]
         matching = [x for x in self._cached_rates if x.matches(pairs, difference, rates)]
@@ -128,9 +131,9 @@ class JointEngine(RowEngine):
     def _collisions(
         self, Q: Located, N: Located, reach: Reach, rates: Collisions, missing: bool
     ) -> tuple[Array, Array]:
-        """Return the collision rates of some pairs, (pairs, features), and whether both values are present.
+        """Return the collision rates of some pairs, (pairs, features), and a mask of the values that are present.
 
-        The second array is empty if no value is missing.
+        A rate is present if both rows of the pair have a value. The mask is empty if no value is missing.
         """
         n, width = len(Q[1]), len(reach.reach)
         R, P = np.empty((n, width)), np.empty((n if missing else 0, width))

@@ -12,31 +12,32 @@ from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.redundancy.collisions import CollisionRates, Collisions
 
-# independent of the number of threads, so that sums are too
+# The parts do not depend on the number of threads, so sums do not either.
 MIN_PART_PAIRS, MAX_PARTS = 2048, 16
 
 
 def cut_pairs(n_pairs: int) -> list[slice]:
-    """Cut n pairs into parts, one for each task. Without pairs, there is one empty part."""
+    """Cut n pairs into parts, one for each task. If n is 0, return one empty part."""
     return [slice(a, b) for a, b in spans(n_pairs, max(MIN_PART_PAIRS, -(-n_pairs // MAX_PARTS))) or [(0, 0)]]
 
 
 class Rates:
-    """The cached collision rates of some pairs of rows, in blocks of features that were added together.
+    """The cached collision rates of some pairs of rows. Features that were added together form a block.
 
     Parameters
     ----------
-    pairs : the pairs; only the positions of their rows are kept
-    difference, collisions : definition of the rates
+    pairs : the pairs, which the cache does not keep alive
+    difference, collisions : the definition of the rates
     """
 
     def __init__(self, pairs: Pairs, difference: Difference, collisions: Collisions) -> None:
         self._pairs, self.difference, self.collisions = ref(pairs), difference, collisions
         self.rows, at = unique_ids(np.concatenate([pairs.query, pairs.neighbour]))
         self.query, self.neighbour = at.reshape(2, -1)  # positions in `rows`
-        # per block: rates, and presence if values are missing, (1 or 2, features, pairs); sums (parts, 2, features)
+        # for each block, an array of rates (and of presence, if values are missing), (1 or 2, features, pairs), and an
+        # array of sums, (parts, 2, features)
         self._blocks: list[tuple[Array, Array]] = []
-        self._block, self._line = np.full((2, difference.n_features), -1)  # where the rates of each feature are
+        self._block, self._line = np.full((2, difference.n_features), -1)  # the block of each feature, and its line
 
     @property
     def is_stale(self) -> bool:
@@ -48,11 +49,11 @@ class Rates:
         return sum(x.nbytes for x, _ in self._blocks)
 
     def matches(self, pairs: Pairs, difference: Difference, collisions: Collisions) -> bool:
-        """Return True if the cached rates have these pairs, this scaling and these collisions."""
+        """Return True if the cached rates belong to these pairs, this scaling and these collisions."""
         return self._pairs() is pairs and self.difference is difference and self.collisions == collisions
 
     def missing(self, features: Array) -> Array:
-        """Return those of the features whose rates are not cached."""
+        """Return the features whose rates are not cached yet."""
         return features[self._block[features] < 0]
 
     def shape_of(self, features: Array) -> tuple[int, int, int]:
@@ -66,7 +67,7 @@ class Rates:
         return self._blocks[-1]
 
     def read(self, features: Array, number: int, part: slice) -> CollisionRates:
-        """Return the cached rates of these features, for part `number` of the pairs."""
+        """Return the cached rates of these features for a slice of the pairs, which is the part with this number."""
         block, line = self._block[features], self._line[features]
         if len(features) and (block == block[0]).all() and (np.diff(line) == 1).all():  # a view suffices
             values, sums = self._blocks[block[0]]

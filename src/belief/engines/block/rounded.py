@@ -2,9 +2,9 @@
 
     rows ──embed, round──► int8 panels ──products with each part of the queries──► hits ──exact distances──► push
 
-A hit is a row whose lower bound of d² is not above the distance of the nearest rows so far. The first rows are compared
-in float32, so that these distances are small from the start; so are queries with many hits in a tile. If float32 is
-faster for these data, it is used for all rows.
+A row is a hit for a query if the lower bound of d² does not exceed the distance of the query's nearest rows so far. The
+first rows are compared in float32, so that these distances are small from the start. Queries with many hits in a tile
+are compared with this tile in float32, and if float32 is faster for these data, it is used for all rows.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from belief.engines.block.search import NeighbourSearch
 
-MIN_MULTIPLICATIONS = 2e8  # smaller searches take less than some 5 ms in float32
+MIN_MULTIPLICATIONS = 2e8  # smaller searches take less than about 5 ms in float32
 MAX_WIDTH = 2**14  # columns; panels of wider rows would not stay in the CPU cache
-MIN_FIRST, MAX_FIRST = 256, 2000
-FIRST_SHARE = 1 / 24
-JUDGED_ROUND = 2  # the round after which int8 is compared with float32
+FIRST_SHARE = 1 / 24  # of the rows, which is compared in float32 at the start
+MIN_FIRST, MAX_FIRST = 256, 2000  # limits of the number of these rows
+JUDGED_ROUND = 2  # the round after which the times of int8 and float32 are compared
 MIN_PART, MAX_PART = 64, 1024  # queries of a part
 IN_FLOAT32 = "float32"  # the key under which a visit notes that float32 was faster
-HEIGHT = 4096  # most rows of a tile
+HEIGHT = 4096  # maximum number of rows of a tile
 POINTS_AT_ONCE = 2**17  # coordinates that are embedded and then rounded, while they are in the CPU cache
-CACHE_BYTES = 2**18  # panels that are compared with all queries before the next
-CROWDED = 1 / 32  # with hits in a larger share of a tile, float32 is faster than exact distances for that query
-MAX_SHARE = 0.1  # with a larger expected share of hits, float32 is faster for the whole search
+CACHE_BYTES = 2**18  # size of the panels that are compared with all queries before the next panels are read
+CROWDED = 1 / 32  # if a larger share of a tile are hits of a query, float32 is faster for this query and tile
+MAX_SHARE = 0.1  # if a larger share of all rows is expected to be hits, float32 is faster for the whole search
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class _Part:
     lock: threading.Lock
     queries: Array  # consecutive
     rounded: RoundedQueries
-    rows: Located | None  # None: too many to keep
+    rows: Located | None  # the unrounded queries; None if they take too much memory to keep
 
 
 @dataclass(frozen=True)
 class _RoundedTile:
-    """A tile of rows, rounded to integers and as they are."""
+    """A tile of rows, both rounded to integers and unrounded."""
 
     tile: Tile
     rounded: RoundedRows
@@ -77,7 +77,7 @@ class _RoundedTile:
 
 
 def choose_instructions(search: NeighbourSearch) -> Instructions | None:
-    """Return the instruction set to multiply integers with in this search.
+    """Return the instruction set for products of integers in this search.
 
     Return None if float32 is faster, or if the rows cannot be represented by integers.
     """
@@ -97,7 +97,7 @@ def choose_instructions(search: NeighbourSearch) -> Instructions | None:
 
 
 def part_height(n_queries: int, n_jobs: int) -> int:
-    """Return the number of queries in each part, given their number in all."""
+    """Return the number of queries in each part, given the total number of queries."""
     return int(np.clip(-(-n_queries // (4 * n_jobs)), MIN_PART, MAX_PART))
 
 
@@ -112,7 +112,8 @@ def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
 
     Returns
     -------
-    the slot of each row; the row of each slot, or -1; the position of the group of each panel, in bytes
+    the slot of each row; the row in each slot, -1 for empty slots; the position of the limit that applies to each panel
+    in the limits of a query, in bytes
     """
     panels = -(-n // kind.lanes)
     ends = np.cumsum(panels)
@@ -131,19 +132,20 @@ def find_hits(kind: Instructions, rows: RoundedRows, queries: RoundedQueries, li
 
 
 def share_of_words(width: int) -> float:
-    """Return the expected share of hits above which products in int16 are faster.
+    """Return the expected share of hits above which products in int16 are faster than in int8.
 
     It was measured for 200 to 3,000 columns.
     """
-    # nanoseconds that int16 takes longer than int8 without hits, for each pair; and those of a hit
+    # nanoseconds that a product takes longer in int16 than in int8, divided by the nanoseconds that a hit takes
     return (3 + 0.0044 * width) / (60 + 0.3 * width)
 
 
 def expect_share(n_best: int, share: float, n_rows: int, m: int) -> float:
-    """Return the expected share of hits among m rows, given their share among the first rows.
+    """Return the expected share of hits among m rows, given their share among the first `n_rows` rows.
 
-    The errors shift the lower bounds by some standard deviations of the distances, if these are normal. The shift
-    grows with the square root of the number of columns, and matters less the more rows there are.
+    `n_best` is the number of neighbours of a query. Distances are assumed to be normal. Rounding errors then shift the
+    lower bounds by some number of standard deviations, which grows with the square root of the number of columns. The
+    shift matters less for more rows.
     """
     first, shifted = ndtri(np.clip([n_best / n_rows, share], 1e-9, 1 - 1e-9))
     n = np.linspace(n_rows, m, 32)
@@ -164,9 +166,9 @@ class RoundedSearch:
         self.buffers = threading.local()
 
     def run(self) -> int:
-        """Compare all rows with the queries; return the number of rows compared.
+        """Compare the queries with all rows, or with fewer rows if float32 turns out to be faster.
 
-        The number is smaller if float32 turned out to be faster; the caller compares the rest.
+        Return the number of rows compared. The caller compares the other rows.
         """
         m, s = self.engine.m, len(self.search.sample.row)
         most = max(self.engine.working_memory // 4 // self.whole.width, MIN_FIRST)
@@ -177,7 +179,7 @@ class RoundedSearch:
         return m
 
     def _compare_all(self, first: int, last: int) -> int:
-        """Compare some queries with all rows; return the number of rows compared, as `run` does."""
+        """Compare the queries from `first` to `last` with rows as `run` does; return the number of rows compared."""
         m, n_jobs, engine = self.engine.m, self.engine.n_jobs, self.engine
         size = part_height(last - first, n_jobs)
         cut = [(first + a, first + b) for a, b in spans(last - first, size)]
@@ -186,7 +188,7 @@ class RoundedSearch:
         if not np.isfinite(self.search.bound[first:last, :, -1]).all() and not self.is_forced:
             done = min(m, int(np.clip(m * FIRST_SHARE, MIN_FIRST, MAX_FIRST)))
             words = self.search.words is not None
-            half = 2 if self.search.is_symmetric(m) and not words else 1  # float32 would multiply half of the tiles
+            half = 2 if self.search.is_symmetric(m) and not words else 1  # float32 would compute half of the products
             tile = self.search.tiles.make((0, done))
             seconds = self._compare_first(tile, parts) / n_jobs
             if self._expect_share(tile, parts[0]) > (share_of_words(self.whole.width) if words else MAX_SHARE / half):
@@ -217,7 +219,7 @@ class RoundedSearch:
             self.search.visit.ready[IN_FLOAT32] = True
 
     def _expect_share(self, tile: Tile, part: _Part) -> float:
-        """Return the expected share of hits among all rows, given the hits of some queries among the first rows."""
+        """Return the expected share of hits among all rows, from the hits of some queries in the first tile."""
         if not len(tile.rows):
             return 0.0
         hits, n = self._find_hits(self._round_rows(tile), part), len(tile.rows)
@@ -225,10 +227,7 @@ class RoundedSearch:
         return expect_share(self.search.search.size * self.search.n_groups, share, n, self.engine.m)
 
     def _height(self) -> int:
-        """Return the largest number of rows per tile for which the tiles of all threads fit into memory.
-
-        They may use a quarter of the working memory.
-        """
+        """Return the number of rows per tile. The tiles of all threads may use a quarter of the working memory."""
         copied = len(self.search.source.rows(np.arange(1), 0, 1)[0]) == 1
         row_bytes = self.whole.width + (8 * self.engine.n_features if copied else 0) + 2**8
         return int(np.clip(self.engine.working_memory // 4 // (self.engine.n_jobs * row_bytes), 16, HEIGHT))
@@ -261,7 +260,7 @@ class RoundedSearch:
         return _Part(threading.Lock(), queries, rounded, found if fits or not is_copy else None)
 
     def _round_tile(self, span: tuple[int, int]) -> _RoundedTile | None:
-        """Return a tile of a span of rows, rounded to integers; None if none of these rows may be found."""
+        """Return a tile of a span of rows, rounded to integers; None if none of these rows may be a neighbour."""
         tile = self.search.tiles.make(span)
         return self._round_rows(tile) if len(tile.rows) else None
 
@@ -305,9 +304,9 @@ class RoundedSearch:
         return find_hits(self.kind, x.rounded, part.rounded, self._limits(part), columns)[: len(part.queries)]
 
     def _limits(self, part: _Part) -> Array:
-        """Return the limit of each query and group for the lower bounds of d² minus the query's norm.
+        """Return a limit for each query and group.
 
-        Rows with a larger lower bound are excluded.
+        A row is excluded if its lower bound of d², minus the squared norm of the query, exceeds the limit.
         """
         n = len(part.queries)
         with part.lock:
@@ -319,7 +318,7 @@ class RoundedSearch:
         return out
 
     def _verify(self, x: _RoundedTile, part: _Part, hits: Array) -> None:
-        """Compute the exact distances of the hits, and insert the nearest into the lists of neighbours."""
+        """Compute the exact distances of the hits, and update the lists of neighbours."""
         search, tile = self.search, x.tile
         most = max(int(CROWDED * len(tile.rows)), 4 * search.search.size)
         room = max(2**14, 2 * most + 1)

@@ -1,8 +1,8 @@
 """The neighbour search over sparse rows that are rounded to 8-bit integers and multiplied as dense rows.
 
-If more than a few percent of the values are non-zero, a dense product of integers is faster than an index of the
-non-zeros. Its columns are the features that are non-zero in some query; the others only add to the norms. As in
-`rounded`, the rows within the bound get exact distances. The first rows are compared through the index.
+If more than a few percent of the values are non-zero, dense products of integers are faster than an index of the
+non-zeros. The dense rows contain the features that are non-zero in some query; other features only add to the norms.
+Exact distances are computed for rows within the bounds, as in `rounded`. The first rows are compared through the index.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from belief.engines.block.sparse import SearchRows, SparseEngine
 
-FIRST_ROWS = 256  # compared through the index first
-HEIGHT = 4096  # most rows of a tile
-# seconds on one core, as measured: for a product of int8 and for one through the index, and for each entry of a hit
+FIRST_ROWS = 256  # rows that are compared through the index at the start
+HEIGHT = 4096  # maximum number of rows of a tile
+# Measured seconds on one core: for a multiplication in int8, for one through the index, and for each entry of a hit.
 INT8_PRODUCT, INDEX_PRODUCT, HIT_ENTRY = 2.5e-12, 4e-9, 2e-9
 MIN_SECONDS = 0.05  # shorter searches use the index
 
@@ -47,7 +47,7 @@ class _Tile:
     ids: Array
     group: Array
     keys: Array
-    norm: Array  # d² to an empty row
+    norm: Array  # the squared distance of each row from a row of zeros
     rounded: RoundedRows
 
 
@@ -56,10 +56,11 @@ class SparseRoundedSearch:
 
     Parameters
     ----------
-    rows : the rows of the engine, in the columns that take part
-    X : the queries, likewise
-    unit : the typical difference of a feature
+    rows : the rows of the engine, with the columns that the search uses
+    X : the queries, with the same columns
+    queries : the arrays of X
     own : the id of each query
+    unit : the typical difference of a feature
     first : the id of the first row of the engine
     """
 
@@ -80,7 +81,7 @@ class SparseRoundedSearch:
         self.buffers = threading.local()
 
     def choose_instructions(self) -> Instructions | None:
-        """Return the instruction set to multiply integers with in this search.
+        """Return the instruction set for products of integers in this search.
 
         Return None if the index is faster, or if the rows cannot be represented by integers.
         """
@@ -95,10 +96,10 @@ class SparseRoundedSearch:
         return found[0] if is_faster else None
 
     def run(self, kind: Instructions, search_index: Callable[[int], None]) -> int:
-        """Compare all rows with the queries; return the number of rows compared.
+        """Compare the queries with all rows, or with fewer rows if the index turns out to be faster.
 
-        The number is smaller if the index turned out to be faster; the caller compares the rest. `search_index`
-        compares the first rows, whose number it is given, through the index.
+        Return the number of rows compared. The caller compares the other rows. `search_index(n)` compares the first n
+        rows through the index.
         """
         self.kind, engine, is_forced = kind, self.engine, self.engine.resources.instructions != "auto"
         size = part_height(len(self.own), engine.n_jobs)
@@ -175,9 +176,9 @@ class SparseRoundedSearch:
         return _Tile(rows, at, ids, group, keys, norm * self.unit**2, RoundedRows(packed, terms, groups, row))
 
     def _limits(self, span: tuple[int, int], queries: RoundedQueries) -> Array:
-        """Return the limit of each query and group for the lower bounds of d² minus the query's norm.
+        """Return a limit for each query and group.
 
-        Rows with a larger lower bound are excluded.
+        A row is excluded if its lower bound of d², minus the squared norm of the query, exceeds the limit.
         """
         n = span[1] - span[0]
         bound = self.found.d2[slice(*span), :, -1] / self.unit**2 * (1 + TIE_MARGIN)

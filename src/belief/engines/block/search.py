@@ -1,6 +1,6 @@
 """The neighbour search of the engine for dense rows. It compares tiles of queries with tiles of rows.
 
-    two tiles ──embed──► float32 product ──scan──► candidates, queued ──exact distances──► push into the best so far
+    two tiles ──embed──► float32 product ──scan──► queued candidates ──exact distances──► push into the best so far
 
 Candidates are queued until many tiles have been scanned, because by then most of them are known to be too far away and
 need no exact distance. If every row is a query, only the tiles on and above the diagonal are computed. The memory
@@ -36,8 +36,9 @@ from belief.method.sampling import Sample
 if TYPE_CHECKING:
     from belief.engines.block.dense import DenseEngine
 
-MAX_PRODUCTS = 2**23  # in int16 at a time, so that they stay in the CPU cache, unless each two rows are multiplied once
-PRODUCTS_PER_DISTANCE = 20  # products of two rows in int16 that take as long as an exact distance
+# Products in int16 that are computed at a time, so that they stay in the CPU cache. Symmetric searches compute more.
+MAX_PRODUCTS = 2**23
+PRODUCTS_PER_DISTANCE = 20  # products of two rows in int16 that take as long as one exact distance
 BYTES_PER_CANDIDATE = 1024  # working memory for each queued candidate and each row of a queued tile
 
 
@@ -71,8 +72,8 @@ class NeighbourSearch:
         self.engine, self.source, self.search = engine, engine.source, search
         self.sample, self.visit = sample, visit
         self.embedding = Embedding(difference)
-        self.before_verification = 1.0  # share of the work before the exact distances, for the progress
-        self.error = self.embedding.error  # bound of the error of d² relative to the two squared norms
+        self.before_verification = 1.0  # share of the work before the exact distances, for progress reports
+        self.error = self.embedding.error  # bound of the error of d², as a share of the sum of both squared norms
         self.n_groups = search.n_groups
         if visit is None:
             self.queries, self.place, self.first = engine.source, sample.row, 0
@@ -86,10 +87,10 @@ class NeighbourSearch:
         width = sum(x.width for x in self.embedding.slices)
         fits = 4 * len(sample.row) * width <= engine.working_memory // 16
         cache = visit.ready if visit else {}
-        self.ready: dict[Any, Any] | None = cache if in_order and fits else None  # the embedded queries
+        self.ready: dict[Any, Any] | None = cache if in_order and fits else None  # embedded queries, kept for all tiles
         self.buffers = threading.local()
         self.lock = threading.Lock()
-        self.locks: dict[int, threading.Lock] = {}  # of parts of the queries that are compared with all rows at once
+        self.locks: dict[int, threading.Lock] = {}  # one for each part of the queries that `_choose_all` processes
         self.height = self._height()
         self.words = choose_words(self)
 
@@ -110,9 +111,9 @@ class NeighbourSearch:
         done = RoundedSearch(self, instructions).run() if instructions is not None else 0
         if done < m:
             if not done or (self.words is None and self.is_symmetric(m)):
-                self._reset()  # comparing each two rows once is faster than continuing
+                self._reset()  # starting again, and multiplying each pair of rows once, is faster than continuing
                 done = 0
-            self.verify_queue()  # its locks are others than those of the search that follows
+            self.verify_queue()  # the queue must be empty, because the next search uses other locks
             self._search_from(done)
         self.verify_queue()
         return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
@@ -134,10 +135,10 @@ class NeighbourSearch:
         return self.engine.working_memory // 16
 
     def _search_by_words(self, kind: WordInstructions, first: int) -> None:
-        """Compare the rows from `first` on in int16, as many at a time as have products that fit into memory."""
+        """Compare the rows from `first` on in int16. The memory for products limits the number of rows at a time."""
         m, s = self.engine.m, len(self.sample.row)
         is_half = self.is_symmetric(m) and self.fits_at_once()
-        work = m / 2 if is_half else m  # of the products; exact distances take longer
+        work = m / 2 if is_half else m  # products per query; each exact distance takes as long as several products
         self.before_verification = work / (work + PRODUCTS_PER_DISTANCE * self.search.size * self.n_groups)
         most = self._max_products() if is_half else MAX_PRODUCTS
         height = max(min(m - first, most // s, max_rows(self.engine.working_memory) - s), 1)
@@ -159,7 +160,7 @@ class NeighbourSearch:
         """Compare all rows with all queries in float32.
 
         If all products fit into memory, they are computed first, and then each query is compared with all rows at once.
-        Queries of a visit bring bounds from other blocks instead, which exclude most rows early.
+        A visit is searched tile by tile, because bounds from earlier blocks exclude most rows.
         """
         if self.fits_at_once():
             self._search_all_at_once(self.tiles.make((0, self.engine.m)))
@@ -169,14 +170,14 @@ class NeighbourSearch:
             self._search_by_tiles()
 
     def is_symmetric(self, n_rows: int) -> bool:
-        """Return True if every row is a query, so that each product of two rows serves both of them.
+        """Return True if every row is a query, so that the product of two rows serves both rows.
 
-        This is not so if copies of rows were dropped.
+        This is False if copies of rows were dropped, or if there are few rows.
         """
         return self.visit is None and len(self.sample.row) == self.engine.m == n_rows > self.engine.resources.small_rows
 
     def _queries_at(self, rows: Array) -> Array:
-        """Return the number of each row as a query, if every row is a query."""
+        """Return the positions of these rows in the sample. Every row must be a query."""
         return np.argsort(self.sample.row)[rows]
 
     def _search_all_at_once(self, tile: Tile) -> None:
@@ -198,7 +199,7 @@ class NeighbourSearch:
     def _choose_all(
         self, queries: Array, tile: Tile, product: Array, nq: Array, nr: Array, narrows: bool = False
     ) -> None:
-        """Queue the rows of the tile that may be neighbours of the queries, in threads."""
+        """Queue the rows of the tile that may be neighbours of the queries. Each thread takes a part of the queries."""
 
         def choose(part: int) -> None:
             i = slice(part * height, (part + 1) * height)
@@ -232,7 +233,10 @@ class NeighbourSearch:
         self._run_tasks(compare, [(first + a, first + b) for a, b in spans(self.engine.m - first, self.height)])
 
     def _search_symmetric(self) -> None:
-        """Compare each pair of tiles once, for the queries of both tiles. This requires that no copies were dropped."""
+        """Compare each pair of tiles once, for the queries of both tiles.
+
+        If copies of rows are dropped, search tile by tile instead.
+        """
         tiles = list(self.engine.map(self.tiles.make, spans(self.engine.m, self.height)))
         if not self.is_symmetric(sum(len(t.rows) for t in tiles)):
             self._search_by_tiles()
@@ -259,7 +263,7 @@ class NeighbourSearch:
             self.engine.report(m * done // len(arguments), m)
 
     def _height(self) -> int:
-        """Return the number of rows of a tile: few enough for the working memory and for several tiles per thread."""
+        """Return the number of rows per tile. Tiles must fit into the working memory, and each thread needs several."""
         widest = max(x.width for x in self.embedding.slices)
         # each thread needs a product, a copy of it, and two embedded tiles, all float32
         room = self.engine.working_memory / (2 * self.engine.n_jobs * 4)
@@ -268,9 +272,9 @@ class NeighbourSearch:
         return max(min(TILE, most, wanted), 1)
 
     def _product(self, queries: Array, rows: Array, product: Array, same: bool = False) -> tuple[Array, Array, Array]:
-        """Return the inner products of the queries and rows of two tiles as points, and their squared norms.
+        """Embed queries and rows as points; return their inner products, and the squared norms of both.
 
-        If both tiles are the same, BLAS computes only half of the product.
+        With `same`, the queries are the rows, and BLAS computes only half of the products.
         """
         nq, nr = np.zeros(len(queries)), np.zeros(len(rows))
         for t, part in enumerate(self.embedding.slices):
@@ -287,7 +291,7 @@ class NeighbourSearch:
         return product, nq, nq if same else nr
 
     def _embed_queries(self, t: int, part: Slice, queries: Array, Q: Located, norm: Array) -> Array:
-        """Return some queries as points. If all queries fit into memory, they are embedded only once."""
+        """Return some queries as points. If the points of all queries fit into memory, they are computed only once."""
         if self.ready is None:
             return self._embed("queries", Q, part, norm)
         with self.lock:
@@ -327,7 +331,7 @@ class NeighbourSearch:
     ) -> None:
         """Queue the rows of the tile that may be neighbours of these queries, given products and squared norms.
 
-        `narrows` makes the bounds of the queries smaller, which saves work in other tiles.
+        With `narrows`, also lower the bounds of the queries, which excludes more rows of other tiles.
         """
         error = self.error
         low = (((1 - error) * nq), ((1 - error) * nr).astype(np.float32))
@@ -360,7 +364,7 @@ class NeighbourSearch:
             self._verify(x)
 
     def verify_queue(self) -> None:
-        """Compute the exact distances of all queued candidates, and insert the nearest into the lists of neighbours."""
+        """Compute the exact distances of all queued candidates, and update the lists of neighbours."""
         ready, self.queue = self.queue, []
         m, before = self.engine.m, self.before_verification
         for done, _ in enumerate(self.engine.map(self._verify, ready), 1):
@@ -368,10 +372,7 @@ class NeighbourSearch:
                 self.engine.report(int(m * (before + (1 - before) * done / len(ready))), m)
 
     def _verify(self, x: Candidates) -> None:
-        """Compute exact distances of candidates within the bounds, and insert the nearest into the lists.
-
-        The lists are those of the nearest neighbours of each query.
-        """
+        """Compute the exact distances of the candidates within the bounds, and update the lists of neighbours."""
         with x.lock:
             possible = x.low <= self.bound[x.queries[x.q], x.tile.group[x.r], -1]
         q, r = x.q[possible], x.r[possible]
@@ -391,9 +392,9 @@ class NeighbourSearch:
 
 
 def _find_positions(queries: Array, rows: Array) -> Array:
-    """Return the position of each query among the rows; -1 if it is not one of them."""
+    """Return the position of each query among the rows; -1 if the query is not among them."""
     low = rows.min()
-    place = np.full(rows.max() - low + 2, -1)  # by row number; the last entry stands for no row
+    place = np.full(rows.max() - low + 2, -1)  # by row number; the last entry is for queries that are not rows
     place[rows - low] = np.arange(len(rows))
     at = queries - low
     return place[np.where((at >= 0) & (at < len(place)), at, -1)]

@@ -1,4 +1,4 @@
-"""The engine for small tables: plain numpy in the calling thread, without compilation."""
+"""The engine for small tables, which uses plain numpy in the calling thread and needs no compilation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from belief.method.sampling import TIES, Sample, row_keys
 T = TypeVar("T")
 MAX_DIFFERENCES = 2**24  # differences between the values of all pairs of rows
 DISTANCES_AT_ONCE = 2**20
-KEPT_BYTES = 6 * 2**20
+KEPT_BYTES = 6 * 2**20  # freed memory that glibc keeps
 
 
 def is_small(source: Source, resources: Resources) -> bool:
@@ -35,12 +35,12 @@ def is_small(source: Source, resources: Resources) -> bool:
 
 @cache
 def keep_freed_memory() -> None:
-    """Make the C library glibc keep some freed memory for the next arrays; other allocators ignore it.
+    """Make the C library glibc keep some freed memory for the next arrays. Other allocators are not affected.
 
-    glibc keeps twice the size of the largest block freed so far. It returns more to the system, which has to clear the
-    pages of the next arrays; this takes up to a quarter of the time of a small fit.
+    glibc keeps up to twice the size of the largest block freed so far, and returns the rest to the system. The system
+    must clear memory before it hands it out again, which takes up to a quarter of the time of a small fit.
     """
-    np.empty(KEPT_BYTES // 2, np.uint8)  # never touched, so it takes no memory itself
+    np.empty(KEPT_BYTES // 2, np.uint8)  # never written to, so it takes no memory itself
 
 
 class SmallEngine(DenseEngine):
@@ -86,14 +86,14 @@ class SmallEngine(DenseEngine):
         return found if visit is None else visit.found.merge(found)
 
     def _find_own(self, queries: Array, rows: Array) -> Array:
-        """Return the position of each query among the rows, -1 if it is not among them."""
+        """Return the position of each query among the rows; -1 if the query is not among them."""
         place, is_row = np.full(self.m, -1), (queries >= 0) & (queries < self.m)
         place[rows] = np.arange(len(rows))
         return np.where(is_row, place[np.where(is_row, queries, 0)], -1)
 
 
 def _as_float64(source: Source) -> Source:
-    """Convert all rows once, since the kernels would convert them for each pair."""
+    """Return the source with all rows as float64, because the kernels would convert them again for each pair."""
     X, rows, a = source.rows(np.arange(source.n_rows), 0, source.n_features)
     return ArraySource(np.ascontiguousarray(X[as_slice(rows), a : a + source.n_features], np.float64))
 

@@ -1,7 +1,7 @@
 """The engine for sparse rows on one machine. It allocates no array of size rows x features.
 
-The queries are indexed by feature, and each row is compared with all of them through this index. A row that shares no
-feature with a query can still be its neighbour, if its norm is small.
+The queries are indexed by feature, and each row is compared with all queries through this index. A row that has no
+non-zero feature in common with a query can still be its neighbour, if the norm of the row is small.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from belief.method.sampling import TIES, Sample, row_keys
 from belief.method.summary import MAX_GROUPS, Levels, Summary, can_count_groups, pad_groups
 
 ROWS_PER_TASK = 8192
-COPIED_SHARE = 0.5  # a search of at most this share of the columns copies them out of the rows
-DENSE_COLUMNS = 2  # joint sums of at most so many columns per entry of a row are computed from dense values
+COPIED_SHARE = 0.5  # if a search uses at most this share of the columns, they are copied out of the rows
+DENSE_COLUMNS = 2  # joint sums use dense values for up to this many columns per non-zero value of an average row
 VECTOR_SHARE = 0.125  # a feature that is non-zero in a larger share of the queries is stored as a dense vector
 
 
@@ -47,10 +47,7 @@ def as_csr(X: csr_array) -> sparse.Csr:
 
 
 class NonZeros:
-    """The moments of the non-zero values, added block by block.
-
-    At the end, the summary of all values is derived from them.
-    """
+    """An accumulator of the moments of non-zero values, from which the summary of all values is derived."""
 
     def __init__(self, discrete: Array) -> None:
         n_features = len(discrete)
@@ -67,8 +64,8 @@ class NonZeros:
 
         Parameters
         ----------
-        first : the number of its first row, unless it follows the blocks added before
-        groups : the group of each row, from 0; None or -1: unknown
+        first : the number of the block's first row; None: the block follows the previous one
+        groups : the group of each row, numbered from 0; -1 for rows of unknown group, None if all are unknown
         """
         group = self._count_group_rows(len(rows.start) - 1, groups)
         moments = (self.nonzero, self.origin, self.shift, self.m2, self.least, self.most, self.between)
@@ -85,9 +82,9 @@ class NonZeros:
             self.levels.append(self._levels(rows, group))
 
     def _count_group_rows(self, m: int, groups: Array | None) -> Array:
-        """Count the rows of each group and return the group of each row.
+        """Count the rows of each group, and return the group of each row.
 
-        Return an empty array if there are no sums by group.
+        If there are no sums by group, return an empty array.
         """
         n = 0 if groups is None else max(int(groups.max(initial=-1)) + 1, len(self.total))
         if groups is None or not n or not can_count_groups(n, len(self.m2)):
@@ -107,7 +104,7 @@ class NonZeros:
         return Levels(values[:, 0].astype(np.int64), values[:, 1], count.sum(axis=1), count[:, :n])
 
     def _all_levels(self) -> Levels:
-        """Return the levels of all values. The rows without a non-zero value are counted as level 0."""
+        """Return the levels of all values. The level 0 counts the rows without a non-zero value."""
         known = Levels.merged(self.levels)
         n = known.groups.shape[1]
         feature = np.flatnonzero(self.discrete)
@@ -124,11 +121,11 @@ class NonZeros:
         least, most = self.least.copy(), self.most.copy()
         between = self.between | (some & (least < most))
         least[some], most[some] = np.minimum(least[some], 0.0), np.maximum(most[some], 0.0)
-        with np.errstate(over="ignore"):  # values too large to square raise an error later that names the feature
+        with np.errstate(over="ignore"):  # if values are too large to square, a later check names the feature
             mean = self.origin + self.shift
             m2 = self.m2 + mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
         rows = np.broadcast_to(self.group_rows[:, None].astype(float), self.total.shape)
-        # columns without zeros may be far from 0, where the digits of Σx do not suffice
+        # columns without zeros may have a large mean, for which Σx is not precise enough
         shift, total = np.where(some, mean * (n / m), self.shift), np.where(some, self.total, self.total_shift)
         return Summary(
             m, np.full(F, float(m)), shift, m2, least, most, n.astype(float), between,
@@ -137,7 +134,10 @@ class NonZeros:
 
 
 class SparseEngine(JointEngine):
-    """The engine over CSR matrices with sorted indices and no duplicates, which may be a block or a whole table."""
+    """The engine over the rows of CSR matrices, which may be a block or a whole table.
+
+    The matrices must have sorted indices without duplicates.
+    """
 
     def __init__(
         self, source: SparseSource, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
@@ -220,7 +220,7 @@ class SparseEngine(JointEngine):
     def cut_rows(self, first: int, stop: int, most: int) -> list[tuple[int, int, int]]:
         """Cut the rows from `first` to `stop` into tasks of at most `most` rows, each in one block.
 
-        A task is the number of the block, and the positions of its first and last row in it.
+        Each task is (block, start, stop), with the positions of the rows within the block.
         """
         out = []
         for block, (a, b) in enumerate(pairwise(self.starts.tolist())):
@@ -229,7 +229,7 @@ class SparseEngine(JointEngine):
         return out
 
     def _gather(self, ids: Array) -> csr_array:
-        """Return the rows with these ids as one CSR matrix, in this order."""
+        """Return the rows with these ids as one CSR matrix, in the order of the ids."""
         home = np.searchsorted(self.starts, ids, side="right") - 1
         order = np.argsort(home, kind="stable")
         parts = [self.blocks[i][ids[home == i] - self.starts[i]] for i in np.unique(home)]
@@ -265,7 +265,7 @@ class SparseEngine(JointEngine):
         return Tally.from_sums(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
 
     def _locate(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
-        """Return a matrix of all queries and the row of each pair's query in it, and the same for neighbours."""
+        """Return a matrix with the queries, the line of each pair's query in it, and both for the neighbours."""
         if len(self.blocks) == 1:
             return self.csr[0], pairs.query, self.csr[0], pairs.neighbour
         ids, query = np.unique(pairs.query, return_inverse=True)
@@ -273,7 +273,7 @@ class SparseEngine(JointEngine):
         return as_csr(self._gather(ids)), query, as_csr(self._gather(others)), neighbour
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        """Return joint sums from the dense values of the columns, or from their non-zeros if these are few."""
+        """Return joint sums, computed from dense values for few features, and otherwise from non-zero values."""
         if len(np.union1d(watched, columns)) <= DENSE_COLUMNS * self._entries_per_row:
             return super()._joint(pairs, difference, rates, watched, columns)
         line, place = np.full(self.n_features, -1, np.int32), np.full(self.n_features, -1, np.int32)
@@ -310,7 +310,7 @@ class SparseEngine(JointEngine):
         return as_read_only(out), np.arange(len(ids)), 0
 
     def _fill(self, out: Array, ids: Array, columns: Array, span: tuple[int, int]) -> None:
-        """Write some columns of the rows ids[a:b] to the lines a to b of `out`, for the span (a, b)."""
+        """Write some columns of the rows ids[a:b] to the lines a to b of `out`, where `span` is (a, b)."""
         order, part = np.argsort(columns), np.arange(*span)
         home = np.searchsorted(self.starts, ids[part], side="right") - 1
         for i in np.unique(home):
@@ -324,12 +324,12 @@ class SparseEngine(JointEngine):
 
 
 class SearchRows:
-    """The rows of a search. If the search uses few columns, these are copied out tile by tile.
+    """The rows of a search. If the search uses only few columns, these are copied tile by tile.
 
     Parameters
     ----------
-    blocks : all rows
-    memory : bytes that the copies of one thread may take
+    blocks : the blocks of all rows
+    memory : bytes that each thread may use for copies
     """
 
     def __init__(self, blocks: list[sparse.Csr], difference: Difference, memory: int) -> None:
@@ -343,15 +343,15 @@ class SearchRows:
         self.scale = sparse.Scale(per_unit[self._live], difference.discrete[self._live])
 
     def take(self, X: csr_array) -> csr_array:
-        """Return the columns of a matrix that the search uses."""
+        """Keep only the columns of X that the search uses."""
         return X if self._is_whole else X[:, self._live]
 
     def limit(self, height: int, entries: float) -> int:
-        """Return how many rows can be read at once, at most `height`, if each has this number of entries."""
+        """Return how many rows to read at once, at most `height`, if rows have this number of entries on average."""
         return height if self._is_whole else max(min(height, int(self._memory / (16 * entries + 16))), 1)
 
     def read(self, block: int, first: int, stop: int) -> tuple[sparse.Csr, int]:
-        """Return rows that include the rows `first` to `stop` of a block, and the position of row `first` in them."""
+        """Return a matrix with the rows `first` to `stop` of a block, and the position of row `first` in it."""
         rows = self._blocks[block]
         if self._is_whole:
             return rows, first
@@ -359,7 +359,7 @@ class SearchRows:
 
 
 def _add(x: tuple[Array, ...], y: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Add the arrays of y to those of x, in place; return x."""
+    """Add each array of y to the same array of x, in place; return x."""
     for a, b in zip(x, y, strict=True):
         a += b
     return x

@@ -1,8 +1,8 @@
-"""Rows of a source on a GPU: all of them if they fit, otherwise span by span, each copied while the one before is used.
+"""Rows of a source on a GPU: all rows if they fit into its memory, otherwise one span of rows after the other.
 
     source ──threads──► page-locked buffers ──streams──► device
 
-On torch's CPU device the same calls are plain copies.
+Each span is copied while the previous one is used. On torch's CPU device, the same calls make plain copies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_MEMORY_SHARE = 0.6  # share of the free device memory that rows may use
 class TensorSource(GatherSource):
     """A source of rows that are on a device already, in any float type.
 
-    They are copied to the host when they are needed as arrays.
+    Rows that are requested as arrays are copied to the host.
     """
 
     def __init__(self, values: Tensor) -> None:
@@ -46,7 +46,7 @@ class TensorSource(GatherSource):
 
 @dataclass(frozen=True)
 class Span:
-    """Consecutive rows on the device; `first` is the number of the first."""
+    """Consecutive rows on the device. `first` is the number of the first row."""
 
     first: int
     values: Tensor
@@ -57,12 +57,12 @@ class Span:
 
 
 class Stored:
-    """The rows of a source, or some consecutive ones, on a device.
+    """The rows of a source, or a span of them, on a device.
 
     Parameters
     ----------
-    rows : the first row, and the end
-    memory : bytes of the device that rows may use
+    rows : the span as (start, stop)
+    memory : bytes of device memory that rows may use
     """
 
     def __init__(self, source: Source, device: torch.device, pool: Threads, rows: tuple[int, int], memory: int) -> None:
@@ -87,7 +87,7 @@ class Stored:
         return self._whole
 
     def spans(self, start: int, height: int) -> Iterator[Span]:
-        """Yield the rows from `start` on, `height` at a time. The next span is copied while one is used."""
+        """Yield the rows from `start` on, `height` at a time. Each span is copied while the previous one is used."""
         cut = [(a + start, b + start) for a, b in spans(self.stop - start, height)]
         pending = self._start_copy(cut[0]) if cut else None
         for following in [*cut[1:], None]:
@@ -104,7 +104,7 @@ class Stored:
         return self.copy_rows(*self.source.rows(ids, 0, self.source.n_features))
 
     def copy_rows(self, X: Array, rows: Array, a: int) -> Tensor:
-        """Return a copy on the device of rows that a source has returned as (X, rows, a)."""
+        """Copy rows to the device. They are given as (X, rows, a), the form in which every source returns rows."""
         return torch.tensor(X[rows, a : a + self.source.n_features], device=self.device)
 
     def _dtype(self) -> np.dtype[Any]:
@@ -114,7 +114,7 @@ class Stored:
     # --- copying ---
 
     def _start_copy(self, rows: tuple[int, int]) -> _PendingCopy:
-        """Start to copy consecutive rows to the device, in threads."""
+        """Start copying consecutive rows to the device, in threads."""
         dtype = getattr(torch, self._dtype().name)
         values = torch.empty(rows[1] - rows[0], self.source.n_features, dtype=dtype, device=self.device)
         free = torch.cuda.current_stream(self.device).record_event() if self.device.type == "cuda" else None
@@ -123,9 +123,9 @@ class Stored:
         return _PendingCopy(Span(rows[0], values), tasks)
 
     def _copy(self, out: Tensor, first: int, free: Any) -> None:
-        """Copy the rows from `first` on to `out`, once the event `free` has occurred.
+        """Copy the rows that begin at row `first` to `out`.
 
-        Before that, the memory may be in use.
+        Wait for the event `free` first, because the memory of `out` may be in use until then.
         """
         X, rows, a = self.source.rows(np.arange(first, first + len(out)), 0, self.source.n_features)
         lo, hi, b = int(rows[0]), int(rows[-1]) + 1, a + self.source.n_features
@@ -160,7 +160,7 @@ class _PendingCopy:
 
 
 def memory_for_rows(device: torch.device, working_memory: int) -> int:
-    """Return how many bytes rows may use: a share of the free memory of a GPU, or the working memory on the CPU."""
+    """Return how many bytes rows may use: a share of a GPU's free memory, or the working memory on the CPU."""
     if device.type != "cuda":
         return working_memory
     free, _ = torch.cuda.mem_get_info(device)

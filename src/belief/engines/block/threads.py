@@ -1,4 +1,4 @@
-"""Base classes of the engines: a thread pool, and the methods that need nothing but the targets."""
+"""Base classes of the engines, with a thread pool and the methods that only need the targets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from belief.engines.probe import ProbeSearch
 
 T = TypeVar("T")
-TILE = 2000  # most rows of a tile; not a power of two, whose columns would compete for few cache lines
+# Maximum number of rows of a tile. With a power of two, columns would compete for the same few cache lines.
+TILE = 2000
 
 
 def spans(n: int, width: int) -> list[tuple[int, int]]:
@@ -45,7 +46,10 @@ class Threads:
         self._lock = Lock()
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
-        """Apply the task to each argument, and yield the results in order. A single task runs in the calling thread."""
+        """Apply the task to each argument, and yield the results in the order of the arguments.
+
+        A single task runs in the calling thread.
+        """
         if len(arguments) < 2 or self._n == 1:
             return map(task, arguments)
         return self._start().map(task, arguments)
@@ -75,7 +79,7 @@ class ThreadedEngine:
     Parameters
     ----------
     resources : threads, memory and device
-    pool : threads of another engine, to share them
+    pool : threads of another engine to share; None: the engine starts its own
     """
 
     target: Target  # the target of all rows; needed for sampling
@@ -116,21 +120,21 @@ class ThreadedEngine:
         self._blas.__exit__(None, None, None)
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
-        """Apply the task to each argument in threads, and yield the results in order.
+        """Apply the task to each argument in threads, and yield the results in the order of the arguments.
 
-        Because of the order, sums do not depend on the number of threads.
+        The fixed order makes sums independent of the number of threads.
         """
         assert self.pool is not None, "use the engine as a context manager"
         return self.pool.map(task, arguments)
 
 
 class RowEngine(ThreadedEngine):
-    """An engine over rows in memory or memory-mapped, whose targets are known.
+    """An engine over rows with known targets, in memory or in memory-mapped files.
 
     Parameters
     ----------
     targets : the target of each row as a number, such as the index of its class
-    counted : mask of the rows that may be sampled and found; None: all
+    counted : mask of the rows that may be sampled or found as neighbours; None: all rows
     """
 
     def __init__(
@@ -142,7 +146,7 @@ class RowEngine(ThreadedEngine):
         self.targets, self.discrete, self.counted = targets, discrete, counted
 
     def fingerprint(self) -> bytes:
-        """Return a checksum of the rows, their targets, and which features are discrete."""
+        """Return a checksum of the rows, the targets, and the mask of discrete features."""
         return checksum([self.targets, self.discrete, *self._all_values()])
 
     def _all_values(self) -> Iterator[Array]:
@@ -150,7 +154,7 @@ class RowEngine(ThreadedEngine):
         raise NotImplementedError
 
     def identities(self) -> Array:
-        """Return a hash of the values of each row, which is equal for identical rows."""
+        """Return a hash of each row; identical rows have the same hash."""
         raise NotImplementedError
 
     def merge_copies(self, seed: int) -> Target:
@@ -162,9 +166,9 @@ class RowEngine(ThreadedEngine):
         self.targets, self.counted = targets, counted
 
     def _count_groups(self) -> int:
-        """Return the number of groups (classes) to sum by.
+        """Return the number of classes for which the summary has separate sums.
 
-        It is 0 if targets are unknown (-1) or the sums would be too large.
+        It is 0 if the targets are unknown (-1) or the sums would take too much memory.
         """
         n = int(self.targets.max(initial=-1)) + 1 if self.targets.dtype.kind in "iu" else 0
         return n if can_count_groups(n, self.n_features) else 0

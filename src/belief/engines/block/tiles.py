@@ -1,7 +1,7 @@
 """Tiles: rows of dense data that are searched together, sorted by group.
 
-If rows have more identical copies than can become neighbours, a tile drops the others. In data with many copies, this
-saves most of the work.
+If a row has more identical copies in a tile than can become neighbours, the surplus copies are dropped. In data with
+many copies, this saves most of the work.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from belief.method.sampling import TIES, row_keys
 if TYPE_CHECKING:
     from belief.engines.block.dense import DenseEngine
 
-FEW_COLUMNS = 32  # hashed first, since they distinguish most rows
+FEW_COLUMNS = 32  # columns that are hashed first, since they distinguish most rows
 
 
 @dataclass(frozen=True)
 class Tile:
     """Rows of the data that are searched together, sorted by group.
 
-    The rows of group g are at groups[g] to groups[g + 1]. `rows` are positions in the engine's data, `ids` positions in
-    the whole data.
+    The rows of group g are at groups[g] to groups[g + 1]. `rows` are positions in the engine's data, and `ids`
+    positions in the whole table.
     """
 
     rows: Array
     groups: Array
-    ids: Array  # in the whole data
+    ids: Array
     keys: Array
     group: Array
 
     def part(self, a: int, b: int) -> Self:
-        """Return a tile of the rows a to b of this one."""
+        """Return a tile with the rows a to b of this tile."""
         if b - a == len(self.rows):
             return self
         groups = np.clip(self.groups, a, b) - a
@@ -48,7 +48,7 @@ class Tile:
 
 
 class Tiles:
-    """Makes the tiles of a search; `first` is the id of the engine's first row in the whole data."""
+    """Makes the tiles of a search. `first` is the id of the engine's first row in the whole table."""
 
     def __init__(self, engine: DenseEngine, slices: Sequence[Slice], search: Search, first: int) -> None:
         self.engine, self.slices, self.search, self.first = engine, slices, search, first
@@ -67,9 +67,9 @@ class Tiles:
         return self.engine.targets[ids] if self.search.n_groups > 1 else np.zeros(len(ids), np.int32)
 
     def _drop_copies(self, ids: Array) -> Array:
-        """Drop identical rows of a group, except the size + 1 with the smallest keys.
+        """Keep at most `size` + 1 of several identical rows of a group, the ones with the smallest keys.
 
-        One more than `size` is kept, because one of them may be the query itself.
+        One more than the number of neighbours is kept, because the query may be among the identical rows.
         """
         if len(ids) <= self.engine.resources.small_rows:
             return ids
@@ -86,7 +86,7 @@ class Tiles:
         return ids[~np.isin(ids, many[order[surplus[same]]])]
 
     def _find_likely_copies(self, ids: Array) -> tuple[Array, Array]:
-        """Return the rows whose hash occurs more than size + 1 times, and their hashes."""
+        """Return the rows whose hash occurs more than `size` + 1 times, and their hashes."""
         h = np.zeros(len(ids), np.int64)
         more = self.search.size + 1
         for a, b in self._column_spans():
@@ -100,7 +100,7 @@ class Tiles:
         return ids, h
 
     def _column_spans(self) -> list[tuple[int, int]]:
-        """Return the spans of columns that are hashed one after the other; the first is narrow."""
+        """Return the spans of columns that are hashed one after the other. The first has few columns."""
         cuts = np.unique([0, FEW_COLUMNS, *(x.b for x in self.slices)])
         return list(pairwise(cuts[cuts <= self.slices[-1].b].tolist()))
 

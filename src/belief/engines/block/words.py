@@ -1,8 +1,8 @@
-"""Products of all queries with many rows, of numbers rounded to int16, for searches whose products fit into memory.
+"""Inner products of queries and rows that are rounded to int16, for searches whose products fit into memory.
 
     some columns of all rows ──embed, round──► int16 ──products of blocks of rows──► added to one float32 array
 
-Rows are rounded once. If every row is a query, each two rows are multiplied once.
+Each row is rounded only once. If every row is a query, each pair of rows is multiplied only once.
 """
 
 from __future__ import annotations
@@ -30,17 +30,22 @@ if TYPE_CHECKING:
 
 HEIGHT = 240  # rows of a block: a multiple of the rows of all instruction sets
 POINTS_AT_ONCE = 2**17  # coordinates that are embedded and then rounded, while they are in the CPU cache
-MEMORY_SHARE, BYTES = 16, 4  # rounded rows use 1 / MEMORY_SHARE of the working memory; bytes of a number, stored twice
+MEMORY_SHARE = 16  # rounded rows use at most 1 / MEMORY_SHARE of the working memory
+BYTES = 4  # of a rounded number, which is stored twice as int16
 Span = tuple[int, int]
 
 
 def max_rows(working_memory: int) -> int:
-    """Return the number of queries and rows whose runs fit into a share of the working memory."""
+    """Return the maximum number of queries and rows together: a run of each must fit into the memory for runs."""
     return working_memory // (MEMORY_SHARE * BYTES * RUN)
 
 
 def choose_words(search: NeighbourSearch) -> WordInstructions | None:
-    """Return the instructions for this search; None: it is too small, or the CPU or the data lack what it needs."""
+    """Return the instruction set for products in int16 in this search; None if they are not used.
+
+    They are not used for small searches, for very many queries, without instructions for them on this CPU, or if some
+    features cannot be embedded as points.
+    """
     name, slices, s = search.engine.resources.instructions, search.embedding.slices, len(search.sample.row)
     if name not in ("auto", "int16") or any(x.direct for x in slices):
         return None
@@ -54,14 +59,14 @@ def choose_words(search: NeighbourSearch) -> WordInstructions | None:
 
 @dataclass(frozen=True)
 class _Rounded:
-    """Some columns of some rows, rounded, in arrays that are reused for the next columns."""
+    """Some columns of some rows, rounded to int16. The arrays are reused for the next columns."""
 
     source: Source
     rows: Array
     ints: Array  # (rows, columns) int16
     packed: Array  # (panels, steps, lanes) int32, the same numbers
     scale: Array  # (runs, rows) float32
-    norm: Array  # float64, squared, of the columns so far
+    norm: Array  # the squared norm of the columns so far, float64
 
     @classmethod
     def allocate(cls, source: Source, rows: Array, kind: WordInstructions, width: int) -> _Rounded:
@@ -78,7 +83,7 @@ class WordProducts:
 
     Parameters
     ----------
-    is_symmetric : the queries are the rows, in the same order
+    is_symmetric : whether the queries are the rows, in the same order
     """
 
     def __init__(
@@ -86,7 +91,7 @@ class WordProducts:
     ) -> None:
         self.engine, self.kind, self.is_symmetric = search.engine, kind, is_symmetric
         self.per_scale = 1.0 / search.embedding.scale
-        self.error = np.inf  # bound of the error of d² relative to the two squared norms, once all are written
+        self.error = np.inf  # bound of the error of d², as a share of the sum of both squared norms; set by `write_to`
         n = len(rows) + (0 if is_symmetric else len(queries))
         room = self.engine.working_memory // (MEMORY_SHARE * BYTES * n)
         self.slices = search.embedding.cut(max(room // RUN * RUN, RUN))
@@ -97,7 +102,7 @@ class WordProducts:
             self.queries = _Rounded.allocate(search.queries, search.place[queries], kind, width)
 
     def write_to(self, out: Array) -> Iterator[float]:
-        """Write the products to `out`. Yield the share that is done."""
+        """Write the products to `out`, and yield the share of the work done so far."""
         sides = [self.rows] if self.is_symmetric else [self.rows, self.queries]
         tasks = [(x, span) for x in sides for span in spans(len(x.rows), HEIGHT)]
         across, down = (spans(len(x.rows), HEIGHT) for x in (self.rows, self.queries))
@@ -120,7 +125,7 @@ class WordProducts:
         self.error = error_of_products(worst, sum(-(-x.width // RUN) for x in self.slices))
 
     def _round(self, part: Slice, x: _Rounded, span: Span) -> float:
-        """Round some columns of some rows. Return the largest relative error."""
+        """Round some columns of some rows, and return the largest relative error."""
         first, last = span
         found, at, column = x.source.rows(x.rows[first:last], part.a, part.b)
         worst = 0.0
