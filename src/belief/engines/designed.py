@@ -20,7 +20,7 @@ import numpy as np
 from belief._utils.warnings import warn
 from belief.engines.block.threads import checksum
 from belief.method.arrays import Array
-from belief.method.design import Design, race, weigh_by_inclusion
+from belief.method.design import Design, compute_weighted_keys, weigh_by_inclusion
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours, Pairs, Tally
 from belief.method.protocols import Engine, Search
@@ -182,7 +182,7 @@ class DesignedEngine:
         uniform = (row_keys(seed, SAMPLE, ids).astype(float) + 1.0) / 2.0**64
         if self.design.weight is None or not self.design.is_drawn_by_weight:
             return uniform
-        return race(uniform, self.design.weight[ids])
+        return compute_weighted_keys(uniform, self.design.weight[ids])
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
         """Announce all pairs of the run, so that the inner engine can read their rows together.

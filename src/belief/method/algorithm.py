@@ -1,13 +1,13 @@
 """BELIEF (algorithm 1 of the paper), for any engine.
 
-    describe ─► sample ─► significance, on a probe of the rows ─► the metric: features to search neighbours by
+    describe ─► sample ─► significance, on a probe of the rows ─► the metric: features that define the distances
                    │                                                                   ▼
                    └─► nearest ─► for each batch: tally ─► w ± se ─► watch list
                           ▲                          └─► joint sums ─► redundancy ─► forward selection by J
                           └──────────── not converged: more queries ◄──────────────────────────────┘
 
-The neighbours of all batches of a sample are searched in one pass; only the tally needs the batches in order, for the
-watch list. When the sample grows, earlier neighbours and sums are kept.
+One pass finds the neighbours of all queries of a sample. Only the tally works batch by batch, because the watch list is
+updated after each batch. When the sample grows, the neighbours and sums found before are kept.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ from belief.method.summary import Summary
 from belief.method.targets import Target
 from belief.method.univariate import missingness_p_values, p_values_by_class, univariate_p_values
 
-MISSINGNESS_LEVEL = 0.001  # false discovery rate at which missing values depend on the class
-MIN_COPIES = 0.005  # share of the rows of the probe that are copies at which copies are merged
-SECOND_CHOICE = 0.1  # share of the relevance for a class that counts unless a feature is significant and best for it
-CHUNK = 2048  # features that are compared at a time
-EXPECTED_SELECTED = 32  # features to prepare for with n_features_to_select="auto"
-LINES_AT_ONCE = 64  # selected features whose redundancy with the others is measured together
+MISSINGNESS_LEVEL = 0.001  # false discovery rate of the test whether missing values depend on the class
+MIN_COPIES = 0.005  # copies are merged if they are at least this share of the rows of the probe
+SECOND_CHOICE = 0.1  # factor of the relevance for a class if a feature is not significant for it, or better for another
+CHUNK = 2048  # number of features compared at a time
+EXPECTED_SELECTED = 32  # the initial pool of features is sized for at most this many selected features
+LINES_AT_ONCE = 64  # number of selected features whose redundancy with the others is measured together
 TOO_FEW_ROWS = (
     "Interactions are not tested for significance, because there are too few rows. The test needs two classes with at"
     f" least {MIN_CLASS} rows each, or {2 * MIN_CLASS} rows with a numeric target; with groups, these rows need"
@@ -124,9 +124,9 @@ def belief(
     phase : callable
         Called as each phase begins.
     storage : Storage, optional
-        Stores the neighbours, and the sums after each batch, so that the next run can continue from them.
+        Stores the neighbours, and the sums after each batch, so that an interrupted run can be continued.
     given : callable
-        Returns the features that are selected already; called when the data is described.
+        Returns the given features, which are selected first. It is called after the data has been described.
     """
     return Run(engine, settings, phase, storage or Storage(), given).execute(check)
 
@@ -142,12 +142,12 @@ class Estimate:
     relevance: Array
     selection: Selection
     measure: Measure | None
-    selected_for: Array  # the class that each feature was selected for, -1 for given ones; empty without per_class
+    selected_for: Array  # the class for which each feature was selected, -1 for given ones; empty without per_class
 
 
 @dataclass(frozen=True)
-class Contest:
-    """The features that can be selected, best first, and the quantities that the choice between them depends on."""
+class Candidates:
+    """The features that can be selected, best first, and the quantities on which the selection depends."""
 
     order: Array
     n_select: int
@@ -214,10 +214,7 @@ class Run:
     # --- the sample, and how it grows ---
 
     def first_step(self) -> Step:
-        """Draw as many rows as the sample may grow to, and return the first step.
-
-        The first step is the number of rows that are queries at first.
-        """
+        """Draw as many rows as the sample may grow to, and return the first step: the initial number of queries."""
         m, sampling = self.target.m, self.settings.sampling
         s = self.settings.resolve_sample_size(m)
         self.limits = Limits.from_shape(m, self.engine.n_features) if self.grows else Limits(s, s)
@@ -237,10 +234,7 @@ class Run:
     # --- significance, and the metric ---
 
     def test_significance(self) -> None:
-        """Test the significance of all features on the probe.
-
-        Also choose the features by which neighbours are searched.
-        """
+        """Test the significance of all features on the probe, and choose the features that define the distances."""
         settings, constant = self.settings, self.difference.constant
         if settings.significance is None:
             self.significance = no_tests(self._univariate_p_values())
@@ -268,8 +262,8 @@ class Run:
     def _test_features(self, probe: Probe, sample: Sample, search: LocalSearch) -> Array:
         """Return the univariate p-value of each feature.
 
-        With classes, it comes from all rows and is checked by shuffles of the probe's rows. With a numeric target or a
-        study design, it comes from sampled rows.
+        With classes, it is computed from all rows and checked by shuffles on the rows of the probe. With a numeric
+        target or a study design, it is computed from sampled rows.
         """
         engine, is_numeric = self.engine, probe.target.is_numeric
         if is_numeric or engine.design.exists:
@@ -282,7 +276,7 @@ class Run:
         return check_univariate(probe, engine.rows, p, engine.discrete, search)
 
     def _sample_of_tests(self, sample: Sample, is_numeric: bool) -> Sample:
-        """Return the sampled rows for univariate tests by ranks or shuffles: the rows of the probe, or more."""
+        """Return the rows for univariate tests by ranks or shuffles: the probe, or a larger sample."""
         size = min(self.target.m, choose_ranked_size(self.engine.n_features))
         return self.draw("random" if is_numeric else "balanced", size) if size > len(sample.row) else sample
 
@@ -298,7 +292,7 @@ class Run:
     def _test_classes(self, probe: Probe, p_univariate: Array, search: LocalSearch) -> Array:
         """Return the univariate p-values of each class against all others, (classes, features).
 
-        Where they cannot be computed, they are the p-values of the test of all classes.
+        If a p-value cannot be computed, use the p-value of the test of all classes.
         """
         n, live = len(self.engine.target.names), ~self.difference.constant
         if self.engine.design.exists:
@@ -318,16 +312,16 @@ class Run:
     def _univariate_p_values(self) -> Array:
         """Return the univariate p-values from the sums over all rows.
 
-        All are NaN with a study design or merged copies, because these sums cover all rows equally.
+        These sums count all rows equally, so all p-values are NaN with a study design or merged copies.
         """
         p = univariate_p_values(self.summary)
         is_whole = self.target.m == self.summary.m and not self.engine.design.exists
         return p if is_whole else np.full_like(p, np.nan)
 
     def _neighbours_of_probe(self) -> int:
-        """Return the number of neighbours for the probe.
+        """Return k, the number of neighbours in searches of the probe.
 
-        Small tables with a numeric target get no extra neighbours here.
+        With a numeric target it is at most 20, although small tables have more neighbours in the full search.
         """
         size = self.search_settings.size
         if self.search_settings.n_groups > 1:
@@ -353,11 +347,11 @@ class Run:
             if n_copies < max(2, MIN_COPIES * len(sample.row)):
                 return False
             before, self.target = self.target.m, self.engine.merge_copies(self.seed)
-            if self.target.m == before:  # no copies of one group, stratum and weight
+            if self.target.m == before:  # the copies differ in group, stratum or weight
                 return False
         warn(
-            f"{before - self.target.m:,} of {before:,} rows are copies of another row with the same target. Each counts"
-            " once. Set copies='keep' to count all of them."
+            f"{before - self.target.m:,} of {before:,} rows are copies of another row with the same target, so"
+            " identical rows count once. Set copies='keep' to count every row."
         )
         self.search_settings = make_search(self.settings, self.target, self.summary.m, self.seed)
         return True
@@ -368,9 +362,9 @@ class Run:
         differs = known[q_values(p[known]) < MISSINGNESS_LEVEL] if len(known) else known
         if len(differs):
             warn(
-                f"The share of missing values differs between classes in {len(differs):,} features (first: feature"
-                f" {differs[0]}). The tests compare the values that are present. If missingness itself matters, add"
-                " columns that mark missing values."
+                f"The share of missing values differs between classes in {len(differs):,} features; the first is"
+                f" feature {differs[0]}. The tests ignore missing values. If missingness itself may matter, add columns"
+                " that mark missing values."
             )
 
     def next_step(self, estimate: Estimate) -> Step:
@@ -403,9 +397,9 @@ class Run:
             )
 
     def _depends_on_weight(self) -> Array:
-        """Return a mask of the features that are ranked by weight and may therefore change rank in a larger sample.
+        """Return a mask of the features that are ranked by weight, and so may change rank in a larger sample.
 
-        The others are ranked by p-value.
+        The others are ranked by p-value, which does not change.
         """
         return self._significant() if self.settings.significance is not None else ~self.difference.constant
 
@@ -414,7 +408,10 @@ class Run:
         return is_significant
 
     def search(self, size: int) -> None:
-        """Find the neighbours of the first `size` sampled rows, unless known, and make batches of their pairs."""
+        """Find the neighbours of the first `size` sampled rows, and divide the new pairs into batches.
+
+        Neighbours that are known or stored are not searched again.
+        """
         engine, known = self.engine, len(self.neighbours.row)
         with self.timed("neighbours", f"of {size:,} rows" if known else ""):
             saved = self.storage.load_neighbours(self.search_settings, self.summary.m)
@@ -439,7 +436,7 @@ class Run:
 
     def compute_sums(self) -> None:
         """Add up the differences of each batch unless its sums are stored, and make the watch list after each batch."""
-        # the sums of a smaller sample are of no use if weights depend on its size
+        # if weights depend on the size of the sample, the sums of a smaller sample cannot be used
         is_stored = not (self.grows and self.engine.design.is_drawn_by_weight)
         saved = self.storage.load_sums(self.pairs, self.engine.n_features) if is_stored else None
         if saved is not None and len(self.watch_lists) < len(saved[1]) <= len(self.pairs):
@@ -462,7 +459,7 @@ class Run:
                 self.storage.save_sums(self.tally, self.watch_lists)
 
     def _compute_weights(self) -> tuple[Array, Array]:
-        """Return the weights w of the features, and v, the weight of each class in them."""
+        """Return the weights w of the features, and the weights v of the classes."""
         assert self.tally is not None
         v = self.engine.target.weights(self.settings.class_weight, self.tally)
         return relevance(self.tally, v), v
@@ -479,21 +476,22 @@ class Run:
         se = self._errors(tally, v, w)
         null_weight = self._null_weight()
         with self.timed("redundancy"):
-            contest = self._rank_features(tally, w, null_weight)
-            pool = initial_pool(contest.order, min(contest.n_select, EXPECTED_SELECTED), self.engine.columns_at_once)
+            candidates = self._rank_features(tally, w, null_weight)
+            expected = min(candidates.n_select, EXPECTED_SELECTED)
+            pool = initial_pool(candidates.order, expected, self.engine.columns_at_once)
             if self.settings.per_class is not None:
-                best = np.argsort(-contest.of_class, axis=1)[:, : 2 * self.settings.per_class]
-                pool = np.intersect1d(best, contest.order)
+                best = np.argsort(-candidates.of_class, axis=1)[:, : 2 * self.settings.per_class]
+                pool = np.intersect1d(best, candidates.order)
             measure = self._make_measure(np.r_[self.given_live, pool])
-            selection, classes = self._select(contest, measure)
+            selection, classes = self._select(candidates, measure)
             given_constants = np.unique(self.given[self.difference.constant[self.given]])
             selection = selection.insert_constants(given_constants, len(self.given_live))
-            if contest.eligibility is None and self.settings.per_class is None:
+            if candidates.eligibility is None and self.settings.per_class is None:
                 rest = self.constant[~np.isin(self.constant, self.given)]
-                selection = selection.append_constants(rest, len(self.given) + contest.n_select)
-        return Estimate(w, v, se, null_weight, contest.relevance, selection, measure, classes)
+                selection = selection.append_constants(rest, len(self.given) + candidates.n_select)
+        return Estimate(w, v, se, null_weight, candidates.relevance, selection, measure, classes)
 
-    def _rank_features(self, tally: Tally, w: Array, null_weight: Array) -> Contest:
+    def _rank_features(self, tally: Tally, w: Array, null_weight: Array) -> Candidates:
         """Return the features that can be selected, their relevance, and how many to select."""
         settings, constant = self.settings, self.difference.constant
         n_select, eligibility = settings.resolve_n_features(self.engine.n_features), None
@@ -514,12 +512,13 @@ class Run:
         of_class, least = scores[None], list[LeastScores]()
         if settings.per_class is not None:
             of_class, least = self._relevance_by_class(separation_by_class(tally) - null_weight)
-        return Contest(order, n_select, w, scores, of_class, least, eligibility)
+        return Candidates(order, n_select, w, scores, of_class, least, eligibility)
 
     def _relevance_by_class(self, excess: Array) -> tuple[Array, list[LeastScores]]:
         """Return the relevance of each feature for each class, (classes, features), and the least scores.
 
-        It is reduced for all classes except the one that the feature separates best.
+        The relevance for a class is reduced if the feature is not significant for it, and if the feature separates
+        another class better. `excess` is the separation of each class above the null weight.
         """
         constant, out, found = self.difference.constant, np.zeros_like(excess), np.zeros(excess.shape, bool)
         p = np.ones_like(excess)
@@ -542,30 +541,26 @@ class Run:
         return share * out, least
 
     def _select(
-        self, contest: Contest, measure: Measure | None, at_once: int = FEW_FEATURES
+        self, candidates: Candidates, measure: Measure | None, at_once: int = FEW_FEATURES
     ) -> tuple[Selection, Array]:
-        """Return the selection, and the class that each feature was selected for.
-
-        There are no classes unless `per_class` is set.
-        """
-        x, given, classes = contest, self.given_live, np.zeros(0, np.int64)
+        """Return the selection, and the class for which each feature was selected (empty without `per_class`)."""
+        x, given, classes = candidates, self.given_live, np.zeros(0, np.int64)
         if measure is None:
             order = np.r_[given, x.order[: x.n_select]]
             return Selection(order, x.relevance[order]), classes
         if self.settings.per_class is not None:
             n = self.settings.per_class
             return select_per_class(x.of_class, x.least, x.w, x.order, n, measure, self.rule, given, at_once)
-        on_the_way = x.eligibility if self.rule.max_redundancy is not None else None
-        how = measure, self.rule, given, on_the_way, at_once
+        eligibility = x.eligibility if self.rule.max_redundancy is not None else None
+        how = measure, self.rule, given, eligibility, at_once
         selected = forward_selection(x.relevance, x.w, x.order, x.n_select, *how)
         return selected, classes
 
     def _measure_stability(self, estimate: Estimate) -> Stability | None:
         """Repeat the selection with the weights of half-samples, and return how often each feature is selected.
 
-        A half-sample is half of the queries.
-
-        Neighbours, p-values and redundancy are not computed again. Return None if the setting `stability` is 0.
+        A half-sample is a random half of the queries. All half-samples use the neighbours, p-values and redundancy of
+        the whole sample. Return None if the setting `stability` is 0.
         """
         n = self.settings.stability
         if not n:
@@ -576,11 +571,11 @@ class Run:
             known = 0 if measure is None else len(measure.pool)
             for line, half in zip(chosen, half_samples(folds, n, self.seed), strict=True):
                 v = self.engine.target.weights(self.settings.class_weight, half)
-                contest = self._rank_features(half, relevance(half, v), estimate.null_weight)
-                # few features become rivals in half-samples only, so few are measured before they do
+                candidates = self._rank_features(half, relevance(half, v), estimate.null_weight)
+                # half-samples need few features that are not measured yet, so measure few at a time
                 n_new = 0 if measure is None else len(measure.pool) - known
                 at_once = max(1, self.engine.columns_at_once, min(n_new, FEW_FEATURES))
-                line[self._select(contest, measure, at_once)[0].selected] = True
+                line[self._select(candidates, measure, at_once)[0].selected] = True
             level, sets = self.rule.max_redundancy, []
             if measure is not None and level is not None:
                 often = np.flatnonzero(chosen.any(axis=0))
@@ -588,7 +583,7 @@ class Run:
             return Stability(chosen.mean(axis=0), *nogueira_index(chosen), sets)
 
     def _errors(self, tally: Tally, v: Array, w: Array) -> Array:
-        """Return the standard error of w. It is computed from folds if rows depend on each other or have weights."""
+        """Return the standard error of w, computed from folds if rows depend on each other or have weights."""
         return fold_errors(self._folds(), v) if self._needs_folds else self.engine.target.error(tally, v, w)
 
     def _errors_by_class(self, tally: Tally) -> Array:
@@ -599,7 +594,7 @@ class Run:
 
     @property
     def _has_folds(self) -> bool:
-        """Return True if errors of separations are computed: the run sums over folds anyway, or selects per class."""
+        """Whether to compute standard errors of separations: if sums over folds are needed anyway, or per class."""
         return self._needs_folds or self.settings.per_class is not None or self.settings.stability > 0
 
     @property
@@ -607,7 +602,7 @@ class Run:
         return self.engine.design.group is not None or self.engine.design.weight is not None
 
     def _folds(self) -> list[Tally]:
-        """Return the sums over the pairs of each fold of the queries."""
+        """Divide the queries into folds, and return the sums over the pairs of each fold."""
         if self.folds and sum(x.n_pairs for x in self.folds) == len(self.all_pairs):
             return self.folds
         group = self.engine.design.group
@@ -620,7 +615,7 @@ class Run:
     def _null_weight(self) -> Array:
         """Return the weight that each feature would have if it were irrelevant.
 
-        It is above 0 for features by which neighbours are searched, because neighbours differ less in them.
+        It is above 0 for the features that define the distances, because neighbours differ less in them.
         """
         tally, metric = self.tally, self.significance.metric
         assert tally is not None
@@ -706,7 +701,7 @@ class Run:
         }
 
     def _watched(self, relevance: Array, n_selected: int) -> Array:
-        """Return the watch list whose redundancy was measured; without one, the features with the largest relevance."""
+        """Return the last watch list that was used, or the most relevant features if the measure has no watch list."""
         if self.measure is not None and self.measure.needs_collision_rates:
             return self.watch_lists[-2] if len(self.pairs) > 1 else self.watch_lists[-1]
         return self._heaviest(relevance, self.settings.watch_list_length(n_selected))
@@ -714,7 +709,7 @@ class Run:
     def _redundancy_with_selected(self, estimate: Estimate, features: Array) -> Array:
         """Return the redundancy of the selected features (lines) with `features` (columns).
 
-        It is 0 where it is not measured.
+        It is 0 for constant features, and for pairs of features that were never measured.
         """
         selected, constant, measure = estimate.selection.selected, self.difference.constant, estimate.measure
         out = np.zeros((len(selected), len(features)))
@@ -730,9 +725,8 @@ class Run:
     def _find_partners(self, estimate: Estimate) -> tuple[Array, Array]:
         """Return the interaction partner of each selected feature (-1 for none).
 
-        Also return the share of the feature's weight that depends on its partner.
-
-        The search for partners needs the neighbours of each class; without them, no feature has a partner.
+        Also return the share of the feature's weight that depends on its partner. Partners can only be found if the
+        neighbours of each class were searched; otherwise, no feature has a partner.
         """
         selected = estimate.selection.selected
         partner, share = np.full(len(selected), -1), np.zeros(len(selected))
@@ -757,7 +751,7 @@ class Run:
         return partner, share
 
     def warn_of_copies(self) -> None:
-        """Warn if the nearest rows of a class are mostly copies of the row itself."""
+        """Warn if many of the hits of a class are copies of the query, and chance does not explain them."""
         n = len(self.neighbours.row)
         if self.search_settings.n_groups == 1 or self.settings.copies != "keep" or n < 2:
             return
@@ -769,9 +763,9 @@ class Run:
                 continue
             name = self.target.names.tolist()[c]
             warn(
-                f"{100 * copied[c]:.0f} % of the nearest rows of class {name!r} are copies of the row itself, so the"
-                " weights and p-values are unreliable. If rows were duplicated to oversample a class, set"
-                " copies='merge'; if the columns merely have few values, ignore this warning."
+                f"In class {name!r}, {100 * copied[c]:.0f} % of the nearest rows of the same class are copies of the"
+                " row itself, so the weights and p-values are unreliable. If rows were duplicated to oversample a"
+                " class, set copies='merge'. If the columns merely have few values, ignore this warning."
             )
 
     def _log_chance_equal(self, rows: Array) -> float:
@@ -781,9 +775,9 @@ class Run:
 
 
 def make_search(settings: Settings, target: Target, m: int, seed: int) -> Search:
-    """Return how many neighbours to search for, and in which groups: k of each class, or k·|C| among all rows.
+    """Return the parameters of the neighbour search: k neighbours of each class, or k·|C| among all rows.
 
-    Warn if there are fewer rows than that.
+    Warn if there are not enough rows for this.
     """
     counts = target.counts
     k = settings.resolve_n_neighbors(int(counts.min()))
@@ -794,13 +788,16 @@ def make_search(settings: Settings, target: Target, m: int, seed: int) -> Search
         wanted, reason = f"{size} neighbours in all", f"each row has only {available} other rows"
         if is_per_class:
             wanted, reason = f"{size} neighbours of each class", f"the smallest class has only {available} rows"
-        warn(f"n_neighbors={k} means {wanted}, but {reason}. All of them are used.")
+        warn(f"n_neighbors={k} means {wanted}, but {reason}. All available rows are used.")
     largest = int(counts.max()) if is_per_class else m
     return Search(min(size, largest), len(counts) if is_per_class else 1, seed)
 
 
 def make_pairs(sample: Sample, neighbours: Neighbours, part: slice, target: Target) -> Pairs:
-    """Return the pairs of a query and a neighbour for one batch, `part` of the sample, in the order of the sample."""
+    """Return the pairs of the queries of a batch with their neighbours, in the order of the sample.
+
+    `part` is the slice of the sample that forms the batch.
+    """
     row, row_target = neighbours.row[part], neighbours.target[part]
     exists = row >= 0
     query = np.broadcast_to(sample.row[part, None, None], row.shape)[exists]

@@ -10,11 +10,11 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 FEATURES = "features"
 FeatureArray = Annotated[Array, FEATURES]  # the last axis runs over the features
-MAX_SPARSITY = 16  # ids up to this many times their number are looked up in a table; sparser ones are sorted
+MAX_SPARSITY = 16  # ids below this many times their number are looked up in a table; larger ids are sorted
 
 
 def compact_ids(ids: Array) -> tuple[Array, int]:
-    """Renumber ids so that they lie below a small n; return them and n. Ids that already do are returned unchanged."""
+    """Return ids renumbered to lie below a small n, and n. If the ids are small already, they are not changed."""
     n = int(ids.max(initial=-1)) + 1
     if n <= MAX_SPARSITY * len(ids):
         return ids, n
@@ -23,7 +23,7 @@ def compact_ids(ids: Array) -> tuple[Array, int]:
 
 
 def unique_ids(ids: Array) -> tuple[Array, Array]:
-    """Return the sorted unique ids, and the index of each given id among them, as `np.unique` does but faster."""
+    """Return the sorted unique ids, and the index of each id among them; a faster `np.unique`."""
     n = int(ids.max(initial=-1)) + 1
     if n > MAX_SPARSITY * len(ids):
         return np.unique(ids, return_inverse=True)
@@ -48,7 +48,7 @@ def run_lengths(starts: Array, n: int) -> Array:
 
 
 def lexsort_pairs(first: Array, second: Array, n: int) -> Array:
-    """Return the stable order that sorts by `first`, then by `second`; both hold integers below n."""
+    """Return the indices that sort by `first` and then by `second`, as `np.lexsort`; both hold integers below n."""
     if n <= 2**16:  # numpy has a radix sort for these
         return np.lexsort((second.astype(np.uint16), first.astype(np.uint16)))
     return np.argsort(first * np.int64(n) + second, kind="stable")

@@ -13,15 +13,15 @@ import numpy as np
 from belief.method.arrays import Array
 from belief.method.sampling import TIES, row_keys
 
-MIN_COPIED_SHARE = 0.1  # share of a class's hits that are copies at which a warning is due
-EXPECTED_COPIES = 0.5  # expected number of copies by chance at which copies count as natural
+MIN_COPIED_SHARE = 0.1  # a warning is issued if at least this share of the hits of a class are copies
+EXPECTED_COPIES = 0.5  # chance explains copies if at least this number of copies is expected by chance
 COLUMN_STREAM = 2  # the stream of the keys of columns
 MAX_COMPARED_ROWS = 512  # sampled rows of a class that are compared with one another
-MIN_QUERIES = 50  # with fewer queries of a class the share of copies is too uncertain
+MIN_QUERIES = 50  # the share of copies is too uncertain for a class with fewer queries
 
 
 def column_keys(columns: Array) -> Array:
-    """Return a random key for each column, with which the values of a row are hashed."""
+    """Return a random key for each column, for hashing the values of a row."""
     return row_keys(0, COLUMN_STREAM, columns)
 
 

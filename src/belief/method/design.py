@@ -20,7 +20,7 @@ class Design:
 
     Rows of one group (a patient, a household) are not independent: they are never neighbours of each other, and
     shuffles move whole groups. Rows of different strata (batches, sites) are not comparable: neighbours come from the
-    same stratum, and shuffles stay within it. A row with a weight counts that many times in every mean.
+    same stratum, and shuffles stay within it. A row of weight 2 counts twice in every mean.
     """
 
     group: Array | None = None
@@ -43,7 +43,7 @@ class Design:
 
     @property
     def is_drawn_by_weight(self) -> bool:
-        """Whether rows are sampled by weight: if rows have weights and are not grouped."""
+        """Whether rows are sampled with probabilities that depend on their weights; with groups, they are not."""
         return self.weight is not None and self.group is None
 
     def strata(self, n: int) -> Array:
@@ -54,7 +54,7 @@ class Design:
         return np.arange(n) if self.group is None else self.group
 
     def excludes(self, a: Array, b: Array) -> Array:
-        """Return a mask of shape (len(a), len(b)) of the rows a and b that may not be neighbours of each other."""
+        """Return, for each pair of a row in a and a row in b, whether they may not be neighbours: (len(a), len(b))."""
         out = np.zeros((len(a), len(b)), bool)
         if self.group is not None:
             out |= self.group[a][:, None] == self.group[b]
@@ -63,21 +63,20 @@ class Design:
         return out
 
 
-def race(uniform: Array, weight: Array) -> Array:
-    """Return a random number for each row; the rows with the smallest numbers form a weighted sample.
+def compute_weighted_keys(uniform: Array, weight: Array) -> Array:
+    """Return a random number for each row, such that the rows with the smallest numbers are a weighted sample.
 
-    The sample is drawn by weight, without replacement.
-
-    The number is -log(u)/weight, with u uniform in (0, 1), as if rows raced and the heavier ones were faster.
+    The sample is drawn without replacement, with probabilities proportional to the weights. The number of a row is
+    -log(u)/weight, with u uniform in (0, 1).
     """
     out: Array = -np.log1p(-uniform * (1 - 1e-12)) / weight
     return out
 
 
 def weigh_by_inclusion(weight: Array, first_outside: float) -> Array:
-    """Return weights divided by the probability of being sampled.
+    """Return the weight of each row, divided by the probability that the row is sampled.
 
-    The probability follows from the smallest random number (see `race`) of a row outside the sample.
+    `first_outside` is the smallest number of `compute_weighted_keys` among the rows outside the sample.
     """
     out: Array = weight / -np.expm1(-weight * first_outside)
     return out
@@ -86,7 +85,8 @@ def weigh_by_inclusion(weight: Array, first_outside: float) -> Array:
 def make_strata(columns: Sequence[Array]) -> Array:
     """Return the index of the stratum of each row; a stratum is a combination of the values of all columns.
 
-    Columns of more than ten numbers or dates are cut into fifths first. Missing values are a level of their own.
+    Columns with more than ten different numbers or dates are cut at their quintiles first. Missing values count as a
+    value of their own.
     """
     codes = np.stack([_levels(np.asarray(x)) for x in columns])
     return number_by_appearance(np.unique(codes, axis=1, return_inverse=True)[1].ravel())
@@ -100,7 +100,10 @@ def number_by_appearance(codes: Array) -> Array:
 
 
 def number_texts(values: Array) -> Array:
-    """Return the number of each value by its text, in the order of appearance. Long texts are not copied."""
+    """Number the different values, compared as texts, in the order in which they first appear.
+
+    Return the number of each entry of `values`. Unlike `np.unique`, this does not copy long texts.
+    """
     known: dict[str, int] = {}
     return np.array([known.setdefault(str(value), len(known)) for value in values.tolist()], np.int64)
 
@@ -121,14 +124,14 @@ def _levels(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Units:
-    """The units of some rows that a shuffle moves as a whole, and within strata. Units are groups, or single rows.
+    """The units (groups, or single rows) that a shuffle moves as a whole, within their strata.
 
-    If a unit takes the place of a larger one, it is repeated; if it takes the place of a smaller one, it is cut.
+    If a unit takes the place of a larger one, its rows are repeated; if it takes the place of a smaller one, it is cut.
     """
 
-    rows: Array  # sorted by stratum, unit and id, so that a block of time keeps its order
+    rows: Array  # sorted by stratum, unit and id, so that the rows of a unit keep their order
     unit: Array  # the unit of each of these rows
-    first: Array  # the place of the first row of each unit
+    first: Array  # the position in `rows` of the first row of each unit
     size: Array
     stratum: Array  # the stratum of each unit
 
@@ -150,7 +153,7 @@ class Units:
     def shuffle(self, keys: Array, out: Array) -> None:
         """Write to out[i] the index of the row that takes the place of row i.
 
-        Units are ordered by the keys of their first rows.
+        The units of each stratum are put in the order of the keys of their first rows.
         """
         order = np.lexsort((keys[self.rows[self.first]], self.stratum))
         place = np.arange(len(self.rows)) - self.first[self.unit]

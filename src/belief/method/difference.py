@@ -18,8 +18,8 @@ class Difference:
     """The units and types of the features, which define the difference Δ_j(a, b) of two values of feature j.
 
     Δ_j(a, b) is |a - b|/u_j for continuous features; for discrete ones it is 1 if a ≠ b, else 0; for constant ones it
-    is 0. The unit u_j is the standard deviation σ_j with scale="sigma". With "standard" it is the same, except for
-    features with two values: there it is their range, so that Δ is 0 or 1. With "none" it is 1.
+    is 0. With scale="sigma", the unit u_j is the standard deviation σ_j. With "standard", it is the same, except that
+    features with two values have their range as the unit, so that Δ is 0 or 1. With "none", u_j is 1.
     """
 
     scale: str
@@ -28,7 +28,7 @@ class Difference:
     mean: FeatureArray
     sigma: FeatureArray
     unit: FeatureArray  # u_j; 1 for discrete features
-    spread: FeatureArray  # expected Δ² between a value and the mean, which a missing value adds
+    spread: FeatureArray  # expected Δ² between a value and the mean, which a missing value adds to a distance
     levels: Levels
     missing: bool  # whether any value is missing
 
@@ -58,7 +58,7 @@ class Difference:
         return float(np.sqrt(self.spread.mean())) or 1.0
 
     def restrict(self, features: Array) -> Self:
-        """Return the difference in these features alone: all others are treated as constant."""
+        """Return the difference restricted to these features: all others are treated as constant."""
         is_out = np.ones(self.n_features, bool)
         is_out[features] = False
         return replace(
@@ -76,7 +76,7 @@ class Difference:
 
 
 def resolve_scale(scale: str, summary: Summary, discrete: Array) -> str:
-    """Return the scaling that "auto" stands for; other scalings are returned unchanged.
+    """Replace the scaling "auto" by "none" or "standard"; other scalings are returned unchanged.
 
     Data that is mostly zeros is not scaled, because division by σ would inflate features that are rarely non-zero.
     """

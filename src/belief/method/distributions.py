@@ -17,7 +17,7 @@ from belief.method.sampling import Sample
 from belief.method.summary import Summary
 from belief.method.targets import CLASSIFICATION, Target
 
-SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # the quantiles that are computed
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # the shares whose quantiles are computed
 MAX_FEATURES, MAX_ROWS, MAX_GROUPS, MAX_LEVELS = 100, 4096, 12, 8
 PARTS = 5  # a numeric target is cut into fifths
 
@@ -28,14 +28,15 @@ class FeatureDistribution:
 
     A group is a class or a fifth of a numeric target.
 
-    Continuous features have `quantiles` and `ranks`, discrete ones and numbers with two values `levels` and `shares`.
+    `quantiles` and `ranks` describe continuous features; `levels` and `shares` describe discrete features, and numbers
+    with two values. The other two lists are empty.
     """
 
     feature: int
     discrete: bool
     missing: float  # the share of all rows without a value
-    groups: list[int]  # the numbers of the largest classes, or of the fifths
-    quantiles: list[list[float]]  # one line per group with values, by SHARES
+    groups: list[int]  # the indices of the largest classes, or of the fifths
+    quantiles: list[list[float]]  # one line per group: the quantiles at SHARES
     ranks: list[float]  # the mean rank of each group among all sampled rows, from 0 to 1
     levels: list[str]  # the most frequent levels
     shares: list[list[float]]  # one line per group: the share of its rows with each level
@@ -68,7 +69,7 @@ class FeatureDistribution:
     def with_level_names(self, names: Mapping[float, str] | None) -> FeatureDistribution:
         """Return a copy with the names of the levels instead of their codes.
 
-        With None, the names are such as "level 1".
+        Without names, the levels are called "level 1", "level 2" and so on.
         """
         if not self.discrete:
             return self
@@ -91,7 +92,7 @@ def describe_distributions(
     ----------
     features : array of int
     values : callable
-        Returns the values of some rows and features.
+        Returns the values, given the ids of rows and the indices of features.
     sample : Sample
         The sampled rows.
     target : Target
@@ -122,7 +123,7 @@ def describe_distributions(
 def _group_rows(targets: Array, target: Target) -> tuple[Array, list[int]]:
     """Return the group of each row (its class, or its fifth of a numeric target), and the groups to display.
 
-    If there are many classes, the largest are displayed, in their order.
+    Only the twelve largest classes are displayed.
     """
     if target.task == CLASSIFICATION:
         largest = np.argsort(-target.counts, kind="stable")[:MAX_GROUPS]
@@ -130,7 +131,7 @@ def _group_rows(targets: Array, target: Target) -> tuple[Array, list[int]]:
     return np.minimum((PARTS * np.asarray(targets)).astype(np.int64), PARTS - 1), list(range(PARTS))
 
 
-_Described = tuple[list[int], list[list[float]], list[float], list[str], list[list[float]]]  # from `groups` on
+_Described = tuple[list[int], list[list[float]], list[float], list[str], list[list[float]]]  # the last five fields
 
 
 def _describe_numeric(X: Array, group: Array, shown: list[int]) -> list[_Described]:
@@ -181,7 +182,7 @@ def mean_ranks(X: Array) -> Array:
 def _places_of_runs(is_new: Array) -> Array:
     """Return, for each value of sorted columns, the mean position of the values equal to it.
 
-    `is_new` marks the values that differ from the one before, from the second value on.
+    `is_new` has an entry for each value but the first: whether it differs from the value before it.
     """
     n, edge = is_new.shape[-1] + 1, np.ones((*is_new.shape[:-1], 1), bool)
     is_first, is_last = np.concatenate([edge, is_new], axis=-1), np.concatenate([is_new, edge], axis=-1)

@@ -1,8 +1,9 @@
 """Sums over folds of the queries, for the standard errors of grouped rows and the stability of a selection.
 
-The queries of the sample are dealt into folds, whole groups at a time. Adding up folds gives the sums of any union of
-them without another search. Half of the folds make a half-sample, on which the selection is repeated. The variation of
-w between folds gives its standard error, also if rows of a group depend on each other or have weights.
+The queries of the sample are divided into folds, and groups are not split. The sums of several folds add up without
+another search. Half of the folds form a half-sample, on which the selection is repeated. The standard error of w
+follows from the variation between folds; it is valid even if the rows of a group depend on each other, or rows have
+weights.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from belief.method.partials import Pairs, Tally
 from belief.method.relevance import average_hits, has_pairs, mean
 from belief.method.sampling import row_keys
 
-FOLDS = (20, 50)  # at least and at most, within MAX_CELLS
+FOLDS = (20, 50)  # the smallest and the largest number of folds; as many as MAX_CELLS allows
 MAX_CELLS = 10_000_000  # folds x features
-FOLD, HALF = 5, 2**22  # the streams of keys that deal groups into folds, and choose half of the folds
+FOLD, HALF = 5, 2**22  # the streams of the keys by which groups are assigned to folds, and half of the folds is chosen
 Z_95 = 1.96
 
 
 def deal(pairs: Pairs, group_of: Callable[[Array], Array], n_features: int, seed: int) -> list[Pairs]:
-    """Divide pairs into folds, so that all pairs whose query is in the same group are in the same fold.
+    """Divide pairs into folds; all pairs with queries of the same group are in the same fold.
 
-    `group_of` returns the groups of rows.
+    `group_of` returns the group of each row, given the row ids.
     """
     rows, query = np.unique(pairs.query, return_inverse=True)
     _, unit = np.unique(group_of(rows), return_inverse=True)
@@ -56,7 +57,7 @@ def separation_errors(folds: Sequence[Tally]) -> Array:
 
 
 def _influences(folds: Sequence[Tally]) -> Iterator[tuple[Array, Array]]:
-    """Yield the influence of each fold on the mean difference from misses, and on that from hits, by class."""
+    """Yield two influences of each fold, by class: on the mean difference from misses, and on that from hits."""
     whole = reduce(Tally.merge, folds)
     A, B = mean(whole.DD, whole.DC), mean(whole.ED, whole.EC)
     for x in folds:
@@ -78,13 +79,13 @@ class Stability:
     frequency : ndarray of shape (n_features,)
         The share of the half-samples in which each feature is selected.
     index : float
-        The stability index of Nogueira et al. (2018): 1 if the same features are always selected, 0 if they are as
-        random ones.
+        The stability index of Nogueira et al. (2018): 1 if the same features are always selected, about 0 if features
+        are selected at random.
     interval : tuple of float
-        Its 95 % confidence interval, given the sample.
+        The 95 % confidence interval of the index, given the sample.
     interchangeable : list of list of int
-        Features that replace each other: each set holds features that were selected and are redundant with each
-        other. Empty if the redundancy measure has no level for that.
+        Sets of features that can replace each other: they were selected in some half-samples, and are redundant with
+        each other. Empty if the redundancy measure does not define which features are redundant.
     """
 
     frequency: Array
@@ -118,9 +119,9 @@ def nogueira_index(chosen: Array) -> tuple[float, tuple[float, float]]:
 
 
 def interchangeable_sets(features: Array, is_redundant: Array) -> list[list[int]]:
-    """Return sets of features that are connected by redundancy; features without a partner are left out.
+    """Return the sets of two or more features that are connected by redundancy, directly or through other features.
 
-    `is_redundant` is a mask of the pairs of features that are redundant with each other.
+    `is_redundant` says for each pair of features whether they are redundant with each other.
     """
     from scipy.sparse.csgraph import connected_components
 

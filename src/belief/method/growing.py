@@ -2,9 +2,10 @@
 
 The weights come with standard errors, so the weights of a larger sample can be simulated: if w was computed from s
 queries, a sample t times as large that contains them gives w + se·√(1 - 1/t)·ε, with ε standard normal. Features are
-selected by each simulated set of weights. The share of simulations that select the same features is the chance that
-the larger sample would. The relevance that they gain by selecting other features is the expected loss of stopping now.
-Only w, its standard error and the redundancy are needed, so this module knows nothing of rows or engines.
+selected by each simulated set of weights. The share of simulations that select the same features is the chance that the
+larger sample would select them, too. The relevance that other selections gain in the simulations is the expected loss
+of stopping now. Only w, its standard error and the redundancy are needed, so this module does not access rows or
+engines.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from belief.method.arrays import Array
 from belief.method.redundancy.base import Rule
 from belief.method.settings import AUTO_SAMPLE
 
-LARGER = 8  # the selection should equal the selection of a sample this many times as large,
-MIN_CHANCE = 0.9  # with this probability,
-MAX_LOSS = 0.06  # or a larger sample should add less than this share of the relevance
-INTERCHANGEABLE = 0.8  # features at least this redundant can replace each other
-CORRELATED = 0.1  # features less redundant than this with all others have independent errors
+LARGER = 8  # simulate a sample this many times as large
+MIN_CHANCE = 0.9  # stop if the larger sample would give the same selection with at least this probability
+MAX_LOSS = 0.06  # stop if the larger sample would add no more than this share of the relevance
+INTERCHANGEABLE = 0.8  # features with at least this redundancy can replace each other
+CORRELATED = 0.1  # features have independent errors if their redundancy with all others is below this
 N_DRAWS = 200
-MAX_RIVALS = 256  # features that are simulated
+MAX_RIVALS = 256  # the largest number of features in the simulation
 MAX_COST_SAME, MAX_COST_LOSS = 2e11, 2e12  # multiplications of the search
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The changes of the selection that are expected with a sample several (`LARGER`) times as large."""
+    """The expected changes of the selection if the sample were `LARGER` times as large."""
 
-    chance: float  # probability that it selects the same features
-    loss: float  # share of the relevance it would find that this selection lacks
-    replaced: Array  # for each selected feature, the share of simulations that replace it
+    chance: float  # probability that the larger sample gives the same selection
+    loss: float  # share of the relevance of the larger sample's selection that the present selection lacks
+    replaced: Array  # for each selected feature, the share of simulations that select neither it nor a copy of it
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class Limits:
 
     @classmethod
     def from_shape(cls, n_rows: int, n_features: int) -> Self:
-        """Return the limits for a table.
+        """Return the limits for a table of this shape.
 
-        They bound the multiplications of the search, s·n_rows·n_features, on every machine alike.
+        They limit the number of multiplications of the search, s·n_rows·n_features. They are the same on every machine.
         """
         cost = n_rows * n_features
         same, loss = (min(n_rows, max(AUTO_SAMPLE, int(x / cost))) for x in (MAX_COST_SAME, MAX_COST_LOSS))
@@ -70,7 +71,7 @@ class Step:
 
 
 def find_rivals(w: Array, se: Array, selected: Array, lowest: float, n_errors: float = 3.0) -> Array:
-    """Return the selected features, followed by those that could be selected if their weights were a little higher.
+    """Return the selected features, followed by those that could be selected if their weights rose a little.
 
     Parameters
     ----------
@@ -79,9 +80,9 @@ def find_rivals(w: Array, se: Array, selected: Array, lowest: float, n_errors: f
     selected : array of int
         The selected features.
     lowest : float
-        J of the last selected feature, in units of w.
+        The score J of the last selected feature, in units of w.
     n_errors : float
-        How many standard errors a weight may rise.
+        By how many standard errors a weight may rise.
     """
     high = w + n_errors * se
     near = np.setdiff1d(np.flatnonzero(high >= max(lowest, 0.0)), selected)
@@ -112,7 +113,7 @@ def _correlation_root(R: Array) -> Array:
 
 
 def select_from_draws(W: Array, R: Array, n: int, rule: Rule) -> tuple[Array, Array]:
-    """Select n features by each simulated set of weights (line of W); return them and the sums of their scores."""
+    """Select n features with each simulated set of weights (line of W); return them and the sums of their scores."""
     left, accumulated = np.maximum(W, 0.0), np.full_like(W, rule.initial)
     selected = np.empty((len(W), min(n, W.shape[1])), np.int64)
     total = np.zeros(len(W))
@@ -136,13 +137,13 @@ def forecast(
     w, se : array of shape (P,)
         Weights of the rivals and their standard errors.
     R : array of shape (P, P)
-        Their redundancy; 0 where it is unknown, which makes a rival look stronger than it is.
+        The redundancy of the rivals; 0 if it is unknown, so that a rival may look stronger than it is.
     selected : array of int
-        Which of them are selected.
+        The indices of the selected features among the rivals.
     rule : Rule
         The selection rule of the redundancy measure.
     larger : float
-        How many times as large.
+        The size of the simulated sample divided by the present size.
     seed : int
         The seed of the simulation.
     """
@@ -156,9 +157,9 @@ def forecast(
 
 
 def _is_covered(drawn: Array, selected: Array, R: Array) -> Array:
-    """Return, for each simulation, whether each selected feature is selected again or replaced.
+    """Return whether each simulation (line) selects each selected feature (column) again, or replaces it.
 
-    A feature is replaced if a new feature that is redundant with it is selected.
+    A feature is replaced if the simulation selects a new feature that is redundant with it.
     """
     is_drawn = np.zeros((len(drawn), len(R)), bool)
     np.put_along_axis(is_drawn, drawn, True, axis=1)
@@ -183,8 +184,8 @@ def next_step(
 ) -> Step:
     """Decide whether to stop or to enlarge the sample.
 
-    The sample grows if some size within the limits is expected to make the selection converge; otherwise as long as a
-    larger sample is expected to find much relevance that this selection lacks.
+    The sample grows if the selection is expected to converge at some size within the limits. Otherwise, it grows as
+    long as a larger sample is expected to find much relevance that this selection lacks.
 
     Parameters
     ----------
@@ -195,7 +196,8 @@ def next_step(
     limits : Limits
         The largest samples allowed.
     jump : bool
-        Go straight to the expected size, for data that is read again at each step; otherwise at most double.
+        Whether to go straight to the expected size, because data is read again at each step; otherwise, the sample at
+        most doubles.
     seed : int
         The seed of the simulation.
     """

@@ -44,9 +44,9 @@ class Neighbours:
 
     @classmethod
     def validated(cls, n_groups: int, size: int, m: int, arrays: Mapping[str, Array]) -> Self:
-        """Make neighbours from stored arrays; raise a ValueError if they do not fit.
+        """Make neighbours from stored arrays; raise a ValueError if they cannot be the result of this search.
 
-        They must fit a search with these sizes among m rows.
+        The search finds the `size` nearest rows in each of `n_groups` groups of m rows.
         """
         found = cls(**arrays)
         shape = (len(found.row), n_groups, size)
@@ -68,7 +68,8 @@ class Neighbours:
     def with_targets(self, first: int, targets: Array, before: Self | None = None) -> Self:
         """Return a copy with the targets of the neighbours filled in.
 
-        `targets` belong to consecutive rows from id `first` on; the targets of other rows are taken from `before`.
+        `targets` are the targets of consecutive rows, the first of which has the id `first`. The targets of all other
+        rows are copied from `before`, which lists these rows for the same queries and groups.
         """
         target = np.full(self.row.shape, -1, targets.dtype)
         is_new = (self.row >= first) & (self.row < first + len(targets))
@@ -76,7 +77,7 @@ class Neighbours:
         if before is not None:
             lists = np.arange(self.row.shape[0] * self.row.shape[1]).reshape(*self.row.shape[:2], 1)
             n_ids = max(int(self.row.max(initial=0)), int(before.row.max(initial=0))) + 2
-            known = (lists * n_ids + before.row + 1).ravel()  # unique per list and row
+            known = (lists * n_ids + before.row + 1).ravel()  # a unique number for each list and row
             order = np.argsort(known)
             missing = (lists * n_ids + self.row + 1)[~is_new]
             at = np.minimum(np.searchsorted(known[order], missing), len(order) - 1)
@@ -84,7 +85,7 @@ class Neighbours:
         return replace(self, target=target)
 
     def merge(self, other: Self) -> Self:
-        """Return the nearest rows of both lists of each query and group. Ties in distance go to the smaller key."""
+        """Merge the two lists of each query and group, keeping the nearest rows. Ties go to the smaller key."""
         both = [np.concatenate([getattr(self, f.name), getattr(other, f.name)], axis=2) for f in fields(self)]
         order = np.lexsort((both[1], both[0]), axis=2)[:, :, : self.d2.shape[2]]
         return type(self)(*(np.take_along_axis(x, order, axis=2) for x in both))
@@ -96,7 +97,7 @@ class Pairs:
 
     `kind` is the index of the sum that a pair is added to. If pairs have a `weight`, this share of the pair is added to
     the sum `kind`, and the rest to the sum `kind + 1`. If pairs are `coupled`, the kinds 2·g and 2·g + 1 are the misses
-    and the hits of the queries of group g, and the engine also sums what the variance over queries needs.
+    and the hits of the queries of group g, and the engine also computes the sums for the variance over queries.
     """
 
     query: Array  # row ids
@@ -128,7 +129,7 @@ class Pairs:
 
     @cached_property
     def coded(self) -> tuple[Array, Array, int]:
-        """The queries and the neighbours of all pairs, renumbered to compact ids below n; and n."""
+        """The query ids and the neighbour ids of all pairs, renumbered so that they lie below a small n; and n."""
         ids, n = compact_ids(np.concatenate([self.query, self.neighbour]))
         return ids[: len(self)], ids[len(self) :], n
 
@@ -136,8 +137,8 @@ class Pairs:
     def mutual(self) -> tuple[Array, Array]:
         """The positions of pairs (a, b) that also occur reversed, and the positions of their reverses (b, a).
 
-        A query has each neighbour once, so a pair occurs at most once, and its reverse exists only if the neighbour is
-        a query as well. The first indices are sorted.
+        Each query has a neighbour at most once, so no pair occurs twice. The reverse of a pair exists only if the
+        neighbour is a query as well. The first array of positions is sorted.
         """
         query, neighbour, n = self.coded
         is_query = np.zeros(n, bool)
@@ -166,19 +167,18 @@ class Pairs:
 
     @property
     def spread_shape(self) -> tuple[int, int, int]:
-        """The sizes of the sums for the variance over queries: lines of `spread`, lines of `queries`, and couples.
+        """The number of lines of `Tally.spread`, the number of lines of `Tally.queries`, and the number of couples.
 
-        `spread` and `queries` are fields of `Tally`.
-
-        A couple is a kind of misses with its kind of hits.
+        A couple is a kind of misses and the corresponding kind of hits.
         """
         lines = (0, 0) if not self.coupled else (2, 1) if self.weight is None else (7, 3)
         return (*lines, self.n_kinds // 2)
 
     def query_sums(self) -> Array:
-        """Return the sums that the variances over queries are divided by (`Tally.queries`), if no value is missing.
+        """Return `Tally.queries` for data without missing values; the variances over queries are divided by it.
 
-        These are the numbers of queries with both misses and hits; if pairs have weights, sums of products of weights.
+        It is the number of queries that have both misses and hits. If pairs have weights, it holds sums of products of
+        these weights.
         """
         _, lines, couples = self.spread_shape
         out = np.zeros((lines, couples, 1))
@@ -197,20 +197,20 @@ class Pairs:
 class Tally:
     """The sums over pairs from which relevance, standard errors and marginal collision rates are computed.
 
-    See sections 4 to 6c of method.md.
+    See sections 4 to 6c of method.md. δ is the mean difference of a query from its misses minus that from its hits.
 
     `total` and `count` have one line per kind of pair. `count` and `queries` have one column for all features, or one
-    per feature if values are missing. `rates` is empty unless the redundancy measure needs it, `spread` is empty unless
-    the pairs are coupled.
+    per feature if values are missing. `rates` is empty unless the redundancy measure needs it, and `spread` is empty
+    unless the pairs are coupled. If pairs have weights, `spread` holds seven sums of products, and `queries` three.
     """
 
     total: FeatureArray  # Σ difference, (kinds, F)
-    count: FeatureArray  # Σ 1
+    count: FeatureArray  # the number of pairs, or their total weight, (kinds, 1 or F)
     rates: FeatureArray  # Σ collision rate, (F,)
-    spread: FeatureArray  # Σδ and Σδ² over the queries of each couple, (2, couples, F); with weights, seven products
-    queries: FeatureArray  # the number of these queries, (1, couples, 1 or F); with weights, three products of weights
+    spread: FeatureArray  # Σδ and Σδ² over the queries of each couple, (2, couples, F)
+    queries: FeatureArray  # the number of these queries, (1, couples, 1 or F)
     n_pairs: int
-    # the number of pairs in which both values are present, (F,), if rows have weights, which `count` adds up
+    # if rows have weights, the number of pairs in which both values are present, (F,); `count` adds up weights then
     unweighted: FeatureArray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
@@ -225,7 +225,7 @@ class Tally:
     ) -> Self:
         """Make a tally from the sums of a kernel.
 
-        If values are missing, `absent` has the number of pairs of each kind (line) in which a feature (column) is
+        If values are missing, `absent` holds the number of pairs of each kind (line) in which a feature (column) is
         missing.
         """
         count = pairs.counts()[:, None]
@@ -249,7 +249,7 @@ class Tally:
 
     @classmethod
     def validated(cls, pairs: Pairs, n_features: int, values: Mapping[str, Any]) -> Self:
-        """Make a tally from stored values; raise a ValueError unless they can be the sums over such pairs."""
+        """Make a tally from stored values; raise a ValueError if they cannot be the sums over pairs like these."""
         found = cls(**values)
         like = cls.zero(pairs, n_features, rates=found.rates.size > 0)
         for name in ("total", "count", "rates", "spread", "queries", "unweighted"):
@@ -289,7 +289,7 @@ class Tally:
 
     @property
     def present(self) -> Array:
-        """The number of pairs in which both values are present: one per feature, or a single one for all features."""
+        """The number of pairs in which both values are present, (F,); (1,) if no value is missing."""
         return self.count.sum(axis=0)
 
 
@@ -297,9 +297,10 @@ class Tally:
 class Joint:
     """Joint sums of collision rates for two sets of features, one as the lines and one as the columns of a matrix.
 
-    Each sum is over the pairs of rows in which both features are present. `lines` and `columns` are Σx and Σx² of the
-    line's and of the column's feature over the same pairs; they are empty if the redundancy measure does not need them.
-    If no value is missing, `lines` has a single column, and `columns` a single line.
+    Each sum is over the pairs of rows in which both features are present. `lines` and `columns` hold Σe and Σe² over
+    the same pairs, with e = 1 - collision rate: `lines` for the feature of the line, `columns` for the feature of the
+    column. Both are empty if the redundancy measure does not need them. If no value is missing, `lines` has a single
+    column, and `columns` has a single line.
     """
 
     joint: Array  # (lines, columns)
@@ -312,7 +313,7 @@ class Joint:
 
 
 def check_features(lists: Iterable[Array], n_features: int) -> None:
-    """Raise a ValueError unless each of the stored lists consists of distinct indices of features."""
+    """Raise a ValueError unless each stored list consists of distinct feature indices."""
     for x in lists:
         if x.ndim != 1 or x.dtype.kind != "i" or len(np.unique(x)) != len(x) or not np.all((x >= 0) & (x < n_features)):
             raise ValueError("stored list is not a list of features")

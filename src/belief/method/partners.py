@@ -1,20 +1,20 @@
 """Interaction partners of features that are relevant only together with another feature (section 6e of method.md).
 
-A feature that interacts with another (exclusive or, parity) differs from a miss where the other does not, and from a
-hit together with it. So the two differences are positively correlated among the hits of a query and negatively among
-its misses. With cov the covariance among the neighbours of one query and class about their own mean, averaged over
-queries (with the class weights of w),
+Suppose that the class is the exclusive or of two features i and j. Then a query and a miss differ in one of the two
+features, but a query and a hit differ in both or in neither. So the differences Δ_i and Δ_j are positively correlated
+among the hits of a query, and negatively among its misses. Let cov be the covariance of Δ_i and Δ_j over the neighbours
+of a query in one class, averaged over the queries (with the class weights of w). The regression slopes
 
-    slope_h[i, j] = cov_hit[i, j]/cov_hit[j, j],   slope_m likewise
+    slope_hit[i, j] = cov_hit[i, j]/cov_hit[j, j]    slope_miss[i, j] = cov_miss[i, j]/cov_miss[j, j]
 
-are the changes of Δ_i, among hits and among misses, per unit of Δ_j. Without j in the distance, neighbours would differ
-in it as any two rows do, by μ_j instead of the mean Δ̄_j of the pairs, and w[i] would be lower by
+are the changes of Δ_i per unit of Δ_j. If j were not part of the distance, neighbours would differ in j as much as any
+two rows do: the mean of Δ_j would be μ_j instead of Δ̄_j, the mean over the pairs. So w[i] would be lower by
 
-    loss[i, j] = (slope_h[i, j] - slope_m[i, j]) · (μ_j - Δ̄_j)
+    loss[i, j] = (slope_hit[i, j] - slope_miss[i, j]) · (μ_j - Δ̄_j)
 
 Additive features, copies and noise have equal slopes among hits and misses. A partner is reported if the difference of
-the covariances is significant and the loss exceeds half of w. The loss assumes that everything redundant with j
-is removed too: while a copy of j stays in the distance, removing j alone changes less.
+the covariances is significant and the loss exceeds half of w. The loss assumes that all features redundant with j are
+removed, too: if a copy of j remains in the distance, removing j alone changes less.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from belief.method.sampling import Sample
 
 MAX_FEATURES = 64  # selected features that are examined
 MAX_QUERIES, MAX_CELLS = 4096, 2**16  # queries that are examined, and differences computed at a time
-MIN_LOSS = 0.5  # the share of its weight that a feature must lose without its partner,
-N_ERRORS = 2.0  # even if the loss is this many standard errors smaller
+MIN_LOSS = 0.5  # a partner is reported if a feature would lose at least this share of its weight without it;
+N_ERRORS = 2.0  # this many standard errors are subtracted from the loss before
 LEVEL = 0.001  # the probability of reporting any pair by chance
 
 
@@ -80,10 +80,7 @@ class CovarianceSums:
 
 
 def _centre(D: Array, present: Array) -> Array:
-    """Subtract the mean per query and class from the differences, and scale them.
-
-    Products of the scaled differences are covariances.
-    """
+    """Centre the differences per query and class, and scale them so that sums of their products are covariances."""
     mask, is_complete = present[..., None], present.all()
     count = np.maximum(D.shape[2] if is_complete else mask.sum(axis=2, keepdims=True), 2)
     D = D if is_complete else np.where(mask, D, 0.0)
@@ -93,13 +90,13 @@ def _centre(D: Array, present: Array) -> Array:
 
 
 def _gram(x: Array) -> Array:
-    """Return the products of each two features, summed over the neighbours of each query: (queries, n, n)."""
+    """Return the product of each pair of features, summed over the neighbours of each query: (queries, n, n)."""
     products: Array = np.swapaxes(x, 1, 2) @ x
     return products
 
 
 def compute_z_scores(sums: CovarianceSums, v: Array) -> Array:
-    """Return, for each two features, the covariance among hits minus that among misses, in standard errors: (n, n)."""
+    """Return the covariance among hits minus that among misses for each pair of features, in standard errors."""
     n = np.maximum(sums.count, 2)[:, None, None]
     difference = (sums.hit - sums.miss) / n
     variance = np.maximum(sums.squares / n - difference**2, 0.0) / (n - 1)
@@ -110,7 +107,7 @@ def compute_z_scores(sums: CovarianceSums, v: Array) -> Array:
 
 
 def compute_losses(sums: CovarianceSums, v: Array, pair_mean: Array, random_mean: Array) -> Array:
-    """Return how much of its weight w[i] feature i would lose without feature j in the distance, (n, n).
+    """Return the part of the weight w[i] that feature i would lose without feature j in the distance, (n, n).
 
     Parameters
     ----------
@@ -138,12 +135,12 @@ def _clear_diagonal(a: Array) -> Array:
 
 
 def z_threshold(n: int, level: float = LEVEL) -> float:
-    """Return the z-score that the largest of all pairs of n features exceeds by chance with probability `level`."""
+    """Return the z-score that some pair of n features exceeds by chance with probability `level`."""
     return float(ndtri(1.0 - level / max(n * (n - 1) / 2, 1)))
 
 
 def choose_partners(loss: Array, z: Array, w: Array) -> tuple[Array, Array]:
-    """Return the partner of each feature (-1 for none), and the share of its weight that it would lose without it.
+    """Return the partner of each feature (-1 for none), and the share of the weight that would be lost without it.
 
     `loss` and `z` have a line per feature and a column per possible partner. The share is at most 1.
     """
@@ -172,7 +169,7 @@ def find_partners(
     features : array of int
         The features to examine.
     values : callable
-        Returns the values of some rows and features.
+        Returns the values, given the ids of rows and the indices of features.
     difference : Difference
     sample, neighbours : Sample, Neighbours
         The queries, and their neighbours of each class.
@@ -186,7 +183,7 @@ def find_partners(
     partner : array of int
         The partner of each examined feature, -1 for none.
     share : array of float
-        The share of its weight that it would lose without the partner.
+        The share of the feature's weight that would be lost without the partner.
     """
     features, v = features[:MAX_FEATURES], v if v.ndim == 1 else v.mean(axis=1)
     known = np.where(neighbours.row >= 0, neighbours.row, sample.row[0])  # any row in place of a missing neighbour
@@ -199,9 +196,9 @@ def find_partners(
     pair_mean = (v @ (misses + hits))[features] / (2 * size)
 
     def delta(a: Array, b: Array) -> Array:
-        """Return the differences Δ between the rows a and b, written to b.
+        """Return the differences Δ between the rows a and b, overwriting b.
 
-        If a value is missing, Δ is the mean over the pairs.
+        If a value is missing, Δ is the mean difference of the feature over the pairs.
         """
         d = np.subtract(a, b, out=b)
         np.abs(d, out=d)

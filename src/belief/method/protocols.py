@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Search:
-    """The parameters of a neighbour search: the `size` nearest rows in each group of rows are wanted.
+    """The parameters of a search for the `size` nearest rows of each query in each group of rows.
 
-    The groups are the classes of the target if `n_groups` is above 1. `seed` determines which of two rows at the same
-    distance comes first.
+    The groups are the classes if `n_groups` is above 1; otherwise, all rows form one group. `seed` determines which of
+    two rows at the same distance comes first.
     """
 
     size: int
@@ -42,7 +42,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Visit:
-    """Queries from the whole table that are sent to one block, which searches its rows for their neighbours."""
+    """Queries of the whole table that are sent to one block, to find their neighbours among its rows."""
 
     queries: Any  # the sampled rows in the order of the sample, as a Source or a CSR matrix
     first: int  # the id of the block's first row
@@ -54,10 +54,10 @@ class _CommonEngine(Protocol):
     """The methods that engines over all rows and engines over one block have in common."""
 
     def describe(self) -> Summary:
-        """Return the summary of the data (counts, moments and levels of each feature), made in one pass."""
+        """Return the summary of the data (counts, moments and levels of each feature), computed in one pass."""
 
     def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
-        """Yield the sums over each batch of pairs: of differences, and of collision rates if `rates` is given."""
+        """Yield, for each batch of pairs, the sums of differences, and of collision rates if `rates` is passed."""
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
         """Return the joint sums of collision rates for each watch.
@@ -68,7 +68,7 @@ class _CommonEngine(Protocol):
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
-        """Return lower bounds of the sums that `joint` returns, which are close to them and cheaper to compute."""
+        """Return close lower bounds of the sums that `joint` returns; the bounds are cheaper to compute."""
 
     def rows(self, ids: Array, columns: Array) -> Array:
         """Return some features of some rows as float64. Missing values are NaN, and categories are their codes."""
@@ -81,15 +81,15 @@ class _CommonEngine(Protocol):
 
 
 class BlockEngine(_CommonEngine, Protocol):
-    """The interface of a block of rows in memory, from which all other engines are built.
+    """The interface of a block of rows in memory. All other engines are built from blocks.
 
-    The rows are numbered from 0.
+    The rows of a block are numbered from 0.
     """
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
         """Return the exact nearest rows of each sampled row, or of each query of a visit.
 
-        The neighbours of a visit are merged with those found in earlier blocks.
+        The neighbours of the queries of a visit are merged with those found in earlier blocks.
         """
 
 
@@ -105,13 +105,13 @@ class Engine(_CommonEngine, Protocol):
     target: Target
     design: Design
     rereads_data: bool  # whether each search reads all data again, so that few large searches are better
-    columns_at_once: int  # features whose joint sums can be computed at little extra cost
+    columns_at_once: int  # computing the joint sums of this many features costs little more than of a few
 
     @property
     def targets(self) -> Array:
         """The target of each row: the index of its class, or its rank.
 
-        On a cluster, it is only available with a study design.
+        On a cluster, the targets are only available with a study design.
         """
 
     @property
@@ -131,7 +131,7 @@ class Engine(_CommonEngine, Protocol):
         """
 
     def merge_copies(self, seed: int) -> Target:
-        """Remove all but one of identical rows with the same target from samples and searches.
+        """Keep one of each set of identical rows with the same target; exclude the others from samples and searches.
 
         Return the target of the remaining rows.
         """
@@ -143,15 +143,16 @@ class Engine(_CommonEngine, Protocol):
         """Return the exact nearest rows of each sampled row. Ties in distance go to the row with the smaller key."""
 
     def local_search(self) -> LocalSearch:
-        """Return the object that searches the probe, on this machine.
+        """Return the object that searches the probe.
 
-        The probe is the part of the rows on which features are tested.
+        The probe is the small part of the rows on which features are tested. It is searched on this machine, even if
+        the engine uses a cluster.
         """
 
     def weigh(self, rows: Array, sampled: Array) -> Array:
         """Return the sampling weight of each of `rows`: its weight divided by the probability of being sampled.
 
-        The probability is that of a sample drawn as the rows `sampled` were.
+        `sampled` are the rows of the sample, from which this probability follows.
         """
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
@@ -162,11 +163,11 @@ class Storage:
     """Where a run stores intermediate results so that it can be continued. This base class stores nothing."""
 
     def begin(self, settings: Settings, summary: Summary, target: Target, fingerprint: Callable[[], bytes]) -> int:
-        """Return the seed of the run. A run that is continued gets the seed that it stored."""
+        """Return the seed of the run: the stored seed if a run is continued, otherwise a new one."""
         return settings.draw_seed()
 
     def save(self, name: str, **arrays: Any) -> None:
-        """Store arrays under a name. Arrays stored under this name before are deleted afterwards."""
+        """Store arrays under a name, and then delete the arrays that were stored under it before."""
 
     def load(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
         """Return the arrays stored under a name, converted by `read`; None if nothing is stored.
@@ -190,7 +191,7 @@ class Storage:
     def load_sums(self, batches: Sequence[Pairs], n_features: int) -> tuple[Tally, list[Array]] | None:
         """Return the stored sums and watch lists; None if nothing is stored.
 
-        They cover the first of these batches, all of them, or more batches than these.
+        They may cover fewer or more batches than `batches`.
         """
 
         def read(stored: dict[str, Any]) -> tuple[Tally, list[Array]]:

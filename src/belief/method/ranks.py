@@ -1,11 +1,11 @@
 """Ranks of a numeric target (section 10 of method.md), from a mergeable summary of all rows.
 
-`ValueCounts` counts the distinct values of some rows. Up to MAX_VALUES of them it is exact. Beyond that it counts
-cells: values whose order-preserving bit patterns agree in their first `bits`. `bits` is the largest number for which
-the values fill at most MAX_VALUES cells. It depends on the values alone, so blocks may come in any number and order.
-All values of a cell get the mid-rank of the cell, so the error of a rank is below half of the cell's share of the rows.
-Cells with a share above 2·MAX_ERROR are counted again at a higher resolution; this happens only if a target has very
-many nearly equal values as well as a wide range.
+`ValueCounts` counts the rows with each distinct value, if there are at most MAX_VALUES. Otherwise, it counts the rows
+in each cell of values. Each value has a bit pattern, and patterns sort like values; the patterns of a cell agree in
+their first `bits` bits. `bits` is the largest number for which the values fill at most MAX_VALUES cells. It depends on
+the values alone, so blocks may come in any number and order. All values of a cell get the mid-rank of the cell, so the
+error of a rank is below half of the cell's share of the rows. Cells with a share above 2·MAX_ERROR are counted again at
+a higher resolution; only targets with both a wide range and very many nearly equal values need this.
 
     blocks ─► ValueCounts ─► merge ─► heavy cells? ─► count these again ─► Ranks ─► t of each row
 """
@@ -21,8 +21,8 @@ import numpy as np
 
 from belief.method.arrays import Array
 
-MAX_VALUES = 2**21  # above 1/MAX_ERROR, so that counting heavy cells again does refine them
-MAX_ERROR = 1e-4  # the largest error of t if there are more values than that
+MAX_VALUES = 2**21  # larger than 1/MAX_ERROR, so that counting heavy cells again refines them
+MAX_ERROR = 1e-4  # the largest error of t if there are more than MAX_VALUES values
 ALL_BITS = 64
 SIGN = np.uint64(1 << 63)
 
@@ -42,8 +42,8 @@ def from_pattern(p: Array) -> Array:
 class ValueCounts:
     """The number of rows with each value, or in each cell (interval) of values.
 
-    `start` is the bit pattern of the value, or the smallest pattern of the cell, in sorted order. The values of a cell
-    agree in their first `bits` bits.
+    `start` is the bit pattern of the value, or the smallest pattern of the cell, in sorted order. The patterns of a
+    cell agree in their first `bits` bits.
     """
 
     start: Array
@@ -81,9 +81,9 @@ class ValueCounts:
 
     @classmethod
     def _count(cls, cell: Array, count: Array | None, bits: int) -> Self:
-        """Merge equal entries of `cell`, which is sorted, and add up their rows, given by `count`.
+        """Merge equal entries of the sorted array `cell`, and add up their numbers of rows, `count`.
 
-        If `count` is None, each entry is one row.
+        Without `count`, each entry stands for one row.
         """
         first = np.flatnonzero(_is_first(cell))
         rows = np.diff(np.r_[first, len(cell)]) if count is None or not len(cell) else np.add.reduceat(count, first)
@@ -122,7 +122,7 @@ class Ranks:
 
     @classmethod
     def from_blocks(cls, blocks: Callable[[], Iterable[Array]]) -> Self:
-        """Make the ranks of all rows. `blocks` returns the blocks of the target; it may be called several times."""
+        """Compute the ranks of all rows. `blocks` returns the blocks of the target; it may be called several times."""
         counts = reduce(ValueCounts.merge, map(ValueCounts.from_values, blocks()), ValueCounts.zero())
         max_rows = 2 * MAX_ERROR * int(counts.count.sum())
         parts, heavy = [counts], counts.heavy(max_rows)

@@ -10,11 +10,11 @@ import numpy as np
 from belief.method.arrays import Array
 from belief.method.partials import Pairs, Tally
 
-SUM_ROUNDING = 1e-12  # a difference of two sums below this share of them is rounding
-VARIANCE_ROUNDING = 1e-9  # a sum of squares about the mean below this share is rounding
+SUM_ROUNDING = 1e-12  # a difference below this share of the sum of its two terms is rounding error
+VARIANCE_ROUNDING = 1e-9  # a sum of squares about the mean below this share of the sum of squares is rounding error
 WEAK, TRIFLE = 0.05, 0.001  # the least relevance of significant features, and how much evidence can add to it
 LEAST_P = 1e-300
-INFLUENCE_ROUNDING = 1e-13  # a sum of six products below this share of them is rounding
+INFLUENCE_ROUNDING = 1e-13  # a sum of six products below this share of their absolute sum is rounding error
 
 
 def mean(total: Array, count: Array) -> Array:
@@ -23,31 +23,26 @@ def mean(total: Array, count: Array) -> Array:
 
 
 def scale_spread(spread: Array, pairs: Pairs, per_unit: Array) -> Array:
-    """Convert the sums of `Tally.spread` from units of the features to scaled differences Δ, in place.
-
-    Return the converted sums.
-    """
+    """Convert the sums of `Tally.spread` from units of the features to scaled differences Δ, in place; return them."""
     squared = slice(1, 2) if pairs.weight is None else slice(0, 3)  # the lines that are products of two differences
     spread *= per_unit
-    spread[squared] *= per_unit  # twice, because the square may overflow
+    spread[squared] *= per_unit  # multiply again, because the square of per_unit may overflow
     return spread
 
 
 def relevance(tally: Tally, v: Array) -> Array:
     """Return the relevance w of each feature: the mean difference from misses minus that from hits.
 
-    The difference is averaged over the classes.
-
-    w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]), where DD and ED are the sums of differences from misses and hits of
-    class c, DC and EC the numbers of these pairs, and v(c) the weight of the class. A term without pairs is 0. In the
-    paper, v(c) is the share of class c, P(c).
+    It is a weighted sum over the classes, w[j] = Σ_c v(c)·(DD[c,j]/DC[c] - ED[c,j]/EC[c]). DD and ED are the sums of
+    differences of the queries of class c from their misses and hits, DC and EC are the numbers of these pairs, and v(c)
+    is the weight of the class. A term without pairs is 0. In the paper, v(c) is P(c), the share of class c.
     """
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
     return subtract_hits(*((v @ x if v.ndim == 1 else (v * x).sum(axis=0)) for x in (misses, hits)))
 
 
 def subtract_hits(misses: Array, hits: Array) -> Array:
-    """Return misses - hits, set to 0 where it is no more than the rounding error of a sum."""
+    """Return misses - hits, set to 0 where it is only rounding error."""
     w = misses - hits
     w[np.abs(w) <= SUM_ROUNDING * (misses + hits)] = 0.0
     return w
@@ -64,7 +59,7 @@ def standard_error(tally: Tally, v: Array) -> Array:
 
 
 def class_variances(tally: Tally) -> Array:
-    """Return the squared standard error of the term of each class in the relevance (S²_c/n_c), for each feature."""
+    """Return S²_c/n_c, the squared standard error of each class's term in the relevance, for each feature."""
     first, second = tally.spread
     n = np.broadcast_to(tally.queries[0], first.shape)
     squares = second - mean(first**2, n)
@@ -75,8 +70,8 @@ def class_variances(tally: Tally) -> Array:
 def influence_error(tally: Tally, v: Array) -> Array:
     """Return the standard error of the relevance if pairs have weights, from the influence of each query.
 
-    The influence of q is (a - A·t)/DC - (b - B·u)/EC, with a = Σ τΔ and t = Σ τ over its pairs, A = DD/DC, and b, u, B
-    likewise for 1 - τ (section 10).
+    The influence of a query is (a - A·t)/DC - (b - B·u)/EC. With the sums over its pairs, a = Σ τΔ and t = Σ τ; with
+    those over all pairs, A = DD/DC. b, u and B are defined likewise with 1 - τ instead of τ (section 10 of method.md).
     """
     aa, ab, bb, at, au, bt, bu = tally.spread
     tt, tu, uu = tally.queries
@@ -97,32 +92,32 @@ def influence_error(tally: Tally, v: Array) -> Array:
 
 
 def relevance_by_class(tally: Tally) -> Array:
-    """Return the relevance of each feature for separating class c from the others, DD[c]/DC[c] - ED[c]/EC[c]."""
+    """Return the term of each class c in the relevance of each feature, DD[c]/DC[c] - ED[c]/EC[c]."""
     return subtract_hits(mean(tally.DD, tally.DC), mean(tally.ED, tally.EC))
 
 
 def separation_by_class(tally: Tally) -> Array:
-    """Return how well each feature separates class c from each other class, on average.
+    """Return how well each feature separates each class c from the other classes, on average.
 
-    The separation of c is D[c] - (E[c] + the mean E[d] of the other classes d)/2, with D the mean difference from
-    misses and E that from hits. For two classes this is half their energy distance, which counts the variation within
-    both equally. The relevance for class c counts only the variation within c, so it is small for a marker that not all
-    rows of c have. The separation of a class without hits, such as one of a single row, is 0.
+    The separation is D[c] - (E[c] + the mean E[d] of the other classes d)/2, with D the mean difference from misses and
+    E that from hits. For two classes, this is half of their energy distance, which counts the variation within both
+    classes equally. `relevance_by_class` counts only the variation within c, so it is small for a marker that not all
+    rows of c have. The separation of a class without hits, such as a class of a single row, is 0.
     """
     misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
     return np.where(has_pairs(tally), subtract_hits(misses, average_hits(hits, tally.EC)), 0.0)
 
 
 def has_pairs(tally: Tally) -> Array:
-    """Return which classes have both hits and misses; the others do not count."""
+    """Return a mask of the classes that have both hits and misses; the others do not count."""
     both: Array = (tally.DC > 0) & (tally.EC > 0)
     return both
 
 
 def average_hits(hits: Array, count: Array) -> Array:
-    """Return the mean of each class and the mean of the others, as the separation of classes counts hits.
+    """Return (E[c] + the mean E[d] of the other classes d)/2 for each class c, with `hits` as E.
 
-    Classes without hits, whose `count` is 0, do not count. If no other class has hits, return those of the class.
+    Classes without hits, whose `count` is 0, are left out of the mean. If no other class has hits, return E[c].
     """
     others = (count > 0).sum(axis=0) - (count > 0)
     of_others = np.where(others > 0, mean(hits.sum(axis=0) - hits, others), hits)
@@ -138,7 +133,7 @@ def z_of(w: Array, se: Array) -> Array:
 def normalise_min_max(w: Array, constant: Array) -> Array:
     """Scale the weights of the non-constant features to [0, 1].
 
-    Constant features get 0, and so do all if all weights are equal.
+    Constant features get 0. If all weights are equal, all features get 0.
     """
     out = np.zeros_like(w)
     live = w[~constant]
@@ -197,11 +192,11 @@ def largest_excess(excess: Array, significant: Array) -> float:
 def candidate_features(tally: Tally, constant: Array, n: int) -> Array:
     """Return the features that can be among the first n by weight, without the constant ones.
 
-    Features in which no pair of neighbours differs have equal sums, so the first n of them are enough; on sparse data
-    they are nearly all features.
+    Features in which no two neighbours differ have equal sums, so the first n of these features are enough. On sparse
+    data, nearly all features are of this kind.
     """
     live = ~constant
-    if tally.count.shape[1] == 1:  # with missing values their counts may differ
+    if tally.count.shape[1] == 1:  # with missing values, the counts of these features may differ
         equal = np.flatnonzero(live & ~tally.total.any(axis=0))
         live[equal[n:]] = False
     return np.flatnonzero(live)
@@ -210,7 +205,7 @@ def candidate_features(tally: Tally, constant: Array, n: int) -> Array:
 def round_for_ties(w: Array) -> Array:
     """Round w, in units of its largest absolute value, to ten decimals.
 
-    Without rounding, the order of summation would break ties.
+    Otherwise, the order of summation would decide between equal weights.
     """
     return np.round(w / (np.abs(w).max(initial=0.0) or 1.0), 10)
 

@@ -69,8 +69,8 @@ def sample_quota(sampling: str, s: int, class_counts: Array) -> Array:
 class Sample:
     """Sampled rows in the order of their random keys, with the target of each.
 
-    They are the rows with the smallest keys, as many of each group as its quota. The groups are the classes, or all
-    rows.
+    The sample has a quota for each group (each class, or one group of all rows), and consists of the rows of the group
+    with the smallest keys.
     """
 
     key: Array

@@ -1,9 +1,9 @@
 """Sequential forward selection by the score J (equation 8 of the paper; section 6 of method.md).
 
 In wide data, the redundancy of most features need not be measured. Redundancy never raises a score, so the score of a
-feature is at most its relevance: a feature whose relevance is below the best score found so far cannot be next. Where
-that excludes too few features, a lower bound of their redundancy, at half the cost, excludes others. The selection is
-the same as if all redundancies had been measured.
+feature is at most its relevance: a feature whose relevance is below the best score found so far cannot be next. If too
+many features remain, lower bounds of their redundancy, at half the cost, exclude others. The selection is the same as
+if all redundancies had been measured.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from belief.method.redundancy.base import Measure, Rule
 from belief.method.relevance import round_for_ties
 from belief.method.significance import Eligibility, LeastScores
 
-MIN_POOL = 16  # features measured at the start, or twice as many as will be selected if that is more
-FEW_FEATURES, MANY_FEATURES = 64, 1024  # measured without computing bounds first; and at most at a time
+MIN_POOL = 16  # at the start, measure this number of features, or twice the number to select if that is larger
+FEW_FEATURES = 64  # up to this number of features are measured without computing bounds first
+MANY_FEATURES = 1024  # no more features are measured at a time
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,12 @@ class Selection:
         return Selection(np.insert(self.selected, place, constant), np.insert(self.scores, place, constant * 0.0))
 
     def append_constants(self, constant: Array, n_select: int) -> Selection:
-        """Fill the selection up to n_select features with constant ones, by index and with a score of 0."""
+        """Fill the selection up to n_select features with constant ones, in the order of their indices."""
         return self.insert_constants(constant[: max(0, n_select - len(self.selected))], len(self.selected))
 
 
 def initial_pool(order: Array, n_select: int, columns_at_once: int) -> Array:
-    """Return the features whose redundancy is measured before the selection starts: the first of `order`."""
+    """Return the first features of `order`, whose redundancy is measured before the selection starts."""
     return order[: max(MIN_POOL, 2 * n_select, columns_at_once)]
 
 
@@ -61,19 +62,19 @@ def forward_selection(
     relevance : array of shape (F,)
         The normalised weights.
     w : array of shape (F,)
-        The weights, which may break ties.
+        The weights, which break ties with some rules.
     order : array of int
         The features to select from, by falling relevance.
     n_select : int
         How many features to select, in addition to the given ones.
     measure, rule : Measure, Rule
-        Redundancy, and J.
+        The redundancy measure, and the rule that computes the score J.
     given : array of int
-        The features that are selected already.
+        The given features, which are selected first.
     eligibility : Eligibility, optional
         Excludes features during the selection, which ends when all are excluded.
     at_once : int
-        How many features are at least measured at a time; it doubles each time, up to FEW_FEATURES.
+        The smallest number of features to measure at a time; it doubles each time, up to FEW_FEATURES.
     """
     race = _Race(relevance, w, order, measure, rule, eligibility, at_once)
     scores = race.start_with(given)
@@ -103,17 +104,16 @@ def select_per_class(
 ) -> tuple[Selection, Array]:
     """Select n features for each class, in n rounds.
 
-    A round selects for each class the feature with the largest score for it.
-
-    Redundancy counts with all selected features, whichever class they were selected for. A class gets fewer features if
-    no others separate it from the other classes.
+    In each round the classes take turns, and each selects the feature with the largest score for this class. Scores are
+    reduced by the redundancy with all selected features, whichever class they were selected for. A class gets fewer
+    than n features if no remaining feature separates it from the other classes.
 
     Parameters
     ----------
     relevance : array of shape (classes, F)
         The normalised weights for each class.
     least : sequence of LeastScores
-        The least scores for each class; empty if there are none.
+        The lower limits of the scores for each class; empty if there are none.
     w, order, measure, rule, given, at_once
         As for `forward_selection`.
 
@@ -121,7 +121,7 @@ def select_per_class(
     -------
     selection : Selection
     classes : array of int
-        The class that each feature was selected for; -1 for given ones.
+        The class for which each feature was selected; -1 for given features.
     """
     race = _Race(relevance[0], w, order, measure, rule, None, at_once, least)
     scores = race.start_with(given)
@@ -138,9 +138,9 @@ def select_per_class(
 
 
 class _Race:
-    """The state of a forward selection: the features that may still be selected, and their redundancy or a bound of it.
+    """The state of a forward selection: the features that can still be selected, and bounds of their scores.
 
-    Features inside the pool of the measure have exact scores, those outside have an upper bound.
+    The score of a feature inside the pool of the measure is exact; the score of a feature outside is an upper bound.
     """
 
     def __init__(
@@ -156,14 +156,15 @@ class _Race:
     ) -> None:
         self.at_once, self.least = at_once, least[0] if least else None
         self.relevance, self.measure, self.rule, self.eligibility = relevance, measure, rule, eligibility
-        self.max_redundancy = np.zeros(len(relevance) if eligibility or least else 0)  # with any selected feature
+        # the largest redundancy of each feature with a selected feature
+        self.max_redundancy = np.zeros(len(relevance) if eligibility or least else 0)
         self.tie_weights = round_for_ties(w)
         self.selected: list[int] = []
         is_inside = measure.column[order] >= 0
         self.inside, self.outside = np.sort(order[is_inside]), np.sort(order[~is_inside])
-        self.accumulated = np.full(len(relevance), rule.initial)  # exact inside, a bound outside
+        self.accumulated = np.full(len(relevance), rule.initial)  # exact for features inside, a bound for those outside
         self.bounded: set[int] = set()  # the selected features whose lower bounds have been accumulated
-        self.bounds: dict[int, Array] = {}  # likely next feature -> lower bounds of its redundancy with outside
+        self.bounds: dict[int, Array] = {}  # likely next feature -> lower bounds of its redundancy with those outside
 
     def start_with(self, given: Array) -> list[float]:
         """Select the given features first; return the score J of each."""
@@ -178,10 +179,7 @@ class _Race:
         return scores
 
     def is_decided(self) -> bool:
-        """Return True if all remaining features have the smallest possible score.
-
-        Only ties then decide their order.
-        """
+        """Return True if all remaining features have the smallest possible score, so that only ties are left."""
         if self.eligibility is not None:
             return False
         features = (x for x in (self.inside, self.outside) if len(x))
@@ -212,7 +210,7 @@ class _Race:
         return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW_FEATURES)]
 
     def best_of(self, relevance: Array) -> Array:
-        """Return the features inside the pool that have the largest score for some class.
+        """Return, for each class, the feature inside the pool with the largest score, without repetitions.
 
         `relevance` has one line per class.
         """
@@ -223,8 +221,8 @@ class _Race:
     def find_best(self, n_select: int) -> tuple[int, float]:
         """Return the feature with the largest score J, and this score.
 
-        Features are measured, best upper bound first, until no bound exceeds the largest exact score. Unless the rule
-        decides ties by weight, they go to the smaller index.
+        The features with the largest upper bounds are measured first, until the largest exact score is above all other
+        bounds. Ties go to the larger weight if the rule is `ties_by_weight`, and then to the smaller index.
         """
         while True:
             exact = self.score(self.inside)
@@ -238,7 +236,7 @@ class _Race:
             is_worth_bounding = len(rivals) > FEW_FEATURES and set(self.selected) - self.bounded
             if is_worth_bounding and self._bound(self.likely_next(n_select)):
                 continue
-            # measure some more than the rivals, which will soon be rivals too
+            # also measure some features that will soon be rivals
             by_bound = self.outside[np.argsort(-upper, kind="stable")]
             self._admit(by_bound[: min(max(len(rivals), self.at_once), MANY_FEATURES)])
             self.at_once = max(self.at_once, min(2 * self.at_once, FEW_FEATURES))
@@ -253,7 +251,7 @@ class _Race:
     def select(self, feature: int, likely: Array) -> None:
         """Add a feature to the selection and update the redundancy of the others.
 
-        `likely` are the features that may be selected next, whose redundancy is worth measuring along with it.
+        `likely` are the features that may be selected next; measuring their redundancy at the same time saves work.
         """
         self.selected.append(feature)
         self._accumulate(self.measure.pool, self.measure.row(feature, likely))
@@ -275,11 +273,10 @@ class _Race:
             self._accumulate(features, self.measure.row(j, features[:0])[columns])
 
     def _bound(self, likely: Array) -> bool:
-        """Compute lower bounds of redundancy for the features outside the pool.
+        """Compute lower bounds of the redundancy of the features outside the pool with two sets of features.
 
-        They bound the redundancy with the selected features and with the likely next ones.
-
-        Return False if the measure has no such bounds.
+        These are the selected features, and those that are likely to be selected next. Return False if the measure has
+        no such bounds.
         """
         to_bound = (set(self.selected) - self.bounded) | set(likely.tolist())
         new = np.array(sorted(to_bound - set(self.bounds)), np.int64)

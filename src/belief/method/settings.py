@@ -1,6 +1,6 @@
 """The settings of the method: their defaults, allowed values and descriptions.
 
-All interfaces are generated from them.
+The command line and other interfaces are generated from these definitions.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from belief.method.redundancy import MEASURES
 AUTO_SAMPLE = 2_000  # the initial sample for sample_size="auto", and the minimum for "fixed"
 AUTO_SHARE = 0.01  # the share of the rows for sample_size="fixed"
 MIN_AUTO_NEIGHBOURS, MAX_AUTO_NEIGHBOURS = 10, 20  # for n_neighbors="auto"
-MIN_AUTO_PAIRS = 40_000  # pairs that small tables with a numeric target should have, as 2,000 rows with k = 20 do
-# The settings of the paper; it leaves the number of features to the user.
+MIN_AUTO_PAIRS = 40_000  # rows times k for small tables with a numeric target, as in 2,000 rows with k = 20
+# The settings of the paper, which leaves the number of features to the user.
 PAPER: Mapping[str, Any] = MappingProxyType(
     {
         "n_neighbors": 10,
@@ -60,7 +60,7 @@ class Settings:
         None,
         lambda x: x is None or is_count(x),
         "None or an integer of at least 1",
-        "number of features to select for each class, by their weight in separating it from the others; replaces"
+        "number of features to select for each class, by how well they separate it from the others; replaces"
         " n_features_to_select",
     )
     n_neighbors: int | str = setting(
@@ -68,7 +68,7 @@ class Settings:
         lambda x: is_count(x) or one_of("auto")(x),
         "'auto' or an integer of at least 1",
         "k, the number of neighbours in each class; 'auto' uses 20, or fewer if a class is small; with a numeric target"
-        " 2·k neighbours in all, and more for small tables",
+        " each row has 2·k neighbours, and 'auto' uses a larger k for small tables",
     )
     sample_size: int | float | str = setting(
         "auto",
@@ -152,8 +152,8 @@ class Settings:
         "auto",
         lambda x: is_count(x) or one_of("auto")(x),
         "'auto' or an integer of at least 1",
-        "number of searches in the significance test, each without the weakest features of the one before; 'auto' goes"
-        " on until few features are left, which finds interactions among many",
+        "number of searches in the significance test, each of which drops the weakest features; 'auto' searches until"
+        " few features are left, which finds interactions among many features",
     )
     stability: int = setting(
         0,
@@ -238,11 +238,8 @@ class Settings:
         return self.sample_size == "auto" and self.sampling != "proportional"
 
     def watch_list_length(self, n_select: int) -> int:
-        """Return the length of the watch list when n_select features are to be selected.
-
-        It is η times as long, rounded up.
-        """
-        return math.ceil(min(min(n_select, 2**53) * self.eta, 2.0**53) - 1e-9)  # larger integers are no floats
+        """Return the length of the watch list for selecting n_select features: η·n_select, rounded up."""
+        return math.ceil(min(min(n_select, 2**53) * self.eta, 2.0**53) - 1e-9)  # floats are exact up to 2**53
 
     def draw_seed(self) -> int:
         """Return the seed of the run: `random_state` itself if it is an integer, else a number drawn from it."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from belief.method.arrays import Array, FeatureArray
 
-MAX_GROUP_BYTES = 2**28  # counts per group are only kept if they fit
-MAX_GROUPS = 256  # levels are not counted per group for more groups: the table would be larger than the data
+MAX_GROUP_BYTES = 2**28  # counts per group are only kept if they are not larger
+MAX_GROUPS = 256  # with more groups, levels are not counted per group, because the counts may be larger than the data
 
 
 def can_count_groups(n_groups: int, n_features: int) -> bool:
@@ -20,7 +20,7 @@ def can_count_groups(n_groups: int, n_features: int) -> bool:
 
 
 def pad_groups(x: Array, n: int, axis: int) -> Array:
-    """Extend an axis of x, which has an entry per group of rows, to n groups with zeros."""
+    """Pad an axis of x that has an entry per group of rows with zeros, so that it has n entries."""
     width = [(0, n - x.shape[i] if i == axis else 0) for i in range(x.ndim)]
     return x if x.shape[axis] == n else np.pad(x, width)
 
@@ -29,9 +29,9 @@ def pad_groups(x: Array, n: int, axis: int) -> Array:
 class Levels:
     """The distinct values (levels) of all discrete features, and how often each occurs.
 
-    The arrays have one entry per feature and value. `groups` has a column for each group of rows (class): the count of
-    the value in that group. It has no columns if groups are not counted, and its sum is below `count` if the group of
-    some rows is unknown.
+    The arrays have one entry per feature and value. `groups` has a column for each group of rows (class), which holds
+    the count of the value in that group; it has no columns if groups are not counted. If the group of some rows is
+    unknown, the sum of the columns is below `count`.
     """
 
     feature: Array
@@ -80,7 +80,7 @@ class Levels:
 
 
 def _add_by_group(x: Array, order: Array, n: int) -> Array:
-    """Add up the lines of x that have the same new group number; n = 0 drops them."""
+    """Return n lines, where line h is the sum of all lines g of x with order[g] = h; no lines if n is 0."""
     out = np.zeros((n, x.shape[1]), x.dtype)
     if n:
         np.add.at(out, order[: len(x)], x)
@@ -91,13 +91,13 @@ def _add_by_group(x: Array, order: Array, n: int) -> Array:
 class Summary:
     """Counts and moments of each feature over m rows, and the levels of the discrete features.
 
-    Rows may belong to groups, the classes. The number of present values and their sum are kept for each group unless
-    there are too many groups. Rows of unknown group are in `count` only.
+    Rows may belong to groups, the classes. For each group, the number of present values and their sum are kept, unless
+    there are too many groups. Rows of an unknown group are included in the other fields only.
     """
 
     m: int
     count: FeatureArray  # present values
-    shift: FeatureArray  # mean - origin, which keeps all digits if the mean is large compared with σ, also when merged
+    shift: FeatureArray  # mean - origin, which keeps more digits than the mean if the mean is large compared with σ
     m2: FeatureArray  # Σ(x - mean)²
     minimum: FeatureArray  # NaN if all values are missing
     maximum: FeatureArray
@@ -127,9 +127,9 @@ class Summary:
         )
 
     def merge(self, other: Self) -> Self:
-        """Return the summary of the rows of both.
+        """Return the summary of the rows of both summaries.
 
-        Chan's formula avoids the cancellation of sums of squares.
+        Chan's formula merges the variances without cancellation.
         """
         if not self.m and not len(self.group_count):
             return other
@@ -160,7 +160,7 @@ class Summary:
         )
 
     def _merge_groups(self, other: Self, moved: Array) -> tuple[Array, Array]:
-        """Return the merged counts and sums per group; `moved` is the distance between the origins of both sums."""
+        """Return the merged counts and sums per group; `moved` is the other origin minus the common origin."""
         if not len(other.group_count):
             return self.group_count, self.group_sum
         n = max(len(self.group_count), len(other.group_count))
@@ -185,10 +185,7 @@ class Summary:
             return np.where(np.isnan(self.origin), 0.0, self.origin + self.shift)
 
     def count_other_values(self) -> Array:
-        """Return the number of cells of each feature that do not have its most frequent value.
-
-        Missing values are counted.
-        """
+        """Return, for each feature, the number of cells without its most frequent value, including missing values."""
         has_two_values = (self.maximum > self.minimum) & ~self.between
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             share = (self.origin - self.minimum + self.shift) / (self.maximum - self.minimum)

@@ -59,10 +59,7 @@ class Target(Protocol):
 
     @property
     def coupled(self) -> bool:
-        """Whether kinds come in couples of misses and hits.
-
-        For couples, engines also compute the sums that the variance over queries needs.
-        """
+        """Whether kinds form couples of misses and hits, for which engines also compute the variance over queries."""
 
     def adapt(self, settings: Settings) -> Settings:
         """Return the settings, with replacements for those that this target does not support."""
@@ -74,9 +71,9 @@ class Target(Protocol):
         """Return a target of the same type for some of the rows, given the class index or rank of each."""
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
-        """Return v, the weight of each class in the relevance, for all features or for each feature.
+        """Return v, the weights of the classes in the relevance, for all features or for each feature.
 
-        It is 1 for a numeric target.
+        For a numeric target, there is a single weight of 1.
         """
 
     def error(self, tally: Tally, v: Array, w: Array) -> Array:
@@ -121,9 +118,9 @@ class Classes:
         return make_class_target(self.names, targets)
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
-        """Return the class weights: P(c) for "prior", otherwise equal or given weights.
+        """Return the class weights: P(c) for "prior", otherwise equal weights or the weights of the mapping.
 
-        Equal and given weights are normalised over the classes with hits and misses.
+        Except for "prior", classes without hits or without misses have a weight of 0, and the sum of the weights is 1.
         """
         if class_weight == "prior":
             return self.P
@@ -140,10 +137,7 @@ class Classes:
         return standard_error(tally, v) if len(tally.spread) == 2 else influence_error(tally, v)
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, None]:
-        """Return kind 2·c for each miss of a query of class c, and kind 2·c + 1 for each hit.
-
-        Such pairs have no weight.
-        """
+        """Return kind 2·c for each miss of a query of class c, and kind 2·c + 1 for each hit; no weights."""
         return (2 * query + (query == neighbour)).astype(np.int64), None
 
 
@@ -185,7 +179,7 @@ class Numeric:
 
 
 def parse_class_weights(class_weight: Mapping[Any, float], names: Array) -> Array:
-    """Return the weight of each class, divided by the largest, from a mapping of class names to weights."""
+    """Return the weight of each class, divided by the largest weight, from a mapping of class names to weights."""
     by_name = {str(name): float(weight) for name, weight in class_weight.items()}
     missing = [name for name in names.tolist() if str(name) not in by_name]
     if missing:

@@ -1,6 +1,6 @@
 """Measures of the redundancy between features, one file for each.
 
-`MEASURES` has them by their names in the settings.
+`MEASURES` maps the values of the setting `redundancy` to these measures.
 """
 
 from belief.method.redundancy.agreement import Agreement

@@ -1,8 +1,8 @@
 """The redundancy measure "agreement": how far two features agree on which rows are alike (section 5b of method.md).
 
 R[i, j] is the correlation of the collision rates cr_i and cr_j over the pairs of neighbours; negative values count as
-0. It is 0 for features that collide independently and 1 for features that collide on the same pairs, and needs neither
-normalisation nor a watch list.
+0. R is 0 for features that collide independently, and 1 for features that collide on the same pairs. Agreement needs
+neither normalisation nor a watch list.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from belief.method.redundancy.base import Evidence, Presentation
 from belief.method.redundancy.collisions import Collisions
 from belief.method.relevance import SUM_ROUNDING
 
-MIN_MUTUAL_SHARE = 0.1  # share of mutual pairs below which counting them once saves too little
-FIRST_LINES = 32  # features whose agreement with the whole pool is measured at the start
-NEGLIGIBLE_LOSS = 0.05  # share of its relevance that a feature may lose without being called redundant
+MIN_MUTUAL_SHARE = 0.1  # mutual pairs are summed only once if they are more than this share of the pairs
+FIRST_LINES = 32  # number of features whose agreement with the whole pool is measured at the start
+NEGLIGIBLE_LOSS = 0.05  # features that lose no more than this share of their relevance are not called redundant
 
 
 @dataclass(frozen=True)
 class UniqueShareRule:
-    """The selection rule of agreement: the score is the relevance that a feature shares with no selected feature.
+    """The selection rule of agreement: the score is relevance times unique share.
 
     J(X_i) = w⁺(X_i)·(1 - θ·max_{X_j in S} R[j, i]), with w⁺ the relevance, S the selected features and R the agreement.
     """
@@ -81,7 +81,7 @@ class UniqueShareRule:
 class Agreement:
     """The agreement R between features, measured when it is needed.
 
-    R has a line for each feature that is selected or may soon be, and a column for each feature of the pool.
+    R has a line for each feature that is selected or may soon be selected, and a column for each feature of the pool.
     """
 
     doc: ClassVar[str] = "their agreement"
@@ -153,8 +153,9 @@ class Agreement:
 def count_mutual_once(batches: Sequence[Pairs], all_pairs: Pairs) -> list[tuple[Pairs, int]]:
     """Return sets of pairs to sum over, each with the number of times that its sums count.
 
-    Rows that are neighbours of each other make two pairs with the same collisions, so one of them is summed and counts
-    twice. Where that saves little, the batches are returned as they are, since an engine may have them in memory.
+    Two rows that are neighbours of each other form two pairs with the same collisions, so only one of these pairs is
+    summed, and it counts twice. If this saves little, the batches are returned unchanged, because an engine may have
+    their rows in memory.
     """
     kept, dropped = all_pairs.mutual
     if len(kept) <= MIN_MUTUAL_SHARE * len(all_pairs):
@@ -178,6 +179,6 @@ def compute_correlation(sums: Joint) -> Array:
 
 
 def _scaled_variance(n: Array, first: Array, second: Array) -> Array:
-    """Return n² times the variance, given n, Σx and Σx²; 0 where the difference is only rounding error."""
+    """Return n² times the variance, given n, Σx and Σx²; 0 where it is only rounding error."""
     v = n * second - first**2
     return np.where(v > SUM_ROUNDING * n * second, v, 0.0)

@@ -1,8 +1,8 @@
 """The interface of a redundancy measure.
 
 A `Measure` computes how redundant features are with each other, from sums over pairs of rows. Its `Rule` turns weights
-into relevance, reduces the score of a feature by its redundancy, decides when a selection ends, and has the words by
-which results, plots and reports describe all this. A new measure needs a file like `mcr.py` and a line in
+into relevance, reduces the score of a feature by its redundancy, decides when a selection ends, and contains the texts
+of results, plots and reports that describe the measure. A new measure needs a file like `mcr.py` and a line in
 `__init__.py`; nothing else in the package knows the measures by name.
 """
 
@@ -37,7 +37,7 @@ class Evidence:
 class Presentation:
     """How results, plots and reports name and explain a redundancy measure.
 
-    The texts are plain text, without HTML. An empty text means that there is nothing to say.
+    The texts are plain text, without HTML. Empty texts are not displayed.
     """
 
     name: str  # "agreement", "mCR": for labels and sentences
@@ -57,14 +57,14 @@ class Rule(Protocol):
     """
 
     initial: ClassVar[float]  # the accumulated redundancy of a feature before anything is selected
-    least: ClassVar[float]  # no score is smaller; -inf if there is no such limit
-    ties_by_weight: ClassVar[bool]  # ties go to the larger w; otherwise to the smaller index
-    # features that are more redundant can replace each other, and one drops out with n_features_to_select="auto"
+    least: ClassVar[float]  # the smallest possible score; -inf if scores have no lower limit
+    ties_by_weight: ClassVar[bool]  # whether ties go to the larger w; otherwise, they go to the smaller index
+    # features with a redundancy above this can replace each other, and "auto" selects only one of them; or None
     max_redundancy: ClassVar[float | None]
     presentation: ClassVar[Presentation]
 
     def relevance_scale(self, w: Array) -> tuple[float, float]:
-        """Return the weight that has a relevance of 0, and the difference to the weight that has a relevance of 1.
+        """Return the weight at which relevance is 0, and how much larger the weight is at which relevance is 1.
 
         `w` are the weights of the non-constant features.
         """
@@ -73,9 +73,9 @@ class Rule(Protocol):
         """Return the relevance of every feature, in [0, 1]; constant features have 0."""
 
     def accumulate(self, accumulated: Array, redundancy: Array) -> Array:
-        """Return the accumulated redundancy of features after the last selected feature has been added.
+        """Return the accumulated redundancy of features, updated after another feature has been selected.
 
-        `redundancy` is the redundancy of each feature with the last selected one.
+        `redundancy` is the redundancy of each feature with the newly selected one.
         """
 
     def score(self, relevance: Array, accumulated: Array, n_selected: int) -> Array:
@@ -94,26 +94,26 @@ class Rule(Protocol):
         """
 
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
-        """Return words for how much redundancy costs a feature, such as "redundant with 'x' (0.98)".
+        """Return a text that says why redundancy lowers the score of a feature, such as "redundant with 'x' (0.98)".
 
-        Return None if it is negligible.
+        Return None if the score is hardly lower.
 
         Parameters
         ----------
         feature : str
-            The selected feature that it is most redundant with.
+            The name of the selected feature with which the described feature is most redundant.
         redundancy : float
-            Its redundancy with that feature.
+            The redundancy of the described feature with that feature.
         relevance, score : float
-            The relevance of the feature, and J.
+            The relevance and the score J of the described feature.
         """
 
 
 class Measure(Protocol):
-    """The interface of a redundancy measure: the redundancy of the features in a pool, which can be extended."""
+    """The interface of a redundancy measure, which holds the redundancy of the features in a growing pool."""
 
     doc: ClassVar[str]  # for the documentation of settings: a phrase that names the measure
-    theta_doc: ClassVar[str]  # for the same: a phrase for what theta means with the measure
+    theta_doc: ClassVar[str]  # for the documentation of settings: a phrase that says what theta means for the measure
     needs_collision_rates: ClassVar[bool]  # whether it needs Σ cr of every feature over all pairs
     pool: Array
     column: Array  # feature -> its column in the pool, -1 for features outside
@@ -134,7 +134,7 @@ class Measure(Protocol):
 
     @staticmethod
     def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
-        """Return the memory that the measure needs at least; 0 if it can work in portions."""
+        """Return the least memory that the measure needs, in bytes; 0 if it can work in portions."""
 
     def extend(self, features: Array) -> None:
         """Add features to the pool."""
@@ -142,7 +142,7 @@ class Measure(Protocol):
     def row(self, feature: int, likely: Array) -> Array:
         """Return the redundancy of a feature with each feature of the pool.
 
-        `likely` are features that may be requested next.
+        `likely` are the features whose redundancy may be requested next, so that it can be measured together.
         """
 
     def matrix(self, features: Array) -> Array:

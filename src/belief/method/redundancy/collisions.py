@@ -18,16 +18,17 @@ from belief.method.difference import Difference
 from belief.method.partials import Joint, Pairs
 
 CR_MAX = 6.0  # ↑CR: collision rates fall to 0 at six standard deviations
-Watch = tuple[Pairs, Array]  # some pairs, and the features whose collisions in them are compared with others
+Watch = tuple[Pairs, Array]  # pairs of rows, and the features (lines) of the joint sums over these pairs
 
 
 @dataclass(frozen=True)
 class Collisions:
     """Which collisions count, and how two features are multiplied in joint sums.
 
-    Collision rates below `kappa` count as 0. With by="hit", joint[i, j] = Σ(cr_i·b_j + b_i·cr_j)/2 over the pairs. With
-    by="rate", it is Σe_i·e_j, along with Σe and Σe² of both features: e = 1 - cr has the same correlations as cr, and
-    its sums keep their digits where nearly all values of a feature are close to each other.
+    Collision rates below `kappa` count as 0. With by="hit", joint[i, j] is the sum of (cr_i·b_j + b_i·cr_j)/2 over the
+    pairs. With by="rate", it is the sum of e_i·e_j with e = 1 - cr, and Σe and Σe² of both features are computed too. e
+    has the same correlations as cr, but its sums keep their digits if nearly all values of a feature are close to each
+    other.
     """
 
     kappa: float
@@ -35,13 +36,11 @@ class Collisions:
 
 
 def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
-    """Return for each feature the largest difference of values that collide, and the slope of the collision rate.
+    """Return the reach of each feature, which is the largest difference of values that collide, and its slope.
 
-    The largest difference is called the reach.
-
-    The collision rate is cr = 1 - slope·|a - b| where |a - b| <= reach, and 0 beyond. In other words, it is 1 - min(|a
-    - b|/σ, 6)/6, and 0 where that is below κ. The margin of 1e-9 keeps the rounding of σ from deciding values on the
-    threshold. Values of a discrete feature collide if they are equal.
+    The collision rate is cr = 1 - slope·|a - b| if |a - b| <= reach, and 0 otherwise. This is 1 - min(|a - b|/σ, 6)/6,
+    set to 0 if it is below κ. The margin of 1e-9 makes values exactly at the threshold independent of the rounding of
+    σ. Values of a discrete feature collide if they are equal.
     """
     sigma = difference.sigma
     is_numeric = ~difference.discrete & ~difference.constant
@@ -53,8 +52,8 @@ def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
 class CollisionRates(NamedTuple):
     """The collision rates of some pairs (lines) in some features (columns)."""
 
-    R: Array  # cr, or e with by="rate"
-    P: Array  # presence, if values are missing
+    R: Array  # cr, or e = 1 - cr with by="rate"
+    P: Array  # 1 if both values are present, otherwise 0; empty if no value is missing
     sums: Array  # ΣR and ΣR², (2, features)
 
     @classmethod
@@ -68,10 +67,7 @@ def sum_powers(R: Array) -> Array:
 
 
 def joint_sums(rates: Collisions, i: CollisionRates, j: CollisionRates) -> Joint:
-    """Return the joint sums of features i (lines) with features j (columns) over the same pairs.
-
-    They are computed from the collision rates of the features in these pairs.
-    """
+    """Return the joint sums of the features of i (lines) with the features of j (columns) over the same pairs."""
     missing = len(i.P) > 0
     if rates.by == "hit":
         B_i, B_j = ((x.R > 0.0).astype(float) for x in (i, j))  # b
@@ -85,26 +81,26 @@ def joint_sums(rates: Collisions, i: CollisionRates, j: CollisionRates) -> Joint
 
 
 def empty_joint(rates: Collisions, n_lines: int, n_columns: int) -> Joint:
-    """Return joint sums of zeros, as they are over no pairs."""
+    """Return the joint sums over no pairs, which are all 0."""
     return joint_sums(
         rates, *(CollisionRates.from_rates(np.zeros((0, n)), np.zeros((0, n))) for n in (n_lines, n_columns))
     )
 
 
 def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, cross: Array) -> Joint:
-    """Return joint sums of collision rates from sums over non-collisions, which are sparse if the data is.
+    """Return joint sums of collision rates from sums of their complements, which are sparse if the data is sparse.
 
-    The sums are of e = 1 - cr and z = 1 - b, which are 0 where both rows of a pair are 0.
+    The complements e = 1 - cr and z = 1 - b are 0 if the values of both rows of a pair are 0. With by="hit", the joint
+    sums follow from Σcr_i·b_j = n_pairs - Σe_i - Σz_j + Σe_i·z_j.
 
     Parameters
     ----------
     rates : Collisions
     n_pairs : int
     i, j : array of shape (2, features)
-        Σe and Σz of each feature with by="hit", since Σcr_i·b_j = pairs - Σe_i - Σz_j + Σe_i·z_j. Σe and Σe² with
-        by="rate".
+        With by="hit", Σe and Σz of each feature; with by="rate", Σe and Σe².
     cross : array of shape (features i, features j)
-        Σ(e_i·z_j + z_i·e_j)/2 with by="hit", Σe_i·e_j with by="rate".
+        With by="hit", Σ(e_i·z_j + z_i·e_j)/2; with by="rate", Σe_i·e_j.
     """
     pairs = np.broadcast_to(float(n_pairs), cross.shape)
     if rates.by == "rate":
@@ -114,15 +110,15 @@ def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, c
 
 
 def without_noise(difference: Array, n_pairs: int) -> Array:
-    """Set numbers that were subtracted from the number of pairs to 0 if they are no more than rounding error."""
+    """Set differences from the number of pairs to 0 where they are only rounding error."""
     return np.where(difference < 1e-11 * n_pairs, 0.0, difference)
 
 
 def joint_floor(products: Array, gap_i: Array, gap_j: Array) -> Array:
     """Return a lower bound of joint[i, j] that needs one matrix product instead of two.
 
-    The product is Σh_i·h_j with h = (cr + b)/2, and gap is Σ(b - h)² of each feature. By definition, cr_i·b_j +
-    b_i·cr_j = 2·h_i·h_j - 2·(b_i - h_i)(b_j - h_j). By the Cauchy-Schwarz inequality the sum of the last products is at
-    most √(gap_i·gap_j), which is small, as b - h is at most (1 - κ)/2.
+    `products` is Σh_i·h_j with h = (cr + b)/2, and each gap is Σ(b - h)² of a feature. By definition, cr_i·b_j +
+    b_i·cr_j = 2·h_i·h_j - 2·(b_i - h_i)(b_j - h_j). By the Cauchy-Schwarz inequality, the sum of (b_i - h_i)(b_j - h_j)
+    is at most √(gap_i·gap_j). This is small, because b - h is at most (1 - κ)/2.
     """
     return np.maximum(products - np.sqrt(np.outer(gap_i, gap_j)), 0.0)

@@ -63,9 +63,9 @@ class SubtractionRule(RelevanceOnly):
 class MCR:
     """The redundancy mCR (I_α of the paper) between features, measured when it is needed.
 
-    Only pairs of features of which one is watched are ever measured, and only for the columns in `pool`: in wide data
-    the selection needs few of them (see selection.py). `joint` and `pairs` have a line for each feature that was ever
-    watched, and a column for each feature of the pool, the watched ones first.
+    The redundancy of two features is only measured if one of them was watched and the other is in the pool, because the
+    selection needs few features of wide data (see selection.py). `joint` and `pairs` have a line for each feature that
+    was ever watched, and a column for each feature of the pool. The watched features come first.
     """
 
     doc: ClassVar[str] = "the paper's mCR"
@@ -82,7 +82,7 @@ class MCR:
 
     @staticmethod
     def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
-        """Return the memory for two numbers for each watched feature and each feature of the pool."""
+        """Return the memory for two numbers for each pair of a watched feature and a feature of the pool."""
         return 16 * n_watched * max(n_watched, min(n_features, 2 * n_selected))
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
@@ -131,10 +131,7 @@ class MCR:
             pairs[cells] += seen.pairs[:, at].T
 
     def joint_with_pool(self, i: int) -> tuple[Array, Array]:
-        """Return the joint collisions of feature i with each feature of the pool.
-
-        Also return the number of pairs in which they were counted.
-        """
+        """Return the joint collisions of feature i with each feature of the pool, and the number of pairs counted."""
         if self.line[i] >= 0:
             return self.joint[self.line[i]], self.pairs[self.line[i]]
         joint, pairs = np.zeros(len(self.pool)), np.zeros(len(self.pool))
