@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
 from numba.core.registry import cpu_target
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 _I32, _I64, _F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
 WORD = 4  # columns of 8 bits that are multiplied and added at once
@@ -217,13 +217,22 @@ def block_products(
 
 
 @intrinsic
-def lowest_bit(typing: Any, bits: Any) -> Any:
-    """Return the position of the lowest set bit; `bits` must not be 0."""
+def _count_trailing_zeros(typing: Any, bits: Any) -> Any:
+    """Return the number of zeros below the lowest set bit; `bits` must not be 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.int64), generate
+
+
+def lowest_bit(bits: Any) -> int:
+    """Return the position of the lowest set bit; `bits` must not be 0."""
+    return (int(bits) & -int(bits)).bit_length() - 1
+
+
+# in compiled code
+overload(lowest_bit)(lambda bits: lambda bits: _count_trailing_zeros(bits))  # type: ignore[call-arg]
 
 
 def emit_block_hits(

@@ -12,25 +12,35 @@ from __future__ import annotations
 import numpy as np
 
 from belief.kernels.compiling import kernel
+from belief.kernels.instructions import lowest_bit
 from belief.kernels.shapes import POWERS_OF_TEN, TIE_MARGIN, UNIT_ROUNDOFF
 from belief.method.arrays import Array
 
-_LANES = 64
+_LANES = 64  # rows that are compared at a time, one for each bit of a number
 _GUESSES, _SURPLUS = 8, 4  # bounds to try, and how many rows more than wanted may be within one
 _SIDE = 8  # rows and columns that are transposed at a time
 _FILLED = 64  # most rows that are sorted at a time
 
 
 @kernel()
-def _within(low: Array, p: Array, t: float) -> int:
-    """Return the number of rows whose lower bound of d² is at most t.
+def _count_within(low: Array, p: Array, t: float) -> int:
+    """Return the number of rows whose lower bound of d² is at most t, a float32 number.
 
     The compiler vectorises this loop, but not a loop for the minimum.
     """
-    n = 0
+    n = np.int32(0)
     for j in range(len(low)):
-        n += low[j] - np.float32(2.0) * p[j] <= t
+        n = np.int32(n + np.int32(low[j] - np.float32(2.0) * p[j] <= t))
     return n
+
+
+@kernel()
+def _mark_within(low: Array, p: Array, t: float) -> int:
+    """Return a bit for each of at most 64 rows: 1 if its lower bound of d² is at most t, a float32 number."""
+    bits = np.uint64(0)
+    for j in range(len(low)):
+        bits |= np.uint64(low[j] - np.float32(2.0) * p[j] <= t) << np.uint64(j)
+    return np.int64(bits)
 
 
 @kernel()
@@ -41,9 +51,10 @@ def _guess_bound(low: Array, p: Array, wanted: int, low_q: float, guess: float) 
     """
     least, most, found = 0.0, np.inf, len(p)
     for _ in range(_GUESSES):
-        n = _within(low, p, guess - low_q)
+        t = np.float32(guess - low_q)
+        n = _count_within(low, p, t)
         if n >= wanted:
-            most, found = guess, n
+            most, found = low_q + t, n
             if n <= wanted + _SURPLUS:
                 break
         else:
@@ -117,9 +128,10 @@ def scan(
             b = a
             while b < groups[g + 1]:
                 a, b = b, min(b + _LANES, groups[g + 1])
-                if _within(low_r[a:b], p[a:b], t) == 0:
-                    continue
-                for j in range(a, b):
+                bits = _mark_within(low_r[a:b], p[a:b], t)
+                while bits != 0:
+                    j = a + lowest_bit(bits)
+                    bits &= bits - 1
                     v = low_r[j] - np.float32(2.0) * p[j]
                     if v > t or j == own[q]:
                         continue

@@ -230,7 +230,7 @@ def collect(
         for p in range(hits.shape[1]):
             bits = np.int64(hits[q, p])
             while bits != 0:
-                r = row[p * lanes + lowest_bit(bits)]  # type: ignore[call-arg]
+                r = row[p * lanes + lowest_bit(bits)]
                 bits &= bits - 1
                 if r < 0 or ids[r] == own[q]:
                     continue
