@@ -311,9 +311,7 @@ def test_unusable_columns_raise_before_the_fit(columns):
     with pytest.raises(ValueError, match="Column 'signal' is listed as a feature 2 times"):
         BeliefSelector(inputCols=["signal", "signal", "noise"], labelCol="kind").fit(columns)
     selector = BeliefSelector(inputCols=["town", NAMES[0]], labelCol="kind", outputCol="best")
-    with pytest.raises(
-        ValueError, match=r"numeric columns.*, but 'town' cannot become numbers. Convert them, text with"
-    ):
+    with pytest.raises(ValueError, match=r"'best' is a vector.*columns are not numeric: 'town'\. Convert text with"):
         selector.fit(columns)
 
 

@@ -198,7 +198,7 @@ class DesignedEngine:
     def weigh(self, rows: Array, sampled: Array) -> Array:
         """Return the sampling weight of each of `rows`: its weight divided by the probability of being sampled.
 
-        The probability is that of a sample drawn as the rows `sampled` were.
+        The rows `sampled` are a sample that was drawn with this probability.
         """
         assert self.design.weight is not None
         weight: Array = self.design.weight[rows]

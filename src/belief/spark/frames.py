@@ -76,8 +76,8 @@ def select_frame(
             for role, name in exact:
                 if columns[name].dtype.kind == "f" and np.nanmax(np.abs(columns[name]), initial=0.0) >= MAX_EXACT:
                     raise ValueError(
-                        f"{role}: column {name!r} holds integers of 2^53 or more, which Spark rows do not hold exactly."
-                        " Cast it to string."
+                        f"{role}: column {name!r} holds integers of 2^53 or more, which are not exact as floats. Cast"
+                        " it to string."
                     )
             values: dict[str, Any] = {role: [columns[name] for name in each] for role, each in named.items()}
             return make_design(Roles(**{role: x if role == "adjust_for" else x[0] for role, x in values.items()}))
@@ -87,13 +87,14 @@ def select_frame(
 
 
 def check_roles(df: Any, features: str | Sequence[str], label: str, roles: Roles) -> tuple[Any, dict[str, list[Any]]]:
-    """Return the DataFrame without rows of weight 0, and the columns that are groups, strata and weights.
+    """Return the DataFrame without rows of weight 0, and the names of the columns of groups, strata and weights.
 
     Raise a ValueError if these columns do not exist or cannot be used.
     """
     if isinstance(features, str):
         raise ValueError(
-            "groups, adjust_for and sample_weight need plain feature columns. Pass their names as inputCols."
+            "groups, adjust_for and sample_weight need plain feature columns. Pass the names of the features as"
+            " inputCols."
         )
     named = {role: find_columns(df, names) for role, names in roles.columns().items()}
     for role in ROLES:
@@ -134,7 +135,7 @@ def select_files(
     given: Sequence[Any] = (),
     roles: Roles | None = None,
 ) -> Result:
-    """Select features of files that Spark reads, in the order in which Spark reads their rows."""
+    """Select features from files that Spark reads. Rows are numbered in the order in which Spark reads them."""
     kind, files = find_files(paths)
     if kind not in ("parquet", "csv", "libsvm"):
         raise ValueError(

@@ -17,7 +17,7 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from belief.method.settings import Settings
 
 P = TypeVar("P", bound="BeliefParams")
-SPARK_NAMES = {  # settings that have another name here
+SPARK_NAMES = {  # settings that have another name in Spark
     "n_features_to_select": "numTopFeatures",
     "n_neighbors": "numNeighbors",
     "sample_size": "sampleSize",
@@ -29,7 +29,7 @@ SPARK_NAMES = {  # settings that have another name here
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value in types that JSON has: NumPy values as Python values, tuples and arrays as lists."""
+    """Convert a value to the types of JSON: NumPy values to Python values, tuples and arrays to lists."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -74,7 +74,8 @@ TABLE: dict[Param[Any], Any] = {  # Params and their defaults
     make_param("labelCol", "the target column: numbers or strings"): "label",
     make_param("task", "'classification', 'regression', or 'auto' to infer the task from the labels"): "auto",
     make_param(
-        "outputCol", "the column for the vector of the selected features; with inputCols, only if it is named"
+        "outputCol",
+        "the column for the vector of the selected features; with inputCols, the vector is only added if this is set",
     ): None,
     make_param(
         "discreteFeatures",
@@ -87,13 +88,13 @@ TABLE: dict[Param[Any], Any] = {  # Params and their defaults
     ): None,
     make_param(
         "adjustForCols",
-        "columns to adjust for: neighbours come from rows with the same values in them; needs inputCols",
+        "columns to adjust for: neighbours are rows with the same values in these columns; needs inputCols",
         TypeConverters.toListString,
     ): None,
     make_param("weightCol", "the column with the weight of each row; needs inputCols"): None,
     make_param(
         "given",
-        "features that are selected already: names; numTopFeatures more are selected",
+        "names of features that are selected already; numTopFeatures more features are selected",
         TypeConverters.toListString,
     ): [],
     make_param(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from belief.spark.selector import BeliefSelectorModel
 
 FORMAT = 1
-PIECE_CHARACTERS = 2**25  # a piece travels in one task, and Spark limits tasks to 128 MiB
+PIECE_CHARACTERS = 2**25  # a piece is sent with one task, and Spark limits the size of tasks to 128 MiB
 
 
 class ParamsWriter(DefaultParamsWriter):

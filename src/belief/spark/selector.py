@@ -45,9 +45,9 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     labelCol : str, default="label"
         The target column: numbers or strings.
     outputCol : str, optional
-        The column for the vector of the selected features, in order of selection. With `inputCols` the model drops the
-        columns that were not selected, and adds this column only if it is named; then all columns must be numbers or
-        booleans.
+        The column for the vector of the selected features, in order of selection. With `inputCols`, the model drops the
+        columns that were not selected, and adds the vector only if `outputCol` is set; then all columns must be numbers
+        or booleans.
     discreteFeatures : "auto", mask, indices or names, default="auto"
         Nominal features, which are compared by equality. Strings, booleans and features that are nominal by their ML
         attributes are always nominal; "auto" adds no others.
@@ -55,18 +55,18 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
         Where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto": a
         temporary folder if Spark runs on one machine, otherwise memory, or disk if that is too small.
     groupsCol, weightCol : str, optional
-        The group and the weight of each row, as `groups` and `sample_weight` of :func:`belief.select`; with
-        `inputCols`.
+        The columns with the group and the weight of each row, like `groups` and `sample_weight` of
+        :func:`belief.select`. They need `inputCols`.
     adjustForCols : list of str, optional
-        The columns to adjust for, as `adjust_for`; with `inputCols`.
+        The columns to adjust for, like `adjust_for` of :func:`belief.select`. They need `inputCols`.
     given : list of str, optional
-        Features that are selected already; `numTopFeatures` more are selected.
+        Names of features that are selected already; `numTopFeatures` more features are selected.
     numTopFeatures, perClass, numNeighbors, sampleSize, classWeight, batchSize, seed
         `n_features_to_select`, `per_class`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and
         `random_state` of :class:`belief.BeliefSelector`, with the same defaults.
     task, sampling, neighborhood, scale, redundancy, theta, eta, kappa, copies, significance, alpha, rounds,
     stability
-        As in :class:`belief.BeliefSelector`.
+        The same as in :class:`belief.BeliefSelector`.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
 
     With `featuresCol`, `transform` writes the vector of the selected features to `outputCol`, in order of selection and
     with their ML attributes; sparse vectors stay sparse. With `inputCols`, it drops the feature columns that were not
-    selected, and adds the vector if `outputCol` was named.
+    selected, and adds the vector if `outputCol` is set.
 
     Examples
     --------

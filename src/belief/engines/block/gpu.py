@@ -247,7 +247,7 @@ def _growing_chunks(done: int, n: int, most: int, known: bool) -> Iterator[tuple
 
 
 def _select(joint: Joint, lines: Array, columns: Array) -> Joint:
-    """Select the joint sums of some features (lines) with others (columns) from those of all pairs of features."""
+    """Select the joint sums of some features (lines) with others (columns) from the joint sums of all features."""
     i, j = lines[:, None], columns[None, :]
     if not joint.lines.size:
         return replace(joint, joint=joint.joint[i, j], pairs=joint.pairs[i, j])

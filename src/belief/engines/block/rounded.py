@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 MIN_MULTIPLICATIONS = 2e8  # smaller searches take less than about 5 ms in float32
 MAX_WIDTH = 2**14  # columns; panels of wider rows would not stay in the CPU cache
-FIRST_SHARE = 1 / 24  # of the rows, which is compared in float32 at the start
+FIRST_SHARE = 1 / 24  # share of the rows that is compared in float32 at the start
 MIN_FIRST, MAX_FIRST = 256, 2000  # limits of the number of these rows
 JUDGED_ROUND = 2  # the round after which the times of int8 and float32 are compared
 MIN_PART, MAX_PART = 64, 1024  # queries of a part

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HEIGHT = 240  # rows of a block: a multiple of the rows of all instruction sets
 POINTS_AT_ONCE = 2**17  # coordinates that are embedded and then rounded, while they are in the CPU cache
 MEMORY_SHARE = 16  # rounded rows use at most 1 / MEMORY_SHARE of the working memory
-BYTES = 4  # of a rounded number, which is stored twice as int16
+BYTES = 4  # bytes of a rounded number, which is stored twice as int16
 Span = tuple[int, int]
 
 

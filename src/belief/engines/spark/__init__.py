@@ -8,7 +8,7 @@ blocks.py     blocks, and the position of every row    folder.py     blocks in f
 executors.py  run jobs with mapInArrow                 session.py    sessions, job descriptions, errors
 workers.py    check the Python of the workers
 
-Independent of Spark, and tested with a process pool (tests/pool_cluster.py) in its place:
+These modules do not need Spark, and are tested with a process pool instead (tests/pool_cluster.py):
 
 engine.py     the Engine protocol over a cluster       cluster.py    the protocol of a cluster
 jobs.py       the computations on each block           gathering.py  bring the rows of pairs together

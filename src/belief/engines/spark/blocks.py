@@ -25,14 +25,14 @@ Matrix = Any  # a C-ordered float array or a CSR matrix
 
 @dataclass(frozen=True)
 class TableSpec:
-    """The columns and the discrete features of a table and the task, as known before its rows are read."""
+    """The columns and discrete features of a table, and the task, before any rows are read."""
 
     label: str
     features: str  # the column of vectors; "" for plain columns
     discrete: Array  # mask; may be shorter than the vectors if their length is unknown
     is_full_mask: bool = False  # `discrete` must have one value per feature
     task: str = "auto"
-    roles: int = 0  # the number of last columns that are no features, but groups, strata or weights of the rows
+    roles: int = 0  # the number of columns at the end that are not features, but groups, strata or weights of rows
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class BlockInfo:
     checksum: int = 0
     about: dict[str, Any] = field(default_factory=dict)  # sizes and labels, as JSON
     summary: bytes | None = None
-    strings: bytes | None = None  # codes of the strings that this block is the first of its task to have
+    strings: bytes | None = None  # codes of the strings in this block that earlier blocks of the task do not contain
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class RowBlock:
 class Layout:
     """The position of every row on the cluster, and the format of the rows. It is sent with every job, so it is small.
 
-    A run is a range of consecutive row ids that lie together in one block. Runs are sorted by id.
+    A run is a range of consecutive row ids that are stored together in one block. Runs are sorted by id.
     """
 
     blocks: Sequence[BlockInfo]
@@ -77,12 +77,12 @@ class Layout:
     n_rows: int
     n_features: int
     row_bytes: int  # average
-    dense: bool  # arrays of `dtype`, or CSR matrices
+    dense: bool  # whether blocks are decoded to arrays of `dtype`, and not to CSR matrices
     dtype: str
 
     @classmethod
     def of(cls, blocks: Sequence[BlockInfo], targets: Sequence[Array]) -> Self:
-        """Number the rows as Spark's zipWithIndex does: by partition, then in the order they were read."""
+        """Number the rows like Spark's zipWithIndex (by partition, then in reading order), and return their layout."""
         runs = [(*run, i, x.seq) for i, x in enumerate(blocks) for run in x.about["runs"]]
         partition, rows, block, seq = np.array(runs, np.int64).T
         offset = np.cumsum(rows) - rows
@@ -113,7 +113,7 @@ class Layout:
         return self.run_block[run], self.run_offset[run] + ids - self.run_first[run]
 
     def decode_runs(self, data: Any, runs: Sequence[int]) -> Iterator[RowBlock]:
-        """Yield the rows of some runs, which are all in one block, from the block's bytes."""
+        """Decode the bytes of a block, and yield the rows of these runs, which must all be in this block."""
         i = self.run_block[runs[0]]
         arrays = unpack(data)
         X, targets = to_matrix(arrays), self.targets[i][arrays["codes"]]
@@ -123,7 +123,7 @@ class Layout:
             yield RowBlock(int(run), self._convert(rows), targets[a : a + n], int(self.run_first[run]))
 
     def decode_rows(self, data: Any, block: int, positions: Array, features: Array | None) -> tuple[Matrix, Array]:
-        """Return some rows of a block and their targets, from the block's bytes.
+        """Decode the bytes of a block, and return some of its rows with their targets.
 
         `features` are the features to return, in ascending order; None means all.
         """
@@ -138,7 +138,7 @@ class Layout:
         return self._convert(out), targets
 
     def _convert(self, X: Matrix) -> Matrix:
-        """Return rows in the format that all blocks share. They may be stored in float32 or as CSR."""
+        """Convert stored rows, which may be float32 arrays or CSR, to the format that all blocks have in common."""
         if not self.dense:
             return X if issparse(X) else csr_array(X)
         return as_read_only(X.toarray()) if issparse(X) else X.astype(self.dtype, copy=False)
@@ -179,7 +179,7 @@ def take_rows(block: RowBlock, ids: Array) -> tuple[Matrix, Array, Array]:
 
 
 def stack_rows(parts: Sequence[Matrix]) -> Matrix:
-    """Return matrices of the same format as one; the result is read-only."""
+    """Stack matrices of the same format to one matrix, which is read-only."""
     if len(parts) == 1:
         return parts[0]
     return csr_array(vstack(parts, format="csr")) if issparse(parts[0]) else as_read_only(np.concatenate(parts))
@@ -208,7 +208,7 @@ def lay_out(staged: Sequence[BlockInfo], spec: TableSpec) -> tuple[Layout, Targe
 
 
 def _read_target(blocks: Sequence[BlockInfo], spec: TableSpec) -> tuple[Target, Array]:
-    """Return the target, and the code of each distinct label of each block, one block after the other."""
+    """Return the target, and the codes of the distinct labels of every block, one block after the other."""
     labels = Labels(f"Column {spec.label!r}", spec.task)
     for x in blocks:
         values = np.array(x.about["labels"])
@@ -261,7 +261,7 @@ def _raise_first_problem(staged: Sequence[BlockInfo]) -> None:
 
 
 def _check_string_codes(staged: Sequence[BlockInfo]) -> None:
-    """Raise a ValueError if two different strings of a column have the same code, as computed by different tasks."""
+    """Raise a ValueError if tasks have computed the same code for two different strings of a column."""
     known: dict[tuple[str, float], int] = {}
     for x in staged:
         if x.strings is not None:
@@ -271,10 +271,7 @@ def _check_string_codes(staged: Sequence[BlockInfo]) -> None:
 
 
 def check_collision(known: int, check: int, name: str) -> None:
-    """Raise a ValueError if two different strings of a column have the same code.
-
-    They differ if their checks differ.
-    """
+    """Raise a ValueError if two strings of a column that have the same code differ in their checks."""
     if known != check:
         raise ValueError(
             f"Two values of column {name!r} have the same 53-bit hash. Convert the column to numbers, with"

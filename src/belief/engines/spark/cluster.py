@@ -1,7 +1,7 @@
 """The interface of a cluster, which holds blocks of rows, runs jobs over them, and gathers rows.
 
-A cluster stages the table, and the driver computes the layout from the descriptions of the blocks. Implementations are
-in executors.py (Spark) and in tests/pool_cluster.py (a process pool).
+A cluster stages the table as blocks. From their descriptions, the driver computes the layout. Implementations are in
+executors.py (Spark) and in tests/pool_cluster.py (a process pool).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Blocks(Protocol):
         """The number of tasks of a job."""
 
     def run(self, job: Job, size: int, what: str) -> Answers:
-        """Run a job over all blocks, and return its answers, merged in the order of the tasks.
+        """Run a job over all blocks. Return its answers, which are merged in the order of the tasks.
 
         Parameters
         ----------
-        size : approximate bytes that each task returns
+        size : approximate number of bytes that each task returns
         what : description of the job for progress reports
         """
 
@@ -42,7 +42,10 @@ class StagedBlocks(Blocks, Protocol):
     portion_bytes: int  # the largest block that may be gathered
 
     def fetch(self, ids: Array, features: Array | None = None) -> Sequence[RowBlock]:
-        """Return the rows with these sorted ids, in one or more pieces; `features` are sorted, and None means all."""
+        """Return the rows with these sorted ids, in one or more pieces.
+
+        `features` are the features to return, in ascending order; None means all.
+        """
 
     def gather(self, portions: Sequence[Array]) -> Blocks:
         """Return new blocks; block i has the rows with the sorted ids portions[i]."""
@@ -55,7 +58,7 @@ class Cluster(Protocol):
         """Divide the table into blocks, store them on the cluster, and return a description of each."""
 
     def open(self, layout: Layout) -> StagedBlocks:
-        """Return the staged blocks, given the positions of all rows in them."""
+        """Return the staged blocks. The layout contains the position of every row."""
 
     def cancel(self) -> None:
         """Stop the tasks that still run after an error."""

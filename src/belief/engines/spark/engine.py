@@ -1,6 +1,6 @@
 """The engine over a cluster.
 
-The driver sends jobs, and the executors run the engines of one machine on their blocks.
+The driver sends jobs. The executors run them with the engines for one machine (engines/block), on their own blocks.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from belief.method.targets import Target
 
 T = TypeVar("T")
 MAX_SLICE_FEATURES = 2**20  # features whose sums are merged in one place
-MERGE_BYTES = 2**28  # answers merged in one place
-QUERY_BYTES = 2**26  # queries that travel with one job
-MAX_FETCHED_ROWS = 4_000  # samples up to this size are fetched when they are chosen, as they become queries
+MERGE_BYTES = 2**28  # size of the answers that are merged in one place
+QUERY_BYTES = 2**26  # size of the queries that are sent with one job
+MAX_FETCHED_ROWS = 4_000  # samples up to this size are fetched as soon as they are drawn, because they become queries
 BATCH_BYTES = 2**26  # up to this size, the sums of all batches are computed in one pass
 
 
@@ -66,8 +66,8 @@ class ClusterEngine:
     def __init__(self, cluster: Cluster, spec: TableSpec) -> None:
         self.cluster, self._spec = cluster, spec
         self._summary: Summary | None = None
-        self._cells = np.zeros(0, np.int32)  # the group that each row is searched in; empty: its target
-        self._counted = np.zeros(0, np.uint8)  # bit mask of the rows that count, after copies are merged; empty: all
+        self._cells = np.zeros(0, np.int32)  # the group of each row in searches; empty: the targets are the groups
+        self._counted = np.zeros(0, np.uint8)  # bit mask of the rows that may be sampled or found; empty: all
 
     def __enter__(self) -> Self:
         self._blas = limit_blas()
@@ -80,7 +80,7 @@ class ClusterEngine:
         self._blas.__exit__(None, None, None)
         releases = [self.gathered.release, self.staged.release] if self._summary is not None else []
         if error:
-            releases.insert(0, self.cluster.cancel)  # running tasks would write again what is released
+            releases.insert(0, self.cluster.cancel)  # running tasks could write to storage that has been released
         for release in (*releases, self.cluster.release):
             with suppress(Exception) if error else nullcontext():  # do not hide the first error
                 release()
@@ -125,21 +125,21 @@ class ClusterEngine:
         self.roles = [as_text(x) if is_text else x for x, is_text in zip(roles.T, self._discrete_roles, strict=True)]
 
     def retarget(self, targets: Array, counted: Array | None) -> None:
-        """Replace the group in which each row is searched, and the mask of rows that may be found as neighbours."""
+        """Replace the groups of all rows in searches, and the mask of the rows that may be found as neighbours."""
         is_target = targets is self.targets
         self._cells = np.zeros(0, np.int32) if is_target else targets.astype(np.min_scalar_type(int(targets.max())))
         self._counted = np.zeros(0, np.uint8) if counted is None else np.packbits(counted)
 
     @property
     def counted(self) -> Array:
-        """A mask of the rows that may be found as neighbours, if some may not."""
+        """The mask of the rows that may be sampled or found as neighbours; empty if all rows may be."""
         return np.unpackbits(self._counted)[: self.layout.n_rows].astype(bool)
 
     def peek(self) -> None:
-        """Return None, because warnings of suspicious columns are given for local tables only."""
+        """Return None: warnings about suspicious columns are only given for local tables."""
 
     def describe_as(self, discrete: Array) -> Summary:
-        """Return the summary, computed in a pass over the blocks, with these features treated as discrete."""
+        """Compute the summary in one pass over the blocks, with the features in a mask treated as discrete."""
         bytes_per_feature = count_bytes(Summary.zero(1))
         width = self._slice_width(bytes_per_feature)
         answers = self._run(self.staged, Describe(discrete, width), bytes_per_feature * self.n_features, "describing")
@@ -147,7 +147,7 @@ class ClusterEngine:
         return self._join_slices(Summary, answers, width).regrouped(np.arange(n), n)
 
     def fingerprint(self) -> bytes:
-        """Return the checksums of all blocks together with the mask of discrete features."""
+        """Return the checksums of all blocks, and the mask of discrete features, as bytes."""
         return np.array([x.checksum for x in self.layout.blocks], np.int64).tobytes() + self.discrete.tobytes()
 
     # --- 2. the sample ---
@@ -158,7 +158,7 @@ class ClusterEngine:
             row_bytes = count_bytes(Sample.draw(np.zeros(1, np.int64), np.zeros(1, np.int32), np.array([1]), 0))
             job = ChooseSample(quota, seed, self._counted)
             return restore(Sample, self.staged.run(job, row_bytes * int(quota.sum()), "sampling")[0])
-        sample = Sample.zero()  # without classes, the ids alone decide
+        sample = Sample.zero()  # without classes, the sample depends on the row ids only
         for a, b in spans(self.layout.n_rows, 2**20):
             sample = sample.merge(Sample.draw(np.arange(a, b), np.zeros(b - a, np.int32), quota, seed), quota)
         return replace(sample, target=self.queries.targets(sample.row))
@@ -198,7 +198,7 @@ class ClusterEngine:
     # --- 3. neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the nearest rows of each sampled row. All blocks get the queries, a portion in each job."""
+        """Return the nearest rows of each sampled row. Each job sends some of the queries to all blocks."""
         parts = []
         bytes_per_query = count_bytes(Neighbours.zero(1, search.n_groups, search.size))
         width = self._slice_width(bytes_per_query)
@@ -282,14 +282,14 @@ class ClusterEngine:
     # --- slices of answers ---
 
     def _slice_width(self, size: int, *tasks: int) -> int:
-        """Return how many features (or queries) a slice can have if all answers for it are merged in one place.
+        """Return the number of features (or queries) per slice, so that all answers for a slice can be merged at once.
 
-        `size` is the number of bytes that each of them takes in the answer of a task.
+        `size` is the number of bytes of one feature (or query) in the answer of a task. `tasks` are numbers of tasks.
         """
         return max(1, min(MAX_SLICE_FEATURES, MERGE_BYTES // max(1, size * max((self.staged.tasks, *tasks)))))
 
     def _join_slices(self, kind: type[T], answers: Answers, width: int) -> T:
-        """Return one record of all features, given the answers for slices of `width` features."""
+        """Join the answers for slices of `width` features into one record of all features."""
         widths = [b - a for a, b in spans(self.n_features, width)]
         return join_features([restore(kind, answers[i]) for i in range(len(widths))], widths)
 
@@ -300,7 +300,7 @@ def as_text(codes: Array) -> Array:
 
 
 class FetchedRows:
-    """Rows that the driver has fetched from the cluster, by id. It fetches others when they are requested."""
+    """Rows that the driver has fetched from the cluster. Other rows are fetched when they are requested."""
 
     def __init__(self, staged: StagedBlocks, features: Array | None) -> None:
         self._staged, self._features = staged, features
@@ -313,7 +313,7 @@ class FetchedRows:
         return bool(np.isin(ids, self._ids).all())
 
     def rows(self, ids: Array) -> Matrix:
-        """Return the rows with these ids, in this order."""
+        """Return the rows with these ids, in the order of the ids."""
         positions = self._fetch(ids)
         return self._X[positions]
 
@@ -323,7 +323,7 @@ class FetchedRows:
         return self._targets[positions]
 
     def _fetch(self, ids: Array) -> Array:
-        """Fetch those of the rows that are not on the driver yet; return the positions of all."""
+        """Fetch the rows that are not on the driver yet; return the positions of all rows with these ids."""
         missing = np.setdiff1d(ids, self._ids)
         if len(missing):
             pieces = self._staged.fetch(missing, self._features)

@@ -3,10 +3,10 @@
 Only DataFrames are used, so classic Spark and Spark Connect work alike. There are two places for the blocks:
 
 FileCluster: each block is a file, in a folder the user names, or in a temporary folder if Spark runs on one machine.
-Tasks map the files into memory; no rows pass through the JVM, and gathering is reading.
+Tasks map the files into memory; no rows pass through the JVM, and to gather rows, tasks read them from the files.
 
-PersistedCluster: each block is a row of a persisted DataFrame, in memory or on disk. Spark computes lost blocks again,
-and a block that differs from the lost one raises an error. Rows are gathered by one shuffle into another DataFrame.
+PersistedCluster: each block is a row of a persisted DataFrame, in memory or on disk. If Spark loses a block, it
+computes the block again; if the result differs, an error is raised. One shuffle gathers rows into another DataFrame.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ STAGED = "partition int, seq int, rows long, checksum long, about string, summar
 ANSWERS = "task int, slice int, data binary"
 GATHERED = "portion int, block int, rows int, data binary"
 COLLECT_BYTES = 2**26  # larger answers are merged on the executors before they go to the driver
-TASKS_PER_CORE = 4  # staging tasks; each reads several partitions if there are more
-TASK_BYTES = 2**26  # tables up to this size per task are small: one task reads several partitions
-BLOCKS_PER_HEAP = 128  # with 1 GB per task, blocks of 8 MB
-MIN_PERSISTED_BYTES = 2**20
+TASKS_PER_CORE = 4  # staging tasks; each reads several partitions if there are more partitions than tasks
+TASK_BYTES = 2**26  # a table with at most this many bytes per task is small, so a task reads several partitions
+BLOCKS_PER_HEAP = 128  # with a heap of 1 GB per task, blocks have 8 MB
+MIN_PERSISTED_BYTES = 2**20  # minimum size of a persisted block
 MIN_HEAP_FOR_MEMORY = 2**31  # per task; with less, staging="auto" uses the disks of the executors
 MAX_DRIVER_SAMPLING_ROWS = 2**20  # up to this many rows, the driver draws samples itself if it can read the targets
 
@@ -123,9 +123,9 @@ class _SparkCluster:
 
         Parameters
         ----------
-        keep : returns the bytes of a block that go into the DataFrame
+        keep : function that returns the bytes of a block to put into the DataFrame, or None
         tasks : maximum number of tasks; None: one per partition
-        block_bytes : the size of a block; None: the usual one
+        block_bytes : the size of a block; None: the default
         """
         from pyspark.sql.functions import spark_partition_id
 
@@ -167,10 +167,10 @@ class _SparkCluster:
 
 
 def split_runs(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-    """Split batches into runs of consecutive partitions; yield each piece with the first partition of its run.
+    """Split batches into runs of consecutive partitions; yield pieces as (first partition of the run, rows).
 
     A task may read several partitions. Rows are numbered by partition, so a new run starts where partitions are
-    skipped: another task may have those.
+    skipped, because another task may read the skipped ones.
     """
     first, last = -1, -2
     for batch in batches:
@@ -197,8 +197,8 @@ def count_staging_tasks(df: Any) -> int | None:
 def choose_level(spark: Any, staging: str) -> Any:
     """Return the storage level at which Spark persists blocks.
 
-    With "auto", it is the disk alone if the heap is too small: an executor with Spark's default of 1 GB runs out of
-    memory while its cache fills, although the cache may spill.
+    With staging="auto", blocks are persisted on disk only if the heap is small: an executor with Spark's default of 1
+    GB runs out of memory while its cache fills, although the cache could spill to disk.
     """
     from pyspark import StorageLevel
 
@@ -207,9 +207,9 @@ def choose_level(spark: Any, staging: str) -> Any:
 
 
 def choose_block_bytes(spark: Any) -> int:
-    """Return the size of persisted blocks: small enough for an executor's heap to hold many of them per task.
+    """Return the size of persisted blocks, such that the heap of an executor can hold many blocks per task.
 
-    On its way to Spark's cache or disk, a block exists in several buffers of the heap at a time.
+    This is needed because Spark copies a block to several buffers on the heap before it is in the cache or on disk.
     """
     return int(np.clip(measure_heap_per_task(spark) / BLOCKS_PER_HEAP, MIN_PERSISTED_BYTES, BLOCK_BYTES))
 
@@ -227,7 +227,7 @@ def parse_memory(text: str) -> int:
 
 
 def count_cores_per_executor(spark: Any) -> int:
-    """Return the cores of an executor, from the configuration or from the executors that run; otherwise assume four."""
+    """Return the number of cores of an executor, from the configuration or the running executors; 4 if unknown."""
     configured = spark.conf.get("spark.executor.cores", "")
     if configured:
         return int(configured)
@@ -255,7 +255,7 @@ class JobRunner:
         self.report(what)
         context = getattr(self.spark, "_sc", None)
         with clear_errors(self.spark):
-            if context is None:  # Spark Connect has tags in place of descriptions
+            if context is None:  # Spark Connect has tags, but no descriptions
                 add, remove = self.spark.addTag, self.spark.removeTag
                 tags = [self.tag, "belief-" + what.replace(" ", "-")]
             else:
@@ -401,7 +401,7 @@ class FileBlocks:
         return self.runner.run(self.answers(job), job, size * self.tasks, len(self), what)
 
     def answers(self, job: Job) -> Any:
-        """Return a DataFrame that computes the answers of all tasks to a job."""
+        """Return a DataFrame of the answers of all tasks to a job. Spark computes it when it is collected."""
         files, tasks = self.files, self.tasks
         assigned = balance_tasks([len(x) for x in files.portions], tasks)
 
@@ -480,7 +480,7 @@ class TableBlocks:
         return self.runner.run(self.answers(job), job, size * self.tasks, len(self), what)
 
     def answers(self, job: Job) -> Any:
-        """Return a DataFrame that computes the answers of all tasks to a job."""
+        """Return a DataFrame of the answers of all tasks to a job. Spark computes it when it is collected."""
         decode = self._decode
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -525,7 +525,10 @@ class TableBlocks:
 
 
 def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
-    """Yield the rows of each run in staged blocks; raise a ValueError if a block has changed since staging."""
+    """Decode the staged blocks in Arrow batches, and yield the rows of each run.
+
+    Raise a ValueError if a block has changed since staging.
+    """
     number = {(x.partition, x.seq): i for i, x in enumerate(layout.blocks)}
     for batch in batches:
         columns = (batch.column(name) for name in ("partition", "seq", "checksum", "data"))
@@ -543,7 +546,7 @@ def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
 
 
 def split_portions(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield a table with the pieces of each portion; in the batches, the pieces of a portion follow one another."""
+    """Yield an Arrow table with the pieces of each portion. The batches contain these pieces one after the other."""
     import pyarrow as pa
 
     rows = (batch.slice(i, 1) for batch in batches for i in range(batch.num_rows))
@@ -552,7 +555,7 @@ def split_portions(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def join_pieces(table: Any, sizes: Sequence[int]) -> Any:
-    """Return the pieces of a portion as one block of rows, in the order of the row ids."""
+    """Join the pieces of a portion to one block, with the rows in the order of their ids."""
     import pyarrow as pa
 
     portion, data = table.column("portion")[0].as_py(), table.column("data")
@@ -565,7 +568,7 @@ def join_pieces(table: Any, sizes: Sequence[int]) -> Any:
 
 
 def decode_gathered(batches: Iterator[Any]) -> Iterator[RowBlock]:
-    """Yield the gathered blocks in Arrow batches as rows."""
+    """Decode the gathered blocks in Arrow batches, and yield the rows of each block."""
     for batch in batches:
         for portion, data in zip(batch.column("portion"), batch.column("data"), strict=True):
             arrays = unpack(data.as_buffer())

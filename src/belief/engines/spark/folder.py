@@ -1,10 +1,10 @@
 """Blocks in files of a folder that every executor can read.
 
-Tasks map the files into memory and read the rows they need, so gathering moves no rows.
+Tasks map the files into memory and read the rows that they need, so no rows are moved to gather them.
 
-The folder also has a file that identifies its owner, the driver process that staged it. The next run that stages to the
-same place removes folders of drivers that have ended. Whether a process has ended is only known on its machine; folders
-from other machines are removed if they have not been modified for a day.
+The folder also has a file that identifies its owner, the driver process that created it. The next run that stages to
+the same place removes the folders of drivers that have ended. Only the machine of a process knows whether it has ended;
+folders from other machines are removed if they have not been modified for a day.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Owner:
         """Return True if the process is known to have ended."""
         if self.machine != _machine_id():
             return False
-        if sys.platform == "win32":  # no signal only asks there: os.kill would end the process
+        if sys.platform == "win32":  # os.kill may end the process there
             return False
         try:
             os.kill(self.pid, 0)
@@ -151,7 +151,7 @@ class Folder:
         """
         path = self.path() / self._file_name(block)
         if not path.exists():
-            raise ValueError(f"{path} is missing. The staging folder must be readable by every executor.")
+            raise ValueError(f"{path} is missing. Pass a staging folder that every executor can read.")
         with path.open("rb") as file:
             if whole and hasattr(mmap, "MAP_POPULATE"):
                 return mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED | mmap.MAP_POPULATE, mmap.PROT_READ)
@@ -174,7 +174,10 @@ class Folder:
 
 @dataclass(frozen=True)
 class BlockFiles:
-    """Numbered blocks of rows in files, which any task can read. Each has consecutive rows, or any sorted ids."""
+    """Numbered blocks of rows, which any task can read from files.
+
+    The rows of a block are consecutive rows of the table, or any rows in the order of their ids.
+    """
 
     folder: Folder
     layout: Layout
@@ -238,7 +241,7 @@ class BlockFiles:
 
 
 def balance_tasks(sizes: Sequence[int], tasks: int) -> list[list[int]]:
-    """Assign blocks to tasks so that all tasks have about as many rows; return the blocks of each task.
+    """Assign blocks to tasks so that all tasks have about the same number of rows; return the blocks of each task.
 
     The largest block is assigned first, always to the task with the fewest rows.
     """

@@ -52,9 +52,9 @@ def open_frame(
 
 
 def find_columns(df: Any, columns: Sequence[str], skip_missing: bool = False) -> list[str]:
-    """Return column names in the DataFrame's spelling; raise a ValueError if one is unknown or ambiguous.
+    """Return column names in the DataFrame's spelling; raise a ValueError if a name is unknown or ambiguous.
 
-    Names may differ in case, unless `spark.sql.caseSensitive` is set.
+    Names may differ in case, unless `spark.sql.caseSensitive` is set. With `skip_missing`, unknown names are left out.
     """
     known = list(df.columns)
     is_case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive").lower() == "true"
@@ -91,7 +91,7 @@ def quote(name: str) -> str:
 
 
 def check_numeric(df: Any, names: Sequence[str], output: str) -> None:
-    """Raise a ValueError if selected columns are not numeric, so that they cannot become a vector column."""
+    """Raise a ValueError if some columns are not numeric. Only numeric columns can become the vector `output`."""
     types = _types(df)
     text = [name for name in find_columns(df, names) if types[name].typeName() not in NUMERIC]
     if text:
@@ -99,15 +99,15 @@ def check_numeric(df: Any, names: Sequence[str], output: str) -> None:
             f" and {len(text) - MAX_NAMED} more" * (len(text) > MAX_NAMED)
         )
         raise ValueError(
-            f"outputCol={output!r} needs numeric columns, because it is a vector, but {shown} cannot become numbers."
-            " Convert them, text with pyspark.ml.feature.StringIndexer for example, or leave outputCol out."
+            f"outputCol={output!r} is a vector of numbers, but these columns are not numeric: {shown}. Convert text"
+            " with pyspark.ml.feature.StringIndexer, for example, or do not set outputCol."
         )
 
 
 def assemble(df: Any, names: Sequence[str], output: str) -> Any:
-    """Return the DataFrame with a column of vectors of these columns; nulls become NaN.
+    """Combine some columns of a DataFrame to a column of vectors, which is added to it; nulls become NaN.
 
-    The ML attributes of the vectors have the names of the columns.
+    The ML attributes of the vectors contain the names of the columns.
     """
     from pyspark.ml.functions import array_to_vector
     from pyspark.sql import functions
@@ -144,7 +144,7 @@ def _open_vectors(df: Any, features: str, label: str, discrete_features: Any, ta
     if isinstance(field.dataType, VectorUDT):
         parts = functions.unwrap_udt(functions.col(quote(features)))
         size, indices, values = (parts.getField(name) for name in ("size", "indices", "values"))
-        # values and indices in one column: a second array column would take twice the time for dense vectors
+        # values and indices are in one column, because dense vectors take twice the time with a second array column
         both = functions.concat(values, indices.cast("array<double>"))
         values = functions.when(size.isNull(), values).otherwise(both)
     elif isinstance(field.dataType, ArrayType) and field.dataType.elementType.typeName() in NUMERIC:
@@ -154,7 +154,8 @@ def _open_vectors(df: Any, features: str, label: str, discrete_features: Any, ta
     else:
         raise ValueError(
             f"Column {features!r} has the type {field.dataType.simpleString()}, but must be a vector of pyspark.ml or"
-            " an array of numbers. Assemble it with pyspark.ml.feature.VectorAssembler, or name plain columns."
+            " an array of numbers. Assemble it with pyspark.ml.feature.VectorAssembler, or pass the names"
+            " of plain columns."
         )
     attributes = _ml_attributes(field.metadata)
     names = [name for name, _ in attributes] if attributes else None
@@ -205,7 +206,7 @@ def _declared_mask(discrete_features: Any, names: list[str] | None, width: int |
 
 
 def is_mask(discrete_features: Any) -> bool:
-    """Return True if the features are declared by a list of booleans."""
+    """Return True if the argument `discrete_features` is a mask, a list of booleans."""
     if discrete_features is None or isinstance(discrete_features, str):
         return False
     return bool(len(discrete_features)) and all(isinstance(x, bool | np.bool_) for x in discrete_features)
@@ -243,7 +244,7 @@ def _open_columns(df: Any, names: list[str], label: str, discrete_features: Any,
     in_files = _read_files(df, reader, names)
     if in_files is not None:
         return FrameInput(*in_files, names, spec)
-    # Renamed, because mapInArrow parses column names; as SQL text, because Column objects are slow for many columns.
+    # The columns are renamed, because mapInArrow parses their names. SQL text is faster than many Column objects.
     read = zip(names, read_as, strict=True)
     columns = [
         f"{quote(name) if kind in TIMES else f'CAST({quote(name)} AS {kind})'} AS f{j}"
@@ -258,7 +259,10 @@ def _open_columns(df: Any, names: list[str], label: str, discrete_features: Any,
 
 
 def _read_type(kind: str, is_nominal: bool) -> str:
-    """Return the type that a column is read as. Nominal integers stay integers, so that too large ones are detected."""
+    """Return the type that a column is read as.
+
+    Nominal integers are not converted to floats, so that integers too large for floats are detected later.
+    """
     if is_nominal and kind == "long":
         return kind
     return kind if kind in ("string", "boolean", "float", *TIMES) else "double"
@@ -268,7 +272,10 @@ def _read_type(kind: str, is_nominal: bool) -> str:
 
 
 def _read_files(df: Any, reader: Reader, columns: list[str]) -> tuple[Any, Reader] | None:
-    """Return a DataFrame of row positions and a Reader of their files; None if Spark must hand over the rows itself."""
+    """Return a DataFrame of row positions, and a Reader that reads the rows from files.
+
+    Return None if Spark must send the rows itself.
+    """
     from pyspark.sql import functions
 
     types = _types(df)
@@ -286,7 +293,7 @@ def _read_files(df: Any, reader: Reader, columns: list[str]) -> tuple[Any, Reade
 def _file_type(kind: Any) -> Any:
     """Return how to read a column of Parquet files: an Arrow type, VECTOR, or True for plain columns.
 
-    Return None for decimals and times, which Spark must hand over, because files hold them in several formats.
+    Return None for decimals and times, which Spark must read, because they have several formats in files.
     """
     import pyarrow as pa
     from pyspark.ml.linalg import VectorUDT

@@ -1,7 +1,7 @@
 """Gather the rows of pairs: make blocks in which every query is together with all of its neighbours.
 
-Queries are distributed over portions; the cluster gathers the rows of each portion's queries and neighbours into one
-block. Pairs of queries that were not gathered yet, or with other neighbours, are gathered when they are requested.
+Queries are distributed over portions. For each portion, the cluster gathers the rows of its queries and of their
+neighbours into one block. If later pairs have new queries or new neighbours, their rows are gathered at that time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from belief.method.partials import Pairs
 
 PORTION_BYTES = 2**26  # maximum size of a portion's rows
 PORTION_PAIRS = 1000  # fewer pairs are not worth a task
-GATHER_PAIRS = 2**22  # pairs gathered at once; the row ids of all portions travel with every job
+GATHER_PAIRS = 2**22  # maximum number of pairs gathered at once: the row ids of all portions are sent with every job
 
 
 class GatheredRows:
@@ -46,9 +46,9 @@ class GatheredRows:
         self._gatherings.clear()
 
     def _assign(self, batches: Sequence[Pairs]) -> list[Array]:
-        """Return the index of the gathering that has each pair.
+        """Return, for each pair, the index of the gathering that contains both rows.
 
-        Rows of pairs that no gathering has are gathered first.
+        If there is none, the rows are gathered first.
         """
         assigned = [self._assign_known(pairs) for pairs in batches]
         missing = [pairs.take(home < 0) for pairs, home in zip(batches, assigned, strict=True)]
@@ -60,7 +60,7 @@ class GatheredRows:
         return [self._assign_known(pairs) for pairs in batches]
 
     def _assign_known(self, pairs: Pairs) -> Array:
-        """Return, for each pair, the index of the first gathering that has all rows its query needs; -1 if none has."""
+        """Return, for each pair, the index of the gathering with all pairs of its query; -1 if there is none."""
         assigned = np.full(len(pairs), -1)
         for i, gathering in enumerate(self._gatherings):
             assigned[(assigned < 0) & gathering.covers(pairs)] = i
@@ -78,7 +78,8 @@ class GatheredRows:
     def _count_portions(self, n_queries: int, n_pairs: int) -> int:
         """Return the number of portions to divide the rows into.
 
-        Each portion has a limited size, and with enough pairs the number is a multiple of the number of tasks.
+        The size of a portion is limited. If there are more portions than tasks, their number is a multiple of the
+        number of tasks, unless there are too few queries.
         """
         tasks = self._staged.tasks
         size = min(PORTION_BYTES, self._staged.portion_bytes)
@@ -100,7 +101,10 @@ class _Gathering:
     starts: Array  # the first key of each portion
 
     def covers(self, pairs: Pairs) -> Array:
-        """Return a mask of the pairs whose rows are gathered here, with all other pairs of their query."""
+        """Return a mask of the pairs whose rows are gathered here.
+
+        If some pair of a query is not gathered here, all pairs of this query are False.
+        """
         i = np.minimum(np.searchsorted(self.queries, pairs.query), len(self.queries) - 1)
         key = self.portion[i] * self.n_rows + pairs.neighbour
         k = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
@@ -108,7 +112,7 @@ class _Gathering:
         return covered if covered.all() else covered & ~np.isin(pairs.query, pairs.query[~covered])
 
     def locate(self, batches: Sequence[Pairs]) -> LocatedPairs:
-        """Return the pairs of each portion, with positions in the block of the portion instead of row ids."""
+        """Return the pairs of each portion. Positions in the block of the portion replace the row ids."""
         out: dict[int, list[tuple[int, Pairs]]] = {}
         for t, pairs in enumerate(batches):
             portion = self.portion[np.searchsorted(self.queries, pairs.query)]
@@ -123,7 +127,10 @@ class _Gathering:
 
 
 def _deal(query: Array, queries: Array, n: int) -> Array:
-    """Return a portion for each query, dealt in order of appearance, so that each portion has some of every batch."""
+    """Deal the queries to n portions in turn, in order of appearance; return the portion of each query.
+
+    So each portion gets some queries of every batch.
+    """
     _, first = np.unique(query, return_index=True)
     portion = np.empty(len(queries), np.int64)
     portion[np.argsort(first, kind="stable")] = np.arange(len(queries)) % n

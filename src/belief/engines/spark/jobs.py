@@ -1,7 +1,7 @@
 """Jobs: the computations that executors run over their blocks, and the merging of their answers.
 
-A job yields answers as (slice, arrays). Answers for the same slice are merged in task order, so that no number depends
-on which task finishes first.
+A job yields answers as (slice, arrays); a slice is, for example, the number of a range of features. Answers for the
+same slice are merged in the order of the tasks, so that no number depends on which task finishes first.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from belief.method.sampling import Sample
 from belief.method.summary import Summary
 
 Answer = tuple[int, dict[str, Any]]  # slice, arrays
-# For each block, the pairs whose rows it has, by position in the block, with the index of the batch they belong to
+# For each block, the pairs of which it has both rows, as (index of their batch, pairs). Positions in the block replace
+# the ids of the rows.
 LocatedPairs = Mapping[int, Sequence[tuple[int, Pairs]]]
 Merge = Callable[[Sequence[dict[str, Any]]], dict[str, Any]]
-SEEN = -1  # the slice in which tasks list their blocks
+SEEN = -1  # the slice under which each task lists its blocks
 
 
 class Job:
@@ -50,7 +51,7 @@ class Job:
 
     @classmethod
     def merge(cls, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Return the answers of several tasks for one slice as one answer."""
+        """Merge the answers of several tasks for one slice into one answer."""
         if cls.partial is None:
             return answers[0]
         return flatten(reduce(cls.partial.merge, (restore(cls.partial, x) for x in answers)))
@@ -83,12 +84,12 @@ class Describe(Job):
 
 @dataclass(frozen=True)
 class ChooseSample(Job):
-    """A job that returns the rows with the smallest random keys, of all rows or of each class."""
+    """A job that returns the rows with the smallest random keys, among all rows or in each class."""
 
     quota: Array
     seed: int
-    counted: Array  # bit mask of the rows that count; empty: all
-    features = np.zeros(0, np.int64)  # only targets
+    counted: Array  # bit mask of the rows that may be sampled; empty: all
+    features = np.zeros(0, np.int64)  # the job only needs targets
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         sample = Sample.zero()
@@ -128,7 +129,7 @@ class Fetch(Job):
 
 @dataclass(frozen=True)
 class Identify(Job):
-    """A job that returns a hash of the values of each row, which is equal for identical rows."""
+    """A job that returns a hash of each row; identical rows have the same hash."""
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         for block in blocks:
@@ -150,7 +151,7 @@ class ReadRoles(Job):
 
 
 def counted_rows(block: RowBlock, bits: Array) -> Array | None:
-    """Return a mask of the rows of a block that count, given a bit for every row of the table; None if all count."""
+    """Return the part of a bit mask of all rows that belongs to a block, as booleans; None if the mask is empty."""
     if not len(bits):
         return None
     mask = np.unpackbits(bits[block.first // 8 : (block.first + len(block.targets)) // 8 + 1])
@@ -169,14 +170,14 @@ class FindNeighbours(Job):
     difference: Difference
     search: Search
     width: int  # queries per slice
-    counted: Array  # bit mask of the rows that count; empty: all
-    cells: Array  # the group that each row of the table is searched in; empty: its target
+    counted: Array  # bit mask of the rows that may be found as neighbours; empty: all
+    cells: Array  # the group of each row of the table in this search; empty: the targets are the groups
     partial: ClassVar = Neighbours
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         found = Neighbours.zero(len(self.sample.row), self.search.n_groups, self.search.size)
         queries = self.queries if issparse(self.queries) else ArraySource(self.queries)
-        prepared: dict[int, tuple[Array, Array]] = {}  # computed from the queries once, for all blocks
+        prepared: dict[int, tuple[Array, Array]] = {}  # prepared forms of the queries, shared by all blocks
         for block in blocks:
             counted, targets = counted_rows(block, self.counted), block.targets
             if len(self.cells):
@@ -194,7 +195,7 @@ class FindNeighbours(Job):
 def with_dtype(pairs: Pairs, dtype: Any) -> Pairs:
     """Return pairs with integers of another type.
 
-    They are sent as int32, because positions in a block are small; kernels take int64.
+    Executors receive positions as int32, because positions in a block are small; kernels need int64.
     """
     integers: dict[str, Any] = {x: getattr(pairs, x).astype(dtype) for x in ("query", "neighbour", "kind")}
     return replace(pairs, **integers)
@@ -204,7 +205,7 @@ def with_dtype(pairs: Pairs, dtype: Any) -> Pairs:
 class TallyPairs(Job):
     """A job that computes the sums over each batch of pairs, in slices of features.
 
-    The slices of batch t have numbers from t · (slices per batch) on.
+    Slice i of batch t has the number t · (slices per batch) + i.
     """
 
     pairs: LocatedPairs
@@ -229,13 +230,14 @@ class TallyPairs(Job):
 
 @dataclass(frozen=True)
 class _CompareFeatures(Job):
-    """The base class of jobs that sum over pairs the products of watched features with other features.
+    """The base class of jobs that compare watched features with other features.
 
-    Each watch has its own sums.
+    For each watch, the collision rates of its features are multiplied by the rates of the other features, and these
+    products are added up over the pairs of the watch.
     """
 
     pairs: LocatedPairs
-    watched: Sequence[Array]  # positions in `features`
+    watched: Sequence[Array]  # for each watch, positions in `features`
     columns: Array  # positions in `features`
     difference: Difference  # for these features alone
     rates: Collisions
@@ -276,7 +278,7 @@ class JointSums(_CompareFeatures):
 class JointFloors(_CompareFeatures):
     """A job that computes lower bounds of the joint sums.
 
-    The bounds of several blocks add up to a bound of their sum.
+    The bounds of several blocks add up to a lower bound of the total.
     """
 
     def compare(self, engine: BlockEngine, watch: Watch) -> dict[str, Any]:
@@ -293,7 +295,7 @@ class JointFloors(_CompareFeatures):
 def run_job(job: Job, blocks: Iterable[RowBlock], n_jobs: int) -> Iterator[tuple[int, bytearray]]:
     """Run a job over the blocks of a task.
 
-    Yield each answer as (slice, bytes), and in the end the numbers of the blocks.
+    Yield each answer as (slice, bytes), and finally the numbers of the blocks.
     """
     seen: list[int] = []
 
@@ -308,7 +310,7 @@ def run_job(job: Job, blocks: Iterable[RowBlock], n_jobs: int) -> Iterator[tuple
 
 
 def merge_answers(job: Job, answers: Iterable[tuple[int, int, Any]], n_blocks: int) -> dict[int, dict[str, Any]]:
-    """Return the merged answer for each slice, given the answers of all tasks as (task, slice, bytes)."""
+    """Merge the answers of all tasks, given as (task, slice, bytes); return one answer for each slice."""
     by_slice: dict[int, list[Any]] = defaultdict(list)
     for _, where, data in sorted(answers, key=lambda x: x[:2]):
         by_slice[where].append(data)
@@ -326,11 +328,11 @@ def merge_slice(merge: Merge, where: int, parts: Sequence[Any]) -> dict[str, Any
 
 
 def check_seen(answer: dict[str, Any] | None, n_blocks: int) -> None:
-    """Raise a ValueError if the answers of a job lack a block, or count one twice."""
+    """Raise a ValueError if a job missed a block, or ran over a block twice."""
     seen = np.zeros(0) if answer is None else answer["seen"]
     different = len(np.unique(seen))
     if len(seen) != n_blocks or different != n_blocks:
         raise ValueError(
-            f"The job ran over {different} of {n_blocks} blocks: Spark computed the DataFrame again, and got other"
-            " rows. Stage to a folder (staging='/path'), or write the DataFrame to storage first."
+            f"The job ran over {different} of {n_blocks} blocks, because Spark computed the DataFrame again and got"
+            " other rows. Stage to a folder (staging='/path'), or write the DataFrame to storage first."
         )

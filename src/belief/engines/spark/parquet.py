@@ -1,8 +1,8 @@
-"""Read the rows of a DataFrame from its Parquet files with pyarrow; Spark only chooses the rows of each file.
+"""Reading the rows of a DataFrame from its Parquet files with pyarrow; Spark only chooses the rows of each file.
 
-Spark hands rows over value by value if there are many columns, while pyarrow decodes whole columns. So if a DataFrame
-is a bare scan of files that Python can open, only the positions and labels of the rows pass through the JVM. Filters
-and partition folders are respected.
+If there are many columns, Spark sends rows value by value, while pyarrow decodes whole columns. So if the columns of a
+DataFrame come unchanged from files that Python can open (a bare scan), only the positions and labels of the rows pass
+through the JVM. Filters and partition folders are respected.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def to_path(url: str) -> str:
 
 @dataclass(frozen=True)
 class FileRows:
-    """Converts batches of row positions to batches of rows like those that Spark hands over."""
+    """Converts batches of row positions to batches of rows, in the form in which Spark would send them."""
 
     names: Sequence[str]  # column names
     types: Sequence[Any]  # the Arrow types to convert to, or VECTOR
@@ -125,7 +125,7 @@ def _split_by_file(files: Any) -> Iterator[tuple[int, int, str]]:
 
 
 class _ParquetFile:
-    """A Parquet file, read forwards in pieces of a row group."""
+    """A Parquet file that is read forwards, piece by piece. Each piece is a part of one row group."""
 
     def __init__(self, path: str, names: Sequence[str], types: Sequence[Any]) -> None:
         from pyarrow import parquet
@@ -140,7 +140,7 @@ class _ParquetFile:
         self._pieces: Iterator[Any] = iter(())
 
     def read(self, rows: Array) -> Iterator[dict[str, Any]]:
-        """Yield the columns of the rows with these numbers, in this order and in several pieces."""
+        """Yield the columns of the rows with these numbers in several pieces, in the order of the numbers."""
         import pyarrow as pa
 
         edges = [0, *(np.flatnonzero(np.diff(rows) < 0) + 1), len(rows)]
@@ -158,7 +158,7 @@ class _ParquetFile:
                 a = b
 
     def _advance(self, row: int) -> None:
-        """Read forwards until the current piece of the file has this row."""
+        """Read forwards until the current piece contains this row. To go back, begin the row group again."""
         if not self._first <= row < self._group_end:
             group = int(np.searchsorted(self._edges, row, side="right")) - 1
             self._first, self._group_end, self._size = int(self._edges[group]), int(self._edges[group + 1]), 0
@@ -190,9 +190,9 @@ def _convert_batch(batch: Any, names: Sequence[str | None], types: Sequence[Any]
 
 
 def split_vectors(column: Any) -> dict[str, Any]:
-    """Return the columns `size` and `values` of vectors that are stored as pyspark.ml does.
+    """Convert vectors from the storage format of pyspark.ml to the columns `size` and `values` (see `Reader`).
 
-    `values` has the values; for sparse vectors, they are followed by the indices.
+    For sparse vectors, `values` has the values followed by their indices.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Convert Arrow batches of a DataFrame to rows, on the executors."""
+"""Conversion of the Arrow batches of a DataFrame to rows, on the executors."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from belief.engines.spark.parquet import FileRows
 from belief.engines.spark.staging import Rows, StringCodes
 from belief.method.arrays import Array
 
-TIME_ORIGIN = 0.0  # 1970, since no executor knows the first time of the table
+TIME_ORIGIN = 0.0  # times count from 1970, since no executor knows the first time in the table
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Converts Arrow batches to rows. The features are vectors, given by two columns, or plain columns.
+    """Converts Arrow batches to rows. The features are vectors or plain columns.
 
-    For a sparse vector, `size` is its length and `values` has its values followed by their indices. For a dense one,
-    `size` is null.
+    Vectors are given by the columns `size` and `values`. For a sparse vector, `size` is its length, and `values` has
+    its values followed by their indices. For a dense vector, `size` is null.
     """
 
     columns: Any  # the Arrow fields of plain columns; None for vectors
@@ -33,7 +33,7 @@ class Reader:
     features: str
     declared: Array  # mask of the features that the user declared discrete
     width: int | None  # the number of features, if known
-    files: FileRows | None = None  # reads the rows, if the batches have only their positions in files
+    files: FileRows | None = None  # reads the rows if batches only contain their positions in files
 
     def __call__(self, batches: Iterator[Any], strings: StringCodes) -> Iterator[Rows]:
         """Yield the rows of each batch, and record the codes of new strings in `strings`."""
@@ -82,7 +82,7 @@ class Reader:
 
 
 def _mixed_to_csr(dense: Array, stored: Array, data: Array, width: int) -> csr_array:
-    """Return rows of dense and sparse vectors as a CSR matrix without explicit zeros."""
+    """Combine dense and sparse vectors to a CSR matrix without explicit zeros."""
     n_values = np.where(dense, stored, stored // 2)
     position = np.arange(len(data)) - np.repeat(np.cumsum(stored) - stored, stored)  # within the row
     is_value = position < np.repeat(n_values, stored)

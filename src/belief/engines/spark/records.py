@@ -1,4 +1,4 @@
-"""Conversion of records (dataclasses of arrays) to plain dictionaries and back, and slices of them by features.
+"""Conversion of records (dataclasses of arrays) to plain dictionaries and back, and selection of their features.
 
 A field annotated as FeatureArray has the features on its last axis. The axis may also have length 1 (one value for all
 features) or 0 (not computed); such fields are the same in every slice.
@@ -20,7 +20,10 @@ T = TypeVar("T")
 
 
 def flatten(record: Any) -> dict[str, Any]:
-    """Return the fields of a record as a dictionary, without None. Fields of nested records are named "outer.inner"."""
+    """Return the fields of a record as a dictionary.
+
+    Fields that are None are left out. Fields of nested records are named "outer.inner".
+    """
     out: dict[str, Any] = {}
     for f in fields(record):
         x = getattr(record, f.name)
@@ -32,7 +35,7 @@ def flatten(record: Any) -> dict[str, Any]:
 
 
 def restore(kind: type[T], arrays: Mapping[str, Any]) -> T:
-    """Return the record of this type from the dictionary that `flatten` made."""
+    """Rebuild a record of this type from the dictionary that `flatten` made."""
     return kind(**{f.name: _restore_field(_type_hints(kind)[f.name], f.name, arrays) for f in fields(kind)})  # type: ignore[arg-type]
 
 
@@ -50,7 +53,7 @@ def _type_hints(kind: Any) -> dict[str, Any]:
 
 
 def count_bytes(record: Any) -> int:
-    """Return the size of all arrays of a record together, in bytes."""
+    """Return the total size of all arrays of a record, in bytes."""
     return sum(np.asarray(x).nbytes for x in flatten(record).values())
 
 
@@ -62,7 +65,7 @@ def feature_fields(kind: Any) -> frozenset[str]:
 
 
 def select_features(record: T, n_features: int, which: Array | slice) -> T:
-    """Return a record of some of the features, in ascending order and renumbered from 0."""
+    """Keep only the features `which` of a record, given in ascending order, and renumber them from 0."""
     names = feature_fields(type(record))  # type: ignore[arg-type]
     cut = {name: x[..., which] for name in names if (x := getattr(record, name)).shape[-1] > 1}
     for f in fields(record):  # type: ignore[arg-type]
@@ -76,7 +79,7 @@ def select_features(record: T, n_features: int, which: Array | slice) -> T:
 
 
 def join_features(parts: Sequence[T], widths: Sequence[int]) -> T:
-    """Return one record of all features, given records of consecutive slices of features with these widths."""
+    """Join records of consecutive slices of features, which have these widths, into one record of all features."""
     if len(parts) == 1:
         return parts[0]
     starts = np.cumsum([0, *widths[:-1]])

@@ -39,9 +39,9 @@ def import_pyspark(name: str) -> Any:
 
 
 def start_session(master: str | None) -> Any:
-    """Return a Spark session on a master, such as local[2], spark://host:port, yarn or k8s://...
+    """Start a Spark session on a master.
 
-    For Spark Connect, the master is sc://host:port.
+    The master is, for example, local[2], spark://host:port, yarn or k8s://..., or sc://host:port for Spark Connect.
     """
     SparkSession = import_pyspark("pyspark.sql").SparkSession
     if master is None or master.startswith("local"):
@@ -62,7 +62,7 @@ def read_files(spark: Any, kind: str, files: Sequence[Path], columns: ColumnSele
 
 
 def _read_csv(spark: Any, paths: list[str], files: Sequence[Path], columns: ColumnSelection) -> Any:
-    """Return CSV files as a DataFrame, with the names, types and missing values of reading without Spark."""
+    """Return CSV files as a DataFrame, with the same names, types and missing values as without Spark."""
     from pyspark.sql import functions
 
     discrete = columns.discrete_features
@@ -82,7 +82,7 @@ def _read_csv(spark: Any, paths: list[str], files: Sequence[Path], columns: Colu
 def cancel_jobs(spark: Any, tag: str) -> None:
     """Cancel the jobs with a tag, and wait until their tasks have ended.
 
-    The tasks may still write files that will be removed.
+    Otherwise, they could still write to a folder that is about to be removed.
     """
     context = getattr(spark, "_sc", None)
     if context is None:
@@ -100,19 +100,20 @@ def _has_running_tasks(tracker: Any, tag: str) -> bool:
     return any(stage.isDefined() and stage.get().numActiveTasks() > 0 for stage in stages)
 
 
-_staging_sessions: dict[int, tuple[int, dict[str, str]]] = {}  # session id -> stagings, settings before the first
+# session id -> (number of stagings that run, settings before the first of them)
+_staging_sessions: dict[int, tuple[int, dict[str, str]]] = {}
 _lock = Lock()
 
 
 @contextmanager
 def staging_settings(spark: Any, n_columns: int) -> Iterator[None]:
-    """Change those settings of a session that slow staging down, and restore them afterwards.
+    """Change the settings of a session that slow staging down, and restore them afterwards.
 
-    Arrow batches that stay in the CPU cache are 10 % faster, and take less memory for wide rows. Spark compiles no
-    stages of more than 100 columns, but counts them after they have been combined to one array; then compiling a
-    thousand computed columns takes longer than computing them, and may exhaust the memory of the driver.
+    Arrow batches that stay in the CPU cache are 10 % faster, and take less memory for wide rows. Spark normally does
+    not compile stages of more than 100 columns. But columns that are combined to one array count as one, and compiling
+    a thousand computed columns takes longer than computing them, and may exhaust the memory of the driver.
 
-    Several threads may stage at a time (CrossValidator's parallelism), so the last one restores the settings.
+    Several threads may stage at the same time (CrossValidator's parallelism); the last one restores the settings.
     """
     batch_rows, compiling = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.codegen.wholeStage"
     session = id(spark)
@@ -140,9 +141,10 @@ def staging_settings(spark: Any, n_columns: int) -> Iterator[None]:
 
 @contextmanager
 def clear_errors(spark: Any) -> Iterator[None]:
-    """Raise certain errors of Spark jobs again as one sentence.
+    """Replace the long messages of some errors of Spark jobs by one sentence.
 
-    These are errors that this package raises on an executor, and errors of the executors' Python environment.
+    These are errors that this package raises on an executor, errors of the executors' Python environment, and errors of
+    jobs that were ended from outside.
     """
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
@@ -171,7 +173,7 @@ def has_stopped(spark: Any) -> bool:
 
 
 def explain_end(message: str) -> str | None:
-    """Return an explanation of an error that ended a job from outside, such as lost executors, or None."""
+    """Return an explanation of the error if a job was ended from outside, such as by lost executors; otherwise None."""
     if re.search("OutOfMemoryError|ExecutorLostFailure|MetadataFetchFailed", message):
         return (
             "Spark lost executors during the fit, most likely because they ran out of memory. Increase"

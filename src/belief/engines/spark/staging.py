@@ -1,7 +1,7 @@
 """Staging: each task divides the rows that it reads into blocks of up to 32 MB, and describes them for the driver.
 
 A task may read several runs of consecutive partitions. Small runs share a block, because each block has a fixed
-overhead; the driver learns how many rows of which run a block has.
+overhead. The description of a block says how many rows of each run it contains.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from belief.engines.spark.wire import compute_checksum, pack, unpack
 from belief.method.arrays import Array
 
 BLOCK_BYTES = 2**25
-MAX_SUMMARY_FEATURES = 20_000  # wider tables need a separate job, in slices of features
+MAX_SUMMARY_FEATURES = 20_000  # wider tables are summarised by a separate job
 Rows = tuple[Matrix, Array, Array, Array]  # rows, bytes of each row, distinct labels, index of each row's label
 StringCodes = dict[tuple[str, float], int]  # (column, code of a string) -> more bits of its hash
 Staged = tuple[BlockInfo, bytearray | None]
@@ -36,8 +36,8 @@ def stage(
     Parameters
     ----------
     runs : for each run of consecutive partitions, the number of the first one, and the rows
-    discrete : mask of the discrete features, may be shorter than the rows
-    strings : the reader adds the codes of new strings here
+    discrete : mask of the discrete features; it may end before the last feature
+    strings : the reader adds the codes of new strings to this dictionary
     block_bytes : the size of a block; None: BLOCK_BYTES
     """
     stager = _Stager(discrete, strings, block_bytes or BLOCK_BYTES)
@@ -56,7 +56,7 @@ def stage(
 class _Buffer:
     """Rows of a task that are collected until they fill a block."""
 
-    runs: list[list[int]] = field(default_factory=list)  # first partition, number of rows
+    runs: list[list[int]] = field(default_factory=list)  # first partition and number of rows of each run
     parts: list[Matrix] = field(default_factory=list)
     labels: list[tuple[Array, Array]] = field(default_factory=list)  # distinct labels, index of each row's label
     size: int = 0
@@ -99,12 +99,12 @@ class _Stager:
         self._describer: Describer | None = None
         self._can_summarize = True
         self._width: int | None = None
-        self._groups: dict[Any, int] = {}  # labels in order of appearance: the groups of the summary
+        self._groups: dict[Any, int] = {}  # the group of each label in the summary, numbered by appearance
 
     def add(self, partition: int, rows: Rows) -> Iterator[Staged]:
         """Add rows; yield the blocks that they complete."""
         X, sizes, values, codes = rows
-        if self._buffer.parts and self._buffer.parts[0].shape[1] != X.shape[1]:  # the driver raises the error
+        if self._buffer.parts and self._buffer.parts[0].shape[1] != X.shape[1]:  # the driver will raise an error
             yield from self.flush()
         total, a = np.cumsum(sizes), 0
         while a < len(total):
@@ -165,7 +165,7 @@ class _Stager:
 
 
 def narrow(parts: list[Array]) -> list[Array]:
-    """Return arrays as float32, which halves memory and bandwidth, or unchanged if a value would change."""
+    """Convert arrays to float32, which halves memory and bandwidth; return them unchanged if a value would change."""
     out = []
     for X in parts:
         with np.errstate(over="ignore", invalid="ignore"):

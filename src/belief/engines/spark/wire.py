@@ -17,7 +17,7 @@ import numpy as np
 from belief.method.arrays import Array
 
 ALIGNMENT = 64
-CHECKSUM_LANES = 65521  # prime, so that a row that moves changes the checksum
+CHECKSUM_LANES = 65521  # a prime number, so that the checksum changes if a row moves
 
 
 def pack(arrays: Mapping[str, Any], parts: Sequence[Array] = ()) -> bytearray:

@@ -1,7 +1,7 @@
-"""Checks of the Python environment of Spark's workers: missing packages, and other versions than the driver's.
+"""Checks of the Python environment of Spark's workers: missing packages, and other versions than on the driver.
 
-Workers that cannot load this package run a function that needs nothing but Python, which is pickled by value and
-returns what is installed.
+A worker may be unable to import this package. So the driver sends it a function, pickled by value, that needs only
+Python and returns what is installed.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def read_versions() -> dict[str, str]:
 
 @cache
 def get_versions() -> dict[str, str]:
-    """Return what `read_versions` returns in this process; it is read only once."""
+    """Return the versions in this process, which are read only once."""
     return read_versions()
 
 
 def warn_of_differences(workers: Iterable[dict[str, str]]) -> None:
-    """Warn if a worker has another version of Python, belief-fs or NumPy than the driver."""
+    """Warn if the versions of Python, belief-fs or NumPy on a worker differ from those on the driver."""
     driver = get_versions()
     for worker in workers:
         names = [name for name in driver if name != "executable" and worker.get(name, driver[name]) != driver[name]]
@@ -55,7 +55,7 @@ def warn_of_differences(workers: Iterable[dict[str, str]]) -> None:
             differences = ", ".join(f"{name} {worker[name]} (driver: {driver[name]})" for name in names)
             warn(
                 f"The workers' Python, {worker['executable']}, has other versions than the driver: {differences}."
-                " Results may differ, or jobs fail. Install the same versions on both sides."
+                " Results may differ, or jobs may fail. Install the same versions on both sides."
             )
             return
 
