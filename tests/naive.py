@@ -469,7 +469,7 @@ def others(x, discrete):
 def probe(X, y, aim, discrete, constant, k, class_weight, seed, weight):
     """Rows sorted by class, queries among them, and the scores of the features that vary."""
     F = X.shape[1]
-    size = min(len(X), min(max(250_000_000 // F, 500), 2_000))
+    size = min(len(X), min(max(125_000_000 // F, 500), 2_000))
     rows = np.array(sample(aim.label, size, "random" if aim.numeric else "balanced", seed, weight))
     features = [j for j in range(F) if not constant[j] and others(X[:, j], discrete[j]) / len(X) * size >= 3]
     found = SimpleNamespace(rows=rows, aim=aim, seed=seed, k=0, scores={}, weight=None)
@@ -832,12 +832,18 @@ def passes(p, features, alone_p, known, most):
         fixed = squared_distances(S, queries) if S else np.zeros((len(queries), m))
         T, when[free], live = rounds(p.aim, p.k, fixed, N, queries, most)
         left = free[live]
-        null = []
-        for b in range(n):
-            order = shuffled_rows(p, 16 + b)
-            null.append(rounds(p.aim, p.k, fixed, [x[order] for x in N], queries, most)[0])
-        found_p[free], above = against(T, np.array(null))
-        hits = adjusted(combined(found_p, alone_p))[free] < 0.05
+        null, number, close = [], min(max(5, math.ceil(1000 / len(N))), n), True
+        while close:
+            for b in range(len(null), number):
+                order = shuffled_rows(p, 16 + b)
+                null.append(rounds(p.aim, p.k, fixed, [x[order] for x in N], queries, most)[0])
+            found_p[free], above = against(T, np.array(null))
+            value = combined(found_p, alone_p)
+            hits = adjusted(value) < 0.05
+            limit = max([0.05 / len(value), *value[hits]])
+            close = number < n and np.any(found_p[free] / 0.2 < 3 * limit)
+            number = min(2 * number, n)
+        n, hits = len(null), hits[free]
         if S and hits.any():
             stratum, null = strata(p, S), []
             for b in range(n):

@@ -105,6 +105,21 @@ def test_columns_of_nearly_one_value_agree_with_the_oracle(seed):
     check_against_the_oracle(seed, X, y, discrete, numeric=seed == 3)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("kind", "n_shuffles"), [("noise", 10), ("shift", 11), ("interaction", 20)])
+def test_shuffles_end_where_nothing_is_close_to_significant_as_in_the_oracle(kind, n_shuffles):
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, 90)
+    X = rng.standard_normal((90, 100))
+    if kind == "shift":
+        X[:, 0] += 1.1 * y
+    elif kind == "interaction":
+        X[:, 1] = np.where(y == 1, 1, -1) * np.sign(X[:, 0]) * np.abs(X[:, 1])
+    check_against_the_oracle(0, X, y, np.zeros(100, bool), numeric=False)
+    assert belief.select(X, y, 2, random_state=0).probe["shuffles"] == n_shuffles
+
+
 def check_against_the_oracle(seed, X, y, discrete, numeric, weight=None):
     how = {"class_weight": ["balanced", "prior", {c: 1 + c for c in range(5)}][seed % 5 % 3]} if not numeric else {}
     how |= {"neighborhood": "pooled" if seed % 7 == 0 else "per_class", "scale": ["auto", "standard"][seed % 2]}

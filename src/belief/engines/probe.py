@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from belief.method.arrays import Array
 from belief.method.partials import Tally
 from belief.method.probe import ProbeTarget, Scores, squared_distances
 
+if TYPE_CHECKING:
+    from belief.kernels.instructions import Instructions
+
 R = TypeVar("R")
-COLUMNS_PER_TASK = 256
+COLUMNS_PER_TASK, MULTIPLIED_COLUMNS = 256, 16_384  # of larger scores, so many columns have sums below 2^31
 WORD = 4  # columns that are multiplied at once
 
 
@@ -62,17 +65,35 @@ class ProbeSearch:
             none = np.zeros((0, 1, WORD), np.int8)
             find(None, D, none, none[:, 0], np.zeros((2, 0), np.int32), sign, False, queries, ends, rows)
             return
+        find(kind, D, *self._pack(kind, columns, queries), sign, is_kept, queries, ends, rows)
+
+    def _pack(self, kind: Instructions, columns: Array, queries: Array) -> tuple[Array, Array, Array]:
+        """Return scores in the form that kernels multiply: the rows, the queries, and the sums of each row."""
         m, steps = len(columns), -(-columns.shape[1] // WORD)
         panels = -(-m // (kind.lanes * kind.panels)) * kind.panels
         packed, sums = np.zeros((panels, steps, WORD * kind.lanes), np.int8), np.empty((2, m), np.int32)
         self._kernels.pack(columns, kind.offset, packed, sums)
         ints = np.zeros((-(-len(queries) // kind.queries) * kind.queries, WORD * steps), np.int8)
         ints[: len(queries), : columns.shape[1]] = columns[queries]
-        find(kind, D, packed, ints, sums, sign, is_kept, queries, ends, rows)
+        return packed, ints, sums
+
+    def squared_distances(self, X: Array, rows: Array) -> Array:
+        kind = self._kind
+        if kind is None:
+            return squared_distances(X, rows)
+
+        def task(first: int) -> Array:
+            D, columns = np.zeros((len(rows), len(X))), X[:, first : first + MULTIPLIED_COLUMNS]
+            self._kernels.add_distances(kind, *self._pack(kind, columns, rows), rows, D)
+            return D
+
+        parts = self._pool.map(task, range(0, X.shape[1], MULTIPLIED_COLUMNS))
+        return sum(parts, np.zeros((len(rows), len(X)))).astype(np.float32)  # sums of integers, exact in any order
 
     def tally(self, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
         n, size = block.n_features, rows.shape[2]
-        pairs = queries, rows, block.X, block.feature
+        line = np.arange(len(block.X)) if block.line is None else block.line
+        pairs = queries, rows, block.X, line, block.feature
         if target.row_weight is not None:
             return self._tally_weighted(pairs, n, target)
         if target.is_numeric:

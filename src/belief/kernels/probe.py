@@ -248,14 +248,9 @@ def find_nearest(
         for q in range(len(queries)):
             _find(D[q], queries[q], ends, rows[q], found, candidates, words, least)
     else:
-        n_panels, steps, lanes = packed.shape[0], packed.shape[1], packed.shape[2] // WORD
-        products, d2 = np.empty((kind.queries, n_panels * lanes), np.int32), np.empty(m, np.float32)
+        products, d2 = np.empty((kind.queries, len(packed) * kind.lanes), np.int32), np.empty(m, np.float32)
         for first in range(0, len(queries), kind.queries):
-            for p in range(0, n_panels, kind.panels):
-                block_products(  # type: ignore[call-arg]
-                    kind, packed[p].ctypes.data, packed.shape[1] * packed.shape[2], ints[first].ctypes.data,
-                    ints.shape[1], steps, products[0, p * lanes :].ctypes.data, products.shape[1] * 4,
-                )  # fmt: skip
+            _multiply(kind, packed, ints[first:], products)
             for q in range(first, min(first + kind.queries, len(queries))):
                 i, of_query = queries[q], products[q - first]
                 line = D[q] if is_kept else d2
@@ -265,6 +260,30 @@ def find_nearest(
                 for r in range(m):
                     line[r] = D[q, r] + np.float32(sign) * np.float32(of_query[r])
                 _find(line, i, ends, rows[q], found, candidates, words, least)
+
+
+@kernel()
+def add_distances(kind: Instructions, packed: Array, ints: Array, sums: Array, queries: Array, out: Array) -> None:
+    """Add d² of each query and each row to `out`; the other arguments are those of `find_nearest`."""
+    products = np.empty((kind.queries, len(packed) * kind.lanes), np.int32)
+    for first in range(0, len(queries), kind.queries):
+        _multiply(kind, packed, ints[first:], products)
+        for q in range(first, min(first + kind.queries, len(queries))):
+            of_query, i = products[q - first], queries[q]
+            more = sums[1, i] + 2 * kind.offset * sums[0, i]
+            for r in range(out.shape[1]):
+                out[q, r] += sums[1, r] + more - 2 * of_query[r]
+
+
+@kernel()
+def _multiply(kind: Instructions, packed: Array, ints: Array, products: Array) -> None:
+    """Write the inner products of the first queries of `ints`, as many as a block has, with all rows."""
+    n_panels, steps, lanes = packed.shape[0], packed.shape[1], packed.shape[2] // WORD
+    for p in range(0, n_panels, kind.panels):
+        block_products(  # type: ignore[call-arg]
+            kind, packed[p].ctypes.data, packed.shape[1] * packed.shape[2], ints.ctypes.data, ints.shape[1], steps,
+            products[0, p * lanes :].ctypes.data, products.shape[1] * 4,
+        )  # fmt: skip
 
 
 @kernel()
@@ -279,7 +298,7 @@ def _find(
 
 @kernel()
 def tally_classes(
-    queries: Array, rows: Array, X: Array, feature: Array, ends: Array, total: Array, spread: Array
+    queries: Array, rows: Array, X: Array, line: Array, feature: Array, ends: Array, total: Array, spread: Array
 ) -> None:
     """Add up the differences of the queries from their nearest rows of each class.
 
@@ -290,6 +309,8 @@ def tally_classes(
     rows : array of int32 of shape (queries, |C|, k)
         The nearest rows of each class.
     X : array of int8 of shape (m, columns)
+    line : array of int of shape (m,)
+        The line of X that has each row.
     feature : array of int
         The feature of each column. The difference of two rows in a feature is summed over its columns.
     ends : array of int
@@ -305,14 +326,14 @@ def tally_classes(
     single = n_columns == n_features
     for q in range(len(queries)):
         i, own = queries[q], 0
-        x = X[i]
+        x = X[line[i]]
         near[:] = 0
         for c in range(n_classes):
             if i >= ends[c]:
                 own = c + 1
             mine = near[c]
             for t in range(size):
-                y = X[rows[q, c, t]]
+                y = X[line[rows[q, c, t]]]
                 for j in range(n_columns):
                     mine[j] += abs(np.int32(x[j]) - np.int32(y[j]))
         sides[:] = 0
@@ -341,6 +362,7 @@ def tally_numbers(
     queries: Array,
     rows: Array,
     X: Array,
+    line: Array,
     feature: Array,
     t: Array,
     total: Array,
@@ -362,7 +384,7 @@ def tally_numbers(
         The products of the sums of each query.
     sums : array of shape (5,)
         Σ τ and Σ (1 - τ); then the three products of these two sums per query, summed over queries.
-    queries, X, feature
+    queries, X, line, feature
         As in `tally_classes`.
     """
     n_columns, n_features = X.shape[1], total.shape[1]
@@ -371,12 +393,12 @@ def tally_numbers(
     sides = np.empty((2, n_features))
     for q in range(len(queries)):
         i = queries[q]
-        x = X[i]
+        x = X[line[i]]
         miss[:] = 0
         both[:] = 0
         misses = 0.0
         for s in range(size):
-            y = X[rows[q, 0, s]]
+            y = X[line[rows[q, 0, s]]]
             tau = abs(t[i] - t[rows[q, 0, s]])
             misses += tau
             steps = np.int32(np.rint(tau * T_GRID))
@@ -407,6 +429,7 @@ def tally_weighted(
     queries: Array,
     rows: Array,
     X: Array,
+    line: Array,
     feature: Array,
     ends: Array,
     targets: Array,
@@ -434,19 +457,19 @@ def tally_weighted(
         The products of the sums of each query.
     sums : array of shape (5, groups)
         The weights of misses and hits; then the three products of these two sums per query, summed over queries.
-    queries, X, feature
+    queries, X, line, feature
         As in `tally_classes`.
     """
     n_columns, n_features, size = X.shape[1], total.shape[1], rows.shape[2]
     sides = np.empty((2, n_features))
     for q in range(len(queries)):
         i, misses, hits = queries[q], 0.0, 0.0
-        x, v, own = X[i], query_weight[i], int(targets[i]) if len(ends) > 1 else 0
+        x, v, own = X[line[i]], query_weight[i], int(targets[i]) if len(ends) > 1 else 0
         sides[:] = 0.0
         for c in range(len(ends)):
             for s in range(size):
                 r = rows[q, c, s]
-                y, miss = X[r], row_weight[r] * min(1.0, abs(targets[i] - targets[r]))
+                y, miss = X[line[r]], row_weight[r] * min(1.0, abs(targets[i] - targets[r]))
                 hit = row_weight[r] - miss
                 misses += miss
                 hits += hit

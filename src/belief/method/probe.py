@@ -28,10 +28,10 @@ from belief.method.targets import CLASSIFICATION, Classes, Target, make_class_ta
 R = TypeVar("R")
 Rows = Callable[[Array, Array], Array]  # returns some features (the second argument) of some rows (the first)
 MAX_ROWS, MIN_ROWS, MAX_QUERIES, MIN_QUERIES = 2_000, 500, 1_000, 250
-MAX_CELLS = 250_000_000  # rows x features
+MAX_CELLS = 125_000_000  # rows x features
 MAX_RANKED_ROWS, MAX_RANKED_CELLS = 20_000, 20_000_000  # for the univariate tests of a numeric target
 MAX_MULTIPLICATIONS = 60_000_000_000  # rows x queries x features x searches: the same on every machine
-SHUFFLES, MIN_SHUFFLES, MIN_NULL_VALUES = (20, 50), 3, 1_000
+SHUFFLES, MIN_SHUFFLES, FIRST_SHUFFLES, MIN_NULL_VALUES = (20, 50), 3, 5, 1_000
 MIN_CLASS = 5  # classes with fewer rows are left out: nearly all of their rows would be hits
 MIN_OTHER_ROWS = 3  # features with the same value in nearly all rows are left out
 FEATURES_PER_READ = 2048
@@ -74,6 +74,9 @@ class LocalSearch(Protocol):
         rows : array of int32 of shape (queries, classes, size)
             Replaced by the nearest rows, in no particular order.
         """
+
+    def squared_distances(self, X: Array, rows: Array) -> Array:
+        """Return d² between some rows of X (scores) and all rows, (rows, m), in single precision."""
 
     def tally(self, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
         """Return the sums of the differences of the queries from their nearest rows, for each feature of a block."""
@@ -137,6 +140,7 @@ class Scores:
     X: Array  # int8, (m, columns)
     feature: Array  # the feature of each column, sorted
     n_features: int
+    line: Array | None = None  # the line of X that has each row; None: its own
 
     def take(self, features: Array) -> Scores:
         """Return the scores of these features, given by sorted indices."""
@@ -144,7 +148,7 @@ class Scores:
         line[features] = np.arange(len(features))
         columns = np.flatnonzero(line[self.feature] >= 0)
         X = self.X if len(columns) == self.X.shape[1] else np.take(self.X, columns, axis=1)
-        return Scores(X, line[self.feature[columns]], len(features))
+        return Scores(X if self.line is None else X[self.line], line[self.feature[columns]], len(features))
 
     def indicators(self) -> tuple[Array, Array]:
         """Return an indicator column for each level of these discrete features, and the feature of each column."""
@@ -157,11 +161,7 @@ class Scores:
 
     def arrange(self, order: Array) -> Scores:
         """Return the scores with the rows in another order."""
-        return Scores(self.X[order], self.feature, self.n_features)
-
-    def squared_distances(self, rows: Array) -> Array:
-        """Return the squared distances d² between these rows and all rows, (rows, m)."""
-        return squared_distances(self.X, rows)
+        return replace(self, line=order if self.line is None else self.line[order])
 
 
 @dataclass(frozen=True)
@@ -184,17 +184,21 @@ class Probe:
         others = np.setdiff1d(np.arange(len(self.ids)), self.queries)
         return [Units.of(rows, self.design, self.ids) for rows in (self.queries, others)]
 
-    def distances(self, features: Array) -> Array:
+    def distances(self, features: Array, search: LocalSearch) -> Array:
         """Return the squared distances d² of the queries to all rows, by these features.
 
         Rows that cannot be neighbours are far away.
         """
-        D = self.scores.take(features).squared_distances(self.queries)
+        D = search.squared_distances(self.scores.take(features).X, self.queries)
         if self.design.has_units:
             # no distance in all features is larger, so that such rows stay the farthest in any of them
             longest = max(float(np.square(x.astype(np.float64)).sum()) for x in self.scores.X)
             D[self.design.excludes(self.queries, np.arange(len(self.ids)))] += np.float32(4.0 * longest)
         return D
+
+    def first_shuffles(self, n_features: int) -> int:
+        """Return how many shuffles show whether any of n_features features may be significant."""
+        return max(FIRST_SHUFFLES, -(-MIN_NULL_VALUES // n_features))
 
     def shuffles(self, n_features: int) -> int:
         """Return how many shuffles to test n_features features with; fewer if they cost too much."""
@@ -319,14 +323,14 @@ def choose_features(summary: Summary, m: int) -> Array:
     return features
 
 
-def choose_size(n_features: int) -> int:
+def choose_size(n_features: int, max_cells: int = MAX_CELLS) -> int:
     """Return the number of rows of the probe, given the number of features."""
-    return int(np.clip(MAX_CELLS // max(n_features, 1), MIN_ROWS, MAX_ROWS))
+    return int(np.clip(max_cells // max(n_features, 1), MIN_ROWS, MAX_ROWS))
 
 
 def choose_ranked_size(n_features: int) -> int:
     """Return the number of rows for the univariate tests of a numeric target, given the number of features."""
-    return max(choose_size(n_features), min(MAX_RANKED_ROWS, MAX_RANKED_CELLS // max(n_features, 1)))
+    return max(choose_size(n_features, 2 * MAX_CELLS), min(MAX_RANKED_ROWS, MAX_RANKED_CELLS // max(n_features, 1)))
 
 
 def rank_on_grid(values: Array) -> Array:

@@ -40,6 +40,7 @@ from belief.method.sampling import Sample, row_keys
 from belief.method.univariate import ShareTest, correct_by_shuffles, pareto_tails
 
 LEVEL = 0.05  # false discovery rate of the features that join S; also the share of the null in its tail
+CLOSE = 3  # p-values up to this many times the largest significant one may become significant with more shuffles
 UNIVARIATE_SHARE = 0.8  # the share of the error rate for the univariate test; the neighbours have the rest
 DROPPED, LAST, MAX_SECOND_ROUND = 0.2, 16, 10_000  # share of the features dropped per round; features left at the end
 MIN_CENTRED = 20  # z is centred by its median if there are at least this many features
@@ -225,11 +226,11 @@ class Arrangement:
     order: Array  # the column of `of_block` for each row
 
     @classmethod
-    def of(cls, probe: Probe, block: Array, others: Array) -> Self:
+    def of(cls, probe: Probe, block: Array, others: Array, search: LocalSearch) -> Self:
         """Return the arrangement of two sets of features of the probe, without a shuffle."""
         scores, queries = probe.scores.take(block), probe.queries
-        of_block, line = scores.squared_distances(queries), np.arange(len(queries))
-        return cls(scores, probe.distances(others), of_block, queries, line, np.arange(len(probe.ids)))
+        of_block, line = search.squared_distances(scores.X, queries), np.arange(len(queries))
+        return cls(scores, probe.distances(others, search), of_block, queries, line, np.arange(len(probe.ids)))
 
     def shuffle_block(self, probe: Probe, stream: int) -> Arrangement:
         """Return a copy in which the rows of the block are shuffled against the other features and the target.
@@ -342,18 +343,24 @@ def find_significant(
         S, N = np.flatnonzero(known), np.flatnonzero(~known)
         if not len(N):
             break
-        shuffles, start = probe.shuffles(len(N)), Arrangement.of(probe, N, S)
-        found, *null = search.map(partial(weigher.shuffled_block, start), [None, *range(shuffles)])
-        p[N], above = compare(found.T, [x.T for x in null])
+        start, most, n = Arrangement.of(probe, N, S, search), probe.shuffles(len(N)), 0
+        run = partial(weigher.shuffled_block, start)
+        found, *null = search.map(run, [None, *range(min(probe.first_shuffles(len(N)), most))])
+        while n < len(null):
+            n = len(null)
+            p[N], above = compare(found.T, [x.T for x in null])
+            is_found, is_close = is_significant(p, p_univariate, N)
+            if is_close.any():
+                null += search.map(run, range(n, min(2 * n, most)))
+        shuffles = max(shuffles, n)
         round_of[N], left, rounds = found.round, N[found.left], max(rounds, found.number)
-        is_found = q_values(combine(p, p_univariate))[N] < LEVEL
         if len(S) and is_found.any():
             strata = equal_prospects(
-                probe.scores.take(S), target, probe.design, row_keys(probe.seed, STRATA, probe.ids)
+                probe.scores.take(S), target, probe.design, row_keys(probe.seed, STRATA, probe.ids), search
             )
-            of_targets = search.map(partial(weigher.shuffled_target, start, strata), range(shuffles))
+            of_targets = search.map(partial(weigher.shuffled_target, start, strata), range(n))
             p[N] = np.maximum(p[N], compare(found.T, list(of_targets))[0])
-            is_found = q_values(combine(p, p_univariate))[N] < LEVEL
+            is_found, _ = is_significant(p, p_univariate, N)
         if not is_found.any() or t == MAX_PASSES - 1:
             break
         known[N[is_found & (above >= above[is_found].max() / 2)]] = True
@@ -381,7 +388,7 @@ def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
     """
     if not len(left):
         return 0.0
-    probe, start = weigher.probe, Arrangement.of(weigher.probe, left, known)
+    probe, start = weigher.probe, Arrangement.of(weigher.probe, left, known, weigher.search)
 
     def weigh_shuffled(b: int) -> tuple[float, float]:
         shuffled = start.shuffle_block(probe, FIRST_NULL + b)
@@ -426,6 +433,15 @@ def upper_tail(null: Array, T: Array) -> Array:
     return p
 
 
+def is_significant(p_neighbours: Array, p_univariate: Array, features: Array) -> tuple[Array, Array]:
+    """Return which of these features are significant, and which may become so by p_neighbours with more shuffles."""
+    p = combine(p_neighbours, p_univariate)
+    is_found = q_values(p) < LEVEL
+    largest = p[is_found].max(initial=LEVEL / len(p))
+    is_close = combine(p_neighbours, np.ones(len(p))) < CLOSE * largest
+    return is_found[features], is_close[features]
+
+
 def combine(p_neighbours: Array, p_univariate: Array) -> Array:
     """Return the p-value of both tests together; NaN in one of them counts as a p-value of 1."""
     parts = p_univariate / UNIVARIATE_SHARE, p_neighbours / (1.0 - UNIVARIATE_SHARE)
@@ -443,14 +459,14 @@ def q_values(p: Array) -> Array:
     return q
 
 
-def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Array) -> Array:
+def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Array, search: LocalSearch) -> Array:
     """Return the stratum of each row; rows of a stratum have similar expected targets, given the known features.
 
     The expected target of a row is the mean target of its nearest other rows by these features. It is averaged over the
     rows of a group, if there are groups.
     """
     m = len(keys)
-    D = known.squared_distances(np.arange(m))
+    D = search.squared_distances(known.X, np.arange(m))
     if design.has_units:
         D[design.excludes(np.arange(m), np.arange(m))] = np.inf
     np.fill_diagonal(D, np.inf)
