@@ -1,8 +1,8 @@
 """The `@kernel()` decorator: numba's `njit`, made safe for forks, with a cache on disk that never makes a run fail.
 
 If the cache cannot be written or read, as in a read-only container, on a full disk or after a crash, the kernel is
-compiled again, and the user is warned once. A fork waits until no kernel is being compiled, because its child would
-wait forever for the compiling thread.
+compiled again, and the user is warned once. A fork waits until no kernel is being compiled. Otherwise, the child
+process would wait forever for the compiling thread, which exists in the parent only.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 class _TolerantCache:
-    """A wrapper of a numba cache that warns instead of failing; the kernel is then compiled again."""
+    """A wrapper of a numba cache that warns where the cache would fail, so that the kernel is compiled again."""
 
     def __init__(self, cache: Any) -> None:
         self._cache = cache
@@ -57,13 +57,13 @@ class _TolerantCache:
         return getattr(self._cache, name)
 
     def load_overload(self, *args: Any) -> Any:
-        """Return the cached code; None if the cache has no code for these arguments or cannot be read.
+        """Return the cached code; None if these arguments have none, or the cache cannot be read.
 
         A cache that cannot be read is deleted, with a warning.
         """
         try:
             return self._cache.load_overload(*args)
-        except Exception as error:  # damaged files make pickle raise anything
+        except Exception as error:  # pickle may raise any exception for damaged files
             _warn_once(NOT_READ.format(self._describe(error)))
         try:
             self._cache.flush()
@@ -88,7 +88,7 @@ def _warn_once(message: str) -> None:
         warn(message)
 
 
-# the lock is numba's own, and reentrant: a thread that compiles may fork
+# this is numba's own lock; it is reentrant, so a thread that compiles may fork
 register_at_fork(
     before=global_compiler_lock.acquire,
     after_in_parent=global_compiler_lock.release,

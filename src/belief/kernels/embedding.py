@@ -1,8 +1,8 @@
 """The embedding of features as points, whose squared Euclidean distances are d², in slices of limited width.
 
-A slice is a run of features [a, b) with at most `WIDTH` columns in the search matrix. Products are computed in float32
-per slice and then summed over slices, so even with millions of features the rounding error is only that of one slice
-plus one sum over the slices.
+A slice is a run of features from a to b - 1 that are embedded in at most `WIDTH` columns. Products are computed in
+float32 for each slice, and then summed over the slices. So even with millions of features, only the products of one
+slice and the sum over the slices contribute to the rounding error.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ def simplex(n_levels: int) -> Array:
 
 @dataclass(frozen=True)
 class Slice:
-    """The features from a to b in the form that the kernels take.
-
-    It includes the number of columns that they are embedded in.
-    """
+    """The features from a to b - 1 as the kernels use them; `width` is the number of columns of their points."""
 
     a: int
     b: int
@@ -58,9 +55,8 @@ class Embedding:
         self.scale = d.typical
         self.slices = self.cut(WIDTH)
         terms = max(s.width for s in self.slices) + len(self.slices) + int((~embedded).sum())
-        self.error = (
-            terms + 16
-        ) * UNIT_ROUNDOFF  # bound of the error of d² relative to the two squared norms; 16 for all else
+        # the largest error of d² as a share of the sum of the two squared norms; 16 is for all other roundings
+        self.error = (terms + 16) * UNIT_ROUNDOFF
 
     @cached_property
     def whole(self) -> Slice:
@@ -96,7 +92,7 @@ class Embedding:
     def _corners(self, first: Array, share: Array, embedded: Array) -> tuple[Array, Array]:
         """Return the position of each embedded feature's corners in an array of coordinates, and this array.
 
-        Each level of a feature has a corner of a simplex, which is centred on the mean of the data.
+        Each level of a feature is a corner of a simplex. The mean of the data is at zero.
         """
         point, parts, size = np.zeros(len(embedded), np.int64), [np.zeros(0)], 0
         for j in np.flatnonzero(embedded & (np.diff(first) > 1)):

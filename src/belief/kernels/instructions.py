@@ -1,9 +1,9 @@
 """Machine instructions that multiply rows of 8-bit integers and compare the products with a bound in registers.
 
-    8 queries x 3 panels of 16 rows ──dot products──► int32 sums ──lower bound of d² <= limit──► 16 bits a panel
+    8 queries x 3 panels of 16 rows ──dot products──► int32 sums ──lower bound of d² <= limit──► 16 bits per panel
 
-Numba has no products of 8-bit integers, so `block_hits` emits LLVM's. The instruction sets differ in the width of a
-panel and in the values that the rows may have; everything else is the same code.
+Numba has no dot products of 8-bit integers, so `block_hits` emits LLVM code for them. The instruction sets differ in
+the width of a panel and in the values that rows may have; the rest of the code is the same for all of them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic, overload
 
 _I32, _I64, _F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
-WORD = 4  # columns of 8 bits that are multiplied and added at once
+WORD = 4  # number of 8-bit columns that are multiplied and added at once
 
 
-# Numba compiles for the type of its arguments, so each instruction set is a type. In all of them:
-# lanes : rows of a panel
+# Numba compiles functions for the types of their arguments, so each instruction set is a type. Its fields:
+# lanes : number of rows in a panel
 # queries, panels : size of the block of sums that fits into the registers
 # levels : largest absolute value of a rounded coordinate of a row
-# offset : added to the coordinates of rows, where they are multiplied without sign
+# offset : added to the coordinates of rows if the instruction multiplies them as unsigned numbers
 
 
 class Avx512Vnni(NamedTuple):
@@ -51,8 +51,8 @@ class AvxVnni(NamedTuple):
 class Avx2(NamedTuple):
     """The instruction vpmaddubsw, which adds two products of 8-bit integers to a 16-bit sum.
 
-    Rows have coordinates in 1..127 and queries in -127..127, so rows are rounded to 7 bits. Then the sum is at most
-    2·127·127 = 32,258 < 2^15 and does not saturate.
+    Coordinates of rows are rounded to 7 bits, and lie in 1..127 with the offset. Coordinates of queries lie in
+    -127..127. So the sum of two products is at most 2·127·127 = 32,258, which is below 2^15, and does not saturate.
     """
 
     lanes: int = 8
@@ -73,9 +73,9 @@ class ArmDot(NamedTuple):
 
 
 class SignedAvx2(NamedTuple):
-    """The instruction vpmaddubsw for rows of 8 bits without an offset.
+    """The instruction vpmaddubsw for rows and queries that both have coordinates in -127..127, without an offset.
 
-    Its factors are |query| and the rows multiplied by the sign of the query.
+    The first factor must be unsigned, so it is |query|. The second is the row, multiplied by the sign of the query.
     """
 
     lanes: int = 8
@@ -86,7 +86,7 @@ class SignedAvx2(NamedTuple):
 
 
 class Avx512Words(NamedTuple):
-    """vpdpwssd on 512 bits, which multiplies and adds two columns of 16 bits."""
+    """The instruction vpdpwssd on 512 bits, which multiplies and adds two columns of 16 bits at once."""
 
     lanes: int = 16
     queries: int = 8
@@ -94,7 +94,7 @@ class Avx512Words(NamedTuple):
 
 
 class AvxWords(NamedTuple):
-    """vpdpwssd on 256 bits."""
+    """The instruction vpdpwssd on 256 bits."""
 
     lanes: int = 8
     queries: int = 4
@@ -103,7 +103,7 @@ class AvxWords(NamedTuple):
 
 Instructions = Avx512Vnni | AvxVnni | Avx2 | ArmDot | SignedAvx2
 WordInstructions = Avx512Words | AvxWords
-# best first, with the features of the CPU that they need
+# fastest first, each with the CPU features that it needs
 _NEEDS: tuple[tuple[Instructions, frozenset[str]], ...] = (
     (Avx512Vnni(), frozenset({"avx512vnni", "avx512bw"})),
     (AvxVnni(), frozenset({"avxvnni", "avx2"})),
@@ -114,7 +114,7 @@ _NEEDS: tuple[tuple[Instructions, frozenset[str]], ...] = (
 
 @cache
 def available_instructions() -> list[Instructions]:
-    """Return the instruction sets of this machine that numba can compile for, the fastest first."""
+    """Return the instruction sets of this CPU for which numba can compile, the fastest first."""
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return []
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
@@ -131,12 +131,12 @@ def word_instructions(found: list[Instructions]) -> WordInstructions | None:
 
 
 def exact_instructions() -> list[Instructions]:
-    """Return the available instruction sets that multiply any two values from -127 to 127, the fastest first."""
+    """Return the available instruction sets, the fastest first, in forms that multiply any values in -127..127."""
     return [SignedAvx2() if isinstance(x, Avx2) else x for x in available_instructions()]
 
 
 def matching_instructions(features: str) -> list[Instructions]:
-    """Return the instruction sets of a CPU, given its features in LLVM's notation: "+avx2,-avxvnni"."""
+    """Return the instruction sets of a CPU, given its features in the notation of LLVM, such as "+avx2,-avxvnni"."""
     present = {x[1:] for x in features.split(",") if x.startswith("+")}
     return [x for x, needed in _NEEDS if needed <= present]
 
@@ -160,16 +160,18 @@ def block_hits(
     hits: Any,
     hit_bytes: Any,
 ) -> Any:
-    """Set a bit for each row of a block whose lower bound of d² is at most the limit of a query.
+    """Set a bit for each query and row of a block if the lower bound of their d² is at most the limit of the query.
+
+    All arrays are passed as addresses; the `_bytes` are the distances between their panels, queries or lines.
 
     Parameters
     ----------
     kind : the Instructions
-    rows : address of the first panel, (steps, lanes, 4) int8, and the distance to the next
-    queries : address of the first query, (steps, 4) int8, and the distance to the next
-    row_terms : four lines of float32 with one entry per row: scale, norm, error, reach
-    query_terms : three float32 per query: twice its scale, length and error
-    shifts : int32 per query: the amount that the offset of the rows adds to a sum
+    rows : the panels, (steps, lanes, 4) int8 each
+    queries : the queries, (steps, 4) int8 each
+    row_terms : four lines of float32 with one entry per row, as in `RoundedRows`
+    query_terms : three float32 per query, as in `RoundedQueries`
+    shifts : int32 per query, the number that the offset of the rows adds to a sum
     limits : float32 per query and group
     groups : int64 per panel, the position of the group of its rows in a line of `limits`, in bytes
     hits : uint16 per query and panel
@@ -204,7 +206,8 @@ def block_products(
     ----------
     kind, rows, panel_bytes, queries, query_bytes, steps
         As in `block_hits`.
-    out : address of the int32 products of the first query, and the distance to those of the next
+    out, out_bytes
+        The address of the products with the first query, and the distance to those with the next query.
     """
     instructions = kind.instance_class()
 
@@ -273,7 +276,7 @@ def emit_block_hits(
             lost = b.fadd(b.fmul(two_length, error[p]), b.fmul(two_error, reach[p]))
             low = b.fsub(b.fsub(norm[p], product), lost)
             limit = _broadcast(b, load(b.add(line, positions[p]), _F32), floats)
-            is_hit = b.bitcast(b.fcmp_unordered("<=", low, limit), bits)  # not-a-number is a hit, to be safe
+            is_hit = b.bitcast(b.fcmp_unordered("<=", low, limit), bits)  # NaN counts as a hit, to be safe
             mask = is_hit if n.lanes == 16 else b.zext(is_hit, word16)
             b.store(mask, b.inttoptr(at(hits, hit_bytes, q, 2 * p), word16.as_pointer()), align=2)
 
@@ -290,7 +293,7 @@ def emit_block_products(n: Instructions | WordInstructions, b: Any, *arguments: 
 def _emit_products(
     n: Instructions | WordInstructions, b: Any, rows: Any, panel_bytes: Any, queries: Any, query_bytes: Any, steps: Any
 ) -> list[list[Any]]:
-    """Emit the code of the products of the queries and rows of a block; return a vector for each query and panel."""
+    """Emit the code that multiplies the queries and rows of a block; return a vector for each query and panel."""
     ints = ir.VectorType(_I32, n.lanes)
     at, load = partial(_offset, b), partial(_load, b)
     before, loop, after = b.block, b.append_basic_block("loop"), b.append_basic_block("after")
@@ -336,7 +339,7 @@ def _number(n: int) -> Any:
 
 
 def _emit_dot(n: Instructions | WordInstructions, b: Any, total: Any, rows: Any, query: Any) -> Any:
-    """Emit the code that adds the products of the columns of a word to each sum; return the new sums."""
+    """Emit the code that adds the products over the columns of one word to the sums; return the new sums."""
     ints = total.type
 
     def call(name: str, result: Any, *arguments: Any) -> Any:

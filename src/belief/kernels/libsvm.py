@@ -7,7 +7,7 @@ import numpy as np
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
-INDEX_DIGITS = 18  # any index with this many digits fits 64 bits
+INDEX_DIGITS = 18  # every index with this number of digits fits into 64 bits
 _TENS = 10.0 ** np.arange(23)  # exact up to 10**22
 
 
@@ -25,9 +25,9 @@ def _is_digit(c: int) -> bool:
 def _scale(mantissa: int, scale: int) -> tuple[float, bool]:
     """Return mantissa * 10**scale, and whether this is certain to be the nearest float64.
 
-    If the mantissa is at most 2**53, it is multiplied or divided by an exact power of ten and rounded once, so
-    correctly. For mantissas up to 10**18 the result q + r has twice the digits; if changing r by more than its error
-    leaves q + r as it is, the result is correctly rounded.
+    If the mantissa is at most 2**53, it is multiplied or divided by an exact power of ten. The result is rounded only
+    once, so it is correct. For mantissas up to 10**18, the result is a sum q + r with twice the digits. It is rounded
+    correctly if the sum stays the same when r is changed by more than its error.
     """
     if scale < -22 or scale > 22:
         return 0.0, False
@@ -55,7 +55,7 @@ def _multiply_exactly(a: float, b: float) -> tuple[float, float]:
 
 @kernel()
 def _parse_number(text: Array, i: int) -> tuple[float, bool, int]:
-    """Parse the number that starts at text[i]; return its value, whether that is exact, and the index after it.
+    """Parse the number that starts at text[i]; return it, whether it is rounded correctly, and the index after it.
 
     The index is -1 if there is no number.
     """
@@ -111,7 +111,7 @@ def parse_lines(
 
     Returns
     -------
-    the number of rows, of entries, and of slow numbers; the smallest and the largest index; whether the indices ascend
+    the numbers of rows, of entries and of slow numbers; the smallest and the largest index; whether the indices ascend
     in each row; and the start of the first malformed line, or -1
     """
     n_rows, n, n_slow = 0, 0, 0

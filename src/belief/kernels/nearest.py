@@ -3,8 +3,8 @@
     float32 products --scan--> candidates --narrow--> those within all bounds --exact distances--> round9 --push--> best
 
 `scan` uses lower and upper bounds of d², so that rounding errors of the float32 product can add candidates but never
-lose one. `narrow` keeps the upper bounds of candidates, which exclude most candidates in other parts of the data.
-`push` orders by exact distances in float64, rounded, with ties decided by key.
+lose one. `narrow` collects upper bounds of candidates, which exclude most candidates in other parts of the data. `push`
+sorts candidates by their exact float64 distances after rounding; the key decides ties.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from belief.kernels.shapes import POWERS_OF_TEN, TIE_MARGIN, UNIT_ROUNDOFF
 from belief.method.arrays import Array
 
 _LANES = 64  # rows that are compared at a time, one for each bit of a number
-_GUESSES, _SURPLUS = 8, 4  # bounds to try, and how many rows more than wanted may be within one
-_SIDE = 8  # rows and columns that are transposed at a time
-_FILLED = 64  # most rows that are sorted at a time
+_GUESSES, _SURPLUS = 8, 4  # number of bounds to try, and how many more rows than wanted may be within a bound
+_SIDE = 8  # number of rows and of columns that are transposed at a time
+_FILLED = 64  # largest number of rows that are sorted at a time
 
 
 @kernel()
 def _count_within(low: Array, p: Array, t: float) -> int:
-    """Return the number of rows whose lower bound of d² is at most t, a float32 number.
+    """Return the number of rows with low - 2·p <= t; t is a float32 number.
 
-    The compiler vectorises this loop, but not a loop for the minimum.
+    The compiler vectorises this count, but would not vectorise a search for the minimum.
     """
     n = np.int32(0)
     for j in range(len(low)):
@@ -36,7 +36,7 @@ def _count_within(low: Array, p: Array, t: float) -> int:
 
 @kernel()
 def _mark_within(low: Array, p: Array, t: float) -> int:
-    """Return a bit for each of at most 64 rows: 1 if its lower bound of d² is at most t, a float32 number."""
+    """Return a number with a bit for each of at most 64 rows, which is 1 if low - 2·p <= t; t is a float32 number."""
     bits = np.uint64(0)
     for j in range(len(low)):
         bits |= np.uint64(low[j] - np.float32(2.0) * p[j] <= t) << np.uint64(j)
@@ -45,9 +45,9 @@ def _mark_within(low: Array, p: Array, t: float) -> int:
 
 @kernel()
 def _guess_bound(low: Array, p: Array, wanted: int, low_q: float, guess: float) -> tuple[float, int]:
-    """Find, by bisection, a squared distance not exceeded by the lower bounds of `wanted` rows or few more.
+    """Find, by bisection, a squared distance that is not exceeded by the lower bounds of `wanted` rows or a few more.
 
-    Return it, infinity if none was found, and how many lower bounds do not exceed it.
+    Return this distance, or infinity if none was found, and the number of lower bounds that do not exceed it.
     """
     least, most, found = 0.0, np.inf, len(p)
     for _ in range(_GUESSES):
@@ -83,15 +83,15 @@ def scan(
     found_row: Array,
     found_low: Array,
 ) -> tuple[int, int]:
-    """Find the candidates for neighbours: rows that may be among the `size` nearest of their group, for each query.
+    """Find the candidates for the neighbours of each query: rows that may be among the `size` nearest of their group.
 
     Parameters
     ----------
     product : (queries, rows) float32, the inner products
-    query, row : (low, gap) each: d² lies between low_q + low_r - 2·product and that plus gap_q + gap_r
-    groups : the rows of group g are groups[g] to groups[g + 1]
+    query, row : (low, gap) each: d² is at least low_q + low_r - 2·product, and larger by at most gap_q + gap_r
+    groups : the rows of group g are groups[g] to groups[g + 1] - 1
     own : the column of each query itself, or -1
-    limit : (queries, groups), the largest distance of a candidate
+    limit : (queries, groups), the largest d² of a candidate
     found_query, found_row, found_low : buffers for the candidates and their lower bounds of d², at least as long as a
         row of `product`
 
@@ -164,9 +164,10 @@ def scan(
 
 @kernel()
 def narrow(bound: Array, where: Array, group: Array, upper: Array) -> None:
-    """Insert upper bounds of d² into `bound`, the sorted lists of the smallest for each query and group, in place.
+    """Insert upper bounds of d² into `bound`, the sorted lists of the smallest bounds, in place.
 
-    `bound` has the shape (queries, groups, size); upper[p] belongs to the list of query where[p] and group[p].
+    `bound` has a list for each query and group, (queries, groups, size). upper[p] belongs to the list of query where[p]
+    and group[p].
     """
     for p in range(len(upper)):
         best, u = bound[where[p], group[p]], upper[p]
@@ -181,7 +182,7 @@ def narrow(bound: Array, where: Array, group: Array, upper: Array) -> None:
 
 @kernel()
 def transpose(x: Array, out: Array) -> None:
-    """Write x transposed to `out`, in squares that fit into registers."""
+    """Write the transpose of x to `out`, in squares that fit into registers."""
     n, width = x.shape
     square = np.empty((_SIDE, _SIDE), np.float32)
     for a in range(0, n, _SIDE):
@@ -212,9 +213,9 @@ def round9(x: float) -> float:
             whole += 1
         power = POWERS_OF_TEN[abs(8 - whole)]
         return np.rint(x * power) / power if whole <= 8 else np.rint(x / power) * power
-    digits = min(8 - int(np.floor(np.log10(x))), 300)  # 10^300 is finite, larger powers may not be
+    digits = min(8 - int(np.floor(np.log10(x))), 300)  # 10^300 is finite, but larger powers may overflow
     if digits >= 0:
-        # division is rounded correctly, so values just below and above a power of ten round to the same
+        # division is rounded correctly, so values just below and above a power of ten give the same result
         power = 10.0**digits
         return np.rint(x * power) / power
     power = 10.0**-digits
@@ -223,7 +224,7 @@ def round9(x: float) -> float:
 
 @kernel()
 def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) -> None:
-    """Insert a row into one list, which is sorted by distance and key, unless it comes after all entries."""
+    """Insert a row into a list sorted by distance and key, unless it belongs after all entries of the list."""
     i = len(ds) - 1
     if d > ds[i] or (d == ds[i] and key >= keys[i]):
         return
@@ -237,7 +238,10 @@ def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) ->
 
 @kernel()
 def _sort(d: Array, key: Array, order: Array) -> None:
-    """Order rows by distance and key. Counting smaller distances is faster than sorting, without branches."""
+    """Write the order of rows by distance and key to `order`.
+
+    The rank of a row is the number of smaller ones. Counting them needs no branches, so it is faster than sorting.
+    """
     for i in range(len(d)):
         rank = 0
         for j in range(len(d)):
@@ -247,9 +251,12 @@ def _sort(d: Array, key: Array, order: Array) -> None:
 
 @kernel()
 def _merge(ds: Array, keys: Array, rows: Array, d: Array, key: Array, row: Array, order: Array) -> None:
-    """Merge rows in this order into a sorted list, which keeps its length; rows that are missing are at its end."""
+    """Merge rows, sorted by `order`, into a sorted list, which keeps its length: the farthest rows are dropped.
+
+    Empty entries are at the end of the list.
+    """
     i, j = len(ds) - 1, len(order) - 1
-    for _ in range(len(order)):  # drop the farthest of both
+    for _ in range(len(order)):  # drop the farthest row of both lists
         t = order[j]
         if j < 0 or (i >= 0 and (rows[i] < 0 or d[t] < ds[i] or (d[t] == ds[i] and key[t] < keys[i]))):
             i -= 1
@@ -273,8 +280,8 @@ def push(
 ) -> None:
     """Insert rows into `best`, the sorted lists of the nearest rows for each query and group, in place.
 
-    `best` has the arrays d2, key and row, each of shape (queries, groups, size). Entry p is the row at[p] of the arrays
-    group, key and row; it belongs to the list of query where[p] and its group.
+    `best` has the arrays d2, key and row, each of shape (queries, groups, size). Candidate p is at the distance d2[p]
+    from query where[p]; its group, key and row are group[at[p]], key[at[p]] and row[at[p]].
     """
     ds, keys, rows = best
     d, some_keys, some_rows = np.empty(_FILLED, np.float64), np.empty(_FILLED, key.dtype), np.empty(_FILLED, row.dtype)
@@ -285,10 +292,10 @@ def push(
         limit = ds[q, g, -1] * (1.0 + TIE_MARGIN)
         while p < len(d2) and n < _FILLED and where[p] == q and group[at[p]] == g:
             d[n], some_keys[n], some_rows[n] = d2[p], key[at[p]], row[at[p]]
-            n += d2[p] <= limit  # otherwise overwritten by the next, which is faster than a branch
+            n += d2[p] <= limit  # otherwise, the next one overwrites it, which is faster than a branch
             p += 1
         for i in range(n):
-            d[i] = round9(d[i])  # takes longer than all else here
+            d[i] = round9(d[i])  # takes most of the time
         if n == 1:
             insert(ds[q, g], keys[q, g], rows[q, g], d[0], some_keys[0], some_rows[0])
         elif n:

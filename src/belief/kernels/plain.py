@@ -1,7 +1,7 @@
-"""Kernels for dense rows in plain numpy, for tables so small that compiling the others would take much longer.
+"""Kernels for dense rows in plain numpy, for small tables: compiling kernels would take much longer than the work.
 
-Functions have the names and arguments of `belief.kernels.dense`, and their results agree up to the order of summation.
-Only the search differs: it computes all distances and keeps the smallest.
+The functions have the same names and arguments as in `belief.kernels.dense`, and their results agree up to the order of
+summation. Only the search differs: it computes all distances and keeps the smallest.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from belief.method.arrays import Array, is_first_of_run, run_lengths
 from belief.method.difference import Difference
 from belief.method.sampling import splitmix64
 
-# differences held at a time, so that they stay in the CPU cache
+# numbers of differences computed at a time, which fit into the CPU cache
 DISTANCE_CELLS, TALLY_CELLS = 2**15, 2**17
-# the largest error of d² from a matrix product, per feature and as a share of the squared norms, with a factor of 2 to
-# spare: values, products, sums, and the exact d² that it is compared with are all rounded
+# The largest error of d² from a matrix product, per feature and as a share of the squared norms. It covers the rounding
+# of values, products, sums and the exact d², and is twice as large as necessary.
 PRODUCT_ERROR = 8 * 2.0**-53
 
 # --- 1. the summary ---
@@ -49,9 +49,9 @@ def moments(
 
 
 def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, found: Array) -> None:
-    """Count no levels, and set `found` to -1, so that the caller sorts the columns instead.
+    """Set `found` to -1 without counting, so that the caller sorts the columns instead.
 
-    Sorting is fast enough here.
+    Sorting is fast enough for small tables.
     """
     found[:] = -1
 
@@ -70,10 +70,11 @@ def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> No
 
 
 def nearest(Q: Array, R: Array, own: Array, size: int, difference: Difference) -> tuple[Array, Array]:
-    """Return the lines in R of the nearest rows of each row of Q, nearest first, and their rounded d²: (Q, size).
+    """Return the nearest rows in R of each row of Q, as their indices in R, nearest first, and their rounded d².
 
-    They are -1 and inf where R has too few rows. `own` is the line in R of each row of Q itself, which is left out, or
-    -1. Ties in distance go to the first row of R.
+    Both arrays have the shape (rows of Q, size); their lines end with -1 and inf if R has too few rows. own[i] is the
+    index in R of row i of Q, which is not its own neighbour; -1 if R does not contain it. Ties in distance go to the
+    first row of R.
     """
     column, d, unknown = np.full((len(Q), size), -1), np.full((len(Q), size), np.inf), np.arange(len(Q))
     if not (difference.missing or (difference.discrete & ~difference.constant).any()) and len(R) > size + 2:
@@ -88,7 +89,7 @@ def nearest(Q: Array, R: Array, own: Array, size: int, difference: Difference) -
 
 
 def _replace_own(x: Array, own: Array, value: float) -> None:
-    """Set the entry of each line that belongs to the row itself; `own` is its column, or -1."""
+    """Set x[i, own[i]] to `value` in each line i with own[i] >= 0."""
     line = np.flatnonzero(own >= 0)
     x[line, own[line]] = value
 
@@ -98,8 +99,8 @@ def _nearest_by_products(
 ) -> tuple[Array, Array, Array]:
     """Return the nearest rows as `nearest` does, and a mask of the lines of Q for which the result is certain.
 
-    Exact distances are computed for the size + 1 rows that are nearest by the matrix product of the scaled rows. They
-    contain the nearest rows if the next one is farther, even if its product has the largest possible error.
+    Exact distances are computed for the size + 1 rows that are nearest according to the matrix product of the scaled
+    rows. The result is certain if no other row can be as near, even if its product has the largest possible error.
     """
     live = np.flatnonzero(~difference.constant)
     Q, R, per_unit = Q[:, live], R[:, live], difference.per_unit[live]
@@ -117,7 +118,7 @@ def _nearest_by_products(
     gap = R.take(column, axis=0)
     np.subtract(Q[:, None], gap, out=gap)
     gap *= per_unit
-    with np.errstate(over="ignore"):  # in the branch that is not used
+    with np.errstate(over="ignore"):  # round9 also computes values that it does not use
         d = round9(np.einsum("qrf,qrf->qr", gap, gap), POWERS_OF_TEN, np)
     order = np.argsort(d, axis=1, kind="stable")[:, :size]
     order += np.arange(0, d.size, size + 1)[:, None]
@@ -177,7 +178,7 @@ def _set_expected(cost: Array, x: Array, y: Array, j: int, difference: Differenc
 
 
 def _expect(x: Array, j: int, difference: Difference, level: Array, count: Array) -> Array:
-    """Return the expected Δ² between each value of feature j and a missing one."""
+    """Return the expected Δ² between each value of feature j and a missing value."""
     spread = difference.spread[j]
     if difference.discrete[j]:
         share = count / count.sum()
@@ -188,14 +189,14 @@ def _expect(x: Array, j: int, difference: Difference, level: Array, count: Array
 
 
 def smallest(d2: Array, size: int) -> tuple[Array, Array, Array, Array]:
-    """Return the `size` smallest entries of each line of d2, after rounding, as line, rank, column and value.
+    """Return the `size` smallest entries of each line of d2 after rounding, as arrays of line, rank, column and value.
 
     Ties go to the smaller column.
     """
     n, width = d2.shape
     last = np.partition(d2, size - 1, axis=1)[:, size - 1] if size < width else np.full(n, np.inf)
     line, column = np.nonzero(d2 <= (last * (1 + TIE_MARGIN))[:, None])  # may be among the smallest after rounding
-    with np.errstate(over="ignore"):  # in the branch that is not used
+    with np.errstate(over="ignore"):  # round9 also computes values that it does not use
         d = round9(d2[line, column], POWERS_OF_TEN, np)
     order = np.lexsort((column, d, line))
     rank = np.arange(len(line)) - np.searchsorted(line, line)
@@ -209,9 +210,9 @@ def smallest(d2: Array, size: int) -> tuple[Array, Array, Array, Array]:
 def _differences(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, missing: bool
 ) -> tuple[Array, Array]:
-    """Return |a - b| of each pair (line) and feature (column), and a mask of those where both values are present.
+    """Return |a - b| of each pair (line) and feature (column), and a mask of the entries with both values present.
 
-    The difference is 0 where a value is missing. Without `missing` no value is, and the mask has a single entry.
+    The difference is 0 if a value is missing. If `missing` is False, no value is missing, and the mask has one entry.
     """
     n = len(r.reach)
     d = _take(Xq, queries, aq, n)
@@ -241,9 +242,10 @@ def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
 
 
 def _complements(d: Array, slope: Array, reach: Array, out: Array) -> None:
-    """Write e = 1 - cr, where cr is the collision rate, of differences d to `out`, without rounding.
+    """Compute e = 1 - cr for each difference in d, and write it to `out`.
 
-    It is 0 where a value is missing, because d is 0 there.
+    e is computed without the collision rate cr, because the subtraction would lose digits. It is 0 if a value is
+    missing, because d is 0.
     """
     beyond = np.greater(d, reach, out=np.empty_like(d), casting="unsafe")
     np.multiply(d, slope, out=out)
@@ -309,7 +311,7 @@ def _add_by_query(queries: Array, kind: Array, d: Array, present: Array, share: 
 class _Sides:
     """Sums over the misses and over the hits of each query.
 
-    Consecutive pairs with the same share are summed as one run.
+    Consecutive pairs of a query with the same share form a run, which is summed at once.
 
     Parameters
     ----------
@@ -337,7 +339,7 @@ class _Sides:
 
     def _add_runs(self, x: Array) -> Array:
         """Return the sums over the runs of each query."""
-        if len(x) == 2 * len(self.first) and (np.diff(self.first) == 2).all():  # most often
+        if len(x) == 2 * len(self.first) and (np.diff(self.first) == 2).all():  # the usual case
             return x[0::2] + x[1::2]
         return np.add.reduceat(x, self.first)
 
@@ -347,7 +349,7 @@ def collisions(
 ) -> None:
     """Write the collision rates cr to R, (pairs, features), or e = 1 - cr with `by_rate`.
 
-    Write to P where both values are present, unless P is empty.
+    Unless P is empty, write 1 to P if both values are present, and 0 otherwise.
     """
     d, present = _differences(Xq, queries, aq, Xr, rows, ar, r, len(P) > 0)
     if by_rate:

@@ -1,11 +1,12 @@
 """Rows rounded to 8-bit integers, with a proven lower bound of their distances.
 
-A row x becomes s·a, where a has integers of at most 127 and s = max|x_j| / 127. With the error e = |x - s·a|,
+A row x is approximated by s·a, where a is a vector of integers from -127 to 127 and s = max|x_j| / 127. With the error
+e = |x - s·a|,
 
     |q·r - s_q·s_r·(a_q·a_r)| <= |q|·e_r + e_q·(|r| + e_r),
 
-and a_q·a_r is computed without error. So d² is at least |q|² + |r|² - 2·s_q·s_r·(a_q·a_r) minus twice this bound. Rows
-whose lower bound is larger than the distances of the nearest rows so far need no exact distance.
+and a_q·a_r is computed without error. So d² is at least |q|² + |r|² - 2·s_q·s_r·(a_q·a_r) minus twice this bound. The
+exact distance of a row is not computed if its lower bound is above the distances of the nearest rows found so far.
 """
 
 from __future__ import annotations
@@ -21,38 +22,35 @@ from belief.kernels.shapes import UNIT_ROUNDOFF
 from belief.kernels.sparse import Csr, longest
 from belief.method.arrays import Array
 
-# Bound of all float32 rounding errors of the lower bound, relative to |q|² + |r|²: its terms add up to less than 9
-# times that, none goes through more than 8 roundings, and the points were rounded before.
+# The largest rounding error of the lower bound in float32, as a share of |q|² + |r|². The terms of the lower bound add
+# up to less than 9·(|q|² + |r|²). Each term is rounded at most 8 times, and the points were rounded before.
 ERROR = 96 * UNIT_ROUNDOFF
-# The rounding error of `lost` below, relative to the length of the row.
+# The rounding error of `lost` in `round_row`, as a share of the norm of the row.
 _LOST_ERROR = 2.0**-22
-MAX_LENGTH = 40_000.0  # norm of an integer row; products then stay below 2^31 for any number of columns
+MAX_LENGTH = 40_000.0  # largest norm of an integer row, so that products stay below 2^31 for any number of columns
 
 
 class RoundedRows(NamedTuple):
     """A tile of rows rounded to integers, packed into panels as `instructions.block_hits` reads them."""
 
     packed: Array  # (panels, steps, lanes) uint32, four columns each
-    terms: Array  # (4, rows) float32: scale, norm, error, reach
+    terms: Array  # (4, rows) float32: scale, squared norm, error, norm plus error
     groups: Array  # position of the group of each panel in a line of limits, in bytes
-    row: Array  # the position of each row in its tile, -1: padding
+    row: Array  # position of each row in its tile; -1 for padding
 
 
 class RoundedQueries(NamedTuple):
     """Queries rounded to integers. Their number is padded to a multiple of the queries of a block."""
 
     ints: Array  # (queries, 4 * steps) int8
-    terms: Array  # (queries, 3) float32: twice scale, length, error
-    shift: Array  # int32, what the offset of the rows adds to the products of a query
-    norm: Array  # float64, squared
+    terms: Array  # (queries, 3) float32: twice the scale, twice the norm, twice the error
+    shift: Array  # int32, the number that the offset of the rows adds to the products of a query
+    norm: Array  # float64, the squared norm
 
 
 @kernel(fastmath=FAST)
 def round_row(x: Array, levels: int, ints: Array) -> tuple[float, float, float]:
-    """Round a float32 row to integers in `ints`; return its scale, its norm, and a bound of the rounding error.
-
-    The bound holds for the Euclidean norm of the error.
-    """
+    """Round a float32 row to integers in `ints`; return its scale, its norm, and a bound of the error's norm."""
     largest, square = np.float32(0.0), np.float32(0.0)
     for j in range(len(x)):
         largest = max(largest, abs(x[j]))
@@ -106,8 +104,8 @@ def round_sparse_row(
 ) -> tuple[float, float, float, float]:
     """Round row i, with each feature multiplied by its factor, to integers. Features with place[j] = -1 are left out.
 
-    `ints` has one integer for each entry of the row and must be 0. Return the scale, the squared norm of the
-    whole row, the norm without the features left out, and a bound of the norm of the rounding error.
+    `ints` has one integer for each entry of the row, and must be 0 before. Return the scale, the squared norm of the
+    whole row, the norm of the features that are not left out, and a bound of the norm of the rounding error.
     """
     largest, square, norm = 0.0, 0.0, 0.0
     for p in range(rows.start[i], rows.start[i + 1]):
@@ -183,12 +181,12 @@ def round_sparse_rows(
 def compare(
     kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int, hits: Array
 ) -> None:
-    """Set the bit of each row that may be a neighbour of a query, in `hits`, (queries, panels) uint16.
+    """Set a bit for each query and each row that may be its neighbour, in `hits`, (queries, panels) uint16.
 
     Parameters
     ----------
     limits : (queries, groups) float32
-    columns : the number of panels to compare with all queries before going on, so that they stay in the CPU cache
+    columns : the number of panels to compare with all queries before the next ones, so that they stay in the CPU cache
     """
     packed, terms = rows.packed, rows.terms
     n_panels, steps, lanes = packed.shape
@@ -213,7 +211,7 @@ def collect(
 
     Parameters
     ----------
-    row : the row of each slot, -1: none
+    row : the row of each slot; -1 for padding
     ids, own : the id of each row, and of each query
     most : queries with more hits are marked in `crowded` instead
     found_query, found_row : buffers, longer than `most`

@@ -12,7 +12,7 @@ from belief.method.difference import Difference
 from belief.method.partials import Pairs
 from belief.method.redundancy.collisions import reach
 
-TIE_MARGIN = 1e-8  # distances that agree to 9 digits are ties, so rows this close to the bound are candidates too
+TIE_MARGIN = 1e-8  # distances equal to 9 digits are ties, so bounds are relaxed by this share to keep all ties
 UNIT_ROUNDOFF = 2.0**-24  # the unit roundoff of float32, the type of the products
 
 
@@ -33,8 +33,8 @@ class Sums(NamedTuple):
     total: Array  # (kinds, features): Σ|a - b| in the unit of the feature
     absent: Array  # (kinds, features): pairs with a missing value; empty if there are none
     rates: Array  # (features): Σ cr
-    spread: Array  # (2 or 7, couples, features): Σδ and Σδ², or the products of weighted sums
-    queries: Array  # (1 or 3, couples, features): queries that have a δ, or the products of weights
+    spread: Array  # (2 or 7, couples, features): Σδ and Σδ², or sums of products if pairs have weights
+    queries: Array  # (1 or 3, couples, features): the number of queries with misses and hits, or sums of products
 
 
 def reaches(difference: Difference, kappa: float, columns: slice | Array) -> Reach:
@@ -58,7 +58,7 @@ def cut_between_queries(pairs: Pairs, part_size: int) -> list[slice]:
 def _power_of_ten(n: int) -> float:
     """Return 10^n, computed by repeated squaring.
 
-    Its last bit equals the result of compiled code, also above 10^22.
+    Every bit is the same as in compiled code, even above 10^22.
     """
     out, base = 1.0, 10.0
     while n:
@@ -72,7 +72,7 @@ POWERS_OF_TEN = np.array([_power_of_ten(n) for n in range(309)])
 def round9(x: Any, powers: Any, xp: Any) -> Any:
     """Round to 9 significant digits, so that equal distances summed in another order compare equal.
 
-    `powers` are the POWERS_OF_TEN as an array of the same module. This is `belief.kernels.nearest.round9` for arrays.
+    `powers` is POWERS_OF_TEN as an array of the same module. `belief.kernels.nearest.round9` does the same for numbers.
     """
     is_finite = (x > 0) & xp.isfinite(x)
     exponent = xp.floor(xp.log10(xp.where(is_finite, x, 1.0)))
@@ -89,7 +89,7 @@ def query_statistics(
 
     Parameters
     ----------
-    a, b : sums of the differences of each query to its misses and to its hits
+    a, b : sums of the differences of each query from its misses and from its hits
     t, u : the number of misses and of hits, or the sums of their weights
     """
     if weighted:

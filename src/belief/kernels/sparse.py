@@ -1,8 +1,9 @@
 """Kernels for sparse rows, whose runtime depends on the number of non-zeros.
 
-Rows are given as `Csr`, the three arrays of a CSR matrix with sorted indices and no duplicates; explicit zeros count as
-zeros. Where two rows are both zero, their difference is 0 and their collision rate 1. So sums of differences run over
-the union of the non-zeros, and sums of collisions over the complements e = 1 - cr and z = 1 - b.
+Kernels receive rows as `Csr`, the three arrays of a CSR matrix with sorted indices and no duplicates. Explicit zeros
+count as zeros. If two rows are both zero in a feature, their difference is 0 and their collision rate is 1. So only the
+features in which a row of the pair is not zero are summed: their differences, and the complements of collisions,
+e = 1 - cr and z = 1 - b (b is 1 for a collision).
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from belief.kernels.nearest import insert, round9
 from belief.kernels.shapes import TIE_MARGIN, Reach
 from belief.method.arrays import Array
 
-_ERROR = 1e-12  # bound of the rounding error of a float64 product, relative to the squared norms
-_SAME = 4e-10  # a distance at most this much below a rounded one rounds to it or above
+_ERROR = 1e-12  # bound of the rounding error of a float64 product, as a share of the squared norms
+_SAME = 4e-10  # a distance that is smaller than a rounded one by at most this share is not rounded to a smaller one
 
 
 class Csr(NamedTuple):
@@ -31,13 +32,13 @@ class Csr(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """An inverted index: for each feature, the queries that are not zero in it and their values in the feature's unit.
+    """An inverted index: for each feature, the queries with non-zero values, and these values in the feature's unit.
 
     Features that are frequently non-zero are stored as dense vectors instead of lists.
     """
 
-    slot: Array  # the list of each feature, or -1; from `n_lists` on, its vector
-    first: Array  # list p is first[p] to first[p + 1] of the next two arrays
+    slot: Array  # the index of each feature's list, n_lists plus the index of its vector, or -1 if it has none
+    first: Array  # list p has the entries first[p] to first[p + 1] - 1 of the next two arrays
     query: Array
     value: Array
     vector: Array  # (vectors, queries)
@@ -71,9 +72,9 @@ def moments(
 
     Return the position of the first entry that is NaN, or -1.
 
-    `origin` is the first of them, and `shift` their mean - origin. `between` marks features with values between the
-    minimum and the maximum. `total` and `total_shift` have the sums of x and of x - origin for each group of rows; they
-    may be empty.
+    `origin` is the first non-zero, and `shift` is the mean of the non-zeros minus `origin`. `between` marks features
+    with values between the minimum and the maximum. `total` and `total_shift` have the sums of x and of x - origin for
+    each group of rows; they may be empty.
     """
     for i in range(len(rows.start) - 1):
         for p in range(rows.start[i], rows.start[i + 1]):
@@ -118,9 +119,9 @@ def add_identities(rows: Csr, keys: Array, out: Array) -> None:
 
 @kernel()
 def gather(rows: Csr, ids: Array, columns: Array, place: Array, to: Array, out: Array) -> None:
-    """Copy some columns of some rows into `out`.
+    """Copy some columns of some rows to `out`.
 
-    Rows `ids` are copied to the rows `to` of `out`, and the sorted `columns` to its columns `place`.
+    Row ids[i] becomes row to[i] of `out`, and column columns[t] becomes its column place[t]. `columns` is sorted.
     """
     for i in range(len(ids)):
         p, end, x = rows.start[ids[i]], rows.start[ids[i] + 1], out[to[i]]
@@ -145,7 +146,7 @@ def take_columns(rows: Csr, first: int, stop: int, place: Array) -> tuple[Array,
     column, value = np.empty(n + 1, rows.column.dtype), np.empty(n + 1, rows.value.dtype)
     n = 0
     for p in range(rows.start[first], rows.start[stop]):
-        column[n], value[n] = place[rows.column[p]], rows.value[p]  # overwritten by the next unless it is taken
+        column[n], value[n] = place[rows.column[p]], rows.value[p]  # the next entry overwrites it unless n grows
         n += place[rows.column[p]] >= 0
     return start, column[:n], value[:n]
 
@@ -206,9 +207,9 @@ def products(rows: Csr, i: int, s: Scale, by: Postings, product: Array) -> float
 
 @kernel()
 def _append(rows: Csr, p: int, end: int, discrete: Array, column: Array, gap: Array, n: int) -> int:
-    """Append the entries from `p` to `end` of a sparse row, as differences from zero, to the list of differences.
+    """Append the entries from `p` to `end` of a sparse row to the list of differences, as differences from zero.
 
-    Zeros are left out. Return the new length n of the list.
+    Zeros are left out. Return the new length of the list; `n` is its length so far.
     """
     for e in range(p, end):
         j, d = rows.column[e], abs(np.float64(rows.value[e]))
@@ -219,13 +220,13 @@ def _append(rows: Csr, p: int, end: int, discrete: Array, column: Array, gap: Ar
 
 @kernel()
 def _differences(a: Csr, i: int, b: Csr, k: int, discrete: Array, column: Array, gap: Array) -> int:
-    """Write the features in which two rows differ to `column`, and |a - b| to `gap`; return how many there are.
+    """Write the features in which two rows differ to `column`, and |a - b| to `gap`; return their number.
 
-    The difference of discrete features is 1.
+    The difference of unequal discrete values is 1.
     """
     p, p_end, r, r_end = a.start[i], a.start[i + 1], b.start[k], b.start[k + 1]
     n = 0
-    while p < p_end and r < r_end:  # without branches, which would depend on the data
+    while p < p_end and r < r_end:  # no branches in the loop, because they could not be predicted
         left, right = np.int64(a.column[p]), np.int64(b.column[r])
         x, y = np.float64(a.value[p]), np.float64(b.value[r])
         j, d = min(left, right), abs((x if left <= right else 0.0) - (y if right <= left else 0.0))
@@ -246,14 +247,14 @@ def _expand(rows: Csr, i: int, x: Array) -> None:
 
 @kernel()
 def _clear(rows: Csr, i: int, x: Array) -> None:
-    """Set the entries of the dense vector x in which row i is not zero back to 0."""
+    """Undo `_expand`: set the entries of x that row i has back to 0."""
     for p in range(rows.start[i], rows.start[i + 1]):
         x[rows.column[p]] = 0
 
 
 @kernel()
 def _unsorted_differences(a: Csr, i: int, x: Array, b: Csr, k: int, discrete: Array, column: Array, gap: Array) -> int:
-    """Return the same as `_differences`, but with features in any order; x is row i of a as a dense vector.
+    """Do the same as `_differences`, but with the features in any order; x is row i of `a` as a dense vector.
 
     This is faster than merging the rows, because no branch depends on their columns.
     """
@@ -261,7 +262,7 @@ def _unsorted_differences(a: Csr, i: int, x: Array, b: Csr, k: int, discrete: Ar
     for r in range(b.start[k], b.start[k + 1]):
         j = b.column[r]
         d = abs(np.float64(x[j]) - np.float64(b.value[r]))
-        x[j] = 0  # the entries of row i that are left are those that row k lacks
+        x[j] = 0  # so that x keeps only the entries of row i that row k does not have
         column[n], gap[n] = j, 1.0 if discrete[j] else d
         n += d != 0.0
     for p in range(a.start[i], a.start[i + 1]):
@@ -275,7 +276,7 @@ def _unsorted_differences(a: Csr, i: int, x: Array, b: Csr, k: int, discrete: Ar
 
 @kernel()
 def longest(rows: Csr) -> int:
-    """Return the number of entries of the row that has the most."""
+    """Return the largest number of entries of a row."""
     longest = 0
     for i in range(len(rows.start) - 1):
         longest = max(longest, rows.start[i + 1] - rows.start[i])
@@ -307,15 +308,15 @@ def nearest(
 ) -> None:
     """Insert the nearest of the rows in `span` into `best`, the sorted lists of each query and group.
 
-    Rows of group -1 are ignored. Candidates are found by their products; their distances are then computed exactly and
-    rounded, and ties are decided by key.
+    Rows of group -1 are ignored. Inner products determine which rows are candidates; the distances of candidates are
+    then computed exactly and rounded, and ties are decided by key.
     """
     d2, keys, found = best
     n, n_groups, size = d2.shape
     product = np.empty(n)
     room = longest(queries) + longest(Csr(rows.start[span[0] : span[1] + 1], rows.column, rows.value))
     column, gap = np.empty(room, np.int64), np.empty(room)
-    limit = np.empty((n_groups, n))  # on |r|² - 2·product
+    limit = np.empty((n_groups, n))  # the largest |r|² - 2·product of a candidate
     for q in range(n):
         for g in range(n_groups):
             limit[g, q] = d2[q, g, size - 1] * (1.0 + TIE_MARGIN) - norm[q] * (1.0 - _ERROR)
@@ -334,7 +335,7 @@ def nearest(
             about = row_norm + norm[q] - 2.0 * product[q]
             cannot_be_less = about >= worst * (1.0 - _SAME) and _ERROR * (row_norm + norm[q]) <= 1e-10 * worst
             if cannot_be_less and key[i - span[0]] > keys[q, g, size - 1]:
-                continue  # at best a tie, which the key decides
+                continue  # the row is at best tied, and the key decides against it
             d = 0.0
             for t in range(_differences(queries, q, rows, i, s.discrete, column, gap)):
                 d += (gap[t] * s.per_unit[column[t]]) ** 2
@@ -346,7 +347,7 @@ def nearest(
 def _product(rows: Csr, first: int, end: int, x: Array) -> float:
     """Return the inner product of the entries from `first` to `end` with a dense row.
 
-    It has four partial sums, so that additions need not wait for each other.
+    Four partial sums let the CPU execute additions in parallel.
     """
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     e = first
@@ -368,12 +369,13 @@ def verify(
 ) -> None:  # fmt: skip
     """Compute the exact distances of candidates, and insert them into `best`, the sorted lists of each query and group.
 
-    A candidate is a pair (where[p], row[p]) of a query and a row; they are sorted by query.
+    Candidate p is the pair of query where[p] and row row[p] of the arrays `at` to `row_norm`. Candidates are sorted by
+    query.
 
     Parameters
     ----------
-    at, ids : the positions of the candidates in `rows`, and their ids; `group`, `key` and `row_norm` belong to them
-    norm : the d² of each query to an empty row
+    at, ids, group, key, row_norm : the position of each row in `rows`, its id, group and key, and its d² from zero
+    norm : d² between each query and a row of zeros
     """
     d2, keys, found = best
     size = d2.shape[2]
@@ -422,7 +424,7 @@ def tally(
     weight : empty, or the share of each pair that belongs to its kind; the rest belongs to the next kind
     total : (kinds, features), Σ|a - b|
     e : (features), Σ(1 - cr)
-    spread : (2 or 7, couples, features), Σδ and Σδ² over queries, or the products of their weighted sums
+    spread : (2 or 7, couples, features), Σδ and Σδ² over the queries, or sums of products if pairs have weights
     """
     room = longest(Q) + longest(R)
     column, gap = np.empty(room, np.int64), np.empty(room)
@@ -494,10 +496,10 @@ def collisions(
 
     Parameters
     ----------
-    by_rate : multiply rates with rates: use e² instead of z in the sums, and e instead of z in the products
+    by_rate : whether to multiply e with e, so that `lines` and `columns` hold Σe and Σe², and `cross` holds Σe_i·e_j
     line, place : the line and the column of each feature, or -1
-    lines, columns : (2, n), Σe and Σz of each line and each column
-    cross : (lines, columns), Σ(e_i·z_j + z_i·e_j)/2
+    lines, columns : (2, n), otherwise Σe and Σz of each line and each column
+    cross : (lines, columns), otherwise Σ(e_i·z_j + z_i·e_j)/2
     """
     room = longest(Q) + longest(R)
     column, gap = np.empty(room, np.int64), np.empty(room)

@@ -1,7 +1,8 @@
-"""Inner products of rows rounded to int16, which take a third of the time of float32 and have a proven error bound.
+"""Inner products of rows rounded to int16, with a proven error bound, in a third of the time of float32 products.
 
-The columns of a row are cut into runs of `RUN`. A run x becomes s·a, where a has integers of at most 32,766 and a norm
-of about 46,000 at most, so products fit into 32 bits. With ρ the largest error |x - s·a| of a run, divided by |x|,
+The columns of a row are cut into runs of `RUN` columns. A run x is approximated by s·a, where s is its scale and a is a
+vector of integers. These are at most 32,766, and the norm of a is at most about 46,000, so inner products fit into 32
+bits. Let ρ be the largest relative error |x - s·a|/|x| of a run. Then
 
     |q·r - Σ s_q·s_r·(a_q·a_r)| <= (2ρ + ρ²)·|q|·|r|
 
@@ -18,23 +19,23 @@ from belief.kernels.instructions import WordInstructions, block_products
 from belief.kernels.shapes import UNIT_ROUNDOFF
 from belief.method.arrays import Array
 
-RUN = 256  # columns
-COLUMNS = 2  # of a word of 32 bits
+RUN = 256  # columns of a run
+COLUMNS = 2  # columns in a word of 32 bits
 MAX_VALUE, MAX_NORM = np.float32(32_766), np.float32(46_000)
-LEAST = np.float32(1e-30)  # smaller runs become 0: their squares are beyond float32
-LEAST_SQUARED = np.float32(1e-15)  # below this, squares may underflow
+LEAST = np.float32(1e-30)  # runs of smaller values become 0, because the squares of these values underflow
+LEAST_SQUARED = np.float32(1e-15)  # the squares of smaller values may underflow
 _SLACK = np.float32(1 + (RUN + 8) * UNIT_ROUNDOFF)  # rounding errors of a sum over a run
-_ROUNDINGS = 24  # of float32, other than those of the sum over runs
+_ROUNDINGS = 24  # number of float32 roundings, not counting the sum over the runs
 
 
 def error_of_products(rho: float, n_runs: int) -> float:
-    """Return the bound of the error of d² relative to the two squared norms."""
+    """Return the largest error of d², as a share of the sum of the two squared norms."""
     return 2 * rho + rho**2 + (n_runs + _ROUNDINGS) * UNIT_ROUNDOFF
 
 
 @kernel(fastmath=FAST)
 def _round_run(x: Array, ints: Array) -> tuple[float, float]:
-    """Round a run; return its scale, and a bound of its error relative to its norm."""
+    """Round a run to integers; return its scale, and a bound of its error as a share of its norm."""
     largest, square = np.float32(0.0), np.float32(0.0)
     for j in range(len(x)):
         largest = max(largest, abs(x[j]))
@@ -57,9 +58,9 @@ def _round_run(x: Array, ints: Array) -> tuple[float, float]:
 
 @kernel()
 def round_words(points: Array, first: int, ints: Array, scale: Array) -> float:
-    """Round rows given as float32 points, from row `first` on; return the largest relative error of a run.
+    """Round float32 points, and write them to `ints` from row `first` on; return the largest relative error of a run.
 
-    `ints` is int16 (rows, columns), `scale` is float32 (runs, rows).
+    `ints` is int16 (rows, columns), and `scale` is float32 (runs, rows).
     """
     worst, width = 0.0, points.shape[1]
     for i in range(len(points)):
@@ -75,11 +76,14 @@ def round_words(points: Array, first: int, ints: Array, scale: Array) -> float:
 
 @kernel()
 def pack_words(words: Array, first: int, last: int, steps: int, packed: Array) -> None:
-    """Copy rows of int32 words, (rows, steps), to panels, (panels, steps, lanes); `first` starts a panel."""
+    """Copy the rows from `first` to `last` of `words`, (rows, steps) int32, to panels, (panels, steps, lanes).
+
+    `first` must be the first row of a panel.
+    """
     lanes = packed.shape[2]
     for start in range(first, last, lanes):
         panel = packed[start // lanes]
-        for a in range(0, steps, RUN):  # so many steps of a panel stay in the CPU cache
+        for a in range(0, steps, RUN):  # this number of steps of a panel stays in the CPU cache
             for i in range(start, min(start + lanes, last)):
                 for s in range(a, min(a + RUN, steps)):
                     panel[s, i - start] = words[i, s]
@@ -90,15 +94,17 @@ def multiply_words(
     kind: WordInstructions, ints: Array, packed: Array, query_scale: Array, row_scale: Array, width: int,
     queries: tuple[int, int], rows: tuple[int, int], is_first: bool, product: Array,
 ) -> None:  # fmt: skip
-    """Add the inner products of some columns of a block of queries and a block of rows to `product`.
+    """Add the inner products of a block of queries and a block of rows, over some of the columns, to `product`.
+
+    Sums are computed in smaller blocks that fit into registers, of kind.queries queries and kind.panels panels of rows.
 
     Parameters
     ----------
-    ints, query_scale : the queries as in `round_words`, padded to the queries of a block of sums
-    packed, row_scale : the rows in panels, padded to the panels of a block of sums, and their scales
+    ints, query_scale : the queries as in `round_words`, padded to a multiple of kind.queries
+    packed, row_scale : the rows in panels, padded to a multiple of kind.panels, and their scales
     width : the number of columns
-    queries, rows : the blocks (start, stop), which start with a query and a panel of a block of sums
-    is_first : whether these are the first columns, so that the block of `product` may hold anything
+    queries, rows : the blocks (start, stop), which begin where a smaller block begins
+    is_first : whether these are the first columns, so that `product` is overwritten
     product : (queries, rows) float32
     """
     lanes, height, across = kind.lanes, kind.queries, kind.panels * kind.lanes

@@ -1,7 +1,7 @@
 """Compiled kernels for dense rows. They import only each other, `kernels.compiling`, `kernels.shapes` and `method`.
 
-Rows are given as `(X, rows, a)`: row i is X[rows[i]], and its first column is `a`. So arrays in memory are read without
-a copy, and gathered blocks have the same form. Missing values are NaN.
+Kernels receive rows as `(X, rows, a)`: the values of row i start at X[rows[i], a]. So arrays in memory are not copied,
+and blocks of gathered rows have the same form. Missing values are NaN.
 """
 
 from belief.kernels.dense.distance import Geometry, add_matches, distances, embed, hash_bits

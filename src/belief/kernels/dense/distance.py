@@ -13,16 +13,16 @@ FAST = {"reassoc", "contract"}  # allows vectorised sums; NaN still works
 
 
 class Geometry(NamedTuple):
-    """The features of a slice as the kernels for distances need them: arrays with one entry per feature."""
+    """The definition of distances in the features of a slice. Most arrays have one entry per feature."""
 
     mean: Array
     per_unit: Array  # 1/u, 0 for constant features
-    spread: Array  # expected cost of a missing value
+    spread: Array  # expected Δ² between a value and the mean, which a missing value adds to a distance
     discrete: Array
-    first: Array  # feature j has the levels level[first[j]:first[j + 1]] and their shares
+    first: Array  # feature j has the levels level[first[j]:first[j + 1]], and share[first[j]:first[j + 1]]
     level: Array
     share: Array
-    embedded: Array  # first column of the feature in the search matrix, -1: compared directly
+    embedded: Array  # first column of the feature in the points; -1 if its values are compared directly
     point: Array  # start of the coordinates of the feature's levels in `points`
     points: Array
 
@@ -46,8 +46,9 @@ def embed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Arr
     """Write rows to `out` as points whose squared Euclidean distances are d², and add their squared norms to `norm`.
 
     A continuous feature becomes (x - mean)/u. A discrete feature with L levels becomes the corner of a regular simplex
-    with edges of length 1, centred on the mean of the data, in L - 1 columns. A missing value becomes the mean, which
-    is zero, and adds its spread to the norm. All is multiplied by `per_scale` to stay in the range of float32.
+    with edges of length 1, in L - 1 columns; the mean of the data is at zero. A missing value becomes zero, the mean,
+    and adds the spread of the feature to the norm. All coordinates are multiplied by `per_scale`, so that they stay in
+    the range of float32.
     """
     if g.discrete.any():
         _embed_mixed(X, rows, a, g, per_scale, out, norm)
@@ -95,7 +96,7 @@ def _embed_mixed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, o
                 total += z * z if z == z else spread[j] * square
                 continue
             if at < 0:
-                total += 0.5 * square  # the norm of one-hot/√2; `add_matches` adds the products
+                total += 0.5 * square  # the squared norm of one-hot columns/√2, whose products `add_matches` adds
                 continue
             first = g.first[j]
             width = g.first[j + 1] - first - 1
@@ -114,7 +115,7 @@ def _embed_mixed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, o
 
 @kernel()
 def _cost(x: float, y: float, j: int, g: Geometry) -> float:
-    """Return Δ² between two values of feature j, or its expectation if one of them is missing."""
+    """Return Δ² between two values of feature j; the expected Δ² if a value is missing."""
     if x == x and y == y:
         d = (1.0 if x != y else 0.0) if g.discrete[j] else x - y
         return (d * g.per_unit[j]) ** 2
@@ -132,8 +133,8 @@ def _cost(x: float, y: float, j: int, g: Geometry) -> float:
 def add_matches(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, square: float, product: Array
 ) -> None:
-    """Add ½·(1 - Δ²) to `product` for each discrete feature that has too many levels to be embedded."""
-    y, share = np.empty(len(rows)), np.empty(len(rows))  # the values of the rows, and how frequent each is
+    """Add ½·(1 - Δ²) to the product of each two rows, for each discrete feature with too many levels to be embedded."""
+    y, share = np.empty(len(rows)), np.empty(len(rows))  # the values of the rows, and the frequency of each
     half = np.float32(0.5 * square)
     for j in range(len(g.mean)):
         if g.embedded[j] >= 0 or not g.discrete[j]:
@@ -155,13 +156,13 @@ def add_matches(
 
 
 def distances(Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, g: Geometry, d2: Array) -> None:
-    """Add d² over the features of this slice to d2, in float64, for each pair of rows (queries[p], rows[p])."""
+    """Add d² over the features of a slice to `d2`, in float64, for each pair of rows (queries[p], rows[p])."""
     part = np.zeros(len(d2))
     if g.discrete.any():
         _distances_mixed(Xq, queries, aq, Xr, rows, ar, g.per_unit, g.discrete, part)
     else:
         _distances_plain(Xq, queries, aq, Xr, rows, ar, g.per_unit, part)
-    lost = np.flatnonzero(np.isnan(part))  # rows with missing values, computed again below
+    lost = np.flatnonzero(np.isnan(part))  # pairs with missing values, which are computed again
     if len(lost):
         part[lost] = 0.0
         _distances_missing(Xq, queries, aq, Xr, rows, ar, g, lost, part)

@@ -8,7 +8,7 @@ from belief.kernels.compiling import kernel
 from belief.method import sampling
 from belief.method.arrays import Array
 
-BETWEEN_CHECK_ROWS = 32  # after this many rows, check whether all columns are known to have values in between
+BETWEEN_CHECK_ROWS = 32  # check after this many rows whether all columns have values between minimum and maximum
 _MISSING = np.uint64(0x7FF8000000000000)  # stands for every missing value
 
 splitmix64 = kernel()(sampling.splitmix64)
@@ -34,9 +34,9 @@ def moments(
 
     Parameters
     ----------
-    origin : a value of each column; the first one is written where it is NaN
+    origin : a value of each column; NaN is replaced by the first value of the column
     group : the group of each row
-    total, absent : (groups, b - a); Σ(x - origin) and the number of missing values of each group are added to them
+    total, absent : (groups, b - a); Σ(x - origin) of each group is added to `total`, its missing values to `absent`
     """
     n = b - a
     # separate arrays and short loops are vectorised, and the row stays in the CPU cache
@@ -92,8 +92,8 @@ def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, f
 
     Parameters
     ----------
-    value, count : (columns, levels) and (columns, levels, groups)
-    found : the number of levels of each column, -1: more than fit
+    value, count : the outputs, (columns, levels) and (columns, levels, groups)
+    found : the number of levels of each column; -1 if they do not fit into `value`
     """
     most = value.shape[1]
     found[:] = 0
@@ -123,8 +123,8 @@ def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> No
 
     `keys` has a random key for each of these features, which begin at column `a`.
 
-    An identity is a 64-bit number that is equal for rows with the same values, in whatever order, block or storage
-    format. It is a sum over the non-zero values, so that sparse and dense rows have the same one.
+    An identity is a 64-bit number that is equal for rows with the same values, in any order, block and storage format.
+    It is a sum over the non-zero values, so a sparse row has the same identity as a dense row with the same values.
     """
     value = np.empty(1, np.float64)
     bits = value.view(np.uint64)

@@ -1,7 +1,7 @@
 """Sums of differences over pairs of dense rows, and the collision rates of pairs.
 
-Pairs are sorted by query. Coupled kinds 2·g and 2·g + 1 are the misses and the hits of a query; then the differences of
-each query are summed first, and their contribution to `spread` is added before they join the totals.
+Pairs are sorted by query. If kinds are coupled, 2·g and 2·g + 1 are the misses and the hits of a query. Then the
+differences are first summed for each query; these sums are added to the totals, and their products to `spread`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def rate(d: float, slope: float, reach: float) -> float:
 
 @kernel(fastmath=FAST)
 def complement(d: float, slope: float, reach: float) -> float:
-    """Return e = 1 - cr of a difference d, computed without rounding; 0 if d is NaN."""
+    """Return e = 1 - cr of a difference d, computed without a subtraction, which would lose digits; 0 if d is NaN."""
     return slope * d if d <= reach else (1.0 if d > reach else 0.0)
 
 
@@ -49,7 +49,7 @@ def tally(
 
 @kernel()
 def _end_of_query(queries: Array, p: int) -> int:
-    """Return the index after the last of the pairs that have the same query as pair p."""
+    """Return the index after the last pair with the same query as pair p."""
     end = p + 1
     while end < len(queries) and queries[end] == queries[p]:
         end += 1
@@ -58,7 +58,7 @@ def _end_of_query(queries: Array, p: int) -> int:
 
 @kernel()
 def _end_of_couple(queries: Array, kind: Array, p: int) -> int:
-    """Return the index after the last of the pairs that have the same query and couple of kinds as pair p."""
+    """Return the index after the last pair with the same query and the same couple of kinds as pair p."""
     end = p + 1
     while end < len(queries) and queries[end] == queries[p] and kind[end] // 2 == kind[p] // 2:
         end += 1
@@ -168,7 +168,8 @@ def _weighted(
 def add_products(spread: Array, g: int, j: int, a: float, b: float, t: float, u: float) -> None:
     """Add seven products of four sums of a query to `spread`, for group g and feature j.
 
-    a and t are the sums of differences and of weights over its misses, b and u those over its hits.
+    a and t are the sums of differences and of weights over the misses of the query; b and u are the same sums over its
+    hits.
     """
     spread[0, g, j] += a * a
     spread[1, g, j] += a * b
@@ -243,7 +244,7 @@ def collisions(
 ) -> None:
     """Write the collision rates cr to R, (pairs, features), or e = 1 - cr with `by_rate`.
 
-    Write to P where both values are present, unless P is empty.
+    Unless P is empty, write 1 to P if both values are present, and 0 otherwise.
     """
     n = len(r.reach)
     for p in range(len(queries)):

@@ -1,4 +1,4 @@
-"""Compiled kernels of the search for any CUDA device, in Triton: embedding, exact distances, merging of lists."""
+"""Compiled kernels of the search for all CUDA devices, in Triton: embedding, exact distances, merging of lists."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _embed(
 
 
 def embed_plain(values: Tensor, where: Tensor, space: Space, gamma: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the rows values[where] as fp16 points and two terms of their distance bounds.
+    """Return the rows values[where] as fp16 points, and the terms `low` and `high` of the bounds of their distances.
 
     All features must be continuous.
     """
@@ -189,7 +189,7 @@ def _merge(d_old, k_old, r_old, d_new, k_new, r_new, d_out, k_out, r_out, K: tl.
 
 
 def merge_lists(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Merge two lists of (d2, key, row) for each query, and keep as many of the nearest as the first list has.
+    """Merge two lists of (d2, key, row) for each query, keeping the nearest rows; the first list keeps its length.
 
     Ties in distance go to the smaller key.
     """

@@ -17,18 +17,18 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 from belief.kernels.gpu.points import STEP
 from belief.kernels.gpu.scan import TILE
 
-HEIGHT = 128  # queries of a tile
-STAGES = 4  # slices of tiles that are loaded at a time
-QUERY_TILES = 32  # tiles of queries that are compared with a tile of rows while it is in the cache
-PACK = 8  # distances that share a branch
+HEIGHT = 128  # number of queries in a tile
+STAGES = 4  # number of slices of tiles that are loaded at a time
+QUERY_TILES = 32  # number of tiles of queries that are compared with a tile of rows while it is in the cache
+PACK = 8  # number of distances that share a branch
 
 
 def _append(pack: int) -> str:
-    """Return PTX code that appends the columns of all distances up to tau to the list of their query.
+    """Return PTX code that appends the column of each distance that is at most tau to the list of its query.
 
-    It handles `pack` distances at once, with a single branch if all are larger. It has `pack` operands of each kind: an
-    unused result, low - product, tau, the address of the counter of the list, the address of the list, the column, the
-    capacity.
+    The code handles `pack` distances at once, and skips them with a single branch if all are above tau. It has `pack`
+    operands of each of these kinds: an unused result, low - product, tau, the address of the list's counter, the
+    address of the list, the column, and the capacity of the list.
     """
 
     def operand(i: int, j: int) -> str:
@@ -60,7 +60,7 @@ GROUP = gl.constexpr(QUERY_TILES)
 
 @gluon.jit
 def _place(tile, q_tiles, r_tiles):
-    """Return which tile of queries and which tile of rows are multiplied in step `tile`."""
+    """Return the tile of queries and the tile of rows that are multiplied in step `tile`."""
     first = tile // (GROUP * r_tiles) * GROUP
     height = gl.minimum(q_tiles - first, GROUP)
     within = tile % (GROUP * r_tiles)
@@ -166,7 +166,7 @@ def _tiles(x: Tensor, height: int) -> TensorDescriptor:
 def scan_points(
     queries: Tensor, rows: Tensor, low: Tensor, tau: Tensor, group: Tensor, capacity: int
 ) -> tuple[Tensor, Tensor]:
-    """Return how many rows have low - q·x <= tau, (groups, queries), and the places of up to `capacity` of them."""
+    """Return the number of rows with low - q·x <= tau, (groups, queries), and the places of up to `capacity` rows."""
     count = torch.zeros(tau.shape, dtype=torch.int32, device=tau.device)
     place = torch.empty(*tau.shape, capacity, dtype=torch.int32, device=tau.device)
     if len(queries) and len(rows):

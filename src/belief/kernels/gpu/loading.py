@@ -21,7 +21,7 @@ def load_triton_kernels(device: torch.device) -> Any:
 def load_hopper_kernels(device: torch.device) -> Any:
     """Return the module with the scan for NVIDIA's Hopper, or None if it cannot be used on this device.
 
-    Gluon is younger than Triton and still changes.
+    The module needs Gluon, which is younger than Triton and still changes, so it may fail to load.
     """
     is_hopper = device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == 9
     return _load("hopper") if is_hopper else None

@@ -2,25 +2,30 @@
 
 The error bound
 ---------------
-Let z be the exact coordinates of a row, z~ the same rounded to fp16, e = |z - z~| and N the squared norm including the
-terms of missing values, so that d² = N_q + N_x - 2·z_q·z_x. With acc the product computed by the tensor cores,
+Let z be the exact coordinates of a row, z~ these coordinates rounded to fp16, and e = |z - z~|. Let N be the squared
+norm, including the terms of missing values, so that d² = N_q + N_x - 2·z_q·z_x. If acc is the product computed by the
+tensor cores,
 
-    z~_q·z~_x - z_q·z_x = z~_q·(z~_x - z_x) + (z~_q - z_q)·z_x          so at most |z~_q|·e_x + e_q·|z_x|
-    |acc - z~_q·z~_x|  <= γ·|z~_q|·|z~_x|
+    |z~_q·z~_x - z_q·z_x| = |z~_q·(z~_x - z_x) + (z~_q - z_q)·z_x| <= |z~_q|·e_x + e_q·|z_x|
+    |acc - z~_q·z~_x| <= γ·|z~_q|·|z~_x|
 
 e is measured for each row when it is rounded, so subnormals, values clipped to the largest fp16 and exact values need
-no special case. γ: products of two fp16 are exact in fp32. The unit adds blocks of at least 4 of them to the
-accumulator, where each addend is truncated to 24 bits below the largest and the sum is truncated again. So a block of
-b products loses at most (b + 2)·2^-23 of the largest, which is at most |z~_q|·|z~_x| (Cauchy-Schwarz), and K columns
-lose at most 1.5·K·2^-23 of it. (Rounding to nearest in any order, as on a CPU, loses less.) By 2xy <= ρx² + y²/ρ for
-any ρ > 0,
+no special case.
+
+γ has the following reason. Products of two fp16 numbers are exact in fp32. A tensor core adds blocks of at least 4
+products to the accumulator: each addend is truncated to 24 bits below the largest addend, and the sum is truncated
+again. So a block of b products loses at most (b + 2)·2^-23 of the largest addend, which is at most |z~_q|·|z~_x|
+(Cauchy-Schwarz), and K columns lose at most 1.5·K·2^-23 of it. (Rounding to nearest in any order, as on a CPU, loses
+less.)
+
+By 2xy <= ρx² + y²/ρ for any ρ > 0,
 
     ½d² >= low_q + low_x - acc,   low = ½N - err,   err = ½(e²/ρ + ρ·max(|z|, |z~|)² + γ·|z~|²)
     ½d² <= high_q + high_x - acc, high = ½N + err
 
-so a row with low_x - acc > ½D·(1 + 1e-8) - low_q cannot be nearer than D, not even after rounding to 9 digits. low_x is
-rounded down to fp32 and the right side up. Rounding is monotone, so the one subtraction in fp32 loses nothing. ρ is
-2^-12, which is close to optimal for values of all mantissas.
+So if low_x - acc > ½D·(1 + 1e-8) - low_q, the d² of the row is not below D, not even after rounding to 9 digits. low_x
+is rounded down to fp32 and the right side is rounded up. Rounding is monotone, so the one subtraction in fp32 loses
+nothing. ρ is 2^-12, which is close to optimal for values of all mantissas.
 """
 
 from __future__ import annotations
@@ -39,24 +44,24 @@ from belief.method.arrays import Array
 from belief.method.difference import Difference
 
 RHO = 2.0**-12
-STEP = 64  # the columns of the points are padded to a multiple of it
+STEP = 64  # the number of columns of the points is padded to a multiple of this
 LARGEST_FP16 = 65504.0
 MAX_TEMPORARY = 2**25  # numbers in a temporary array
 
 
 @dataclass(frozen=True)
 class Corners:
-    """A discrete feature as points: its levels are the corners of a regular simplex with edges of length 1, centred.
+    """A discrete feature as points: its levels are the corners of a centred regular simplex with edges of length 1.
 
-    If there are more than MOST_LEVELS levels, some of them have the same corner. Then points are never farther apart
-    than rows, and nearer by 1 at most.
+    If there are more than MOST_LEVELS levels, some of them share a corner. Then the d² of two points may be too small,
+    by 1, but it is never too large.
     """
 
     feature: int
     level: Tensor  # sorted
     share: Tensor  # relative frequency of each level
     corner: Tensor  # (levels, columns)
-    radius: float  # added to the squared norm by a missing value
+    radius: float  # a missing value adds this to the squared norm
 
     @classmethod
     def from_levels(cls, feature: int, level: Array, count: Array, device: torch.device) -> Self:
@@ -75,21 +80,21 @@ class Corners:
 
 @dataclass(frozen=True)
 class Space:
-    """How rows become points: the definition of Δ on the device, and the columns of the points.
+    """The definition of Δ, on the device, and of the columns of points.
 
-    The continuous features come first, then the corners of the discrete ones.
+    The columns of the continuous features come first, and the columns of the discrete features follow.
     """
 
     mean: Tensor
     per_unit: Tensor
-    spread: Tensor  # expected cost of a missing value
+    spread: Tensor  # expected Δ² between a value and the mean, which a missing value adds to a distance
     discrete: Tensor
     plain: Tensor  # indices of the continuous features
     corners: tuple[Corners, ...]  # one for each discrete feature that varies
     missing: bool
     scale: float  # a power of two
     shared: int  # number of features whose levels share corners
-    columns: int  # columns of the points, with padding
+    columns: int  # number of columns of the points, including padding
 
     @classmethod
     def from_difference(cls, d: Difference, device: torch.device) -> Self:
@@ -126,7 +131,7 @@ class Space:
 def scale_of(spread: Array) -> float:
     """Return the root mean square of the coordinates, rounded to a power of two.
 
-    Dividing by a power of two is exact, and dividing by the mean size avoids overflow.
+    Coordinates are divided by it to avoid overflow; division by a power of two is exact.
     """
     mean = float(spread.mean())
     return float(2.0 ** round(math.log2(mean) / 2)) if mean > 0 else 1.0
@@ -134,9 +139,9 @@ def scale_of(spread: Array) -> float:
 
 @dataclass(frozen=True)
 class Points:
-    """Rows as fp16 points, and two terms of each that bound its distances.
+    """Rows as fp16 points, with two terms of each row for the bounds of its distances.
 
-    For two rows q and x whose points have the product acc, low_q + low_x - acc <= ½d² <= high_q + high_x - acc.
+    If acc is the product of the points of two rows q and x, low_q + low_x - acc <= ½d² <= high_q + high_x - acc.
     """
 
     point: Tensor  # (rows, columns) fp16
@@ -175,7 +180,7 @@ def _embed(values: Tensor, space: Space) -> Points:
 def coordinates(values: Tensor, space: Space) -> tuple[Tensor, Tensor]:
     """Return the float64 coordinates of rows, and the sum that missing values add to d².
 
-    The coordinates are padded and in units of the scale.
+    The coordinates are divided by the scale and padded with zeros.
     """
     x = values.double()
     lost = x.isnan()

@@ -16,8 +16,8 @@ from belief.kernels.gpu.points import Corners, Space
 from belief.method.partials import Neighbours
 
 LAST_KEY = 2**63 - 1  # the key of an empty entry
-MAX_KERNEL_MERGE = 4096  # entries that the compiled kernel merges; longer lists are sorted
-SIGN_BIT = np.uint64(2**63)  # flipped, so that int64 keys have the order of uint64 keys
+MAX_KERNEL_MERGE = 4096  # lists of up to this many entries are merged by the compiled kernel, longer ones by sorting
+SIGN_BIT = np.uint64(2**63)  # is flipped, so that int64 keys have the order of uint64 keys
 
 
 def distances(a: Tensor, b: Tensor, space: Space) -> Tensor:
@@ -37,7 +37,7 @@ def distances(a: Tensor, b: Tensor, space: Space) -> Tensor:
 
 
 def _set_expected(cost: Tensor, x: Tensor, y: Tensor, c: Corners, spread: Tensor) -> None:
-    """Replace `cost`, the Δ² of a discrete feature, by its expected value where a value is missing."""
+    """Replace `cost`, the Δ² of a discrete feature, by its expected value for pairs with a missing value."""
     lost_x, lost_y = x.isnan(), y.isnan()
     one = 1.0 - c.share[c.place(torch.where(lost_x, y, x))]
     cost.copy_(torch.where(lost_x & lost_y, 2.0 * spread, torch.where(lost_x | lost_y, one, cost)))
@@ -51,7 +51,7 @@ def round9(x: Tensor) -> Tensor:
 def tie_keys(seed_key: int, rows: Tensor) -> Tensor:
     """Return the random keys of row ids as int64 numbers that sort like the unsigned keys.
 
-    `seed_key` has the seed and the stream mixed in.
+    `seed_key` is the hash of the seed and the stream.
     """
     return _splitmix64(rows ^ _signed(seed_key)) ^ _signed(2**63)
 
@@ -63,7 +63,7 @@ def _signed(x: int) -> int:
 def _splitmix64(z: Tensor) -> Tensor:
     """Return `belief.method.sampling.splitmix64` of int64 numbers.
 
-    Torch has few operations for uint64. Shifts of int64 copy the sign, which is masked out.
+    Torch has few operations for uint64. Shifts of int64 copy the sign bit, so the copies are masked out.
     """
     z = z + _signed(0x9E3779B97F4A7C15)
     z = (z ^ (z >> 30 & 2**34 - 1)) * _signed(0xBF58476D1CE4E5B9)
@@ -115,7 +115,7 @@ class Best:
 
 
 def merge(best: Best, d2: Tensor, key: Tensor, row: Tensor) -> Best:
-    """Return the k nearest rows of both lists of each query and group; ties in distance go to the smaller key."""
+    """Merge the two lists of each query and group, keeping the k nearest rows; ties go to the smaller key."""
     if d2.shape[2] == 0:
         return best
     kernels = load_triton_kernels(d2.device)

@@ -22,17 +22,17 @@ from belief.kernels.gpu.points import MAX_TEMPORARY, Points, Space, embed
 from belief.kernels.gpu.ranking import Best, tie_keys
 from belief.kernels.shapes import TIE_MARGIN
 
-TILE = 256  # rows of a tile; each group of a chunk begins with a new tile
-HEAD = 4096  # rows of a group that give the first thresholds
+TILE = 256  # number of rows in a tile; each group of a chunk begins with a new tile
+HEAD = 4096  # number of rows of a group from which the first thresholds are computed
 
 
 @dataclass(frozen=True)
 class Queries:
-    """The rows whose neighbours are searched, as points and as values, and their ids."""
+    """The rows whose neighbours are searched, as points and as values, with their ids."""
 
     points: Points
     values: Tensor
-    row: Tensor  # their ids: a query is not its own neighbour
+    row: Tensor  # the ids, because a query is not its own neighbour
 
     @classmethod
     def from_rows(cls, values: Tensor, row: Tensor, space: Space) -> Self:
@@ -55,12 +55,12 @@ class Chunk:
     point: Tensor  # (places, columns) fp16
     low: Tensor  # fp32, rounded down; NaN for padding
     high: Tensor  # fp32, rounded up
-    first: list[int]  # the place where each group begins, and the end
+    first: list[int]  # the place where each group begins, and the number of places
     size: list[int]  # number of rows of each group
     group: Tensor  # group of each tile
-    values: Tensor  # the rows
-    source: Tensor  # position in `values` of each place
-    row: Tensor  # row id of each place
+    values: Tensor  # the rows, without padding
+    source: Tensor  # position in `values` of the row at each place
+    row: Tensor  # id of the row at each place
     key: Tensor
 
     @classmethod
@@ -91,9 +91,10 @@ class Chunk:
         )
 
     def without_copies(self, k: int) -> Self:
-        """Return a chunk without identical rows of a group, except the k + 1 with the smallest keys.
+        """Return a chunk with at most k + 1 of the identical rows of a group, which have the smallest keys.
 
-        The others cannot be neighbours: at most one of the k + 1 is the query, and k precede them in every list.
+        The other copies cannot be neighbours: at least k of these k + 1 rows are not the query itself, and come before
+        them in every list.
         """
         low = self.low.clone()
         for a, n in zip(self.first, self.size, strict=False):
@@ -142,8 +143,8 @@ def round_down(x: Tensor) -> Tensor:
 def estimate_bounds(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Tensor:
     """Return an upper bound of ½d² between each query and its k-th neighbour, (groups, queries).
 
-    If fewer than k rows are known, the bound comes from the first rows of the chunk: it is the (k + 1)-th smallest of
-    their upper bounds, because one of these rows may be the query itself.
+    If fewer than k rows are known, the bound is computed from the first rows of the chunk: it is the (k + 1)-th
+    smallest of their upper bounds, because one of these rows may be the query itself.
     """
     half, k = best.farthest / 2, best.size
     unknown = half.isinf().any(1).tolist()
@@ -162,10 +163,7 @@ def estimate_bounds(queries: Queries, chunk: Chunk, best: Best, space: Space) ->
 
 
 def compute_thresholds(queries: Queries, half: Tensor, space: Space) -> Tensor:
-    """Return the threshold tau of each query and group in fp32.
-
-    A row is a candidate if low - product is at most tau.
-    """
+    """Return the threshold tau of each query and group in fp32: a row is a candidate if low - product <= tau."""
     return round_up(half * (1 + TIE_MARGIN) / space.scale**2 - queries.points.low)
 
 
@@ -179,7 +177,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates for neighbours as positions in the chunk.
+    """Lists of candidates for neighbours, as positions in the chunk.
 
     The list of a group and query has min(count, capacity) entries.
     """

@@ -2,7 +2,8 @@
 
     chunk ──scan──► candidates ──float64 d², round9──► merge by (d², key) ──► thresholds for the next chunk
 
-Thresholds tighten from chunk to chunk, so chunks begin small and grow. The same functions run in torch without a GPU.
+Thresholds become tighter with each chunk, so the first chunks are small and later ones larger. The same functions also
+run on the CPU device of torch.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ QUERIES_AT_ONCE = 2**17
 
 
 def compare(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Best:
-    """Return the nearest rows of each query, in this chunk and the chunks before it."""
+    """Return the nearest rows of each query in this chunk and the chunks before it."""
     cut = [slice(a, min(a + QUERIES_AT_ONCE, len(queries))) for a in range(0, len(queries), QUERIES_AT_ONCE)]
     found = [_compare(queries.at(x), chunk, best.at(x), space, CAPACITY) for x in cut]
     return found[0] if len(found) == 1 else Best.concat(found) if found else best
@@ -31,8 +32,8 @@ def compare(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Best:
 def _compare(queries: Queries, chunk: Chunk, best: Best, space: Space, capacity: int) -> Best:
     """Return the nearest rows of some queries; queries whose lists of candidates overflow are scanned again.
 
-    The second scan has tighter thresholds and no surplus copies of rows. The first scan also counts the candidates that
-    it does not store, so the capacity that the second one needs is known.
+    The second scan has tighter thresholds and ignores surplus copies of rows. Its candidates are first counted without
+    storing them, so that its lists have the necessary length.
     """
     half = estimate_bounds(queries, chunk, best, space)
     candidates = scan(queries, chunk, compute_thresholds(queries, half, space), capacity)
@@ -43,7 +44,7 @@ def _compare(queries: Queries, chunk: Chunk, best: Best, space: Space, capacity:
     half = torch.minimum(half, found.farthest / 2)[:, again]
     few, chunk = queries.at(again), chunk.without_copies(best.size)
     need = scan(few, chunk, compute_thresholds(few, half, space), 0).count.amax(0)
-    order = torch.argsort(need)  # so that queries of similar need share a part
+    order = torch.argsort(need)  # so that the lists of a part have similar lengths
     for part in _parts(need[order], len(chunk.size)):
         mine, some = again[order[part]], few.at(order[part])
         room = STEP * (int(need[order[part]].max()) // STEP + 1)
@@ -53,7 +54,10 @@ def _compare(queries: Queries, chunk: Chunk, best: Best, space: Space, capacity:
 
 
 def _parts(need: Tensor, groups: int) -> Iterator[slice]:
-    """Divide the queries so that the lists of each part fit into a temporary array; `need` is their sorted lengths."""
+    """Divide queries into parts; the candidates of the queries of a part fit into a temporary array.
+
+    `need` has the number of candidates of each query, in ascending order.
+    """
     needs, a = need.tolist(), 0
     while a < len(needs):
         b = a + 1
@@ -64,7 +68,7 @@ def _parts(need: Tensor, groups: int) -> Iterator[slice]:
 
 
 def verify(queries: Queries, chunk: Chunk, candidates: Candidates, space: Space) -> tuple[Tensor, Tensor, Tensor]:
-    """Return d², key and row of the candidates, each (groups, queries, room); d² is infinite for empty entries."""
+    """Return d², key and row of the candidates, each (groups, queries, entries); d² is infinite for empty entries."""
     room = min(int(candidates.count.max()), candidates.place.shape[2]) if candidates.count.numel() else 0
     place = candidates.place[:, :, :room]
     if not room:

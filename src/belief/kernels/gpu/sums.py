@@ -1,8 +1,8 @@
 """Sums over rows and over pairs of rows on a GPU: moments, differences, their spread, collisions.
 
-All sums are torch in float64, so they agree with any other order of summation to about 1e-12. Pairs are processed in
-parts. The pairs of a query are summed in order, and the queries of each kind by a product with a matrix of ones, so
-that no sum depends on the order of threads.
+All sums are computed by torch in float64, so they agree with sums in any other order to about 1e-12. Pairs are
+processed in parts. The pairs of a query are summed in order, and the queries of a kind by a product with a matrix of
+zeros and ones, so no sum depends on the order in which threads run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from belief.method.summary import Levels, Summary
 
 
 def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> Summary:
-    """Return the summary of some rows, with sums by group; levels of discrete features are included."""
+    """Return the summary of some rows, with sums by group. `discrete` are the indices of the discrete features."""
     present = ~values.isnan() if bool(values.isnan().any()) else None
     minimum, maximum = _find_range(values, present)
     count, shift, y = _shift(values.double(), present, minimum.double())
@@ -57,7 +57,7 @@ def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> 
 def _shift(x: Tensor, present: Tensor | None, origin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the number of present values of each column, the mean of x - origin, and x - origin.
 
-    Where a value is missing, x - origin is 0.
+    x - origin is 0 if a value is missing.
     """
     y = x - origin
     if present is None:
@@ -155,12 +155,12 @@ def compute_differences(located: Located, reach: Reach, columns: Tensor | None =
 
 
 def compute_rates(d: Tensor, reach: Reach) -> Tensor:
-    """Return the collision rates cr of differences; 0 where a value is missing."""
+    """Return the collision rates cr of differences; 0 if a value is missing."""
     return torch.where(d <= reach.reach, 1.0 - reach.slope * d, 0.0)
 
 
 def compute_complements(d: Tensor, reach: Reach) -> Tensor:
-    """Return e = 1 - cr of differences, computed without rounding; 0 where a value is missing."""
+    """Return e = 1 - cr of differences, without a subtraction, which would lose digits; 0 if a value is missing."""
     return torch.where(d <= reach.reach, reach.slope * d, (d > reach.reach).double())
 
 
@@ -269,9 +269,10 @@ def joint(located: Located, difference: Difference, rates: Collisions, lines: Ar
 
 
 def _joint(d: Tensor, reach: Reach, rates: Collisions, missing: bool, i: Tensor, j: Tensor) -> list[Tensor]:
-    """Return joint sums of collision rates as a list.
+    """Return a list of sums: first, the joint sums of collision rates.
 
-    If values are missing, it includes the number of pairs in which both are present; with by="rate", Σe and Σe².
+    If values are missing, the number of pairs in which both features are present follows. With by="rate", Σe and Σe²
+    follow, first of the features of the lines, then of the features of the columns.
     """
     R = compute_complements(d, reach) if rates.by == "rate" else compute_rates(d, reach)
     R_i, R_j = R[:, i], R[:, j]
