@@ -107,7 +107,8 @@ def parse_lines(
 ) -> tuple[int, int, int, int, int, bool, int]:
     """Parse lines of LIBSVM text into arrays of labels and of CSR entries. Each line must end in a newline.
 
-    Numbers that this parser cannot round correctly are listed in `slow` as (entry or -1 - row, start, end).
+    Numbers that this parser cannot round correctly are listed in `slow` with their start and end in the text. Each line
+    of `slow` begins with the index of the entry, or with -1 - row for a label.
 
     Returns
     -------

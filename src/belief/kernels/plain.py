@@ -265,7 +265,7 @@ def tally(
     r: Reach,
     sums: Sums,
 ) -> None:
-    """Add |a - b| of the pairs to the fields of `sums`: totals by kind of pair, and the spread over queries."""
+    """Add |a - b| of pairs of rows to `sums`: to the totals by kind of pair, and to the spread over queries."""
     for part in _cut_between_queries(queries, len(r.reach)):
         d, present = _differences(Xq, queries[part], aq, Xr, rows[part], ar, r, len(sums.absent) > 0)
         share = weight[part] if len(weight) else np.ones(len(d))

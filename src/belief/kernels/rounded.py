@@ -104,7 +104,7 @@ def round_sparse_row(
 ) -> tuple[float, float, float, float]:
     """Round row i, with each feature multiplied by its factor, to integers. Features with place[j] = -1 are left out.
 
-    `ints` has one integer for each entry of the row, and must be 0 before. Return the scale, the squared norm of the
+    `ints` has one integer for each entry of the row, and must be 0 at first. Return the scale, the squared norm of the
     whole row, the norm of the features that are not left out, and a bound of the norm of the rounding error.
     """
     largest, square, norm = 0.0, 0.0, 0.0
@@ -212,7 +212,7 @@ def collect(
     Parameters
     ----------
     row : the row of each slot; -1 for padding
-    ids, own : the id of each row, and of each query
+    ids, own : the ids of the rows, and the ids of the queries
     most : queries with more hits are marked in `crowded` instead
     found_query, found_row : buffers, longer than `most`
 

@@ -369,8 +369,8 @@ def verify(
 ) -> None:  # fmt: skip
     """Compute the exact distances of candidates, and insert them into `best`, the sorted lists of each query and group.
 
-    Candidate p is the pair of query where[p] and row row[p] of the arrays `at` to `row_norm`. Candidates are sorted by
-    query.
+    Candidate p is the pair of the query where[p] and the row with index row[p] in `at`, `ids`, `group`, `key` and
+    `row_norm`. Candidates are sorted by query.
 
     Parameters
     ----------
@@ -496,10 +496,10 @@ def collisions(
 
     Parameters
     ----------
-    by_rate : whether to multiply e with e, so that `lines` and `columns` hold Σe and Σe², and `cross` holds Σe_i·e_j
+    by_rate : whether to multiply e with e instead of z
     line, place : the line and the column of each feature, or -1
-    lines, columns : (2, n), otherwise Σe and Σz of each line and each column
-    cross : (lines, columns), otherwise Σ(e_i·z_j + z_i·e_j)/2
+    lines, columns : (2, n), Σe and Σz of each line and each column; Σe and Σe² with `by_rate`
+    cross : (lines, columns), Σ(e_i·z_j + z_i·e_j)/2; Σe_i·e_j with `by_rate`
     """
     room = longest(Q) + longest(R)
     column, gap = np.empty(room, np.int64), np.empty(room)

@@ -1,4 +1,4 @@
-"""The method BELIEF itself, in the paper's symbols. It accesses data only through the interfaces in `protocols.py`.
+"""The BELIEF method, in the symbols of the paper. It accesses data only through the interfaces in `protocols.py`.
 
-It may import numpy, scipy and `belief._utils`.
+Modules of this package import only each other, numpy, scipy and `belief._utils`.
 """

@@ -594,7 +594,7 @@ class Run:
 
     @property
     def _has_folds(self) -> bool:
-        """Whether to compute standard errors of separations: if sums over folds are needed anyway, or per class."""
+        """Whether to compute standard errors of separations, which need folds: if folds exist anyway, or per class."""
         return self._needs_folds or self.settings.per_class is not None or self.settings.stability > 0
 
     @property

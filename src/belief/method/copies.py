@@ -1,6 +1,6 @@
 """Copies of rows: detect neighbours that are copies, and merge identical rows of a class.
 
-If rows were duplicated (oversampling), the nearest hits of a row are its copies, at distance 0, which carry no
+If rows were duplicated (oversampling), the nearest hits of a row are its copies. They are at distance 0 and carry no
 information. With `copies="merge"`, the identical rows of a class are represented by the one with the smallest tie key.
 The others are neither sampled nor neighbours, but the pass that describes the data still counts them. Identical rows of
 different classes are not merged: they are misses at distance 0, and show that the features do not separate the classes.
@@ -53,7 +53,7 @@ def share_of_copied_hits(d2: Array, classes: Array) -> Array:
 
 
 def log_chance_equal(values: Array) -> float:
-    """Return the log of the probability that two rows are equal in all columns, if columns were independent.
+    """Return the log of the probability that two rows are equal in all columns, assuming independent columns.
 
     It is estimated from `values`, the rows of a random sample of a class, by comparing each row with the next.
     """
@@ -64,5 +64,5 @@ def log_chance_equal(values: Array) -> float:
 
 
 def is_by_chance(log_chance: float, n_rows: int) -> bool:
-    """Return True if copies are expected by chance in a class of n_rows, because its columns have few values."""
+    """Return True if copies are expected by chance in a class of n_rows rows, because the columns have few values."""
     return bool(n_rows * np.exp(log_chance) >= EXPECTED_COPIES)

@@ -1,9 +1,9 @@
 """Sums over folds of the queries, for the standard errors of grouped rows and the stability of a selection.
 
-The queries of the sample are divided into folds, and groups are not split. The sums of several folds add up without
-another search. Half of the folds form a half-sample, on which the selection is repeated. The standard error of w
-follows from the variation between folds; it is valid even if the rows of a group depend on each other, or rows have
-weights.
+The queries of the sample are divided into folds, and groups are not split. Adding the sums of some folds gives the sums
+of all their queries, without another search. A half-sample, on which the selection is repeated, consists of half of the
+folds. The standard error of w follows from the variation between folds. It is valid even if the rows of a group depend
+on each other, or rows have weights.
 """
 
 from __future__ import annotations

@@ -190,9 +190,9 @@ def next_step(
     Parameters
     ----------
     w, se, R, selected, rule
-        As for `forecast`, from `s` queries.
+        The arguments of `forecast`, computed from `s` queries.
     s, n_rows : int
-        The number of queries so far, and of rows.
+        The number of queries so far, and the number of rows.
     limits : Limits
         The largest samples allowed.
     jump : bool

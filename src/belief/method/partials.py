@@ -23,8 +23,8 @@ class Neighbours:
     """The nearest rows found so far for each query, in each group of rows (each class, or one group of all rows).
 
     The arrays have the shape (queries, groups, size), and the last axis is sorted, nearest row first. `d2` is the
-    squared distance, and `key` the random key that orders rows at the same distance. `row` is the id of the row, -1
-    where fewer than `size` rows were found. `target` is the target of the row, -1 while it is unknown.
+    squared distance, and `key` the random key that orders rows at the same distance. `row` is the id of the row; lists
+    of fewer than `size` rows end with -1. `target` is the target of the row, or -1 while it is unknown.
     """
 
     d2: Array  # (queries, groups, size)

@@ -60,9 +60,9 @@ class _CommonEngine(Protocol):
         """Yield, for each batch of pairs, the sums of differences, and of collision rates if `rates` is passed."""
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        """Return the joint sums of collision rates for each watch.
+        """Return the joint sums of collision rates for each watch, a set of pairs with a list of watched features.
 
-        The sums of a watch have one line per watched feature and one column per feature in `columns`.
+        The sums have one line per watched feature and one column per feature in `columns`.
         """
 
     def joint_floor(

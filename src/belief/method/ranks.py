@@ -28,7 +28,7 @@ SIGN = np.uint64(1 << 63)
 
 
 def to_pattern(y: Array) -> Array:
-    """Map numbers to 64-bit unsigned integers that sort in the same order; 0.0 and -0.0 are equal."""
+    """Map numbers to 64-bit unsigned integers that sort in the same order; 0.0 and -0.0 give the same integer."""
     raw = (np.asarray(y, np.float64) + 0.0).view(np.uint64)
     return np.where(raw & SIGN, ~raw, raw | SIGN)
 

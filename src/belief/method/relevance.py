@@ -51,8 +51,8 @@ def subtract_hits(misses: Array, hits: Array) -> Array:
 def standard_error(tally: Tally, v: Array) -> Array:
     """Return the standard error of the relevance of each feature (section 6c of method.md).
 
-    se[j] = √(Σ_c v(c)²·S²_c[j]/n_c), where S²_c is the variance over the n_c queries of class c of the mean difference
-    from misses minus that from hits.
+    se[j] = √(Σ_c v(c)²·S²_c[j]/n_c), where n_c is the number of queries of class c. For each of these queries, let δ be
+    the mean difference from its misses minus the mean difference from its hits. S²_c is the variance of δ.
     """
     v = v[:, None] if v.ndim == 1 else v
     return np.sqrt((v**2 * class_variances(tally)).sum(axis=0))

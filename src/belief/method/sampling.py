@@ -69,8 +69,7 @@ def sample_quota(sampling: str, s: int, class_counts: Array) -> Array:
 class Sample:
     """Sampled rows in the order of their random keys, with the target of each.
 
-    The sample has a quota for each group (each class, or one group of all rows), and consists of the rows of the group
-    with the smallest keys.
+    Each group of rows (each class, or one group of all rows) has a quota; its rows with the smallest keys are sampled.
     """
 
     key: Array
@@ -120,6 +119,6 @@ class Sample:
 
 
 def batches(s: int, share: float) -> list[slice]:
-    """Divide a sample of s rows into batches of ⌈share·s⌉ rows; the last batch has the rest."""
+    """Divide a sample of s rows into batches of ⌈share·s⌉ rows; the last batch may be smaller."""
     step = max(1, math.ceil(share * s - 1e-9))  # share·s may be slightly too large by rounding
     return [slice(t, min(t + step, s)) for t in range(0, s, step)]

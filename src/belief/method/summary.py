@@ -20,7 +20,7 @@ def can_count_groups(n_groups: int, n_features: int) -> bool:
 
 
 def pad_groups(x: Array, n: int, axis: int) -> Array:
-    """Pad an axis of x that has an entry per group of rows with zeros, so that it has n entries."""
+    """Pad x with zeros to n groups along an axis that has an entry per group of rows."""
     width = [(0, n - x.shape[i] if i == axis else 0) for i in range(x.ndim)]
     return x if x.shape[axis] == n else np.pad(x, width)
 
@@ -185,7 +185,7 @@ class Summary:
             return np.where(np.isnan(self.origin), 0.0, self.origin + self.shift)
 
     def count_other_values(self) -> Array:
-        """Return, for each feature, the number of cells without its most frequent value, including missing values."""
+        """Return, for each feature, the number of cells that are missing or differ from the most frequent value."""
         has_two_values = (self.maximum > self.minimum) & ~self.between
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             share = (self.origin - self.minimum + self.shift) / (self.maximum - self.minimum)

@@ -35,7 +35,7 @@ class Target(Protocol):
 
     @property
     def counts(self) -> Array:
-        """The number of rows of each class; for a numeric target, of its lower and upper half."""
+        """The number of rows of each class, or of the lower and the upper half of a numeric target."""
 
     @property
     def P(self) -> Array:
@@ -202,6 +202,6 @@ def make_numeric_target(y: Array) -> tuple[Numeric, Array]:
 
 
 def rank_value_counts(values: Array, counts: Array) -> tuple[Numeric, Array]:
-    """Return the numeric target in which each value occurs `counts` times, and the rank of each value."""
+    """Return the numeric target in which values[i] occurs counts[i] times, and the rank of each value."""
     ranks = Ranks.from_blocks(lambda: [np.repeat(values, counts)])
     return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(values)

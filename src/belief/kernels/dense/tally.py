@@ -30,7 +30,7 @@ def tally(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, weight: Array, r: Reach,
     sums: Sums,
 ) -> None:  # fmt: skip
-    """Add |a - b| of pairs of rows to the fields of `sums`: totals by kind of pair, and the spread over queries.
+    """Add |a - b| of pairs of rows to `sums`: to the totals by kind of pair, and to the spread over queries.
 
     Parameters
     ----------

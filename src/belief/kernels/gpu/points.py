@@ -12,7 +12,7 @@ tensor cores,
 e is measured for each row when it is rounded, so subnormals, values clipped to the largest fp16 and exact values need
 no special case.
 
-γ has the following reason. Products of two fp16 numbers are exact in fp32. A tensor core adds blocks of at least 4
+γ is derived as follows. Products of two fp16 numbers are exact in fp32. A tensor core adds blocks of at least 4
 products to the accumulator: each addend is truncated to 24 bits below the largest addend, and the sum is truncated
 again. So a block of b products loses at most (b + 2)·2^-23 of the largest addend, which is at most |z~_q|·|z~_x|
 (Cauchy-Schwarz), and K columns lose at most 1.5·K·2^-23 of it. (Rounding to nearest in any order, as on a CPU, loses

@@ -167,7 +167,7 @@ def count_mutual_once(batches: Sequence[Pairs], all_pairs: Pairs) -> list[tuple[
 
 
 def compute_correlation(sums: Joint) -> Array:
-    """Return the correlation of the collision rates of two features, (lines, columns), from joint sums.
+    """Return the correlation of the collision rates of each two features, (lines, columns), from joint sums.
 
     Correlations that are negative or undefined are 0.
     """

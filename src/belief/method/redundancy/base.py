@@ -53,7 +53,7 @@ class Presentation:
 class Rule(Protocol):
     """The interface of a selection rule: how relevance and redundancy give the score of a feature.
 
-    A score may not rise when redundancy grows.
+    A score must not rise when redundancy grows.
     """
 
     initial: ClassVar[float]  # the accumulated redundancy of a feature before anything is selected
@@ -64,7 +64,7 @@ class Rule(Protocol):
     presentation: ClassVar[Presentation]
 
     def relevance_scale(self, w: Array) -> tuple[float, float]:
-        """Return the weight at which relevance is 0, and how much larger the weight is at which relevance is 1.
+        """Return the weight with a relevance of 0, and its difference from the weight with a relevance of 1.
 
         `w` are the weights of the non-constant features.
         """
@@ -88,7 +88,7 @@ class Rule(Protocol):
         """Return the score J of one feature, given its redundancy with each selected feature."""
 
     def growth_rule(self) -> Rule:
-        """Return the rule of the simulated selections by which a sample decides whether to grow.
+        """Return the rule for the simulated selections that decide whether the sample grows.
 
         Its scores must not be negative, because they are summed up.
         """

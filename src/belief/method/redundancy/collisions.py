@@ -23,7 +23,7 @@ Watch = tuple[Pairs, Array]  # pairs of rows, and the features (lines) of the jo
 
 @dataclass(frozen=True)
 class Collisions:
-    """Which collisions count, and how two features are multiplied in joint sums.
+    """Which collisions count, and how the collision rates of two features are multiplied in joint sums.
 
     Collision rates below `kappa` count as 0. With by="hit", joint[i, j] is the sum of (cr_i·b_j + b_i·cr_j)/2 over the
     pairs. With by="rate", it is the sum of e_i·e_j with e = 1 - cr, and Σe and Σe² of both features are computed too. e
@@ -36,7 +36,7 @@ class Collisions:
 
 
 def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
-    """Return the reach of each feature, which is the largest difference of values that collide, and its slope.
+    """Return the reach of each feature (the largest difference of values that collide), and the slope of its cr.
 
     The collision rate is cr = 1 - slope·|a - b| if |a - b| <= reach, and 0 otherwise. This is 1 - min(|a - b|/σ, 6)/6,
     set to 0 if it is below κ. The margin of 1e-9 makes values exactly at the threshold independent of the rounding of

@@ -142,10 +142,8 @@ class MCR:
     def I_alpha(self, i: int, PC_ij: Array, j: Array) -> Array:
         """Return the redundancy I_α of feature i with the features j (equation 7 of the paper).
 
-        It is 0 where it is undefined.
-
         I_α(X_i; X_j) = PC(X_i)·log2(PC(X_i, X_j)/(PC(X_i)·PC(X_j))), where PC is a mean collision rate over pairs of
-        rows.
+        rows. It is 0 where it is undefined.
         """
         product = self.PC[i] * self.PC[j]
         defined = (PC_ij > 0) & (product > 0)
@@ -180,7 +178,7 @@ class MCR:
     def row(self, feature: int, likely: Array) -> Array:
         """Return the normalised I_α of a feature with each feature of the pool.
 
-        It is 0 with the feature itself and where it was never measured.
+        It is 0 for the feature itself, and for features with which it was never measured.
         """
         I, measured = self.raw(feature)
         out = np.where(measured, self._normalise(I), 0.0)
