@@ -76,19 +76,19 @@ def forward_selection(
     at_once : int
         The smallest number of features to measure at a time; it doubles each time, up to FEW_FEATURES.
     """
-    race = _Race(relevance, w, order, measure, rule, eligibility, at_once)
-    scores = race.start_with(given)
-    n_select = min(n_select, len(race.remaining())) + len(given)
+    state = _State(relevance, w, order, measure, rule, eligibility, at_once)
+    scores = state.start_with(given)
+    n_select = min(n_select, len(state.remaining())) + len(given)
     while len(scores) < n_select:
-        if race.is_decided():
-            rest = race.remaining()[: n_select - len(scores)]
-            return Selection(np.concatenate([race.selected, rest]).astype(np.int64), np.r_[scores, race.score(rest)])
-        best, score = race.find_best(n_select)
+        if state.is_decided():
+            rest = state.remaining()[: n_select - len(scores)]
+            return Selection(np.concatenate([state.selected, rest]).astype(np.int64), np.r_[scores, state.score(rest)])
+        best, score = state.find_best(n_select)
         if score == -np.inf and scores:
             break
         scores.append(score)
-        race.select(best, race.likely_next(n_select))
-    return Selection(np.array(race.selected, np.int64), np.array(scores))
+        state.select(best, state.likely_next(n_select))
+    return Selection(np.array(state.selected, np.int64), np.array(scores))
 
 
 def select_per_class(
@@ -123,21 +123,21 @@ def select_per_class(
     classes : array of int
         The class for which each feature was selected; -1 for given features.
     """
-    race = _Race(relevance[0], w, order, measure, rule, None, at_once, least)
-    scores = race.start_with(given)
+    state = _State(relevance[0], w, order, measure, rule, None, at_once, least)
+    scores = state.start_with(given)
     classes = [-1] * len(given)
     for _ in range(n):
         for c, relevance_of_class in enumerate(relevance):
-            race.relevance, race.least = relevance_of_class, least[c] if least else None
-            if len(race.remaining()) and not race.is_decided():
-                best, score = race.find_best(len(scores) + 1)
-                race.select(best, race.best_of(relevance))
+            state.relevance, state.least = relevance_of_class, least[c] if least else None
+            if len(state.remaining()) and not state.is_decided():
+                best, score = state.find_best(len(scores) + 1)
+                state.select(best, state.best_of(relevance))
                 scores.append(score)
                 classes.append(c)
-    return Selection(np.array(race.selected, np.int64), np.array(scores)), np.array(classes, np.int64)
+    return Selection(np.array(state.selected, np.int64), np.array(scores)), np.array(classes, np.int64)
 
 
-class _Race:
+class _State:
     """The state of a forward selection: the features that can still be selected, and bounds of their scores.
 
     The score of a feature inside the pool of the measure is exact; the score of a feature outside is an upper bound.
