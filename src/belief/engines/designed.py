@@ -143,12 +143,15 @@ class DesignedEngine:
         return target
 
     def merge_copies(self, seed: int) -> Target:
-        """Keep one of several identical rows with the same target and design; exclude the others from all searches."""
+        """Keep one of several identical rows with the same target and design.
+
+        The others are excluded from samples and searches. Return the target of the remaining rows.
+        """
         parts = [x for x in (self.design.group, self.design.stratum, self.design.weight) if x is not None]
         columns = np.stack([self.targets.astype(float), self._usable.astype(float), *(x.astype(float) for x in parts)])
         self.inner.retarget(np.unique(columns, axis=1, return_inverse=True)[1].ravel().astype(np.int32), None)
         self.inner.merge_copies(seed)
-        assert self.inner.counted is not None  # merging has chosen rows
+        assert self.inner.counted is not None  # set by merge_copies
         self._usable = self._usable & self.inner.counted
         self.inner.retarget(self.targets, self._usable)
         self.target = self._count()
@@ -198,7 +201,7 @@ class DesignedEngine:
     def weigh(self, rows: Array, sampled: Array) -> Array:
         """Return the sampling weight of each of `rows`: its weight divided by the probability of being sampled.
 
-        The rows `sampled` are a sample that was drawn with this probability.
+        The probability follows from the current sample, whose rows are `sampled`.
         """
         assert self.design.weight is not None
         weight: Array = self.design.weight[rows]

@@ -149,7 +149,7 @@ class StreamEngine(ThreadedEngine):
             raise ValueError(f"X changed while it was read: it had {self.m} rows, and now has {first}. Run again.")
 
     def _fetch(self, ids: Array, detail: str) -> FileBlock:
-        """Read the rows with these ids, which are ascending, from the files.
+        """Read the rows with these ids from the files. The ids must be in ascending order.
 
         Many dense rows are stored in a temporary file instead of memory.
         """

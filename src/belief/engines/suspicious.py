@@ -154,7 +154,7 @@ def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
 
 
 def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[int]]:
-    """Return the columns that contain each code for missing values repeatedly, and no other negative value."""
+    """Return, for each code for missing values, the columns in which it is repeated and the only negative value."""
     found: dict[int, list[int]] = {}
     for code in CODES:
         for j in np.flatnonzero(~discrete & (summary.minimum == code) & (summary.maximum > 0)).tolist():

@@ -55,8 +55,8 @@ def select_frame(
     label : the target column
     task : "classification", "regression", or "auto" to infer the task from the label
     discrete_features : mask, indices or names of the nominal features
-    staging : where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto":
-        a temporary folder if Spark runs on one machine, otherwise memory, or disk if that is too small
+    staging : where the rows are held during the fit: "memory", "disk", or a folder that all executors can read; "auto"
+        chooses a temporary folder if Spark runs on one machine, and otherwise memory, or disk if memory is short
     """
     also, named = [], {}  # type: list[str], dict[str, list[Any]]
     if roles is not None and roles.exist:

@@ -99,8 +99,8 @@ TABLE: dict[Param[Any], Any] = {  # Params and their defaults
     ): [],
     make_param(
         "staging",
-        "where the rows are held during the fit: 'memory', 'disk', a folder that all executors can read, or 'auto', a"
-        " temporary folder if Spark runs on one machine, otherwise memory, or disk if that is too small",
+        "where the rows are held during the fit: 'memory', 'disk', or a folder that all executors can read; 'auto'"
+        " chooses a temporary folder if Spark runs on one machine, and otherwise memory, or disk if memory is short",
     ): "auto",
     **{make_setting_param(f): f.default for f in Settings.definitions()},
 }

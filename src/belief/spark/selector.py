@@ -52,8 +52,8 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
         Nominal features, which are compared by equality. Strings, booleans and features that are nominal by their ML
         attributes are always nominal; "auto" adds no others.
     staging : str, default="auto"
-        Where the rows are held during the fit: "memory", "disk", a folder that all executors can read, or "auto": a
-        temporary folder if Spark runs on one machine, otherwise memory, or disk if that is too small.
+        Where the rows are held during the fit: "memory", "disk", or a folder that all executors can read. "auto"
+        chooses a temporary folder if Spark runs on one machine, and otherwise memory, or disk if memory is short.
     groupsCol, weightCol : str, optional
         The columns with the group and the weight of each row, like `groups` and `sample_weight` of
         :func:`belief.select`. They need `inputCols`.
@@ -62,8 +62,8 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
     given : list of str, optional
         Names of features that are selected already; `numTopFeatures` more features are selected.
     numTopFeatures, perClass, numNeighbors, sampleSize, classWeight, batchSize, seed
-        `n_features_to_select`, `per_class`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size` and
-        `random_state` of :class:`belief.BeliefSelector`, with the same defaults.
+        The parameters `n_features_to_select`, `per_class`, `n_neighbors`, `sample_size`, `class_weight`, `batch_size`
+        and `random_state` of :class:`belief.BeliefSelector`, under other names and with the same defaults.
     task, sampling, neighborhood, scale, redundancy, theta, eta, kappa, copies, significance, alpha, rounds,
     stability
         The same as in :class:`belief.BeliefSelector`.
@@ -163,7 +163,7 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
 
     @property
     def selectedNames(self) -> list[str]:
-        """Names of the selected features: columns, names from ML attributes, or x0, x1, ..."""
+        """Names of the selected features: names of columns, names from ML attributes, or x0, x1, ..."""
         return self._result.selected_names
 
     @property

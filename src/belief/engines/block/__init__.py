@@ -31,7 +31,7 @@ def table_engine(
 
     Parameters
     ----------
-    rows : a source, an array, a CSR matrix, or a list of these that follow one another
+    rows : a source, an array, a CSR matrix, or a list of these, which are consecutive parts of the table
     target : the target
     targets : the target of each row as a number, such as the index of its class
     discrete : mask of the discrete features
@@ -60,10 +60,9 @@ def block_engine(
 
     Parameters
     ----------
-    rows : a source, a float array in C order, a CSR matrix, or a list of these that follow one another
-    targets : the target of each row as a number
-    pool : threads of another engine to share; None: the engine starts its own
-    counted : mask of the rows that may be sampled or found as neighbours; None: all rows
+    rows : a source, a float array in C order, a CSR matrix, or a list of these, which are consecutive parts of the
+    block targets : the target of each row as a number pool : threads of another engine to share; None: the engine
+    starts its own counted : mask of the rows that may be sampled or found as neighbours; None: all rows
     """
     source = _as_source(rows)
     if isinstance(source, SparseSource):
@@ -85,7 +84,7 @@ def block_engine(
 
 
 def _as_source(rows: Any) -> Any:
-    """Return an array, a CSR matrix, or a list of these as a Source, the interface by which engines read rows."""
+    """Wrap an array, a CSR matrix, or a list of these in a Source, the interface from which engines read rows."""
     if isinstance(rows, Sequence):
         parts = list(rows)
         if is_sparse(parts[0]):

@@ -238,7 +238,7 @@ class DenseEngine(JointEngine):
 
 
 def _drop_repeats(ids: Array) -> tuple[Array, Array]:
-    """Drop consecutive repeats of ids. Return the other ids, and the position of each original id among them."""
+    """Drop consecutive repeats of ids. Return the remaining ids, and the position of each original id among them."""
     new = is_first_of_run(ids)
     return ids[new], np.cumsum(new) - 1
 

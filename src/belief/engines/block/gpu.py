@@ -144,7 +144,7 @@ class GpuEngine(DenseEngine):
         return best
 
     def _shrink(self, most: int) -> int:
-        """Return a smaller chunk size than `most`, for which the device ran out of memory.
+        """Return a smaller chunk size, after the device ran out of memory with chunks of `most` rows.
 
         If chunks cannot be smaller, raise a ValueError.
         """
@@ -237,8 +237,8 @@ def stream_key(seed: int, stream: int) -> int:
 def _growing_chunks(done: int, n: int, most: int, known: bool) -> Iterator[tuple[int, int]]:
     """Yield chunks of n rows as (start, stop), beginning at row `done`.
 
-    Each chunk has as many rows as all chunks before it together, but at most `most`. Then about k rows of each chunk
-    are within the bounds of a list of k neighbours. If the lists are `known`, all chunks have the largest size.
+    Each chunk has as many rows as all chunks before it together, but at most `most`. So only about k rows of a chunk
+    can change a list of k neighbours. If the lists are `known`, all chunks have the largest size.
     """
     while done < n:
         step = most if known else min(most, max(FIRST_CHUNK, done))

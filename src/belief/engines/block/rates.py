@@ -67,7 +67,7 @@ class Rates:
         return self._blocks[-1]
 
     def read(self, features: Array, number: int, part: slice) -> CollisionRates:
-        """Return the cached rates of these features for a slice of the pairs, which is the part with this number."""
+        """Return the cached rates of these features for one part of the pairs, given its number and its slice."""
         block, line = self._block[features], self._line[features]
         if len(features) and (block == block[0]).all() and (np.diff(line) == 1).all():  # a view suffices
             values, sums = self._blocks[block[0]]

@@ -104,7 +104,7 @@ def part_height(n_queries: int, n_jobs: int) -> int:
 def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
     """Assign rows, sorted by group, to slots in panels.
 
-    A panel has rows of one group, and is full unless it is the last of the group.
+    A panel has rows of one group, and is full unless it is the last panel of its group.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
 
 
 def find_hits(kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int) -> Array:
-    """Return a bit for each query and row, in words of (queries, panels): 1 if the row may be a neighbour."""
+    """Return words of bits, (queries, panels), with a bit for each row: 1 if it may be a neighbour of the query."""
     hits = np.empty((len(queries.ints), len(rows.packed)), np.uint16)
     compare(kind, rows, queries, limits, columns, hits)
     return hits
@@ -179,7 +179,7 @@ class RoundedSearch:
         return m
 
     def _compare_all(self, first: int, last: int) -> int:
-        """Compare the queries from `first` to `last` with rows as `run` does; return the number of rows compared."""
+        """Do the same as `run`, but only for the queries from `first` to `last`."""
         m, n_jobs, engine = self.engine.m, self.engine.n_jobs, self.engine
         size = part_height(last - first, n_jobs)
         cut = [(first + a, first + b) for a, b in spans(last - first, size)]
@@ -214,7 +214,7 @@ class RoundedSearch:
         return done
 
     def _note_float32(self) -> None:
-        """Note that float32 was faster, so that the blocks visited next use it as well."""
+        """Note that float32 was faster, so that the searches of later blocks use it from the start."""
         if self.search.visit is not None:
             self.search.visit.ready[IN_FLOAT32] = True
 

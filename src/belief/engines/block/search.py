@@ -119,7 +119,7 @@ class NeighbourSearch:
         return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
 
     def _search_from(self, first: int) -> None:
-        """Compare the rows from `first` on."""
+        """Compare all queries with the rows from `first` on."""
         if self.words is not None:
             self._search_by_words(self.words, first)
         elif first:
@@ -135,7 +135,7 @@ class NeighbourSearch:
         return self.engine.working_memory // 16
 
     def _search_by_words(self, kind: WordInstructions, first: int) -> None:
-        """Compare the rows from `first` on in int16. The memory for products limits the number of rows at a time."""
+        """Compare all queries with the rows from `first` on in int16, as many rows at a time as the memory allows."""
         m, s = self.engine.m, len(self.sample.row)
         is_half = self.is_symmetric(m) and self.fits_at_once()
         work = m / 2 if is_half else m  # products per query; each exact distance takes as long as several products
@@ -218,7 +218,7 @@ class NeighbourSearch:
                 self._choose(lock, some, piece, product, nq, nr)
 
     def _search_by_tiles(self, first: int = 0) -> None:
-        """Compare the rows from `first` on with all queries, tile by tile."""
+        """Compare all queries with the rows from `first` on, tile by tile."""
         parts = [np.arange(a, b) for a, b in spans(len(self.sample.row), self.height)]
         locks = [threading.Lock() for _ in parts]
 

@@ -104,7 +104,7 @@ class NonZeros:
         return Levels(values[:, 0].astype(np.int64), values[:, 1], count.sum(axis=1), count[:, :n])
 
     def _all_levels(self) -> Levels:
-        """Return the levels of all values. The level 0 counts the rows without a non-zero value."""
+        """Return the levels of all values, zero or not, and their counts."""
         known = Levels.merged(self.levels)
         n = known.groups.shape[1]
         feature = np.flatnonzero(self.discrete)
@@ -265,7 +265,7 @@ class SparseEngine(JointEngine):
         return Tally.from_sums(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
 
     def _locate(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
-        """Return a matrix with the queries, the line of each pair's query in it, and both for the neighbours."""
+        """Return a matrix of queries, the line of each pair in it, a matrix of neighbours, and the lines in that."""
         if len(self.blocks) == 1:
             return self.csr[0], pairs.query, self.csr[0], pairs.neighbour
         ids, query = np.unique(pairs.query, return_inverse=True)

@@ -41,10 +41,10 @@ def max_rows(working_memory: int) -> int:
 
 
 def choose_words(search: NeighbourSearch) -> WordInstructions | None:
-    """Return the instruction set for products in int16 in this search; None if they are not used.
+    """Return the instruction set for products in int16 in this search, or None.
 
-    They are not used for small searches, for very many queries, without instructions for them on this CPU, or if some
-    features cannot be embedded as points.
+    It is None if the search is small or has too many queries, if this CPU has no such instructions, or if some features
+    cannot be embedded as points.
     """
     name, slices, s = search.engine.resources.instructions, search.embedding.slices, len(search.sample.row)
     if name not in ("auto", "int16") or any(x.direct for x in slices):

@@ -271,7 +271,10 @@ def _check_string_codes(staged: Sequence[BlockInfo]) -> None:
 
 
 def check_collision(known: int, check: int, name: str) -> None:
-    """Raise a ValueError if two strings of a column that have the same code differ in their checks."""
+    """Raise a ValueError if two different strings of a column have the same code.
+
+    `known` and `check` are other bits of the hashes of both strings. They differ if the strings differ.
+    """
     if known != check:
         raise ValueError(
             f"Two values of column {name!r} have the same 53-bit hash. Convert the column to numbers, with"

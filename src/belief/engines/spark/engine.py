@@ -164,9 +164,9 @@ class ClusterEngine:
         return replace(sample, target=self.queries.targets(sample.row))
 
     def merge_copies(self, seed: int) -> Target:
-        """Remove all but one of identical rows with the same target from samples and searches.
+        """Keep one of several identical rows with the same target.
 
-        Return the target of the remaining rows.
+        The others are excluded from samples and searches. Return the target of the remaining rows.
         """
         answers = self._run(self.staged, Identify(), 12 * self.layout.n_rows // self.staged.tasks, "merging copies")
         identity, targets = (np.concatenate([answers[i][x] for i in sorted(answers)]) for x in ("identity", "targets"))

@@ -197,8 +197,8 @@ def count_staging_tasks(df: Any) -> int | None:
 def choose_level(spark: Any, staging: str) -> Any:
     """Return the storage level at which Spark persists blocks.
 
-    With staging="auto", blocks are persisted on disk only if the heap is small: an executor with Spark's default of 1
-    GB runs out of memory while its cache fills, although the cache could spill to disk.
+    With staging="auto", blocks are kept in memory unless the heap is small. An executor with Spark's default of 1 GB
+    would run out of memory while its cache fills, although the cache could spill to disk.
     """
     from pyspark import StorageLevel
 

@@ -201,7 +201,7 @@ class BlockFiles:
         return cls(folder, layout, portions)
 
     def gather(self, portions: Sequence[Array]) -> Self:
-        """Return blocks with these portions of the rows instead."""
+        """Return new blocks, one for each of these portions of the rows."""
         return replace(self, portions=portions)
 
     def __len__(self) -> int:

@@ -105,7 +105,7 @@ def check_numeric(df: Any, names: Sequence[str], output: str) -> None:
 
 
 def assemble(df: Any, names: Sequence[str], output: str) -> Any:
-    """Combine some columns of a DataFrame to a column of vectors, which is added to it; nulls become NaN.
+    """Add a column of vectors to a DataFrame, made from some of its columns; nulls become NaN.
 
     The ML attributes of the vectors contain the names of the columns.
     """

@@ -60,7 +60,7 @@ def _class_name(node: Any) -> str:
 
 
 def _attribute_ids(plan: Any) -> set[str]:
-    """Return the output columns of a plan as name#id. Computed columns have other ids than the columns of the files."""
+    """Return the output columns of a plan as name#id. A column that the plan computes has a new id."""
     return set(plan.output().mkString("\0").split("\0"))
 
 
@@ -85,7 +85,7 @@ def position_columns(df: Any) -> list[Any]:
 
 
 def to_path(url: str) -> str:
-    """Return the path of a file: URL."""
+    """Return the path in a URL that begins with "file:"."""
     return unquote(urlparse(url).path)
 
 
@@ -171,7 +171,7 @@ class _ParquetFile:
 
 
 def _find_column(name: str, columns: Sequence[str]) -> str | None:
-    """Return the name of a column as a file spells it, which may differ in case; None if the file lacks the column."""
+    """Return a column name in the spelling of a file, which may differ in case; None if the file has no such column."""
     same = [x for x in columns if x == name] or [x for x in columns if x.lower() == name.lower()]
     return same[0] if same else None
 

@@ -35,7 +35,7 @@ def stage(
 
     Parameters
     ----------
-    runs : for each run of consecutive partitions, the number of the first one, and the rows
+    runs : for each run of consecutive partitions, (number of the first partition, batches of rows)
     discrete : mask of the discrete features; it may end before the last feature
     strings : the reader adds the codes of new strings to this dictionary
     block_bytes : the size of a block; None: BLOCK_BYTES
@@ -145,7 +145,7 @@ class _Stager:
         yield info, data
 
     def _describe(self, X: Matrix, values: Array, codes: Array) -> None:
-        """Add a block to the summary, unless the table is sparse or too wide for one."""
+        """Add a block to the summary, unless the table is sparse or too wide for a summary."""
         self._can_summarize &= (
             not issparse(X) and X.shape[1] <= MAX_SUMMARY_FEATURES and self._width in (None, X.shape[1])
         )
@@ -158,7 +158,7 @@ class _Stager:
             self._describer.add(X, mask, groups=np.array(groups, np.int32)[codes])
 
     def summarize(self) -> Iterator[Staged]:
-        """Yield the summary of all blocks of the task, unless the table is sparse or too wide for one."""
+        """Yield the summary of all blocks of the task, unless the table is sparse or too wide for a summary."""
         if self._describer is not None and self._can_summarize:
             summary = bytes(pack(flatten(self._describer.summary())))
             yield BlockInfo(self._partition, self.seq, about={"labels": list(self._groups)}, summary=summary), None

@@ -48,7 +48,7 @@ def pack(arrays: Mapping[str, Any], parts: Sequence[Array] = ()) -> bytearray:
 
 
 def unpack(data: Any) -> dict[str, Array]:
-    """Return the arrays in packed bytes, or in another object with the buffer protocol, as read-only views."""
+    """Return the packed arrays as read-only views of `data`, which may be any object with the buffer protocol."""
     view = memoryview(data)
     length = int.from_bytes(view[:8], "little")
     start = _align(8 + length)
