@@ -226,7 +226,7 @@ def _arrays(*values: Any) -> Iterator[Array]:
 def _check_same_run(folder: Path, run: dict[str, Any], stored: dict[str, Any]) -> None:
     settings = stored["settings"]
     for name, value in run["settings"].items():
-        if json.dumps(settings.get(name)) != json.dumps(value):  # 1 is one feature, 1.0 is all of them
+        if json.dumps(settings.get(name)) != json.dumps(value):  # 1 (one feature) is not 1.0 (all features)
             raise ValueError(
                 f"checkpoint {folder} belongs to a run with {name}={settings.get(name)!r}, not {value!r}: use the"
                 " settings of that run, another folder, or restart=True."

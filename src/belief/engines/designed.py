@@ -134,7 +134,7 @@ class DesignedEngine:
     def _count(self) -> Target:
         """Return the target of the rows that are used.
 
-        If rows have weights, the share of a class is its share of the weights.
+        If rows have weights, the share of a class is its share of the total weight.
         """
         target: Target = self.inner.target.counted(self.targets[self._usable])
         if self.design.weight is not None and isinstance(target, Classes):
@@ -289,7 +289,8 @@ class DesignedEngine:
         largest = np.zeros(int(group.max()) + 1, np.int64)
         np.maximum.at(largest, pair // (int(cell.max()) + 1), count)
         order = np.argsort(-largest, kind="stable")
-        limit = np.r_[largest[order], 0][: MAX_OWN_GROUPS + 1]  # limit[n]: the largest small group, if n are large
+        # limit[n]: how many rows the largest small group has in a cell, if n groups have their own buckets
+        limit = np.r_[largest[order], 0][: MAX_OWN_GROUPS + 1]
         n_own = int(np.argmin((1 + np.arange(len(limit))) * (k + limit)))
         number = np.zeros(len(largest), np.int64)
         number[order[:n_own]] = 1 + np.arange(n_own)

@@ -117,7 +117,7 @@ def _has_gpu() -> bool:
         return False
     try:
         return bool(import_optional("torch", "gpu").cuda.is_available())
-    except (ImportError, OSError):  # installed, but not for this machine
+    except (ImportError, OSError):  # torch is installed, but does not work on this machine
         return False
 
 

@@ -196,7 +196,7 @@ class DenseEngine(JointEngine):
 
     @property
     def _tally_chunk(self) -> int:
-        """The number of features to tally at a time. More features need fewer jumps, but each thread needs several."""
+        """The number of features to tally at a time. Large chunks need few jumps, but each thread needs several."""
         return min(max(self.n_features // (4 * self.n_jobs), TALLY_CHUNK), MAX_TALLY_CHUNK)
 
     def _cut(self, pairs: Pairs) -> list[slice]:

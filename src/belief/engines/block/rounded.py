@@ -91,7 +91,7 @@ def choose_instructions(search: NeighbourSearch) -> Instructions | None:
     if search.visit is not None and search.visit.ready.get(IN_FLOAT32):
         return None
     if search.words is not None and search.is_symmetric(search.engine.m) and search.fits_at_once():
-        return None  # int16, which multiplies each two rows once, is faster
+        return None  # int16 is faster, because it multiplies each pair of rows only once
     work = float(len(search.sample.row)) * search.engine.m * whole.width
     return found[0] if work >= MIN_MULTIPLICATIONS else None
 
@@ -143,9 +143,9 @@ def share_of_words(width: int) -> float:
 def expect_share(n_best: int, share: float, n_rows: int, m: int) -> float:
     """Return the expected share of hits among m rows, given their share among the first `n_rows` rows.
 
-    `n_best` is the number of neighbours of a query. Distances are assumed to be normal. Rounding errors then shift the
-    lower bounds by some number of standard deviations, which grows with the square root of the number of columns. The
-    shift matters less for more rows.
+    `n_best` is the number of neighbours of a query. Distances are assumed to be normally distributed. Rounding errors
+    then shift the lower bounds by some number of standard deviations, which grows with the square root of the number of
+    columns. The shift matters less for more rows.
     """
     first, shifted = ndtri(np.clip([n_best / n_rows, share], 1e-9, 1 - 1e-9))
     n = np.linspace(n_rows, m, 32)

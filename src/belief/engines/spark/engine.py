@@ -45,7 +45,7 @@ from belief.method.summary import Summary
 from belief.method.targets import Target
 
 T = TypeVar("T")
-MAX_SLICE_FEATURES = 2**20  # features whose sums are merged in one place
+MAX_SLICE_FEATURES = 2**20  # maximum number of features whose sums are merged in one place
 MERGE_BYTES = 2**28  # size of the answers that are merged in one place
 QUERY_BYTES = 2**26  # size of the queries that are sent with one job
 MAX_FETCHED_ROWS = 4_000  # samples up to this size are fetched as soon as they are drawn, because they become queries

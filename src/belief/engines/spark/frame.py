@@ -236,7 +236,7 @@ def _open_columns(df: Any, names: list[str], label: str, discrete_features: Any,
     names = [name for name in names if name not in left_out]
     read_as = [_read_type(types[name].typeName(), bool(nominal)) for name, nominal in zip(names, declared, strict=True)]
     arrow = {"string": pa.string(), "float": pa.float32(), "boolean": pa.bool_(), "long": pa.int64()}
-    arrow |= dict.fromkeys(TIMES, pa.timestamp("us"))  # batches have the exact types
+    arrow |= dict.fromkeys(TIMES, pa.timestamp("us"))  # the exact types are those of the batches
     fields = [pa.field(name, arrow.get(kind, pa.float64())) for name, kind in zip(names, read_as, strict=True)]
     is_text = np.array([kind in ("string", "boolean") for kind in read_as], bool)
     spec = TableSpec(label, "", is_text | declared, task=task)

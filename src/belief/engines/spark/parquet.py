@@ -207,6 +207,6 @@ def split_vectors(column: Any) -> dict[str, Any]:
     out = np.empty(int(end[-1]))
     is_value = np.ones(len(out), bool)
     before = np.cumsum(k) - k
-    is_value[np.repeat(end - k - before, k) + np.arange(int(k.sum()))] = False  # the k places before each end
+    is_value[np.repeat(end - k - before, k) + np.arange(int(k.sum()))] = False  # the last k numbers of each vector
     out[is_value], out[~is_value] = np.asarray(values.flatten()), np.asarray(fields["indices"].flatten())
     return {"size": size, "values": pa.ListArray.from_arrays(pa.array(np.append(0, end), pa.int32()), pa.array(out))}

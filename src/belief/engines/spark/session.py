@@ -154,7 +154,7 @@ def clear_errors(spark: Any) -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         message = str(error)
         ours = re.search(r"^ValueError: (.*)$", message, re.MULTILINE)
-        if ours is not None and re.search(r'File "[^"]*[/\\]belief[/\\]', message):  # not from a function of the user
+        if ours is not None and re.search(r'File "[^"]*[/\\]belief[/\\]', message):  # not raised by a user's function
             raise ValueError(ours[1]) from None
         explanation = explain_end(message) or explain_error(spark, message)
         if explanation is None:

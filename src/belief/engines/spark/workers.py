@@ -63,7 +63,7 @@ def warn_of_differences(workers: Iterable[dict[str, str]]) -> None:
 def explain_error(spark: Any, message: str) -> str | None:
     """Return an explanation of an error in the Python environment of the workers; None for other errors."""
     found = MISSING_MODULE.search(message) or MISSING_NAME.search(message)
-    if found is None or found[1].split(".")[0] not in REQUIRED:  # a function of the user may import others
+    if found is None or found[1].split(".")[0] not in REQUIRED:  # a user's function may lack other modules
         return None
     worker, driver = _ask_worker(spark), get_versions()
     python = f"The workers' Python, {worker['executable']},"
