@@ -167,7 +167,7 @@ class DesignedEngine:
         """
         self._seed = seed
         ids = np.flatnonzero(self._usable)
-        values = self._race(ids, seed)
+        values = self._sampling_numbers(ids, seed)
         rank = np.zeros(len(ids), np.int64)
         if self.design.group is not None:
             classes = self.targets[ids] if not self._is_numeric else np.zeros(len(ids))
@@ -180,8 +180,8 @@ class DesignedEngine:
         key[np.lexsort((values, rank))] = np.arange(len(ids), dtype=np.uint64)
         return Sample(key, ids, self.targets[ids]).first(quota)
 
-    def _race(self, ids: Array, seed: int) -> Array:
-        """Return a random number for each row; rows with smaller numbers are sampled first (see `race`)."""
+    def _sampling_numbers(self, ids: Array, seed: int) -> Array:
+        """Return a random number for each row; rows with smaller numbers are sampled first."""
         uniform = (row_keys(seed, SAMPLE, ids).astype(float) + 1.0) / 2.0**64
         if self.design.weight is None or not self.design.is_drawn_by_weight:
             return uniform
@@ -208,7 +208,7 @@ class DesignedEngine:
         if not self.design.is_drawn_by_weight:
             return weight
         ids = np.flatnonzero(self._usable)
-        values, inside = self._race(ids, self._seed), np.isin(ids, sampled)
+        values, inside = self._sampling_numbers(ids, self._seed), np.isin(ids, sampled)
         classes = np.zeros(len(self.targets), np.int64) if self._is_numeric else self.targets
         for c in np.unique(classes[rows]):
             mine, in_class = classes[rows] == c, classes[ids] == c
