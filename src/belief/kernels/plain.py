@@ -13,6 +13,7 @@ import numpy as np
 from belief.kernels.shapes import POWERS_OF_TEN, TIE_MARGIN, Reach, Sums, query_statistics, round9
 from belief.method.arrays import Array, is_first_of_run, run_lengths
 from belief.method.difference import Difference
+from belief.method.redundancy.collisions import sum_powers
 from belief.method.sampling import splitmix64
 
 # numbers of differences computed at a time, which fit into the CPU cache
@@ -344,20 +345,31 @@ class _Sides:
         return np.add.reduceat(x, self.first)
 
 
-def collisions(
-    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, by_rate: bool, R: Array, P: Array
-) -> None:
-    """Write the collision rates cr to R, (pairs, features), or e = 1 - cr with `by_rate`.
+def arrange(X: Array) -> Array:
+    """Return rows in the layout that `collisions` reads: (rows, features)."""
+    return X.astype(np.float64, copy=False)
 
-    Unless P is empty, write 1 to P if both values are present, and 0 otherwise.
+
+def collisions(
+    X: Array, queries: Array, rows: Array, r: Reach, by_rate: bool, first: int, R: Array, P: Array, sums: Array
+) -> None:
+    """Write the collision rates cr of some pairs to R, (features, pairs), or e = 1 - cr with `by_rate`.
+
+    Unless P is empty, write 1 to P if both values are present, and 0 otherwise. The first pair is at index `first` of R
+    and P. Unless `sums` is empty, add Σx and Σx² of each feature to it, (2, features), where x is the number in R.
     """
-    d, present = _differences(Xq, queries, aq, Xr, rows, ar, r, len(P) > 0)
+    d, present = _differences(X, queries, 0, X, rows, 0, r, len(P) > 0)
     if by_rate:
-        _complements(d, r.slope, r.reach, R[: len(d)])
+        values = np.empty_like(d)
+        _complements(d, r.slope, r.reach, values)
     else:
-        R[: len(d)] = _rates(d, present, r.slope, r.reach)
+        values = _rates(d, present, r.slope, r.reach)
+    part = slice(first, first + len(d))
+    R[:, part] = values.T
     if len(P):
-        P[: len(d)] = present
+        P[:, part] = present.T
+    if sums.size:
+        sums += sum_powers(values)
 
 
 def half_hits(

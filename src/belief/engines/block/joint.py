@@ -14,15 +14,15 @@ from types import ModuleType
 
 import numpy as np
 
-from belief.data.source import Located
+from belief.data.source import Located, as_slice
 from belief.engines.block.rates import Rates, cut_pairs
 from belief.engines.block.threads import RowEngine, Threads, spans
 from belief.engines.resources import Resources
-from belief.kernels.shapes import Reach, reaches
-from belief.method.arrays import Array
+from belief.kernels.shapes import reaches
+from belief.method.arrays import Array, unique_ids
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Pairs
-from belief.method.redundancy.collisions import CollisionRates, Collisions, Watch, joint_sums, sum_powers
+from belief.method.redundancy.collisions import CollisionRates, Collisions, Watch, joint_sums
 
 RATES_SHARE = 8  # cached collision rates use at most 1 / RATES_SHARE of the working memory
 
@@ -75,25 +75,36 @@ class JointEngine(RowEngine):
                 return reduce(Joint.merge, (compute(cut) for cut in _cut_for_cache(part[1], len(every))))
 
         def compute(cut: slice) -> Joint:
-            Q, N = read(cut)
-            R, P = self._collisions(Q, N, reach, rates, difference.missing)
-            lines = CollisionRates.from_rates(R[:, at], P[:, at])
-            return joint_sums(rates, lines, CollisionRates.from_rates(R[:, to], P[:, to]))
+            X, query, neighbour = read(cut)
+            R = np.empty((len(every), len(query)))
+            P = np.empty_like(R[: len(R) if difference.missing else 0])
+            self.kernels.collisions(X, query, neighbour, reach, rates.by == "rate", 0, R, P, np.zeros((2, 0)))
+            lines, others = (CollisionRates.from_rates(R[x].T, P[x].T if len(P) else P) for x in (at, to))
+            return joint_sums(rates, lines, others)
 
         return reduce(Joint.merge, self.map(task, list(enumerate(cut_pairs(len(pairs))))))
 
-    def _make_reader(self, cached: Rates, columns: Array) -> Callable[[slice], tuple[Located, Located]]:
-        """Return a function that reads some columns of both rows of each pair, for a slice of the pairs.
+    def _make_reader(self, cached: Rates, columns: Array) -> Callable[[slice], tuple[Array, Array, Array]]:
+        """Return a function that reads some columns of the rows of a slice of the pairs.
 
-        If the columns of all pairs fit into memory, they are read only once, here.
+        It returns the rows, as `collisions` reads them, and the positions of the queries and of the neighbours among
+        them. If all pairs fit into memory, their columns are read at once.
         """
-        if 8 * len(cached.rows) * len(columns) > self.working_memory // RATES_SHARE:
-            return lambda cut: (
-                self._read_columns(cached.rows[cached.query[cut]], columns),
-                self._read_columns(cached.rows[cached.neighbour[cut]], columns),
-            )
-        X, at, a = self._read_all_columns(cached.rows, columns)
-        return lambda cut: ((X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a))
+        if 8 * len(cached.rows) * len(columns) <= self.working_memory // RATES_SHARE:
+            X = self._arrange(self._read_all_columns(cached.rows, columns), len(columns))
+            return lambda cut: (X, cached.query[cut], cached.neighbour[cut])
+
+        def read(cut: slice) -> tuple[Array, Array, Array]:
+            rows, at = unique_ids(np.concatenate([cached.query[cut], cached.neighbour[cut]]))
+            X = self._arrange(self._read_columns(cached.rows[rows], columns), len(columns))
+            return X, *at.reshape(2, -1)
+
+        return read
+
+    def _arrange(self, found: Located, n: int) -> Array:
+        """Return n columns of some rows in the layout that `collisions` reads."""
+        X, rows, a = found
+        return self.kernels.arrange(X[as_slice(rows), a : a + n])
 
     def _find_rates(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Rates:
         """Return the cache for the collision rates of these pairs, which is empty if it is new.
@@ -114,31 +125,17 @@ class JointEngine(RowEngine):
             return False
         if not len(features):
             return True
-        X, at, a = self._read_all_columns(cached.rows, features)
+        X = self._arrange(self._read_all_columns(cached.rows, features), len(features))
         (out, sums), reach = cached.allocate(features), reaches(cached.difference, cached.collisions.kappa, features)
+        by_rate, (R, P) = cached.collisions.by == "rate", (out[0], out[1] if len(out) > 1 else np.empty((0, 0)))
 
         def task(part: tuple[int, slice]) -> None:
             for cut in _cut_for_cache(part[1], len(features)):
-                Q, N = (X, at[cached.query[cut]], a), (X, at[cached.neighbour[cut]], a)
-                found = self._collisions(Q, N, reach, cached.collisions, cached.difference.missing)
-                sums[part[0]] += sum_powers(found[0])
-                for x, values in zip(out, found, strict=False):
-                    x[:, cut] = values.T
+                query, neighbour = cached.query[cut], cached.neighbour[cut]
+                self.kernels.collisions(X, query, neighbour, reach, by_rate, cut.start, R, P, sums[part[0]])
 
         deque(self.map(task, list(enumerate(cut_pairs(len(cached.query))))), maxlen=0)
         return True
-
-    def _collisions(
-        self, Q: Located, N: Located, reach: Reach, rates: Collisions, missing: bool
-    ) -> tuple[Array, Array]:
-        """Return the collision rates of some pairs, (pairs, features), and a mask of the values that are present.
-
-        A rate is present if both rows of the pair have a value. The mask is empty if no value is missing.
-        """
-        n, width = len(Q[1]), len(reach.reach)
-        R, P = np.empty((n, width)), np.empty((n if missing else 0, width))
-        self.kernels.collisions(*Q, *N, reach, rates.by == "rate", R, P)
-        return R, P
 
 
 def _cut_for_cache(part: slice, n_features: int) -> list[slice]:

@@ -6,6 +6,7 @@ from weakref import ref
 
 import numpy as np
 
+from belief.data.source import as_slice
 from belief.engines.block.threads import spans
 from belief.method.arrays import Array, unique_ids
 from belief.method.difference import Difference
@@ -69,10 +70,9 @@ class Rates:
     def read(self, features: Array, number: int, part: slice) -> CollisionRates:
         """Return the cached rates of these features for one part of the pairs, given its number and its slice."""
         block, line = self._block[features], self._line[features]
-        if len(features) and (block == block[0]).all() and (np.diff(line) == 1).all():  # a view suffices
-            values, sums = self._blocks[block[0]]
-            mine = slice(int(line[0]), int(line[-1]) + 1)
-            return _make_rated(values[:, mine, part], sums[number, :, mine])
+        if len(features) and (block == block[0]).all():
+            (values, sums), mine = self._blocks[block[0]], as_slice(line)  # a view, if they are consecutive
+            return _make_rated(values[:, mine, part], sums[number][:, mine])
         found = np.empty((1 + self.difference.missing, len(features), part.stop - part.start))
         part_sums = np.empty((2, len(features)))
         for b in set(block.tolist()):

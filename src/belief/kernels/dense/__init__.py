@@ -6,7 +6,7 @@ and blocks of gathered rows have the same form. Missing values are NaN.
 
 from belief.kernels.dense.distance import Geometry, add_matches, distances, embed, hash_bits
 from belief.kernels.dense.summary import add_identities, gather, levels, moments
-from belief.kernels.dense.tally import collisions, half_hits, tally
+from belief.kernels.dense.tally import arrange, collisions, half_hits, tally
 from belief.kernels.shapes import Reach, Sums
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Sums",
     "add_identities",
     "add_matches",
+    "arrange",
     "collisions",
     "distances",
     "embed",

@@ -238,28 +238,66 @@ def _mixed(
                     s.queries[0, g, j] += 1.0
 
 
+def arrange(X: Array) -> Array:
+    """Return rows in the layout that `collisions` reads: (features, rows)."""
+    return np.ascontiguousarray(X.T, np.float64)
+
+
 @kernel()
 def collisions(
-    Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, r: Reach, by_rate: bool, R: Array, P: Array
+    X: Array, queries: Array, rows: Array, r: Reach, by_rate: bool, first: int, R: Array, P: Array, sums: Array
 ) -> None:
-    """Write the collision rates cr to R, (pairs, features), or e = 1 - cr with `by_rate`.
+    """Write the collision rates cr of some pairs to R, (features, pairs), or e = 1 - cr with `by_rate`.
 
-    Unless P is empty, write 1 to P if both values are present, and 0 otherwise.
+    Unless P is empty, write 1 to P if both values are present, and 0 otherwise. The first pair is at index `first` of R
+    and P. Unless `sums` is empty, add Σx and Σx² of each feature to it, (2, features), where x is the number in R.
     """
-    n = len(r.reach)
+    n = len(queries)
+    for j in range(len(X)):
+        _collisions_of_feature(
+            X[j], queries, rows, r.reach[j], r.slope[j], r.discrete[j], by_rate, R[j, first : first + n]
+        )
+    for j in range(len(P)):
+        x, out = X[j], P[j, first : first + n]
+        for p in range(n):
+            out[p] = 1.0 if x[queries[p]] == x[queries[p]] and x[rows[p]] == x[rows[p]] else 0.0
+    for j in range(0, sums.shape[1], 4):
+        _add_powers(R, j, first, n, sums)
+
+
+@kernel()
+def _collisions_of_feature(
+    x: Array, queries: Array, rows: Array, reach: float, slope: float, discrete: bool, by_rate: bool, out: Array
+) -> None:
     for p in range(len(queries)):
-        x = Xq[queries[p], aq : aq + n]
-        y = Xr[rows[p], ar : ar + n]
-        out = R[p]
-        for j in range(n):
-            d = abs(np.float64(x[j]) - np.float64(y[j]))
-            out[j] = (1.0 if d > 0.0 else d) if r.discrete[j] else d
-        for j in range(n):
-            d = out[j]
-            out[j] = complement(d, r.slope[j], r.reach[j]) if by_rate else rate(d, r.slope[j], r.reach[j])
-        if len(P):
-            for j in range(n):
-                P[p, j] = 1.0 if x[j] == x[j] and y[j] == y[j] else 0.0
+        out[p] = abs(x[queries[p]] - x[rows[p]])
+    if discrete:
+        for p in range(len(queries)):
+            out[p] = 1.0 if out[p] > 0.0 else out[p]
+    if by_rate:
+        for p in range(len(queries)):
+            out[p] = complement(out[p], slope, reach)
+    else:
+        for p in range(len(queries)):
+            out[p] = rate(out[p], slope, reach)
+
+
+@kernel()
+def _add_powers(R: Array, j: int, first: int, n: int, sums: Array) -> None:
+    """Add Σx and Σx² of the features j to j + 3 to `sums`, pair by pair.
+
+    The sums of several features do not wait for each other.
+    """
+    last = len(R) - 1
+    a, b, c, d = R[j], R[min(j + 1, last)], R[min(j + 2, last)], R[min(j + 3, last)]
+    a1, b1, c1, d1, a2, b2, c2, d2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for p in range(first, first + n):
+        a1, b1, c1, d1 = a1 + a[p], b1 + b[p], c1 + c[p], d1 + d[p]
+        a2, b2, c2, d2 = a2 + a[p] * a[p], b2 + b[p] * b[p], c2 + c[p] * c[p], d2 + d[p] * d[p]
+    first_powers, second_powers = (a1, b1, c1, d1), (a2, b2, c2, d2)
+    for i in range(min(4, len(R) - j)):
+        sums[0, j + i] += first_powers[i]
+        sums[1, j + i] += second_powers[i]
 
 
 @kernel()
