@@ -90,16 +90,17 @@ def findings(study: Study) -> str:
     ways = study.grid.ways()
     usual = [[Way("mRMR")], [Way("BELIEF", ways[-1].k)], [Way("BELIEF + mCR", ways[-1].k, study.grid.batches[0])]]
     every = [[way for way in ways if way.method == group[0].method] for group in usual]
-    lines = ["The mean F1 on each data set, with one setting of each method (of BELIEF, the paper's).", ""]
+    lines = ["The table has the mean F1 on each data set, with one setting of each method.", ""]
     lines += [by_data(study, cells, usual), ""]
     lines += [versus(study, cells, usual[i], usual[j]) for i, j in ((1, 0), (2, 0), (2, 1))]
     counted = ", ".join(f"{len(group)} of {group[0].method}" for group in every)
     best_ones = [[versus(study, cells, every[i], every[j])[2:]] for i, j in ((1, 0), (2, 0), (2, 1))]
-    lines.append(f"- The best of several settings ({counted}), chosen on the rows that judge it, looks better than it"
-                 f" is: {as_data('the best settings', table(['comparison'], best_ones))}.")  # fmt: skip
+    lines.append(f"- If each method has its best setting ({counted}): "
+                 f"{as_data('the best settings', table(['comparison'], best_ones))}. These figures are too optimistic,"
+                 " because the settings were chosen on the test rows.")  # fmt: skip
     lines.append(by_setting(study, cells))
     same = [study.on_spark(name)["same"] for name in study.tasks]
-    lines.append(f"- The Spark engine selects the same 10 features as the local one, which is used here, on {sum(same)}"
+    lines.append(f"- All runs used the local engine. The Spark engine selects the same 10 features on {sum(same)}"
                  f" of {len(same)} data sets.")  # fmt: skip
     return "\n".join(lines)
 
@@ -139,10 +140,10 @@ def versus(study: Study, cells: list[Cell], one: list[Way], other: list[Way]) ->
     both = [(best_printed(study, cell, one), best_printed(study, cell, other)) for cell in cells]
     theirs = [a - b for a, b in both if a is not None and b is not None]
     names = [str(ways[0]) if len(ways) == 1 else ways[0].method for ways in (one, other)]
-    text = (f"- {names[0]} against {names[1]}: as good or better in {sum(x >= 0 for x in ours)} of {len(ours)} cells,"
-            f" {np.mean(ours):+.3f} on average")  # fmt: skip
+    text = (f"- {names[0]} is at least as good as {names[1]} in {sum(x >= 0 for x in ours)} of {len(ours)} cells; the"
+            f" mean difference is {np.mean(ours):+.3f}")  # fmt: skip
     if theirs:
-        text += f"; in the paper in {sum(x >= 0 for x in theirs)} of {len(theirs)}, {np.mean(theirs):+.3f}"
+        text += f". In the paper: {sum(x >= 0 for x in theirs)} of {len(theirs)} cells, {np.mean(theirs):+.3f}"
     return text + "."
 
 

@@ -154,18 +154,20 @@ def summary(answers: Answers) -> str:
     of_asked = [
         np.mean(x) >= least - 1e-9 for name, (_, least) in ASKED.items() if (x := found(answers, "asked", name))
     ]
-    below = " and ".join(
-        f"more than {limit} have p < {p} in {named(names)}"
+    below = ", and the share with ".join(
+        f"p < {p} is above {limit} in {named(names)}"
         for (p, limit), names in zip(MOST_BELOW.items(), outside, strict=True)
     )
     lines = [
-        f"- **Calibration** in {len(every)} situations: of the noise columns, {below}. Of the columns with q < 0.05,"
-        f" {np.mean(list(false.values())):.3f} are noise on average, and more than {MOST_FALSE} in"
-        f" {named(too_false)}; {noise_alone(answers):.3f} of the tables of pure noise have such a column.",
-        f"- **Power** for weak effects, divided by that of the univariate test, is {np.mean(ratios):.2f} on average and"
-        f" at least {min(ratios):.2f}.",
-        f"- **Interactions**: the share of columns found is {' and '.join(hits)}. If as many columns are selected"
-        f" as are relevant, {sum(of_asked)} of {len(of_asked)} problems reach their target.",
+        f"- **Calibration** was measured in {len(every)} situations. The share of noise columns with {below}. On"
+        f" average, {np.mean(list(false.values())):.3f} of the columns with q < 0.05 are noise; this share is above"
+        f" {MOST_FALSE} in {named(too_false)}. A share of {noise_alone(answers):.3f} of the tables of pure noise has a"
+        " column with q < 0.05.",
+        f"- **Power** for weak effects is {np.mean(ratios):.2f} of that of the univariate test on average, and at least"
+        f" {min(ratios):.2f}.",
+        f"- **Interactions**: the share of relevant columns with q < 0.05 is {' and '.join(hits)}. If the number of"
+        f" columns to select is that of the relevant ones, {sum(of_asked)} of {len(of_asked)} problems reach their"
+        " goal.",
         f'- **"auto"** with alpha = {ALPHAS[0]} selects on average {"; ".join(selected(answers))}.',
     ]
     return "\n".join(lines)
@@ -189,8 +191,8 @@ def tables(answers: Answers) -> dict[str, str]:
         "summary": summary(answers),
         "calibration": f"Every situation: {as_data('calibration', calibration(answers))}.",
         "power": f"Every kind of column: {as_data('power', compared(answers))}.",
-        "interactions": f"With q < 0.05: {as_data('interactions', interactions(answers))}.",
-        "asked": f"As many columns as are relevant: {as_data('asked', asked(answers))}.",
+        "interactions": f"Columns with q < 0.05: {as_data('interactions', interactions(answers))}.",
+        "asked": f"If the number of columns to select is known: {as_data('asked', asked(answers))}.",
         "auto": f"All figures: {as_data('auto', automatic(answers))}, {as_data('Boruta', boruta(answers))}.",
         "origin": answers.origin,
     }

@@ -188,14 +188,15 @@ def agreement(answers: Answers) -> str:
     known = [gain for gain in gains(answers).values() if gain[2] is not None]
     wins = [sum(gain[i] >= 0 for gain in known) for i in range(3)]  # type: ignore[operator]
     return "\n".join([
-        f"- The counts are the paper's in {sum(same)} of {len(same)} rows, without {' and '.join(COUNTED_OTHERWISE)},"
-        " where we count otherwise.",
+        f"- The counts equal those of the paper in {sum(same)} of {len(same)} rows. This does not include"
+        f" {' and '.join(COUNTED_OTHERWISE)}, where we define relevant features differently.",
         f"- The {len(apart(answers, 'once'))} accuracies of the paper differ from ours by {once:.3f} on average if"
-        f" features are selected once, on all rows, and by {inside:.3f} if they are selected inside each fold.",
-        f"- mCR is better than plain BELIEF, or equal, in {wins[2]} of {len(known)} cases in the paper; here in"
-        f" {wins[1]} if features are selected once, in {wins[0]} if inside each fold.",
-        "- A tree on columns 1-20 of Madelon, which the paper counts as relevant or redundant, has accuracy"
-        f" {answers.answers[FIRST]['DT']:.2f}.",
+        f" features are selected once, from all rows, and by {inside:.3f} if they are selected inside each fold.",
+        f"- mCR is at least as accurate as plain BELIEF in {wins[2]} of {len(known)} cases in the paper. Here this"
+        f" is so in {wins[1]} cases if features are selected once, and in {wins[0]} if they are selected inside"
+        " each fold.",
+        "- The paper counts columns 1-20 of Madelon as relevant or redundant. A tree on these columns has an accuracy"
+        f" of {answers.answers[FIRST]['DT']:.2f}.",
     ])  # fmt: skip
 
 
