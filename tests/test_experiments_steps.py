@@ -81,11 +81,12 @@ def test_the_pages_of_large_problems_show_the_defaults(it, data_home, monkeypatc
         for n in (10, 50):
             ours, papers = relevant(name, n)
             assert ours >= papers
-    assert "such as {} and {} of 50 on epsilon-like".format(*relevant("epsilon-like", 50)) in large
     assert (
-        "{} and {} of 50 on ECBDL14-like with each row of the rare class 49 times.".format(*relevant(copied, 50))
+        "On epsilon-like, {} of 50 selected features are relevant with the defaults, and {} with the paper's"
+        " settings;".format(*relevant("epsilon-like", 50))
         in large
     )
+    assert "each row of the rare class 49 times, {} and {}.".format(*relevant(copied, 50)) in large
     ours, papers = relevant("epsilon-like", 100, " | sample 250")
-    assert f"with a sample of 250, {ours} are relevant, and with the paper's settings {papers};" in sampling
-    assert "on ECBDL14-like data {} and {}.".format(*relevant("ECBDL14-like", 100, " | sample 250")) in sampling
+    assert f"{ours} are relevant with the defaults, and {papers} with the paper's settings;" in sampling
+    assert "on ECBDL14-like data, {} and {}.".format(*relevant("ECBDL14-like", 100, " | sample 250")) in sampling
