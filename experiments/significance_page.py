@@ -161,13 +161,12 @@ def summary(answers: Answers) -> str:
     lines = [
         f"- **Calibration** was measured in {len(every)} situations. The share of noise columns with {below}. On"
         f" average, {np.mean(list(false.values())):.3f} of the columns with q < 0.05 are noise; this share is above"
-        f" {MOST_FALSE} in {named(too_false)}. A share of {noise_alone(answers):.3f} of the tables of pure noise has a"
-        " column with q < 0.05.",
+        f" {MOST_FALSE} in {named(too_false)}. {100 * noise_alone(answers):.1f} % of the tables of pure noise have such"
+        " a column.",
         f"- **Power** for weak effects is {np.mean(ratios):.2f} of that of the univariate test on average, and at least"
         f" {min(ratios):.2f}.",
         f"- **Interactions**: the share of relevant columns with q < 0.05 is {' and '.join(hits)}. If the number of"
-        f" columns to select is that of the relevant ones, {sum(of_asked)} of {len(of_asked)} problems reach their"
-        " goal.",
+        f" relevant columns is known, {sum(of_asked)} of {len(of_asked)} problems reach their goal.",
         f'- **"auto"** with alpha = {ALPHAS[0]} selects on average {"; ".join(selected(answers))}.',
     ]
     return "\n".join(lines)

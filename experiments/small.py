@@ -185,16 +185,11 @@ def agreement(answers: Answers) -> str:
     """How near ours are to the paper's figures, in numbers."""
     same = [ours["counts"] == [x or 0 for x in theirs[:3]] for ours, theirs in both(answers, without=COUNTED_OTHERWISE)]
     inside, once = (np.mean(apart(answers, way)) for way in WAYS)
-    known = [gain for gain in gains(answers).values() if gain[2] is not None]
-    wins = [sum(gain[i] >= 0 for gain in known) for i in range(3)]  # type: ignore[operator]
     return "\n".join([
         f"- The counts equal those of the paper in {sum(same)} of {len(same)} rows. This does not include"
         f" {' and '.join(COUNTED_OTHERWISE)}, where we define relevant features differently.",
         f"- The {len(apart(answers, 'once'))} accuracies of the paper differ from ours by {once:.3f} on average if"
         f" features are selected once, from all rows, and by {inside:.3f} if they are selected inside each fold.",
-        f"- mCR is at least as accurate as plain BELIEF in {wins[2]} of {len(known)} cases in the paper. Here this"
-        f" is so in {wins[1]} cases if features are selected once, and in {wins[0]} if they are selected inside"
-        " each fold.",
         "- The paper counts columns 1-20 of Madelon as relevant or redundant. A tree on these columns has an accuracy"
         f" of {answers.answers[FIRST]['DT']:.2f}.",
     ])  # fmt: skip
