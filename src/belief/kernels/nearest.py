@@ -228,7 +228,7 @@ def insert(ds: Array, keys: Array, rows: Array, d: float, key: int, row: int) ->
     i = len(ds) - 1
     if d > ds[i] or (d == ds[i] and key >= keys[i]):
         return
-    while i > 0 and rows[i - 1] < 0:  # no row
+    while i > 0 and rows[i - 1] < 0:  # skip empty entries
         i -= 1
     while i > 0 and (d < ds[i - 1] or (d == ds[i - 1] and key < keys[i - 1])):
         ds[i], keys[i], rows[i] = ds[i - 1], keys[i - 1], rows[i - 1]

@@ -27,7 +27,7 @@ INTERCHANGEABLE = 0.8  # features with at least this redundancy can replace each
 CORRELATED = 0.1  # features have independent errors if their redundancy with all others is below this
 N_DRAWS = 200
 MAX_RIVALS = 256  # the largest number of features in the simulation
-MAX_COST_SAME, MAX_COST_LOSS = 2e11, 2e12  # multiplications of the search
+MAX_COST_SAME, MAX_COST_LOSS = 2e11, 2e12  # largest numbers of multiplications in the search (see `Limits`)
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from belief.method.sampling import Sample
 
 MAX_FEATURES = 64  # selected features that are examined
 MAX_QUERIES, MAX_CELLS = 4096, 2**16  # queries that are examined, and differences computed at a time
-MIN_LOSS = 0.5  # a partner is reported if a feature would lose at least this share of its weight without it;
-N_ERRORS = 2.0  # this many standard errors are subtracted from the loss before
+MIN_LOSS = 0.5  # partners are reported for features that would lose at least this share of their weight without them
+N_ERRORS = 2.0  # this many standard errors are subtracted from the loss before it is compared with MIN_LOSS
 LEVEL = 0.001  # the probability of reporting any pair by chance
 
 

@@ -105,7 +105,7 @@ class Engine(_CommonEngine, Protocol):
     target: Target
     design: Design
     rereads_data: bool  # whether each search reads all data again, so that few large searches are better
-    columns_at_once: int  # computing the joint sums of this many features costs little more than of a few
+    columns_at_once: int  # joint sums of up to this many features take little longer than joint sums of a few
 
     @property
     def targets(self) -> Array:

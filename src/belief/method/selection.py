@@ -20,7 +20,7 @@ from belief.method.significance import Eligibility, LeastScores
 
 MIN_POOL = 16  # at the start, measure this number of features, or twice the number to select if that is larger
 FEW_FEATURES = 64  # up to this number of features are measured without computing bounds first
-MANY_FEATURES = 1024  # no more features are measured at a time
+MANY_FEATURES = 1024  # at most this number of features are measured at a time
 
 
 @dataclass(frozen=True)

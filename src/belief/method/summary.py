@@ -10,7 +10,7 @@ import numpy as np
 
 from belief.method.arrays import Array, FeatureArray
 
-MAX_GROUP_BYTES = 2**28  # counts per group are only kept if they are not larger
+MAX_GROUP_BYTES = 2**28  # counts per group are not kept if they need more memory
 MAX_GROUPS = 256  # with more groups, levels are not counted per group, because the counts may be larger than the data
 
 

@@ -41,8 +41,8 @@ class Presentation:
     """
 
     name: str  # "agreement", "mCR": for labels and sentences
-    has_unique_share: bool  # score = relevance · unique share, so that the share can be shown
-    has_absolute_scale: bool  # values mean the same in every table, so that features can be grouped at a level
+    has_unique_share: bool  # whether the score is relevance times unique share, so that this share can be shown
+    has_absolute_scale: bool  # whether values mean the same in every table, so that a threshold can group features
     redundancy_title: str = ""  # title of the report's section on the selected features' redundancy
     score_note: str = ""  # how the score is computed, below the table of features
     relevance_axis: str = ""  # x axis of relevance against redundancy
