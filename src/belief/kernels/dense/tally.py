@@ -249,8 +249,9 @@ def collisions(
 ) -> None:
     """Write the collision rates cr of some pairs to R, (features, pairs), or e = 1 - cr with `by_rate`.
 
-    Unless P is empty, write 1 to P if both values are present, and 0 otherwise. The first pair is at index `first` of R
-    and P. Unless `sums` is empty, add Σx and Σx² of each feature to it, (2, features), where x is the number in R.
+    Unless P is empty, write 1 to P if both values are present, and 0 otherwise. The pairs are written to R and P from
+    index `first` on. Unless `sums` is empty, (2, features), add Σx and Σx² of each feature to it, where x are the
+    numbers written to R.
     """
     n = len(queries)
     for j in range(len(X)):
@@ -286,7 +287,7 @@ def _collisions_of_feature(
 def _add_powers(R: Array, j: int, first: int, n: int, sums: Array) -> None:
     """Add Σx and Σx² of the features j to j + 3 to `sums`, pair by pair.
 
-    The sums of several features do not wait for each other.
+    With four features at a time, the CPU can execute additions in parallel.
     """
     last = len(R) - 1
     a, b, c, d = R[j], R[min(j + 1, last)], R[min(j + 2, last)], R[min(j + 3, last)]
