@@ -10,14 +10,14 @@ import numpy as np
 
 from belief.kernels.compiling import kernel
 from belief.kernels.dense.tally import add_products
-from belief.kernels.instructions import WORD, Instructions, block_products
+from belief.kernels.instructions import WORD, Instructions, block_products, lowest_bit
 from belief.method.arrays import Array
 from belief.method.probe import T_GRID
 
 BISECTIONS, ENOUGH = 12, 2  # steps to find the limit of the distances; rows that it may admit beyond those wanted
 GROUPS_PER_ROW = 4  # groups of rows for each row that is wanted
 MAX_SURPLUS = 16  # candidates that are removed one by one; more are sorted
-WORD_ROWS = 8  # rows with one word of flags
+LANES = 64  # rows that are compared at a time, one for each bit of a number
 COLUMNS = 16  # columns that are ranked together
 
 
@@ -122,50 +122,53 @@ def _limit(d2: Array, size: int, least: Array) -> float:
     return high
 
 
-@kernel()
-def _flag(d2: Array, limit: float, out: Array) -> None:
-    """Write to `out` which distances are within the limit."""
-    for r in range(len(d2)):
-        out[r] = d2[r] <= limit
+@kernel(fastmath=True)
+def _largest(x: Array) -> float:
+    largest = x[0]
+    for t in range(1, len(x)):
+        largest = max(largest, x[t])
+    return largest
 
 
 @kernel()
-def _nearest(
-    d2: Array, first: int, last: int, skip: int, rows: Array, found: Array, near: Array, words: Array, least: Array
-) -> None:
+def _append_near(d2: Array, first: int, last: int, limit: float, skip: int, near: Array, n: int) -> int:
+    """Append the rows from `first` to `last` within the limit, without the row `skip`, to a list. Return the new n."""
+    for a in range(first, last, LANES):
+        part, bits = d2[a : min(a + LANES, last)], np.uint64(0)
+        for t in range(len(part)):
+            bits |= np.uint64(part[t] <= limit) << np.uint64(t)
+        left = np.int64(bits)
+        while left != 0:
+            near[n] = a + lowest_bit(left)
+            left &= left - 1
+            n += near[n] != skip
+    return n
+
+
+@kernel()
+def _nearest(d2: Array, first: int, last: int, skip: int, rows: Array, found: Array, near: Array, least: Array) -> None:
     """Write to `rows` which rows from `first` to `last` have the smallest d², leaving out the row `skip`.
 
     Ties are broken in cyclic order from a start that depends on `skip`.
     """
     limit = _limit(d2[first:last], len(rows) + 1, least)  # one more, because `skip` may be among them
-    n_rows, n_near, flags = last - first, 0, words.view(np.uint8)
-    start = first + skip % n_rows
-    _flag(d2[start:last], limit, flags[: last - start])
-    _flag(d2[first:start], limit, flags[last - start : n_rows])
-    flags[n_rows : n_rows + WORD_ROWS] = 0
-    for word in range((n_rows + WORD_ROWS - 1) // WORD_ROWS):
-        if words[word]:  # most words have no row that is near
-            for t in range(WORD_ROWS * word, WORD_ROWS * (word + 1)):
-                # overwritten by the next unless it is near, which is faster than a branch
-                near[n_near] = start + t if start + t < last else start + t - n_rows
-                n_near += flags[t]
-    n, size = 0, len(rows)
-    for t in range(n_near):
-        near[n] = near[t]
-        n += near[t] != skip
+    start, size = first + skip % (last - first), len(rows)
+    n = _append_near(d2, start, last, limit, skip, near, 0)
+    n = _append_near(d2, first, start, limit, skip, near, n)
     if n - size > MAX_SURPLUS:
         n_found = 0
         for t in range(n):
             n_found = _insert(d2[near[t]], near[t], n_found, found, rows)
         return
+    for t in range(n):
+        found[t] = d2[near[t]]
     while n > size:  # remove the last of the farthest
-        worst = 0
-        for t in range(1, n):
-            if d2[near[t]] >= d2[near[worst]]:
-                worst = t
+        farthest, worst = _largest(found[:n]), n - 1
+        while found[worst] < farthest:
+            worst -= 1
         n -= 1
         for t in range(worst, n):
-            near[t] = near[t + 1]
+            near[t], found[t] = near[t + 1], found[t + 1]
     for t in range(size):
         rows[t] = near[t]
 
@@ -241,12 +244,15 @@ def find_nearest(
     rows : array of int32 of shape (queries, classes, size)
         The nearest rows, in no particular order. Replaced.
     """
-    m, candidates = D.shape[1], np.empty(D.shape[1] + WORD_ROWS, np.int32)
-    found, words = np.empty(rows.shape[2], np.float32), np.empty(m // WORD_ROWS + 2, np.uint64)
+    m, candidates, found = (
+        D.shape[1],
+        np.empty(D.shape[1] + 1, np.int32),
+        np.empty(rows.shape[2] + MAX_SURPLUS, np.float32),
+    )
     least = np.empty(max(128, GROUPS_PER_ROW * rows.shape[2]), np.float32)
     if kind is None:
         for q in range(len(queries)):
-            _find(D[q], queries[q], ends, rows[q], found, candidates, words, least)
+            _find(D[q], queries[q], ends, rows[q], found, candidates, least)
     else:
         products, d2 = np.empty((kind.queries, len(packed) * kind.lanes), np.int32), np.empty(m, np.float32)
         for first in range(0, len(queries), kind.queries):
@@ -259,7 +265,7 @@ def find_nearest(
                     of_query[r] = sums[1, r] + more - 2 * of_query[r]
                 for r in range(m):
                     line[r] = D[q, r] + np.float32(sign) * np.float32(of_query[r])
-                _find(line, i, ends, rows[q], found, candidates, words, least)
+                _find(line, i, ends, rows[q], found, candidates, least)
 
 
 @kernel()
@@ -287,12 +293,10 @@ def _multiply(kind: Instructions, packed: Array, ints: Array, products: Array) -
 
 
 @kernel()
-def _find(
-    d2: Array, i: int, ends: Array, rows: Array, found: Array, candidates: Array, words: Array, least: Array
-) -> None:
+def _find(d2: Array, i: int, ends: Array, rows: Array, found: Array, candidates: Array, least: Array) -> None:
     first = 0
     for c in range(len(ends)):
-        _nearest(d2, first, ends[c], i, rows[c], found, candidates, words, least)
+        _nearest(d2, first, ends[c], i, rows[c], found, candidates, least)
         first = ends[c]
 
 
