@@ -2,8 +2,7 @@
 First steps
 ===========
 
-Customers of a telephone company, and whether they left. Which of the twelve columns are relevant, and which are
-redundant?
+Some customers of a telephone company have left. Which of the twelve columns predict this, and which are redundant?
 """
 
 # %%
@@ -17,13 +16,13 @@ left = table.pop("left")
 table.head(3)
 
 # %%
-# We ask for six features, one more than are significant. The sixth is marked.
+# We request six features, but only five are significant. The table marks the sixth.
 result = belief.select(table, left, 6, random_state=0)
 print(result.explain())
 
 # %%
-# Each bar is the relevance of a feature, and the narrow bar is its score: the part that no selected feature has. A
-# hollow bar is not significant.
+# The wide bars show the relevance of the features, and the narrow bars their score: the part of the relevance that no
+# other selected feature has. Features with hollow bars are not significant.
 ax = belief.plot.ranking(result)
 
 # %%

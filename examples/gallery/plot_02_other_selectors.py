@@ -2,10 +2,10 @@
 Against other selectors
 =======================
 
-Which 10 of 64 pixels distinguish handwritten digits best? Each selector selects on one half of the rows, and five
-nearest neighbours are scored on the other half. BELIEF has the highest score here, and is not the fastest: it also
-tests the significance of every pixel. One table proves little: a :doc:`larger comparison </experiments/contest>` has
-47, and :func:`belief.compare` compares selectors on :doc:`your own table </guide/comparing>`.
+Which 10 of 64 pixels distinguish handwritten digits best? Each selector uses one half of the rows, and a model of five
+nearest neighbours is scored on the other half. BELIEF has the highest score here, but is not the fastest, because it
+also tests the significance of every pixel. One table proves little: a :doc:`larger comparison </experiments/contest>`
+has 47 tables, and :func:`belief.compare` compares selectors on :doc:`your own table </guide/comparing>`.
 """
 
 # %%
@@ -27,7 +27,7 @@ varies = X.std(axis=0) > 0  # pixels at the border are constant, and the F test 
 X, X_test = X[:, varies], X_test[:, varies]
 
 # %%
-# Every selector is fitted twice; the second fit is timed, when kernels are compiled and libraries loaded.
+# Every selector is fitted twice. Only the second fit is timed, when kernels are already compiled and libraries loaded.
 N = 10
 selectors = {
     "BELIEF": belief.BeliefSelector(N, random_state=0),

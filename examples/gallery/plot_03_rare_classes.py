@@ -2,8 +2,9 @@
 Rare classes
 ============
 
-3 % of the rows belong to the class of interest. The paper weights each class by its share of the rows (equation 5). By
-default all classes count equally, and are sampled equally. How many of the relevant columns does each way find?
+3 % of the rows belong to the class of interest. In the paper, the weight of a class is its share of the rows (equation
+5). In this package, all classes have equal weights and equal numbers of sampled rows by default. How many of the
+relevant columns does each way find?
 """
 
 # %%

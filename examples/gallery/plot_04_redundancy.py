@@ -7,8 +7,8 @@ The breast cancer table of scikit-learn has thirty columns: ten properties of ce
 """
 
 # %%
-# Ranked by relevance alone (``theta=0``), most of the first twelve features belong to two groups. A frame holds
-# features with an agreement of 0.5 or more.
+# If features are ranked by relevance alone (``theta=0``), most of the first twelve belong to two groups. Frames
+# surround features with an agreement of 0.5 or more.
 from sklearn.datasets import load_breast_cancer
 
 import belief
@@ -18,11 +18,11 @@ ranked = belief.select(X, y, 12, theta=0.0, random_state=0)
 ax = belief.plot.redundancy(ranked)
 
 # %%
-# By default, redundant features are not selected, and the reason names the selected feature. A whole frame can be
-# missing from the selection, because its features are redundant with others of the thirty columns.
+# By default, redundant features are not selected, and the reason names the selected feature. All features of a frame
+# may be missing from the selection, if they are redundant with other columns.
 result = belief.select(X, y, "auto", random_state=0)
 print(result.explain())
 
 # %%
-# Features on the left are redundant: a small share of their relevance is unique.
+# Features on the left are redundant: only a small share of their relevance is unique.
 ax = belief.plot.relevance_redundancy(result)

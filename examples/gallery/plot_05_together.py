@@ -2,8 +2,8 @@
 Interactions
 ============
 
-Two columns can be informative together although neither is by itself. Univariate tests miss such interactions; nearest
-neighbours detect them.
+Two columns can be informative together even if neither is informative by itself. Univariate tests miss such
+interactions, but BELIEF detects them.
 """
 
 # %%
@@ -20,8 +20,8 @@ result = belief.select(X, X[:, 0] ^ X[:, 1], "auto", discrete_features=np.ones(9
 print(result.explain())
 
 # %%
-# A real table: the 958 final boards of tic-tac-toe, and whether crosses won ("tic-tac-toe endgame" in the UCI
-# repository).
+# The second table is real: the 958 final boards of tic-tac-toe. The target is whether crosses won ("tic-tac-toe
+# endgame" in the UCI repository).
 ROWS = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
 
 

@@ -2,8 +2,8 @@
 How many features
 =================
 
-"auto" selects the significant features that are not redundant. Is that the right number for a model? Five nearest
-neighbours are scored on the first 1, 2, ..., 40 features.
+"auto" selects the significant features that are not redundant. Is that the right number for a model? A model of five
+nearest neighbours is scored with the first 1, 2, ..., 40 features.
 """
 
 # %%
@@ -24,9 +24,9 @@ many = belief.select(X, y, 40, random_state=0)
 print(f"auto selects {len(auto.selected)}, of {len({j % 10 for j in auto.selected if j < 20})} different signals")
 
 # %%
-# Above: the score with which each of the first 40 features was selected. Below: the accuracy with the first n
-# features, which increases until about where "auto" stops, and decreases with noise. (All rows were used for the
-# selection, so these accuracies are slightly too high; compare their shape.)
+# The upper plot shows the score with which each of the first 40 features was selected. The lower plot shows the
+# accuracy with the first n features. It increases until about where "auto" stops, and decreases when noise is added.
+# (All rows were used for the selection, so these accuracies are slightly too high; compare their shape.)
 tried = [1, 2, 3, 5, 8, 10, 12, 15, 20, 30, 40]
 accuracy = [cross_val_score(KNeighborsClassifier(), X[:, many.selected[:n]], y, cv=5).mean() for n in tried]
 

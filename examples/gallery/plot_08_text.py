@@ -2,8 +2,8 @@
 Text
 ====
 
-Which words distinguish the documentation of NumPy, SciPy and scikit-learn? Each docstring of the installed packages
-is a row of a sparse matrix, and each word, without stop words, is a column.
+Which words distinguish the documentation of NumPy, SciPy and scikit-learn? Each docstring of the installed packages is
+a row of a sparse matrix, and each word is a column, except stop words.
 """
 
 # %%

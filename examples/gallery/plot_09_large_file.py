@@ -2,12 +2,13 @@
 A file larger than memory
 =========================
 
-A Parquet file is read in blocks, so the memory does not depend on its size. ``working_memory`` limits the search,
-here to 64 MiB; the reader and the libraries need memory in addition. The process needs less memory than the file has.
+A Parquet file is read in blocks, so the memory does not depend on its size. ``working_memory`` limits the memory of the
+search, here to 64 MiB; the reader and the libraries need memory in addition. In total, the process needs less memory
+than the size of the file.
 """
 
 # %%
-# A table of one million rows and 64 columns, of which the first eight are relevant, written in pieces.
+# The file has one million rows and 64 columns, of which the first eight are relevant. It is written in pieces.
 import tempfile
 import threading
 import time
@@ -41,7 +42,7 @@ with pq.ParquetWriter(path, first.schema) as file:
 print(f"{path.stat().st_size / 2**20:,.0f} MiB")
 
 # %%
-# The memory of the process during the run, read ten times a second from /proc.
+# A thread reads the memory of the process from /proc, ten times a second.
 seen = []
 
 

@@ -2,12 +2,13 @@
 On Apache Spark
 ===============
 
-A Spark DataFrame is processed on the cluster, and the result is the same as on one machine: with classic Spark or Spark
-Connect, as a call or as a stage of ``pyspark.ml``. Here Spark runs locally, which needs Java 17 or newer.
+A Spark DataFrame is processed on the cluster, and the result is the same as on one machine. Call ``belief.select``, or
+use a stage of ``pyspark.ml``, with classic Spark or Spark Connect. In this example, Spark runs locally, which needs
+Java 17 or newer.
 """
 
 # %%
-# A session on two cores; without Java, the example uses pandas instead.
+# Start a session on two cores. Without Java, the example uses pandas instead.
 import os
 import shutil
 import sys
@@ -28,14 +29,14 @@ if shutil.which("java") or "JAVA_HOME" in os.environ:
 print(f"Spark {spark.version}" if spark else "Spark was not started, because Java is missing; the example uses pandas.")
 
 # %%
-# The same call as everywhere; ``label`` names the target column.
+# The call is the same as for any other table; ``label`` names the target column.
 table = pd.read_csv(belief.datasets.CHURN)
 there = spark.read.csv(str(belief.datasets.CHURN), header=True, inferSchema=True) if spark else table
 result = belief.select(there, label="left", n_features_to_select=6, random_state=0)
 print(result.explain())
 
 # %%
-# The selection and the weights (to 1e-9) are those of one machine.
+# The selection is the same as on one machine, and the weights agree to 1e-9.
 local = belief.select(table, label="left", n_features_to_select=6, random_state=0)
 print(result.selected_names == local.selected_names, f"{abs(result.weights - local.weights).max():.0e}")
 figure, ax = plt.subplots(figsize=(4.5, 4), layout="constrained")
@@ -44,7 +45,7 @@ ax.plot(local.weights, result.weights, "o", color="#17487a")
 ax.set(xlabel="weight on one machine", ylabel="weight on Spark", aspect="equal")
 
 # %%
-# As a stage of a pipeline, the model drops the columns that were not selected.
+# The model of a pipeline stage drops the columns that were not selected.
 if spark:
     names = [name for name in there.columns if name != "left"]
     model = belief.spark.BeliefSelector(inputCols=names, labelCol="left", numTopFeatures=4, seed=0).fit(there)

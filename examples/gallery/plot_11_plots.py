@@ -17,8 +17,8 @@ import belief
 result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, random_state=0)
 
 # %%
-# **Ranking**: relevance and score, with two standard errors. Features that do not reach the dashed line are not
-# significant.
+# **Ranking**: the relevance of each feature, ± two standard errors, and its score. Features that do not reach the
+# dashed line are not significant.
 ax = belief.plot.ranking(result)
 
 # %%
@@ -31,8 +31,8 @@ ax = belief.plot.score_by_size(curve)
 ax = belief.plot.relevance_redundancy(result)
 
 # %%
-# **Redundancy** of the selected features. A frame holds a group of redundant ones; here both columns of the tenure are
-# selected, because ``theta=0`` ranks by relevance alone.
+# **Redundancy** of the selected features. Frames surround groups of redundant features. In this example, both columns
+# of the tenure are selected, because ``theta=0`` ranks by relevance alone.
 ax = belief.plot.redundancy(
     belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, theta=0.0, random_state=0)
 )
@@ -60,7 +60,7 @@ ax = belief.plot.by_class(result)
 
 # %%
 # **Stability**: the share of the half-samples in which each feature is selected. With 300 rows, either column of the
-# tenure may come first.
+# tenure may be selected.
 few = pd.read_csv(belief.datasets.CHURN, nrows=300)
 halves = belief.select(few, label="left", n_features_to_select=5, stability=50, random_state=0)
 ax = belief.plot.stability(halves)
@@ -74,6 +74,6 @@ ax = belief.plot.convergence(result)
 ax = belief.plot.timings(result)
 
 # %%
-# **Comparison** of selectors: their scores, and the features that they have in common.
+# **Comparison** of selectors: their scores, and how many features they have in common.
 found = belief.compare(str(belief.datasets.CHURN), label="left", n_features_to_select=4, random_state=0)
 ax = belief.plot.comparison(found)

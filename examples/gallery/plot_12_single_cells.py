@@ -2,8 +2,8 @@
 Marker genes of cell types
 ==========================
 
-Select marker genes from an AnnData table, and write the result into it. The table is made here: 600 cells of three
-types, 1,000 genes, counts that are mostly 0. The example needs `anndata`.
+Select marker genes from an AnnData table, and write the result into it. The table is generated: it has 600 cells of
+three types and 1,000 genes, and most counts are 0. The example needs `anndata`.
 """
 
 import anndata
@@ -14,7 +14,7 @@ from scipy import sparse
 import belief
 
 # %%
-# Four genes mark each type. Two of them always have the same counts.
+# Each type has four marker genes, of which the first two have the same counts.
 rng = np.random.default_rng(0)
 types = np.array(["B cell", "T cell", "monocyte"])
 cell_type = rng.integers(0, 3, 600)
@@ -31,13 +31,13 @@ adata = anndata.AnnData(
 )
 
 # %%
-# The label is a column of `obs`. One gene of each pair of copies is selected.
+# The label is a column of `obs`. Only one gene of each pair of copies is selected.
 result = belief.select(adata, label="cell_type", n_features_to_select=9, random_state=0)
 print(result.selected_names)
 print(result.explain())
 
 # %%
-# The result becomes columns of `adata.var`, where plots and later steps find it.
+# `write_to` adds the result to `adata.var` as columns, for plots and later steps.
 result.write_to(adata)
 print(adata.var[adata.var["belief_selected"]].sort_values("belief_rank"))
 
