@@ -11,11 +11,13 @@ from scipy.sparse import csr_array
 import belief
 from belief.engines.block import local_engine
 from belief.engines.block.threads import Threads
-from belief.engines.probe import ProbeSearch
+from belief.engines.probe import MULTIPLIED_COLUMNS, ProbeSearch
 from belief.engines.resources import Resources
 from belief.kernels.instructions import exact_instructions
 from belief.method.difference import Difference
+from belief.method.probe import ProbeTarget, Scores
 from belief.method.protocols import Search
+from belief.method.targets import make_class_target
 
 QUIET = pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")
 
@@ -170,6 +172,32 @@ def test_every_instruction_set_finds_the_nearest_rows(kind, m, F, largest, size)
         for c in range(2):
             np.testing.assert_array_equal(np.sort(rows[:, c]), wanted[c])
         np.testing.assert_array_equal(D, d2 if is_kept else before)
+    np.testing.assert_array_equal(search.squared_distances(X, queries), d2.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", [*exact_instructions(), None], ids=lambda x: type(x).__name__)
+def test_distances_and_sums_of_many_columns(kind):
+    """Columns are multiplied and added up in parts."""
+    rng = np.random.default_rng(0)
+    m, F = 40, 2 * MULTIPLIED_COLUMNS + 3
+    X, y, queries = rng.integers(-92, 93, (m, F)).astype(np.int8), np.arange(m) // 20, np.arange(0, m, 3)
+    search = ProbeSearch(Threads(Resources()))
+    search._kind = kind
+    apart = X[queries, None].astype(np.int64) - X
+    np.testing.assert_array_equal(search.squared_distances(X, queries), (apart**2).sum(axis=2).astype(np.float32))
+
+    rows = np.stack([rng.integers(a, b, (len(queries), 4)) for a, b in ((0, 20), (20, m))], axis=1).astype(np.int32)
+    order = rng.permutation(m)
+    shuffled = Scores(X, np.arange(F), F).arrange(order)
+    target = ProbeTarget(make_class_target(np.arange(2), y), y)
+    got = search.tally(queries, rows, shuffled, target)
+    sums = np.abs(X[order][queries][:, None, None].astype(int) - X[order][rows]).sum(axis=2)  # (queries, classes, F)
+    for own in range(2):
+        of_class = sums[y[queries] == own]
+        np.testing.assert_array_equal(got.total[2 * own], of_class[:, 1 - own].sum(axis=0))
+        np.testing.assert_array_equal(got.total[2 * own + 1], of_class[:, own].sum(axis=0))
+        delta = (of_class[:, 1 - own] - of_class[:, own]) / 4
+        np.testing.assert_allclose(got.spread[:, own], [delta.sum(axis=0), (delta**2).sum(axis=0)])
 
 
 def shifted(seed, m=300, F=30, n_shifted=2):

@@ -19,6 +19,7 @@ GROUPS_PER_ROW = 4  # groups of rows for each row that is wanted
 MAX_SURPLUS = 16  # candidates that are removed one by one; more are sorted
 LANES = 64  # rows that are compared at a time, one for each bit of a number
 COLUMNS = 16  # columns that are ranked together
+TALLIED_COLUMNS = 4096  # columns whose differences are added up together, so that they stay in the cache
 
 
 @kernel()
@@ -324,41 +325,46 @@ def tally_classes(
     spread : array of shape (2, |C|, F)
         Σ δ and Σ δ² over the queries of each class; δ is the mean Δ of misses minus the mean Δ of hits.
     """
-    n_classes, n_columns, n_features = len(ends), X.shape[1], total.shape[1]
-    size = rows.shape[2]
-    near, sides = np.empty((n_classes, n_columns), np.int32), np.empty((2, n_features), np.int32)
-    single = n_columns == n_features
-    for q in range(len(queries)):
-        i, own = queries[q], 0
-        x = X[line[i]]
-        near[:] = 0
-        for c in range(n_classes):
-            if i >= ends[c]:
-                own = c + 1
-            mine = near[c]
-            for t in range(size):
-                y = X[line[rows[q, c, t]]]
-                for j in range(n_columns):
-                    mine[j] += abs(np.int32(x[j]) - np.int32(y[j]))
-        sides[:] = 0
-        for c in range(n_classes):
-            side, mine = sides[1 if c == own else 0], near[c]
-            if single:
-                for j in range(n_columns):
-                    side[j] += mine[j]
-            else:
-                for j in range(n_columns):
-                    side[feature[j]] += mine[j]
-        per_miss, per_hit = 1.0 / (size * (n_classes - 1)), 1.0 / size
-        misses, hits = n_classes - 1, 1
-        for j in range(n_features):
-            a, b = sides[0, j], sides[1, j]
-            total[2 * own, j] += a
-            total[2 * own + 1, j] += b
-            if a * hits != b * misses:  # equal means add exactly 0, without rounding errors
-                delta = a * per_miss - b * per_hit
-                spread[0, own, j] += delta
-                spread[1, own, j] += delta * delta
+    n_classes, n_features, size = len(ends), total.shape[1], rows.shape[2]
+    single = X.shape[1] == n_features
+    width = min(TALLIED_COLUMNS, n_features) if single else X.shape[1]
+    near, sides = np.empty((n_classes, width), np.int32), np.empty((2, n_features), np.int32)
+    misses, hits = n_classes - 1, 1
+    per_miss, per_hit = 1.0 / (size * misses), 1.0 / size
+    for start in range(0, X.shape[1], width):
+        n_columns = min(width, X.shape[1] - start)
+        n = n_columns if single else n_features
+        for q in range(len(queries)):
+            i, own = queries[q], 0
+            x = X[line[i], start : start + n_columns]
+            near[:] = 0
+            for c in range(n_classes):
+                if i >= ends[c]:
+                    own = c + 1
+                mine = near[c]
+                for t in range(size):
+                    y = X[line[rows[q, c, t]], start : start + n_columns]
+                    for j in range(n_columns):
+                        mine[j] += abs(np.int32(x[j]) - np.int32(y[j]))
+            sides[:, :n] = 0
+            for c in range(n_classes):
+                side, mine = sides[1 if c == own else 0], near[c]
+                if single:
+                    for j in range(n_columns):
+                        side[j] += mine[j]
+                else:
+                    for j in range(n_columns):
+                        side[feature[j]] += mine[j]
+            of_misses, of_hits = total[2 * own, start:], total[2 * own + 1, start:]
+            deltas, squares = spread[0, own, start:], spread[1, own, start:]
+            for j in range(n):
+                a, b = sides[0, j], sides[1, j]
+                of_misses[j] += a
+                of_hits[j] += b
+                if a * hits != b * misses:  # equal means add exactly 0, without rounding errors
+                    delta = a * per_miss - b * per_hit
+                    deltas[j] += delta
+                    squares[j] += delta * delta
 
 
 @kernel()
