@@ -232,7 +232,7 @@ def test_staging_to_a_folder_writes_blocks_and_removes_them(spark, tmp_path):
         files = [file for file in run.iterdir() if file.name != folder.OWNER_FILE]
         assert len(files) == 2  # one of the three partitions is empty
         files[0].unlink()
-        with pytest.raises(ValueError, match=r"is missing\. The staging folder"):
+        with pytest.raises(ValueError, match=r"is missing\. Pass a staging folder"):
             engine.sample(np.array([60]), 0)
     assert not list(tmp_path.iterdir())
 
