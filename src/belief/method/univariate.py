@@ -223,6 +223,9 @@ class ShareTest:
         first = np.flatnonzero(is_first_of_run(self.feature))
         n_columns = np.diff(np.r_[first, len(self.feature)])
         tested = np.flatnonzero(n_columns <= 1 + self.discrete)  # two levels have an indicator each
+        # a few rows show which features are continuous
+        some = np.sort(self.A[: 4 * MAX_EXACT_LEVELS][:, first[tested]], axis=0)
+        tested = tested[(some[1:] > some[:-1]).sum(axis=0) < MAX_EXACT_LEVELS]
         p[tested] = list(run(lambda column: p_of_all_shuffles(self.A[:, column], is_chosen), first[tested]))
         return p
 
@@ -277,8 +280,6 @@ def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
     far. Few values have few different sums, so p would be too large with all of the latter. Return NaN unless x has
     few values, which are multiples of a step from the most frequent one, in nearly all rows.
     """
-    if len(np.unique(x[: 4 * MAX_EXACT_LEVELS])) > MAX_EXACT_LEVELS:  # few rows tell that a feature is continuous
-        return np.nan
     levels, line, count = np.unique(x, return_inverse=True, return_counts=True)
     if not 2 <= len(levels) <= MAX_EXACT_LEVELS:
         return np.nan
