@@ -198,7 +198,10 @@ BAD = {
     "unique numbers": (["a.csv", "--label", "total_paid", "--task", "classification"], "like a regression target"),
     "ragged line": (["ragged.csv", "--label", "c"], "ragged.csv: line 3 has 2 columns, but the lines before have 3"),
     "ragged far down": (["far_ragged.csv", "--label", "y"], "far_ragged.csv: line 3002 has 2 columns"),
-    "mixed types": (["mixed.csv", "--label", "y"], "mixed.csv: column 'b' has numbers, but also 'oops'.*--discrete b"),
+    "mixed types": (
+        ["mixed.csv", "--label", "y"],
+        "mixed.csv: column 'b' contains numbers, but also 'oops'.*--discrete b",
+    ),
     "mixed far down": (
         ["far.csv", "--label", "y"],
         "far.csv: line 3002, column 'b' has the value 'oops', but numbers before.*--discrete b",
@@ -225,7 +228,7 @@ BAD = {
         "words.parquet and a.parquet have different column types: column 'age' is double vs .*string",
     ),
     "two columns of one name": (["twice.csv", "--label", "y"], "twice.csv has more than one column named 'a'"),
-    "the same, Parquet": (["twice.parquet", "--label", "y"], "twice.parquet: .* more than one column of the same name"),
+    "the same, Parquet": (["twice.parquet", "--label", "y"], "twice.parquet: .* several columns with the same name"),
     "empty CSV": (["zero.csv", *LEFT], "zero.csv: the file is empty"),
     "header only": (["head.csv", "--label", "y"], "head.csv has no rows"),
     "no UTF-8": (["latin.csv", "--label", "y"], "latin.csv: column 'b' is not valid UTF-8"),

@@ -171,7 +171,7 @@ def test_long_cell_of_a_wide_file_is_read(tmp_path):
 
 def test_long_value_is_shortened_in_the_message(tmp_path):
     (tmp_path / "rows.csv").write_text(csv_text() + "x" * 200_000 + ",1,2,0\n")
-    with pytest.raises(ValueError, match=r"column 'a' has numbers, but also 'x{80}\.\.\.'") as error:
+    with pytest.raises(ValueError, match=r"column 'a' contains numbers, but also 'x{80}\.\.\.'") as error:
         belief.select(tmp_path / "rows.csv", label="y")
     assert len(str(error.value)) < 400
 

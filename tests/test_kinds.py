@@ -187,7 +187,7 @@ def test_estimator_in_place_of_a_result():
     for function in (belief.plot.ranking, belief.plot.redundancy, belief.report.render):
         with pytest.raises(ValueError, match=r"must be a belief\.Result; got a BeliefSelector\. Pass its attribute"):
             function(selector)
-        with pytest.raises(ValueError, match=r"got a int\. Pass what belief.select returns"):
+        with pytest.raises(ValueError, match=r"got a int\. Pass the return value of belief.select"):
             function(3)
 
 
@@ -199,5 +199,5 @@ def test_classes_that_differ_in_white_space():
 
 @pytest.mark.parametrize("kind", ["polars LazyFrame", "record batch reader", "generator of DataFrames"])
 def test_estimators_need_tables_in_memory(kind, tmp_path):
-    with pytest.raises(ValueError, match=r"which is not in memory. Collect it.*or pass it to belief.select"):
+    with pytest.raises(ValueError, match=r"Convert it to a DataFrame, or pass it to belief.select"):
         BeliefSelector(2).fit(WITH_LABEL[kind](tmp_path), Y)

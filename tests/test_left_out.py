@@ -128,7 +128,7 @@ def test_one_warning_of_all_columns_left_out(kind, tmp_path):
     with pytest.warns(UserWarning, match=LEFT_OUT) as told:
         result = belief.select(ODD_AS[kind](tmp_path), **{**SETTINGS, "n_features_to_select": 1})
     assert len(told) == 1
-    assert "TfidfVectorizer, or add it to discrete_features" in str(told[0].message)
+    assert "TfidfVectorizer, or add its column to discrete_features" in str(told[0].message)
     assert result.feature_names == ["noise", "signal"]
     assert result.selected_names == ["signal"]
 

@@ -108,20 +108,22 @@ def select(
     label : str or int, default=None
         The name or index of the target column, instead of y.
     drop, candidates : names or indices of columns, default=()
-        Columns of X to ignore; columns of X to use exclusively. Unnamed columns keep their numbers: x0, x2, ...
+        `drop`: columns of X to ignore. `candidates`: the only columns of X that may be selected. Columns without names
+        keep their original numbers: x0, x2, ...
     given : names or indices of columns, default=()
-        Features that are selected already. The scores of others are lowered by their redundancy with these;
-        `n_features_to_select` more are selected.
+        Features that are selected already. Other features that are redundant with the given ones get lower scores.
+        `n_features_to_select` does not count the given features.
     groups : name or index of a column, or array of shape (n_rows,), default=None
-        The group of each row (patient, household, block of time), if rows of a group are not independent: neighbours
-        come from other groups, and tests and standard errors count groups. The column is not a feature.
+        The group of each row (patient, household, block of time), if rows of a group are not independent. Neighbours
+        come from other groups, and tests and standard errors treat each group as one observation. The column is not a
+        feature.
     adjust_for : names or indices of columns, or array of shape (n_rows,) or (n_rows, n), default=None
-        Columns to adjust for (batch, site, age). Rows with equal values in them form a stratum: neighbours come from
-        the same stratum, and tests are stratified. Numeric columns with more than ten values are cut at their
+        Columns to adjust for (batch, site, age). Rows with equal values in these columns form a stratum: neighbours
+        come from the same stratum, and tests are stratified. Numeric columns with more than ten values are cut at their
         quintiles. The columns are not features.
     sample_weight : name or index of a column, or array of shape (n_rows,), default=None
-        The weight of each row, in all means, in the shares of the classes, in the tests, and in the order in which rows
-        are sampled. A row with a weight of 0 is ignored. The column is not a feature.
+        The weight of each row. It is used in all means, in the shares of the classes, in the tests, and in the order in
+        which rows are sampled. A row with a weight of 0 is ignored. The column is not a feature.
     per_class : int, default=None
         The number of features to select for each class, instead of `n_features_to_select` in all.
     discrete_features : "auto", mask, indices or names, default="auto"
@@ -131,19 +133,20 @@ def select(
     layer : str, default=None
         The layer of an AnnData table or file to use instead of its matrix X.
     n_neighbors : int or "auto", default="auto"
-        The number of neighbours k per class; with a numeric target, 2·k in all. "auto": 20, or a third of the smallest
-        class, but at least 10; more for small tables with a numeric target.
+        The number of neighbours k per class; with a numeric target, 2·k in all. "auto": a third of the smallest class,
+        but at least 10 and at most 20; more for small tables with a numeric target.
     sample_size : int, float, "auto" or "fixed", default="auto"
         The number of sampled rows, or their share of all rows. "auto" starts with 2,000 and grows until the selection
         has converged; "fixed" takes 2,000 rows or 1 %, whichever is larger. Neighbours are searched among all rows.
     sampling : {"balanced", "random", "proportional"}, default="balanced"
-        How to sample rows: equally from each class, at random, or from each class by its share.
+        How to sample rows: equally many from each class, at random, or from each class in proportion to its size.
     class_weight : {"balanced", "prior"} or dict, default="balanced"
         The weight of each class in the relevance: equal, its share of the rows (as in the paper), or as given.
     batch_size : float, default=0.25
         The share of the sample in one batch. The watch list is updated after each batch.
     neighborhood : {"per_class", "pooled"}, default="per_class"
-        Whether to search k neighbours in every class, or k·|C| among all rows.
+        Whether to search k neighbours in every class, or k·|C| neighbours among all rows, where |C| is the number of
+        classes.
     scale : {"auto", "standard", "sigma", "none"}, default="auto"
         How to scale differences. "standard": by the standard deviation, or by the range for columns with two values;
         "sigma": always by the standard deviation (as in the paper); "none": unscaled; "auto": "standard", or "none" for
@@ -151,12 +154,12 @@ def select(
     redundancy : {"agreement", "mcr", None}, default="agreement"
         The redundancy measure: agreement, the paper's mCR, or none.
     theta : float, "auto" or "mean", default="auto"
-        The weight θ of redundancy. For agreement a number up to 1 ("auto": 1). For mCR, "auto" and "mean" subtract the
-        mean over the selected features, a number subtracts that multiple of the sum.
+        The weight θ of redundancy. For "agreement": a number from 0 to 1; "auto" is 1. For "mcr": "auto" and "mean"
+        subtract the mean redundancy with the selected features; a number subtracts that multiple of the sum.
     eta : float, default=2.0
         The length η of the watch list, as a multiple of the number of features to select.
     kappa : float, default=0.8
-        The smallest collision rate κ that counts.
+        Collision rates below κ count as 0.
     copies : {"auto", "keep", "merge"}, default="auto"
         "merge" counts identical rows of a class once, for data in which rows were duplicated. "auto" does so, with a
         warning, if rows have copies that chance cannot explain.
@@ -165,38 +168,39 @@ def select(
     alpha : float, default=0.05
         Features with a q-value (false discovery rate) below alpha are significant.
     rounds : int or "auto", default="auto"
-        The number of searches of the significance test, each without the weakest features of the one before. "auto"
-        goes on until 16 are left, which finds interactions among many features; 1 is faster.
+        The number of rounds of the significance test. Each round repeats the search without the weakest features of the
+        round before. "auto" continues until 16 features remain, which finds interactions among many features; 1 is
+        faster.
     stability : int, default=0
         The number of half-samples (random halves of the sampled rows) on which the selection is repeated, for
         `Result.stability`.
     random_state : int, RandomState, Generator or None, default=None
-        The seed of the sample and of tie breaking. None draws one and stores it in `Result.seed`.
+        The seed of the sample and of tie breaking. None draws a seed and stores it in `Result.seed`.
     separator : str, default=None
         The column separator of CSV files. None: a comma, or a tab for .tsv files.
     header : bool, default=True
-        Whether the first line of a CSV file holds the column names. Otherwise they are c0, c1, ...
+        Whether the first line of a CSV file holds the column names. Otherwise the columns are named c0, c1, ...
     encoding : str, default=None
-        The encoding of CSV files, such as "latin1". None: UTF-8, or as the byte order mark says.
+        The encoding of CSV files, such as "latin1". None: UTF-8, UTF-16 or UTF-32, as detected from the first bytes.
     n_jobs : int, default=None
         The number of threads; -1: all cores, -2: all but one. None uses the available cores, and respects joblib
         contexts and OMP_NUM_THREADS.
     verbose : int, default=0
         1 shows a progress bar on stderr.
     working_memory : int, default=1024
-        The memory overhead in MiB, in addition to the data.
+        The memory in MiB that may be used in addition to the data.
     device : str, default="auto"
         The device for dense data: "cpu", "cuda" (the first GPU), "cuda:1", or several, "cuda:0,1". "auto" uses a GPU if
-        torch finds one and the data is large enough to benefit. The result does not depend on it.
+        torch finds one and the data is large enough to benefit. The result does not depend on the device.
     callback : callable, default=None
         Called with a `belief.progress.Progress` during the run.
     checkpoint : path, default=None
-        A folder for intermediate results. Repeating an interrupted call continues from there.
+        A folder for intermediate results. If a run was interrupted, the same call continues from them.
     restart : bool, default=False
         Whether to discard the contents of the checkpoint.
     staging : str, default="auto"
         Where Spark stages the rows: "memory", "disk", or a folder that every executor can reach, as an absolute path.
-        "auto": a temporary folder if Spark runs on one machine, otherwise memory, or disk if that is too small.
+        "auto": a temporary folder if Spark runs on one machine; otherwise memory, or disk if memory is too small.
 
     Returns
     -------
@@ -255,9 +259,9 @@ def select(
         }
         return _select_on_spark(X, y, columns, settings, options)
     if staging != "auto":
-        raise ValueError(f"staging={staging!r} has no effect because X is not a Spark DataFrame: remove it.")
+        raise ValueError(f"staging={staging!r} has no effect because X is not a Spark DataFrame. Omit staging.")
     if restart and checkpoint is None:
-        raise ValueError("restart=True needs a checkpoint: pass checkpoint=FOLDER, or remove restart.")
+        raise ValueError("restart=True needs a checkpoint. Pass checkpoint=FOLDER, or omit restart.")
     notes = None if checkpoint is None else Checkpoint(checkpoint, restart)
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, settings.resolve_sample_size)
@@ -289,9 +293,9 @@ def open_engine(
     task: str = "auto",
     names: Sequence[str] | None = None,
 ) -> tuple[Engine, Table | Stream]:
-    """Open X as a table, unless it is a stream; return its engine, and the table or stream.
+    """Return an engine for X, and the table or stream that the engine reads.
 
-    The table or stream has the names of the features.
+    X is opened as a table, unless it is a stream already.
     """
     if isinstance(X, TableStream | LibsvmStream | ArrayStream):
         return StreamEngine(X, X.target_name, resources, notes, task), X
@@ -311,11 +315,11 @@ def run_engine(
     table: Table | Stream | None = None,
     given: Sequence[Any] = (),
 ) -> Result:
-    """Run the method on an engine, and return its result with names of features and warnings."""
+    """Run the method on an engine and return a Result with feature names; for a table also with notes on columns."""
     described: list[Summary] = []
 
     def feature_names() -> Sequence[str]:
-        return names() or DefaultNames(engine.n_features)  # known once the engine has described the data
+        return names() or DefaultNames(engine.n_features)  # a stream knows them only after its first pass
 
     def check(summary: Summary, target: Target) -> None:
         check_sizes(settings, summary, target, working_memory)
@@ -349,14 +353,14 @@ def run_engine(
 
 
 def is_spark_dataframe(X: Any) -> bool:
-    """Return True if X is a Spark DataFrame. Spark is not imported."""
+    """Return True if X is a Spark DataFrame, without importing Spark."""
     return type(X).__module__.startswith("pyspark.sql.") and hasattr(X, "sparkSession")
 
 
 def _check_spark_options(**given: bool) -> None:
     for name, is_given in given.items():
         if is_given:
-            raise ValueError(f"{name} has no effect because X is a Spark DataFrame: remove it.")
+            raise ValueError(f"{name} has no effect because X is a Spark DataFrame. Omit {name}.")
 
 
 def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settings, options: dict[str, Any]) -> Result:
@@ -372,7 +376,7 @@ def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settin
             " this is the number of features to select, pass it as n_features_to_select."
         )
     for name in {"separator", "header", "encoding"}.intersection(columns.changed_options()):
-        raise ValueError(f"{name} has no effect because X is not a CSV file: remove it.")
+        raise ValueError(f"{name} has no effect because X is not a CSV file. Omit {name}.")
     has_vectors = "features" in df.columns
     named: list[str] = []
     for role, names in () if has_vectors else options["roles"].columns().items():
@@ -381,7 +385,7 @@ def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settin
         named += found
     columns = replace(columns, drop=(*columns.drop, *named)).with_names(df.columns)
     for name in {"drop", "candidates"}.intersection(columns.changed_options() if has_vectors else ()):
-        raise ValueError(f"{name} has no effect because the features of X are vectors: remove it.")
+        raise ValueError(f"{name} has no effect because the features of X are vectors. Omit {name}.")
     features = "features" if has_vectors else columns.feature_names(df.columns, "X")
     result = select_frame(df, features=features, label=str(columns.label), settings=settings, **options)
     return replace(result, about=describe_origin(df, None, columns.label))

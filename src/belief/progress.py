@@ -35,11 +35,11 @@ class Progress:
     detail : str
         The part of the phase, such as "batch 2 of 4".
     done, total : int
-        The rows processed so far, and in all. In the significance tests, steps take their place, and `total` grows
-        when a test begins, because the number of tests depends on what the others find. `total` is 0 if it is unknown,
-        as when a file is first read.
+        The number of rows processed so far, and the number of all rows. In the significance tests, both count steps
+        instead. `total` then grows when a test begins, because the number of tests depends on the results of the tests
+        before. `total` is 0 if it is unknown, as in the first pass over a file.
     seconds : float
-        The time since this phase or part began.
+        The time since this phase, or this part of it, began.
 
     Examples
     --------
@@ -63,8 +63,8 @@ Callback = Callable[[Progress], None]
 class Reporter:
     """Passes the progress of the method and the engine on to callbacks, and measures the time of each phase.
 
-    The time from one phase to the next belongs to the earlier one. The time before the first phase, such as for opening
-    files, belongs to the first. So the times add up to the whole run.
+    A phase lasts until the next phase begins. The time before the first phase, such as for opening files, counts for
+    the first phase, so the times add up to the runtime.
     """
 
     def __init__(self, callback: Callback | None = None, bar: bool = False, stream: TextIO | None = None) -> None:
@@ -91,7 +91,7 @@ class Reporter:
         self._timed = now
 
     def rows(self, done: int, total: int, detail: str | None = None) -> None:
-        if detail is not None and detail != self._detail:  # it began when the previous detail was last reported
+        if detail is not None and detail != self._detail:  # the new part began at the last report of the previous part
             self._detail, self._began = detail, self._reported
         self._reported = time.perf_counter()
         for callback in self._callbacks:
@@ -105,17 +105,15 @@ class Reporter:
 
 
 def _bar(stream: TextIO | None) -> Callback | None:
-    """Return a Bar for a stream; None if there is no stream.
-
-    A program without a terminal may have no stderr.
-    """
+    """Return a Bar for a stream, or None if the stream is None, as stderr is in some programs without a terminal."""
     return None if stream is None else Bar(stream)
 
 
 class Bar:
     """Displays the phases of a run.
 
-    On a terminal the display is live. Elsewhere it is a line at the start of each phase, and every ten seconds.
+    On a terminal, the display is updated in place. Elsewhere, a line is printed at the start of each phase and then
+    every ten seconds.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -138,7 +136,7 @@ class Bar:
                 self._show(p)
 
     def _due(self, p: Progress) -> bool:
-        """Return True if the display should be updated: at the start and end of a phase, otherwise not too often."""
+        """Return True if the display should be updated: at the start and end of a phase, and in fixed intervals."""
         if p.phase != self._phase or (p.done == p.total and (self._live or not p.total)):
             return True
         return time.perf_counter() - self._updated >= (TERMINAL_INTERVAL if self._live else PLAIN_INTERVAL)
@@ -163,18 +161,18 @@ class Bar:
         return f"{p.done:,} of {p.total:,} {unit}, {at_least}{remaining} left, {rate:,.0f} {unit}/s"
 
     def _recent_rate(self, p: Progress) -> float:
-        """Return the rows per second in the second half of the time so far.
+        """Return the rows per second in the second half of the elapsed time.
 
-        The first rows of a search take longest.
+        The first half is ignored, because the first rows of a search take longest.
         """
         seconds, done = max((x for x in self._seen if x[0] <= p.seconds / 2), default=(0.0, 0))
         return max(p.done - done, 1) / max(p.seconds - seconds, 1e-9)
 
 
 class _Live:
-    """A live display on a terminal: a line for each phase so far, and a bar for the current one.
+    """A live display on a terminal: a line for each phase so far, and a bar for the current phase.
 
-    It vanishes at the end.
+    The display is erased at the end of the run.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -215,7 +213,7 @@ class _Live:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a waiting time as text, such as "12 min"."""
+    """Return a time in seconds as text, such as "12 min"."""
     s = round(seconds)
     if s < 120:
         return f"{s} s"

@@ -27,7 +27,7 @@ from belief.result.result import Result
 
 
 class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """The base class of selectors that keep some columns, given by the fitted attribute `support_`."""
+    """Base class of selectors. The fitted attribute `support_` is the mask of the selected columns."""
 
     def transform(self, X: Any) -> Any:
         """Return the selected columns of X, in the order of X.
@@ -35,7 +35,7 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         With `set_output`, DataFrame columns keep their dtypes.
         """
         if is_sparse(X):
-            as_valid_csr(X)  # raises an error before SciPy trusts the indices
+            as_valid_csr(X)  # raises an error if indices are invalid; SciPy does not check them
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame) and frame.implementation.value == self._container():
             check_is_fitted(self)
@@ -44,10 +44,10 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return super().transform(X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Set the container that `transform` returns: "default", "pandas" or "polars"; None keeps the present one."""
+        """Set the container that `transform` returns: "default", "pandas" or "polars"; None does not change it."""
         super().set_output(transform=transform)
         if transform is not None:
-            self._output = transform  # scikit-learn stores it in a private attribute
+            self._output = transform  # scikit-learn keeps its own copy in a private attribute
         return self
 
     def __sklearn_clone__(self) -> Self:
@@ -90,26 +90,27 @@ class BeliefSelector(ColumnSelector):
         How to interpret the target. "auto": strings, categories, booleans and up to 50 different integers
         are classes; fractions and more integers are numbers. `result_.task` has the outcome.
     given : names or indices of columns, default=()
-        Features that are selected already; `n_features_to_select` more are selected.
+        Features that are selected already. `n_features_to_select` does not count them.
     adjust_for : names or indices of columns, or array of shape (n_rows,) or (n_rows, n), default=None
-        Columns to adjust for (batch, site, age). Rows with equal values in them form a stratum: neighbours come from
-        the same stratum, and tests are stratified. The columns are not selected.
+        Columns to adjust for (batch, site, age). Rows with equal values in these columns form a stratum: neighbours
+        come from the same stratum, and tests are stratified. The columns are not selected.
     per_class : int, default=None
         The number of features to select for each class, instead of `n_features_to_select` in all.
     n_neighbors : int or "auto", default="auto"
-        The number of neighbours k per class; with a numeric target, 2·k in all. "auto": 20, or a third of the smallest
-        class, but at least 10; more for small tables with a numeric target.
+        The number of neighbours k per class; with a numeric target, 2·k in all. "auto": a third of the smallest class,
+        but at least 10 and at most 20; more for small tables with a numeric target.
     sample_size : int, float, "auto" or "fixed", default="auto"
         The number of sampled rows, or their share of all rows. "auto" starts with 2,000 and grows until the selection
         has converged; "fixed" takes 2,000 rows or 1 %, whichever is larger. Neighbours are searched among all rows.
     sampling : {"balanced", "random", "proportional"}, default="balanced"
-        How to sample rows: equally from each class, at random, or from each class by its share.
+        How to sample rows: equally many from each class, at random, or from each class in proportion to its size.
     class_weight : {"balanced", "prior"} or dict, default="balanced"
         The weight of each class in the relevance: equal, its share of the rows (as in the paper), or as given.
     batch_size : float, default=0.25
         The share of the sample in one batch. The watch list is updated after each batch.
     neighborhood : {"per_class", "pooled"}, default="per_class"
-        Whether to search k neighbours in every class, or k·|C| among all rows.
+        Whether to search k neighbours in every class, or k·|C| neighbours among all rows, where |C| is the number of
+        classes.
     scale : {"auto", "standard", "sigma", "none"}, default="auto"
         How to scale differences. "standard": by the standard deviation, or by the range for columns with two values;
         "sigma": always by the standard deviation (as in the paper); "none": unscaled; "auto": "standard", or "none" for
@@ -117,12 +118,12 @@ class BeliefSelector(ColumnSelector):
     redundancy : {"agreement", "mcr", None}, default="agreement"
         The redundancy measure: agreement, the paper's mCR, or none.
     theta : float, "auto" or "mean", default="auto"
-        The weight θ of redundancy. For agreement a number up to 1 ("auto": 1). For mCR, "auto" and "mean" subtract the
-        mean over the selected features, a number subtracts that multiple of the sum.
+        The weight θ of redundancy. For "agreement": a number from 0 to 1; "auto" is 1. For "mcr": "auto" and "mean"
+        subtract the mean redundancy with the selected features; a number subtracts that multiple of the sum.
     eta : float, default=2.0
         The length η of the watch list, as a multiple of the number of features to select.
     kappa : float, default=0.8
-        The smallest collision rate κ that counts.
+        Collision rates below κ count as 0.
     discrete_features : "auto", mask, indices or names, default="auto"
         The nominal features, whose values are only compared for equality. "auto": string, category and boolean columns.
     copies : {"auto", "keep", "merge"}, default="auto"
@@ -133,8 +134,9 @@ class BeliefSelector(ColumnSelector):
     alpha : float, default=0.05
         Features with a q-value (false discovery rate) below alpha are significant.
     rounds : int or "auto", default="auto"
-        The number of searches of the significance test, each without the weakest features of the one before. "auto"
-        goes on until 16 are left, which finds interactions among many features; 1 is faster.
+        The number of rounds of the significance test. Each round repeats the search without the weakest features of the
+        round before. "auto" continues until 16 features remain, which finds interactions among many features; 1 is
+        faster.
     stability : int, default=0
         The number of half-samples (random halves of the sampled rows) on which the selection is repeated, for
         `result_.stability`.
@@ -142,14 +144,14 @@ class BeliefSelector(ColumnSelector):
         The number of threads; -1: all cores, -2: all but one. None uses the available cores, and respects joblib
         contexts and OMP_NUM_THREADS.
     random_state : int, RandomState, Generator or None, default=None
-        The seed of the sample and of tie breaking. None draws one and stores it in `result_.seed`.
+        The seed of the sample and of tie breaking. None draws a seed and stores it in `result_.seed`.
     verbose : int, default=0
         1 shows a progress bar on stderr.
     working_memory : int, default=1024
-        The memory overhead in MiB, in addition to the data.
+        The memory in MiB that may be used in addition to the data.
     device : str, default="auto"
         The device for dense data: "cpu", "cuda" (the first GPU), "cuda:1", or several, "cuda:0,1". "auto" uses a GPU if
-        torch finds one and the data is large enough to benefit. The result does not depend on it.
+        torch finds one and the data is large enough to benefit. The result does not depend on the device.
     callback : callable, default=None
         Called with a `belief.progress.Progress` during the run.
 
@@ -174,8 +176,9 @@ class BeliefSelector(ColumnSelector):
     result_ : Result
         The full result; `result_.explain()` explains why each feature was selected or not.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of str
-        The column names, if X has any and all are strings.
+        The column names of X. The attribute exists only if X has column names and all of them are strings.
 
     Examples
     --------
@@ -253,7 +256,7 @@ class BeliefSelector(ColumnSelector):
 
         Parameters
         ----------
-        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
+        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of such blocks
         y : array of shape (n_rows,)
             The target: classes, or numbers to predict.
         groups : array of shape (n_rows,), default=None
@@ -271,13 +274,14 @@ class BeliefSelector(ColumnSelector):
         given |= {name: getattr(self, name) for name in (*others, "callback")}
         found = self.result_ = select(X, y, groups=groups, sample_weight=sample_weight, **given)
         used = _find_columns(X, found)
-        left_out = np.setdiff1d(np.arange(count_columns(X)), used)
-        order = np.empty(len(used) + len(left_out), np.int64)
+        n_columns = count_columns(X)
+        left_out = np.setdiff1d(np.arange(n_columns), used)
+        order = np.empty(n_columns, np.int64)
         order[used], order[left_out] = found.ranking, len(used) + 1 + np.arange(len(left_out))
-        self._set_fitted(X, y, _spread(found.weights, used, order, 0.0), used[found.selected], order)
-        self.pvalues_ = _spread(found.p_value, used, order, np.nan)
+        self._set_fitted(X, y, _spread(found.weights, used, n_columns, 0.0), used[found.selected], order)
+        self.pvalues_ = _spread(found.p_value, used, n_columns, np.nan)
         total = found.relevance.sum()
-        self.feature_importances_ = _spread(found.relevance / (total if total > 0 else 1), used, order, 0.0)
+        self.feature_importances_ = _spread(found.relevance / (total if total > 0 else 1), used, n_columns, 0.0)
         if found.task == CLASSIFICATION:
             self.classes_ = found.classes
         return self
@@ -293,9 +297,9 @@ class BeliefSelector(ColumnSelector):
 
 
 def _find_columns(X: Any, found: Result) -> Array:
-    """Return the positions in X of the features of a result.
+    """Return the index in X of each feature of a result.
 
-    Columns of lists, structs and free text are not features.
+    X may have more columns than the result has features: columns of lists, structs and free text are left out.
     """
     n_columns, names = count_columns(X), found.feature_names
     if len(names) == n_columns:
@@ -305,8 +309,8 @@ def _find_columns(X: Any, found: Result) -> Array:
     return np.array([known[name] for name in names])
 
 
-def _spread(values: Array, columns: Array, like: Array, rest: float) -> Array:
-    """Return an array with an entry for each column of X: `values` for these columns, and `rest` for the others."""
-    out = np.full(len(like), rest)
+def _spread(values: Array, columns: Array, n_columns: int, rest: float) -> Array:
+    """Return an array with one entry per column of X: `values` for the given columns, and `rest` for the others."""
+    out = np.full(n_columns, rest)
     out[columns] = values
     return out

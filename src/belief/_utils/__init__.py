@@ -1,1 +1,1 @@
-"""General helpers for text, validation, warnings, threads and optional imports. They import no other folder."""
+"""General helpers for text, validation, warnings, threads and optional imports. They import no other part of belief."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from belief._utils.system import register_at_fork
 
-MAX_WAITING_SECONDS = 30.0  # how long a fork waits for running imports
+MAX_WAITING_SECONDS = 30.0  # the longest time that a fork waits for running imports
 
 _changed = Condition()
 _importing: list[int] = []  # identifiers of the importing threads
@@ -18,9 +18,9 @@ _importing: list[int] = []  # identifiers of the importing threads
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Mark that this thread imports a module within this context.
+    """Mark that this thread is importing a module.
 
-    A fork waits until it has finished, because a module that is imported halfway would break the child.
+    Forks wait until the import has finished, because a half-imported module would break the child process.
     """
     thread = get_ident()
     with _changed:

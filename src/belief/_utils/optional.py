@@ -1,4 +1,4 @@
-"""Imports of optional dependencies. If one is missing, the error message has the command that installs it."""
+"""Imports of optional dependencies. If a dependency is missing, the error message contains the install command."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PURPOSES = {
 
 
 class MissingExtraError(ModuleNotFoundError, ValueError):
-    """An optional dependency is not installed; the message has the command that installs it.
+    """An optional dependency is not installed; the message contains the install command.
 
-    It is also a ValueError, so that the command line prints it without a traceback.
+    The error is also a ValueError, so that the command line prints its message without a traceback.
 
     Examples
     --------
@@ -33,12 +33,12 @@ class MissingExtraError(ModuleNotFoundError, ValueError):
 
 
 def import_optional(name: str, extra: str) -> Any:
-    """Return a module of an optional dependency; raise a MissingExtraError if it is not installed.
+    """Import a module of an optional dependency; raise a MissingExtraError if the dependency is not installed.
 
     Parameters
     ----------
     name : the module, such as "pyarrow.csv"
-    extra : the extra of this package that installs it
+    extra : the extra of this package that installs the dependency, such as "files"
     """
     library = name.partition(".")[0]
     try:
@@ -51,12 +51,12 @@ def import_optional(name: str, extra: str) -> Any:
 
 
 def install_command(extra: str, library: str) -> str:
-    """Return the command that installs the libraries of an extra, with the tool that installed this package."""
+    """Return the command that installs the libraries of an extra. It uses uv if uv installed this package, else pip."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
         package = distribution(DISTRIBUTION)
-    except PackageNotFoundError:  # a source tree on the path
+    except PackageNotFoundError:  # the package is imported from a source tree and not installed
         return f"pip install {library}"
     of_extra = re.compile(rf"extra\s*==\s*['\"]{extra}['\"]")
     requirements = [r.partition(";")[0].strip() for r in package.requires or () if of_extra.search(r)]

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 
 def register_at_fork(**handlers: Callable[[], Any]) -> None:
-    """Call `os.register_at_fork` if processes of this system can fork. Windows starts every process from scratch."""
+    """Call `os.register_at_fork` on systems that have it. Windows does not, because its processes cannot fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(**handlers)
 
@@ -42,11 +42,14 @@ def _total_memory_of_windows() -> int | None:
 
 
 def allocate_file(file: IO[bytes], size: int, folder: str) -> None:
-    """Set the size of an empty file, or raise an OSError now if the disk is too small, not when it is filled."""
+    """Reserve `size` bytes on disk for an empty file.
+
+    If the disk has too little space, this raises an OSError at once, and not later when the file is filled.
+    """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
         return
-    free = shutil.disk_usage(folder).free  # a file of that size may be accepted, and fail when it is filled
+    free = shutil.disk_usage(folder).free  # truncate would accept a size that does not fit on the disk
     if size > free:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
     file.truncate(size)
@@ -55,7 +58,8 @@ def allocate_file(file: IO[bytes], size: int, folder: str) -> None:
 def lock_file(file: IO[bytes]) -> None:
     """Lock a file until it is closed.
 
-    Raise a BlockingIOError if another process has locked it, and another OSError if its file system has no locks.
+    Raise a BlockingIOError if another process has locked the file, and a different OSError if the file system does not
+    support locks.
     """
     try:
         import fcntl

@@ -1,8 +1,8 @@
-"""The number of threads, from `n_jobs` as in joblib and scikit-learn.
+"""The number of threads for `n_jobs`, which has the same meaning as in joblib and scikit-learn.
 
-Threads share the data, like the threads of BLAS or of scikit-learn's OpenMP loops, so None uses all cores that are
-available to the process. It respects joblib contexts and OMP_NUM_THREADS, which joblib sets in its worker processes,
-and uses one thread in all other joblib workers.
+Threads share the data and need no copies of it, so the default `n_jobs=None` uses all cores that are available to the
+process. Within a joblib context, None uses the number of jobs of the context. OMP_NUM_THREADS, which joblib sets in its
+worker processes, is an upper limit. All other joblib workers use one thread.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from belief._utils.validation import is_integer
 
 
 def count_threads(n_jobs: Any) -> int:
-    """Return the number of threads for `n_jobs`: -1 means all cores, -2 all but one, None the module's default.
+    """Return the number of threads for `n_jobs`: -1 means all cores, -2 all but one, None the default (see above).
 
-    Like joblib, count only the cores that the affinity of the process and the quota of its container allow.
+    As in joblib, only the cores count that the affinity of the process and the quota of its container allow.
     """
     check_n_jobs(n_jobs)
     if n_jobs is None:
@@ -34,7 +34,7 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 
 def _joblib() -> Any:
-    """Return the module joblib, which is imported late because that takes 0.2 seconds."""
+    """Return the module joblib. It is imported on first use, because the import takes 0.2 seconds."""
     with importing():
         import joblib
     return joblib

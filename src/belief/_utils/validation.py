@@ -12,12 +12,12 @@ import numpy as np
 
 
 def is_integer(x: object) -> bool:
-    """Return True if x is an integer of any type except booleans."""
+    """Return True if x is an integer of any type; booleans are not integers."""
     return isinstance(x, Integral) and not isinstance(x, bool | np.bool_)
 
 
 def is_real(x: object) -> bool:
-    """Return True if x is a finite number of any type except booleans."""
+    """Return True if x is a finite number of any type; booleans are not numbers."""
     try:
         return isinstance(x, Real) and not isinstance(x, bool | np.bool_) and math.isfinite(x)
     except OverflowError:  # an integer beyond the range of floats
@@ -35,7 +35,7 @@ def is_share(x: Any) -> bool:
 
 
 def is_weights(x: Any) -> bool:
-    """Return True if x is a mapping to numbers of at least 0."""
+    """Return True if x is a mapping that is not empty, and all its values are numbers of at least 0."""
     return isinstance(x, Mapping) and bool(x) and all(is_real(v) and v >= 0 for v in x.values())
 
 
@@ -45,13 +45,13 @@ def one_of(*options: object) -> Callable[[Any], bool]:
 
 
 def words_of(*options: object) -> str:
-    """Return the options as words: 'a', 'b' or 'c'."""
+    """Join options to a phrase for messages, such as "'a', 'b' or 'c'"."""
     *first, last = map(repr, options)
     return f"{', '.join(first)} or {last}"
 
 
 def did_you_mean(name: object, known: list[str]) -> str:
-    """Return a suggestion of the most similar known name, or an empty string if none is similar."""
+    """Return " (did you mean ...?)" with the known name that is most similar, or "" if no name is similar."""
     matches = get_close_matches(str(name), [str(k) for k in known], n=1)
     return f" (did you mean {matches[0]!r}?)" if matches else ""
 
@@ -60,5 +60,6 @@ def check_result(result: Any) -> None:
     """Raise a ValueError if the value passed as `result` is not a Result."""
     if not hasattr(result, "selected_names"):
         kind = type(result).__name__
-        fix = "Pass its attribute result_, after fit" if hasattr(result, "fit") else "Pass what belief.select returns"
+        is_estimator = hasattr(result, "fit")
+        fix = "Pass its attribute result_, after fit" if is_estimator else "Pass the return value of belief.select"
         raise ValueError(f"result must be a belief.Result; got a {kind}. {fix}.")

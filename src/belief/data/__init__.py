@@ -1,7 +1,7 @@
-"""Input data: tables in memory, files and streams, read as rows of numbers with a target and names.
+"""Input data: tables in memory, files and streams, read as rows of numbers with a target and feature names.
 
-Modules that read a format, parse the target or choose columns belong here. They may import `method`, `kernels` and
-`_utils`, and nothing that runs the method. The names in `__all__` are public; they open files.
+Code that reads a format, parses the target or chooses columns belongs here. It may import `method`, `kernels` and
+`_utils`, but nothing that runs the method. The public names, in `__all__`, open files.
 """
 
 from typing import TYPE_CHECKING

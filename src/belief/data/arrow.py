@@ -1,6 +1,6 @@
-"""Conversion of Arrow columns to numbers: batches of a file become blocks of rows, and categories become codes.
+"""Conversion of Arrow data to numbers: batches of a file become blocks of rows, and categories become codes.
 
-A category keeps the code it gets when it is first seen, in this pass over the file and in later ones.
+A category gets its code when it first occurs, and keeps this code in all passes over the file.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ from belief.data.source import as_float, as_read_only, check_exact_codes
 from belief.method.arrays import Array
 
 MICROSECONDS, SECONDS_PER_DAY = 1e6, 86400.0
-MAX_CATEGORIES = 2**24  # larger codes are not exact in float32
-TILE_ROWS, TILE_COLUMNS = 1024, 128  # the part of a block that is filled while it is in the CPU cache
+MAX_CATEGORIES = 2**24  # because larger codes are not exact in float32
+TILE_ROWS, TILE_COLUMNS = 1024, 128  # blocks are filled in tiles of this size, which fit into the CPU cache
 
 
 def pyarrow() -> Any:
-    """Return the pyarrow module. Looking it up in `sys.modules` first is faster for tables of many columns."""
+    """Return the pyarrow module.
+
+    This is called for every column, so it first looks in `sys.modules`, which is faster than an import.
+    """
     return sys.modules.get("pyarrow") or import_optional("pyarrow", "files")
 
 
 def is_text(kind: Any) -> bool:
-    """Return True for an Arrow type of strings, or of dictionaries of strings."""
+    """Return True for the Arrow types of strings, and for dictionary types with string values."""
     types = pyarrow().types
     if types.is_dictionary(kind):
         return is_text(kind.value_type)
@@ -38,12 +41,12 @@ def is_text(kind: Any) -> bool:
 
 
 def is_dictionary(kind: Any) -> bool:
-    """Return True for an Arrow dictionary type, which holds categories."""
+    """Return True for Arrow dictionary types, the types of categories."""
     return bool(pyarrow().types.is_dictionary(kind))
 
 
 def is_number(kind: Any) -> bool:
-    """Return True for an Arrow type of integers, floats or decimals."""
+    """Return True for the Arrow types of integers, floats and decimals."""
     types = pyarrow().types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
@@ -51,7 +54,7 @@ def is_number(kind: Any) -> bool:
 def numpy_dtype(kind: Any) -> np.dtype[Any]:
     """Return the NumPy dtype of a numeric Arrow type.
 
-    `to_pandas_dtype` would import pandas in some versions of pyarrow.
+    Arrow's own method `to_pandas_dtype` imports pandas in some versions of pyarrow.
     """
     types = pyarrow().types
     letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
@@ -61,7 +64,7 @@ def numpy_dtype(kind: Any) -> np.dtype[Any]:
 def as_numpy(column: Any) -> Array:
     """Return an Arrow column of numbers as an array, with NaN for nulls.
 
-    `to_numpy` would import pandas, which is slow.
+    Arrow's own method `to_numpy` imports pandas, which takes long.
     """
     pa = pyarrow()
     if not len(column):
@@ -74,14 +77,14 @@ def as_numpy(column: Any) -> Array:
 
 
 class TableEncoder:
-    """Converts Arrow batches of the feature columns to blocks of numbers, with one encoder per column.
+    """Converts Arrow batches to blocks of numbers, with one encoder per feature column.
 
     Parameters
     ----------
     columns : the Arrow fields of the features
     source : the file or table, for error messages
-    make_category_encoder : called with the name of each text column
-    time_origin : the time from which days are counted, in microseconds since 1970; None: the first one in each column
+    make_category_encoder : a function that returns the encoder of a text column with a given name
+    time_origin : the time from which days are counted, in microseconds since 1970; None: the first time in each column
     """
 
     def __init__(
@@ -98,25 +101,25 @@ class TableEncoder:
         self._dtype = np.result_type(np.float32, *dtypes) if dtypes else np.dtype(np.float32)
 
     def declare_discrete(self, discrete: Array) -> None:
-        """Treat these features as discrete, whatever their type."""
+        """Treat the features in the mask `discrete` as discrete, whatever their type."""
         self.discrete = self.discrete | discrete
         for encoder, declared in zip(self._encoders, discrete, strict=True):
             encoder.is_declared_discrete = bool(declared)
 
     def warn_of_numbers_as_text(self, declared: Array) -> None:
-        """Warn of text columns that look like numbers, unless they are declared discrete."""
+        """Warn of text columns that look like numbers, except the columns in the mask `declared`."""
         for encoder, is_declared in zip(self._encoders, declared, strict=True):
             if isinstance(encoder, CategoryEncoder) and not is_declared:
                 warn_of_numbers_as_text(f"Column {encoder.name!r}", encoder.texts)
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return the name of the category for each code of feature j that has been seen so far."""
+        """Return a mapping from the codes of feature j that have occurred so far to the names of their categories."""
         return self._encoders[j].levels()
 
     def block(self, batch: Any, run: Callable[..., Iterable[None]] = map) -> Array:
         """Return the rows of a batch as a float array in C order, with NaN for missing values.
 
-        `run` is `map` or `pool.map`.
+        `run` is `map`, or the `map` of a thread pool.
         """
         out = np.empty((len(batch), len(self._encoders)), self._dtype)
         for j in range(0, len(self._encoders), TILE_COLUMNS):
@@ -131,7 +134,7 @@ def _fill_tile(out: Array, columns: list[Array], j: int, a: int) -> None:
 
 
 class Batch:
-    """The rows of an Arrow batch, which are converted to numbers when they are needed: often only a few are."""
+    """The rows of an Arrow batch. They are converted to numbers on access, because often only a few are needed."""
 
     def __init__(self, columns: TableEncoder, batch: Any) -> None:
         self._columns, self._batch = columns, batch
@@ -150,7 +153,7 @@ class Batch:
 
 
 class Encoder:
-    """The base class of encoders; each converts the Arrow arrays of one column to numbers, NaN if missing."""
+    """Base class of encoders. An encoder converts the Arrow arrays of one column to numbers, with NaN for nulls."""
 
     discrete, is_declared_discrete = False, False
     dtype: np.dtype[Any] = np.dtype(np.float32)
@@ -159,11 +162,11 @@ class Encoder:
         self.name = name
 
     def __call__(self, column: Any) -> Array:
-        """Return a column as numbers. This base class is for columns of Arrow's null type, and returns NaN."""
+        """Convert a column to numbers. The base class handles columns without values, and returns NaN."""
         return np.full(len(column), np.nan, np.float32)
 
     def levels(self) -> dict[float, str]:
-        """Return the name of the category for each code; empty if the values are numbers."""
+        """Return a mapping from codes to the names of the categories; it is empty if the values are numbers."""
         return {}
 
 
@@ -197,13 +200,13 @@ class BooleanEncoder(Encoder):
 
 
 class TimeEncoder(Encoder):
-    """Encoder of dates and times, which become days since an origin, and of durations and times of day, in seconds."""
+    """Encoder of dates and times, as days since an origin, and of durations and times of day, as seconds."""
 
     dtype = np.dtype(np.float64)
 
     def __init__(self, name: str, origin: float | None) -> None:
         super().__init__(name)
-        self._origin = origin  # None: the first value
+        self._origin = origin  # None until the first value, which becomes the origin
 
     def __call__(self, column: Any) -> Array:
         pa = pyarrow()
@@ -239,7 +242,7 @@ class CategoryEncoder(Encoder):
             raise ValueError(
                 f"column {self.name!r} has more than {MAX_CATEGORIES:,} different texts, like IDs. Drop the column."
             )
-        return np.array([*codes, np.nan], self.dtype)[rows]  # missing is -1, the last entry
+        return np.array([*codes, np.nan], self.dtype)[rows]  # the row index -1 of nulls selects the last entry, NaN
 
     def levels(self) -> dict[float, str]:
         return {code: str(value) for value, code in self._codes.items()}
@@ -269,7 +272,7 @@ def _make_encoder(
 
 
 def describe_unusable(kind: Any) -> str | None:
-    """Return what a column of an Arrow type contains, such as "lists"; None for numbers and categories."""
+    """Return the content of columns that cannot be features, such as "lists"; None for types that can be features."""
     types = pyarrow().types
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or types.is_map(kind):
         return "lists"
@@ -277,13 +280,13 @@ def describe_unusable(kind: Any) -> str | None:
         return "structs"
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return "bytes"
-    if types.is_binary_view(kind):  # in the Arrow files of polars
+    if types.is_binary_view(kind):  # polars writes this type to Arrow files
         return "bytes"
     return "lists" if "list" in str(kind) else None
 
 
 def dictionary_encode(column: Any) -> tuple[Any, Array]:
-    """Return the distinct values of a column, and for each row the index of its value; -1 for null."""
+    """Return the distinct values of a column, and for each row the index of its value (-1 for null)."""
     pa = pyarrow()
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -297,9 +300,9 @@ def dictionary_encode(column: Any) -> tuple[Any, Array]:
 
 
 def hash_values(column: Any) -> Array:
-    """Return a hash of each value of a column of numbers or text; zeros for other types.
+    """Return a hash of each value of a column of numbers or text; zeros for columns of other types.
 
-    The hashes of equal values are equal within a process.
+    Within a process, equal values have equal hashes.
     """
     if is_text(column.type) or is_dictionary(column.type):
         values, codes = dictionary_encode(column)
@@ -322,7 +325,7 @@ def check_target_type(field: Any, source: str) -> None:
 
 
 def target_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
-    """Return the distinct values of a target column, sorted, and the index of each row's value among them.
+    """Return the sorted distinct values of a target column, and for each row the index of its value.
 
     Parameters
     ----------
@@ -338,7 +341,7 @@ def target_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
     if len(missing):
         fix = " (counted from 0). Every row needs a target: drop such rows, or fill in the value."
         raise RowError(f"Column {name!r} has no value in row", first + int(missing[0]), fix)
-    used, codes = np.unique(codes, return_inverse=True)  # a dictionary may have values that no row has
+    used, codes = np.unique(codes, return_inverse=True)  # an Arrow dictionary may contain unused values
     array = values[used] if isinstance(values, np.ndarray) else np.array([values[i] for i in used])
     check_no_missing(array[codes], f"column {name!r}", first)
     order = np.argsort(array, kind="stable")

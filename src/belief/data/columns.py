@@ -1,4 +1,4 @@
-"""The choice of columns by name or by position: the label, the features, and which features are discrete."""
+"""Choosing columns by name or position: the label, the features, and the discrete features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CSV_OPTIONS = ("separator", "header", "encoding")
 
 
 def is_separator(text: str) -> bool:
-    """Return True if the parser of CSV files supports a text as the separator of columns."""
+    """Return True if the CSV parser supports this text as the column separator."""
     return len(text) == 1 and text.isascii() and text not in '"\r\n\0'
 
 
@@ -33,21 +33,21 @@ class ColumnSelection:
     Parameters
     ----------
     label : str or int, default=None
-        The target column. LIBSVM files need none. For NPZ files, the name of the array; None: "y".
+        The target column. LIBSVM files need no label. For NPZ files, the name of the target array; None means "y".
     drop : sequence of str or int, default=()
         Columns to exclude from the features.
     candidates : sequence of str or int, default=()
-        Columns to use as features. By default all columns are used.
+        Columns to use as features. By default, all columns are used.
     discrete_features : "auto", mask, indices or names, default="auto"
         Numeric features to treat as nominal.
     task : {"auto", "classification", "regression"}, default="auto"
-        With "regression", the label of a CSV file is read as floats even if its first values are whole numbers.
+        With "regression", the target column of a CSV file is read as floats even if its first values are whole numbers.
     separator : str, default=None
         The character between two columns of a CSV file. None: a tab in .tsv files, else a comma.
     header : bool, default=True
         Whether the first line of a CSV file holds the column names. If False, the columns are named c0, c1, ...
     encoding : str, default=None
-        The encoding of CSV files. None: detected from the first bytes; UTF-8 if they do not tell.
+        The encoding of CSV files. None: detected from the first bytes, otherwise UTF-8.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class ColumnSelection:
             check_encoding(self.encoding)
 
     def changed_options(self) -> list[str]:
-        """Return the names of the options that differ from their defaults, without `task`."""
+        """Return the names of the options that differ from their defaults; `task` is ignored."""
         options = (f for f in fields(self) if f.name not in ("discrete_features", "task"))
         changed = [f.name for f in options if getattr(self, f.name) != f.default]
         return changed + ["discrete_features"] * (not isinstance(self.discrete_features, str))
@@ -122,7 +122,8 @@ class ColumnSelection:
         positions = [j for j in range(len(names)) if j not in excluded and (not candidates or j in candidates)]
         if not positions:
             raise ValueError(
-                f"label, drop and candidates leave no feature in {source}. Drop fewer columns or allow more candidates."
+                f"label, drop and candidates exclude every column of {source}. Drop fewer columns, or pass more"
+                " candidates."
             )
         return positions
 
@@ -132,17 +133,17 @@ class ColumnSelection:
         return [names[j] for j in self.feature_positions(names, source)]
 
     def separator_for(self, path: Path) -> str:
-        """Return the separator of a CSV file: the given one, or the usual one for the file's ending."""
+        """Return the separator of a CSV file: the separator that was passed, or the default for the file's ending."""
         return self.separator or ("\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes) else ",")
 
 
 def is_column(x: Any) -> bool:
-    """Return True if x can name a column: a string, or an integer for its position."""
+    """Return True if x can refer to a column: by its name (a string) or its position (an integer)."""
     return isinstance(x, str) or is_integer(x)
 
 
 def as_columns(value: Any, option: str) -> tuple[Any, ...]:
-    """Return columns, which are given as one column, as several or as None, as a tuple."""
+    """Return a tuple of columns. `value` may be a single column, several columns, or None for no column."""
     if value is None or is_column(value):
         return () if value is None else (value,)
     try:
@@ -152,11 +153,11 @@ def as_columns(value: Any, option: str) -> tuple[Any, ...]:
 
 
 def find_columns(columns: Iterable[Any], names: Sequence[Any], option: str, source: str = "X") -> list[int]:
-    """Return the position of each column, which is given by name or by position.
+    """Return the positions of columns that are given by name or position.
 
     Parameters
     ----------
-    columns : names, or positions from 0; negative positions count from the end
+    columns : names or positions; positions count from 0, negative positions from the end
     names : all column names; a `range` if the columns have no names
     option : the parameter that holds the columns, for error messages
     source : the table or file, for error messages
@@ -166,7 +167,7 @@ def find_columns(columns: Iterable[Any], names: Sequence[Any], option: str, sour
     for column in columns:
         try:
             found = known.get(column)
-        except TypeError:  # it cannot be hashed, so it is no name
+        except TypeError:  # not hashable, so not a column name
             found = None
         if found is not None:
             positions.append(found)
@@ -189,13 +190,13 @@ def _unknown_column(column: Any, names: Sequence[Any], option: str, source: str)
     parts = [part.strip() for part in str(column).split(",")]
     if len(parts) > 1 and set(parts) <= set(map(str, names)):
         fix = f"Pass a list, {option}={parts}, or on the command line --{option} {' '.join(parts)}"
-        return f"{option}: {column!r} is not one column of {source}, but {len(parts)}, joined by commas. {fix}."
+        return f"{option}: {column!r} names {len(parts)} columns of {source} in one string. {fix}."
     some = f", whose columns are {', '.join(map(str, names[:8]))}{', ...' if len(names) > 8 else ''}"
     return f"{option}: there is no column {column!r} in {source}{did_you_mean(column, [*map(str, names)]) or some}."
 
 
 def parse_discrete_features(discrete_features: Any, names: Sequence[str] | None, n_features: int) -> Array:
-    """Return a mask of the features declared discrete by a mask, indices or names; "auto" declares none."""
+    """Return the mask of the features that `discrete_features` declares discrete; "auto" declares no feature."""
     if discrete_features is None or (isinstance(discrete_features, str) and discrete_features == "auto"):
         return np.zeros(n_features, bool)
     allowed = f"'auto', a mask of {n_features} booleans, column indices, or column names"

@@ -31,9 +31,9 @@ BLOCK_ROWS = 2**13  # rows of the blocks in which sparse arrays are read
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """The contents of a container: the values, the column names, and the target.
+    """The contents of a container: the values X, the column names, and the target y.
 
-    The values are an array, in memory or on disk, or a sparse matrix.
+    X is a sparse matrix, or an array in memory or on disk.
     """
 
     X: Any
@@ -42,7 +42,7 @@ class Unwrapped:
     file: Path | None = None
 
     def select(self, columns: ColumnSelection) -> tuple[Any, list[str] | None]:
-        """Return the chosen features and their names; the names are None if all columns without names are chosen."""
+        """Return the chosen features and their names; None instead of names for all columns of an unnamed table."""
         if not columns.drop and not columns.candidates and columns.label is None:
             return self.X, self.names
         names: Sequence[Any] = range(self.X.shape[1]) if self.names is None else self.names
@@ -63,7 +63,7 @@ class ColumnsOnDisk:
     def __init__(self, X: Any, positions: Array) -> None:
         self._X, self._positions = X, as_slice(positions)
         self.shape, self.dtype = (X.shape[0], len(positions)), X.dtype
-        self.width = X.shape[1]  # whole rows are read
+        self.width = X.shape[1]  # columns that are read, because only whole rows can be read
         self.is_sparse, self.chunks = hasattr(X, "format"), getattr(X, "chunks", None)
 
     def __getitem__(self, rows: Any) -> Any:
@@ -78,7 +78,7 @@ def is_anndata(X: Any) -> bool:
 def is_on_disk(X: Any) -> bool:
     """Return True if X is a two-dimensional array of h5py, Zarr, dask or an AnnData file."""
     library = type(X).__module__.partition(".")[0]
-    if isinstance(X, np.ndarray) or is_sparse(X):  # also as a view of AnnData
+    if isinstance(X, np.ndarray) or is_sparse(X):  # includes views of AnnData, whose classes belong to anndata
         return False
     is_array = library in ("h5py", "zarr", "anndata", "dask") and hasattr(X, "shape") and hasattr(X, "dtype")
     return isinstance(X, ColumnsOnDisk) or (is_array and len(X.shape) == 2 and not hasattr(X, "columns"))
@@ -89,7 +89,7 @@ def unwrap(X: Any, label: Any, layer: str | None) -> Unwrapped | None:
     if is_anndata(X):
         return _unwrap_anndata(X, label, layer)
     if layer is not None:
-        raise ValueError(f"layer={layer!r} has no effect because X is not an AnnData table or file: remove it.")
+        raise ValueError(f"layer={layer!r} has no effect because X is not an AnnData table or file. Omit layer.")
     library, kind = type(X).__module__.partition(".")[0], type(X).__name__
     if library == "xarray" and kind == "DataArray":
         check_shape(X.shape)
@@ -126,7 +126,7 @@ def _has_sparse_columns(X: Any, label: Any) -> bool:
 
 
 def as_dense_columns(X: Any) -> Any:
-    """Return a pandas DataFrame with its sparse columns converted to dense ones; other objects unchanged."""
+    """Convert the sparse columns of a pandas DataFrame to dense columns; return other objects unchanged."""
     if not _is_pandas_frame(X):
         return X
     sparse = [j for j, is_sparse in enumerate(_is_sparse_series(X.dtypes)) if is_sparse]
@@ -154,9 +154,9 @@ def _choose(mapping: Any, name: Any, option: str, source: str) -> Any:
 
 
 def _as_rows(X: Any) -> Any:
-    """Return a matrix that can be read in blocks of rows.
+    """Return a matrix whose rows can be read in blocks.
 
-    A matrix on disk that is stored by columns is read into memory, because its rows are scattered.
+    A matrix on disk that is stored by columns (CSC) is read into memory, because its rows are scattered in the file.
     """
     if getattr(X, "format", None) == "csc" and hasattr(X, "to_memory"):
         warn(
@@ -168,7 +168,7 @@ def _as_rows(X: Any) -> Any:
 
 
 def open_anndata_file(path: Path, columns: ColumnSelection, layer: str | None, y: Any = None) -> ArrayStream:
-    """Return the stream of an .h5ad file or a Zarr store of AnnData. The matrix stays on disk."""
+    """Return a stream of an AnnData file (.h5ad) or Zarr store. The matrix stays on disk."""
     io = import_optional("anndata.io", "anndata")
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder.")
@@ -184,7 +184,7 @@ def open_anndata_file(path: Path, columns: ColumnSelection, layer: str | None, y
     group = root["X"] if layer is None else _choose(root["layers"], layer, "layer", f"the layers of {path}")
     X = _as_rows(io.sparse_dataset(group) if hasattr(group, "keys") else group)
     if columns.label is None and y is None:
-        raise ValueError("The file needs a target. Name a column of obs with label='name', or pass y.")
+        raise ValueError(f"{path}: there is no target. Name a column of obs with label='name', or pass y.")
     target = y if columns.label is None else _choose(obs, columns.label, "label", f"the obs of {path}")
     unwrapped = Unwrapped(X, [str(name) for name in var.index], target, path)
     return stream_rows(unwrapped, target, columns)
@@ -194,11 +194,13 @@ def open_anndata_file(path: Path, columns: ColumnSelection, layer: str | None, y
 
 
 def stream_rows(table: Unwrapped, y: Any, columns: ColumnSelection) -> ArrayStream:
-    """Return the stream of an array on disk, or of a sparse matrix that was read from a file.
+    """Return a stream of an array on disk, or of a sparse matrix from a file.
 
     Parameters
     ----------
-    y : the target; None if the label is a column of the array
+    table : the array or matrix, and its column names
+    y : the target; None if the target is a column of the array
+    columns : the columns to read
     """
     label = columns.label if table.y is None else None
     if label is not None:
@@ -213,11 +215,11 @@ class ArrayStream:
 
     Parameters
     ----------
-    X : an object with a shape whose slices of rows are arrays or CSR matrices
-    names : the names of the features, if they have any
+    X : an array or a sparse matrix; its slices of rows must be arrays or CSR matrices
+    names : the names of the features; None if they have no names
     y : the target of each row
     discrete_features : the features to treat as discrete
-    file : the file, to notice changes
+    file : the file of X, which must not change between passes
     """
 
     target_name = "y"
@@ -237,7 +239,7 @@ class ArrayStream:
         self._changes = ChangeDetector([file] if file is not None and file.is_file() else [])
         self._file = [file] if file is not None and file.is_file() else []
         chunks = getattr(X, "chunks", None)
-        height = np.ravel(chunks[0])[0] if chunks else 1  # a chunk is read as a whole
+        height = np.ravel(chunks[0])[0] if chunks else 1  # rows of a chunk, which can only be read as a whole
         n_rows = max(1, BLOCK_BYTES // (dtype.itemsize * getattr(X, "width", X.shape[1])))
         if getattr(X, "is_sparse", hasattr(X, "format")):
             n_rows = BLOCK_ROWS

@@ -1,4 +1,4 @@
-"""Finding input files and their formats, dropping duplicate links, and detecting changes while files are read."""
+"""Finding input files and their formats, ignoring duplicates, and detecting files that change while they are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Stamp = tuple[int, ...]
 
 
 def detect_format(path: Path) -> str:
-    """Return the format of a file, according to the ending of its name."""
+    """Return the format of a file, based on the ending of its name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     is_compressed = bool(suffixes) and any(suffixes[-1] in endings for endings in COMPRESSIONS.values())
     compression = suffixes.pop() if is_compressed else ""
@@ -44,7 +44,7 @@ def detect_format(path: Path) -> str:
 
 
 def detect_common_format(paths: Sequence[Path]) -> str:
-    """Return the format of all files and folders; raise a ValueError if they have several formats."""
+    """Return the common format of files and folders; raise a ValueError if the formats differ."""
     formats = {file: detect_format(file) for file in list_all_files(paths)}
     if len(set(formats.values())) > 1:
         found = ", ".join(f"{file} is {name}" for file, name in formats.items())
@@ -53,9 +53,9 @@ def detect_common_format(paths: Sequence[Path]) -> str:
 
 
 def find_files(paths: Sequence[Path]) -> tuple[str, list[Path]]:
-    """Return the format of the files and folders, and the files to read.
+    """Return the common format of files and folders, and the list of files to read.
 
-    Folders of Parquet files are returned as folders, because they may be partitioned.
+    The list contains folders of Parquet files as folders, because they may be partitioned.
     """
     name = detect_common_format(paths)
     return name, drop_duplicates(paths if name == "parquet" else list_all_files(paths))
@@ -83,7 +83,7 @@ def list_files(path: Path) -> list[Path]:
 
 
 def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
-    """Yield the files below a folder, entering each subfolder once even if links lead back to it."""
+    """Yield the files in a folder and its subfolders. A subfolder with several links is entered once."""
     inside = (p for p in folder.iterdir() if not p.name.startswith(IGNORED_PREFIXES))
     for p in sorted(inside, key=lambda p: (p.is_dir(), p.is_symlink(), p)):
         if p.is_file():
@@ -94,7 +94,7 @@ def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
 
 
 def drop_duplicates(files: Iterable[Path]) -> list[Path]:
-    """Return each file once; warn of links to the same file and other spellings of its path."""
+    """Return each file once, with a warning if several paths lead to the same file."""
     kept: dict[tuple[int, int], Path] = {}
     duplicates = []
     for file in files:
@@ -108,7 +108,7 @@ def drop_duplicates(files: Iterable[Path]) -> list[Path]:
 
 
 def find_same_file(path: Path, files: Iterable[Path]) -> Path | None:
-    """Return the path in `files` that is the same file as `path`, even under another name; None if there is none."""
+    """Return the path in `files` that leads to the same file as `path`, or None. The two paths may differ."""
     if not path.exists():
         return None
     identity = _identity(path)
@@ -121,12 +121,12 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 class ChangeDetector:
-    """Detects changes of files between or during passes over them, which would mix rows of two tables.
+    """Detects files that change during a pass or between two passes, because a run must not mix rows of two versions.
 
     Parameters
     ----------
     files : the files
-    get_stamp : returns a value that differs if the file was changed or replaced
+    get_stamp : a function of a file; its value changes if the file is changed or replaced
     """
 
     def __init__(self, files: Sequence[Path], get_stamp: Callable[[Path], Stamp] | None = None) -> None:
@@ -135,7 +135,7 @@ class ChangeDetector:
 
     @contextmanager
     def reading(self, *files: Path) -> Iterator[None]:
-        """Raise a ValueError if files have changed since the first check, when this context is entered or left."""
+        """Raise a ValueError if one of these files has changed when this context is entered or left."""
         self._check(files)
         yield
         self._check(files)
@@ -147,9 +147,9 @@ class ChangeDetector:
 
 
 def file_stamp(file: Path) -> Stamp:
-    """Return the size, the times and the identity of a file, which differ after a change.
+    """Return the size, the times and the identity of a file. At least one of them differs if the file has changed.
 
-    The time ctime changes even if mtime is set back.
+    ctime is included because it changes even if mtime is set back.
     """
     status = os.stat(file)
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_dev, status.st_ino

@@ -30,11 +30,11 @@ from belief.data.source import is_sparse
 from belief.data.stream import NUMPY_ERRORS, LibsvmStream, TableStream, open_files, open_relation_stream
 from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, count_columns
 
-OpenedInput = tuple[Any, Any, list[str] | None]  # X, y, and names for the features if X has none
+OpenedInput = tuple[Any, Any, list[str] | None]  # X, y, and feature names; None if X has names or needs default names
 
 
 def resolve_label(y: Any, label: Any) -> tuple[Any, Any]:
-    """Return (y, label). If `y` is the name of a column of X, it becomes the label."""
+    """Return (y, label). If `y` is the name or position of a column of X, return (None, y)."""
     if y is not None and label is not None:
         shown = f"y={y!r}" if is_column(y) else "y"
         raise ValueError(f"Both {shown} and label={label!r} are given. Pass only one of them.")
@@ -47,7 +47,7 @@ def resolve_label(y: Any, label: Any) -> tuple[Any, Any]:
 
 
 def describe_origin(X: Any, y: Any, label: Any) -> dict[str, str]:
-    """Return the target, the file and the date of a run as texts, without those that are unknown."""
+    """Return the target name, the file and the date of a run as texts; unknown items are omitted."""
     files = [X] if isinstance(X, str | Path) else X if isinstance(X, list | tuple) else []
     files = [getattr(getattr(X, "files", None), "first", "")] if isinstance(X, TableStream) else files
     names = [Path(str(file).partition("?")[0]).name for file in files if isinstance(file, str | Path) and str(file)]
@@ -61,9 +61,9 @@ def describe_origin(X: Any, y: Any, label: Any) -> dict[str, str]:
 
 
 def name_columns(X: Any, columns: Any, feature_names: Sequence[str] | None) -> list[Any]:
-    """Return columns of X by name, whether given by name or position.
+    """Return the names of columns of X that are given by name or position.
 
-    Positions of columns of X and of features differ, because some columns are not features.
+    The names remain valid when columns that are not features are removed from X; positions do not.
     """
     columns = list(as_columns(columns, "given"))
     if not any(map(is_integer, columns)):
@@ -88,17 +88,19 @@ def open_input(
     feature_names: Sequence[str] | None = None,
     layer: str | None = None,
 ) -> OpenedInput:
-    """Return X, y and feature names, after opening files and extracting the label and the features from tables.
+    """Open files, and split tables into features and target; return X, y and feature names.
 
     Parameters
     ----------
-    feature_names : the names of the columns of an array or a sparse matrix
+    X, y : the arguments of `select`
+    columns : the target column and the features
+    feature_names : the column names of an array or a sparse matrix
     layer : the layer of AnnData to use
     """
     changed = columns.changed_options()
     if isinstance(X, TableStream | LibsvmStream | ArrayStream):
         for name in [*["y"] * (y is not None), *changed]:
-            raise ValueError(f"{name} cannot be changed for an open stream. Omit it, or pass it to open_files.")
+            raise ValueError(f"{name} cannot be changed for an open stream. Pass {name} to open_files instead.")
         return X, None, None
     paths = [X] if isinstance(X, str | os.PathLike) else X
     if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
@@ -119,7 +121,7 @@ def open_input(
             return (*opened, None) if isinstance(opened, tuple) else (opened, None, None)
     for name in CSV_OPTIONS:
         if name in changed:
-            raise ValueError(f"{name} applies only to CSV files, but X is a {type(X).__name__}. Omit it.")
+            raise ValueError(f"{name} applies only to CSV files, but X is a {type(X).__name__}. Omit {name}.")
     check_not_swapped(X, y)
     y = as_target(y)
     unwrapped = unwrap(X, columns.label, layer)
@@ -146,7 +148,7 @@ def open_input(
 
 
 def _open_remote(urls: Sequence[Any], y: Any, columns: ColumnSelection, feature_names: Any, layer: Any) -> OpenedInput:
-    """Return X, y and feature names of remote files. Files that cannot be read in place are copied first."""
+    """Open remote files; return X, y and feature names. Files that cannot be read in place are first copied."""
     if not all(map(is_remote, urls)):
         raise ValueError("Some of the files are URLs and some are local. Read them separately.")
     files = RemoteFiles(urls)
@@ -154,7 +156,8 @@ def _open_remote(urls: Sequence[Any], y: Any, columns: ColumnSelection, feature_
     if relation is not None:
         for option, given in (("feature_names", feature_names), ("layer", layer)):
             if given is not None:
-                raise ValueError(f"{option} has no effect because X is a {files.kind.capitalize()} file: remove it.")
+                kind = files.kind.capitalize()
+                raise ValueError(f"{option} has no effect because X is a {kind} file. Omit {option}.")
         return open_relation_stream(relation, as_target(y), columns), None, None
     copies, folder = files.copy()
     opened = open_input(copies, y, columns, feature_names, layer)
@@ -163,7 +166,7 @@ def _open_remote(urls: Sequence[Any], y: Any, columns: ColumnSelection, feature_
 
 
 def _map_npy(path: Path) -> Any:
-    """Return the array in an .npy file as a memory-mapped array."""
+    """Return a memory map of the array in an .npy file."""
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder.")
     try:
@@ -174,11 +177,11 @@ def _map_npy(path: Path) -> Any:
 
 def _check_no_names(feature_names: Any, kind: str) -> None:
     if feature_names is not None:
-        raise ValueError(f"feature_names has no effect because X is {kind}: remove it.")
+        raise ValueError(f"feature_names has no effect because X is {kind}. Omit feature_names.")
 
 
 def _checked_names(names: Any, X: Any) -> list[str] | None:
-    """Return the names for the columns of X that the user passed; raise a ValueError if they do not fit."""
+    """Return the user's names for the columns of X; raise a ValueError if X has names or another number of columns."""
     if names is None:
         return None
     first = as_blocks(X)[0]
@@ -193,9 +196,9 @@ def _checked_names(names: Any, X: Any) -> list[str] | None:
 
 
 def _select_from_table(X: Any, y: Any, columns: ColumnSelection, given: list[str] | None) -> OpenedInput:
-    """Return the features, the label and the feature names of a table in memory.
+    """Split a table in memory; return the features, the target and the feature names.
 
-    `given` has the column names of an array, if the user passed them.
+    `given` contains the user's names for the columns of an array; None if there are none.
     """
     if given is not None:
         columns = columns.with_positions(given)
@@ -214,7 +217,7 @@ def _select_from_table(X: Any, y: Any, columns: ColumnSelection, given: list[str
 
 
 class TableBlock:
-    """A block of rows in memory, from which columns can be selected by name or position."""
+    """A block of rows in memory, whose columns can be selected by name or position."""
 
     def __init__(self, X: Any, source: str) -> None:
         frame = as_frame(X)
@@ -225,7 +228,7 @@ class TableBlock:
         self.names: Any = range(self._X.shape[1]) if frame is None else frame.columns
 
     def columns(self, names: list[Any]) -> Any:
-        """Return the columns with these names, as a table of the same type as the block."""
+        """Return the columns with these names; the type of the table does not change."""
         if not self._is_frame:
             return self._X[:, names]
         return self._X[:, find_columns(names, self.names, "The blocks of X differ", self._source)].to_native()
@@ -233,7 +236,7 @@ class TableBlock:
     def find(self, column: Any, role: str) -> Any:
         """Return a column, given by name or position, as a one-dimensional array.
 
-        Error messages name the role of the column, such as groups.
+        `role` is the parameter that holds the column, such as "groups", for error messages.
         """
         return self.column(self.names[find_columns([column], self.names, role)[0]])
 

@@ -17,7 +17,7 @@ ACCEPTED = (
 
 
 def describe_kind(X: Any) -> str:
-    """Return words for what an object is, for error messages, such as `a set`, `the class dict` or `None`."""
+    """Describe the type of an object for error messages, such as "a set", "the class dict" or "None"."""
     if X is None:
         return "None"
     if isinstance(X, type):
@@ -31,32 +31,32 @@ def describe_kind(X: Any) -> str:
 
 
 def is_array_like(X: Any) -> bool:
-    """Return True if X is an array of any library, a list, or a similar sequence."""
+    """Return True if X is an array (of any library), a list, or another sequence except strings and bytes."""
     if isinstance(X, str | bytes | type):
         return False
     return hasattr(X, "__array__") or hasattr(X, "__array_interface__") or isinstance(X, Sequence | memoryview | array)
 
 
 def check_is_table(X: Any) -> None:
-    """Raise a ValueError, with advice, if X is an object that cannot be a table."""
+    """Raise a ValueError if X is not a table; the message suggests what to pass instead."""
     if is_array_like(X):
         return
     advice = ACCEPTED
     if inspect.isroutine(X):
         advice = "Call it, and pass the table that it returns"
     elif hasattr(X, "fit") and hasattr(X, "get_params"):
-        advice = "Pass the table first; an estimator is not needed"
+        advice = "Pass the table as the first argument; no estimator is needed"
     elif hasattr(X, "selected_names"):
-        advice = "Pass the table that the features were selected from"
+        advice = "Pass the table from which the features were selected"
     elif hasattr(X, "read") and hasattr(X, "close"):
         advice = "Pass the path of the file"
     elif hasattr(X, "obj") and hasattr(X, "groups"):
-        advice = "Pass the DataFrame that was grouped"
+        advice = "Pass the DataFrame as it was before groupby"
     raise ValueError(f"X is {describe_kind(X)}, which is not a table. {advice}.")
 
 
 def check_not_swapped(X: Any, y: Any) -> None:
-    """Raise a ValueError if X looks like a target and y like a table, so that they were probably swapped."""
+    """Raise a ValueError if X looks like a target and y like a table, because they were probably swapped."""
     if y is None or count_dimensions(X) != 1 or count_dimensions(y) != 2:
         return
     if y.shape[1] > 1:
@@ -70,13 +70,13 @@ def count_dimensions(X: Any) -> int:
     """Return the number of dimensions of an array, a Series or a DataFrame; 0 for other objects."""
     try:
         shape = getattr(X, "shape", ())
-    except Exception:  # of any library, such as a closed connection; whoever reads X reports it
+    except Exception:  # such as a closed connection; the error is raised again, and reported, when X is read
         return 0
     return len(shape) if isinstance(shape, tuple) else 0
 
 
 def as_target(y: Any) -> Any:
-    """Return y, or its column if it is a table of one column; raise a ValueError if it cannot be a target."""
+    """Return y; for a table of one column, this column. Raise a ValueError if y cannot be a target."""
     if isinstance(y, np.ndarray):
         return y
     if isinstance(frame := nw.from_native(y, pass_through=True, allow_series=True), nw.DataFrame):
@@ -90,7 +90,7 @@ def as_target(y: Any) -> Any:
         y is None or is_array_like(y) or isinstance(frame, nw.Series) or hasattr(y, "to_pylist") or hasattr(y, "format")
     ):
         raise ValueError(
-            f"y is {describe_kind(y)}, which has no order of rows. Pass an array, a Series or a list with one class or"
-            " number per row, or the name of a column of X."
+            f"y is {describe_kind(y)}, which is not a sequence of values. Pass an array, a Series or a list with one"
+            " class or number per row, or the name of a column of X."
         )
     return y

@@ -19,22 +19,24 @@ from belief.data.source import is_sparse
 from belief.method.arrays import Array, unique_ids
 from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, make_class_target, make_numeric_target
 
-MAX_CLASSES_WITHOUT_WARNING = 20  # distinct whole numbers; more are classes, but with a warning
-MAX_WHOLE_NUMBER_CLASSES = 50  # more whole numbers, such as ages, are numbers unless task says otherwise
-MIN_DISTINCT_NUMBERS = 50  # more whole numbers are a regression target if most of them occur once or twice
-MAX_FIXED_WIDTH = 1000  # characters; an array of type str takes as much memory for every value as for the longest
-MAX_CLASSES = 1000  # since each row searches for neighbours in each class
+# Up to 20 distinct whole numbers are classes, up to 50 are classes with a warning, and more are numbers to predict,
+# such as ages, unless `task` is passed.
+MAX_CLASSES_WITHOUT_WARNING = 20
+MAX_WHOLE_NUMBER_CLASSES = 50
+MIN_DISTINCT_NUMBERS = 50  # more distinct numbers are a regression target if they occur less than twice on average
+MAX_FIXED_WIDTH = 1000  # characters; a NumPy array of strings needs as much memory per value as for the longest value
+MAX_CLASSES = 1000  # limited because each row searches for neighbours in each class
 
 
 class Labels:
-    """The targets of rows that come in blocks, encoded as one number per row.
+    """The target of all rows, added block by block and stored as one code per row.
 
-    While blocks are added, distinct targets have provisional codes in order of appearance. `encode_classes` sets
-    `order`, which maps each provisional code to the index of its class.
+    While blocks are added, each distinct target gets a provisional code, in order of appearance. `encode_classes` sets
+    `order`, an array that maps each provisional code to the index of its class.
 
     Parameters
     ----------
-    name : the target, as error messages call it
+    name : the name of the target in error messages
     task : "classification", "regression", or "auto" to infer it from the values
     """
 
@@ -43,9 +45,9 @@ class Labels:
         self.is_categorical = False  # categories are classes, even if they are numbers
         self.order = np.zeros(0, np.int32)
         self._codes: dict[Any, int] = {}  # the provisional code of each distinct target
-        self._values: list[Array] = []  # the targets that appear first in each block
-        self._blocks: list[Array] = []  # the code of each row
-        self._ends = [0]  # the number of rows up to each block
+        self._values: list[Array] = []  # for each block, the distinct targets that no earlier block contains
+        self._blocks: list[Array] = []  # for each block, the provisional code of each row
+        self._ends = [0]  # the number of rows up to the end of each block
 
     def add(self, y: Any) -> None:
         """Add the targets of the next rows."""
@@ -70,7 +72,7 @@ class Labels:
         self.add_encoded(values, codes)
 
     def add_encoded(self, values: Array, codes: Array) -> None:
-        """Add the targets of the next rows, given as distinct values and the index of each row's value."""
+        """Add the targets of the next rows: row i has the target `values[codes[i]]`."""
         n_known = len(self._codes)
         provisional = np.array([self._codes.setdefault(v, len(self._codes)) for v in values.tolist()], np.int32)
         code, first = np.unique(provisional, return_index=True)
@@ -79,16 +81,16 @@ class Labels:
         self.n_rows += len(codes)
         self._ends.append(self.n_rows)
         if len(self._codes) > MAX_CLASSES and self.task != REGRESSION and values.dtype.kind in "OUS":
-            # raise now, since the tables of each further class take memory
+            # raise the error before the end of the file, because each further class takes memory
             check_class_count(np.array([*self._codes]), self.name, self.n_rows)
 
     def provisional_codes(self, a: int, b: int) -> Array:
-        """Return the provisional codes of the rows a to b, which must have been added."""
+        """Return the provisional codes of the rows from a to b (exclusive), which must have been added before."""
         i, j = bisect_right(self._ends, a) - 1, bisect_left(self._ends, b)
         return np.concatenate(self._blocks[i:j])[a - self._ends[i] : b - self._ends[i]]
 
     def target(self) -> tuple[Target, Array]:
-        """Return the target, and the class index or rank of each row."""
+        """Return the target, and an array with the class index (for regression, the rank) of each row."""
         task = self.infer_task() if self.task == "auto" else self.task
         if task == REGRESSION:
             return make_numeric_target(self.to_numbers())
@@ -96,7 +98,7 @@ class Labels:
         return make_class_target(classes, codes), codes
 
     def infer_task(self) -> str:
-        """Return the task that the values suggest: regression if there are fractions or many whole numbers."""
+        """Infer the task from the values: regression if there are fractions or many whole numbers."""
         values = self._distinct_values()
         if self.is_categorical:
             return CLASSIFICATION
@@ -115,7 +117,7 @@ class Labels:
         return CLASSIFICATION
 
     def encode_classes(self) -> tuple[Array, Array]:
-        """Return the classes, sorted, and the class index of each row; raise a ValueError if they cannot be used."""
+        """Return the sorted classes, and the class index of each row; raise a ValueError if the classes are invalid."""
         values, classes = np.concatenate(self._values), self._distinct_values()
         if len(classes) < 2:
             only = f", {shorten(repr(classes.tolist()[0]))}" if len(classes) else ""
@@ -144,17 +146,17 @@ class Labels:
 
 
 def read_target(y: Any, n_rows: int, task: str) -> tuple[Target, Array]:
-    """Return the target y, and the class index or rank of each row; raise a ValueError if y cannot be used."""
+    """Return the target and an array with the class index or rank of each row; raise a ValueError if y is invalid."""
     return _labels_of(y, n_rows, task).target()
 
 
 def read_numbers(y: Any, n_rows: int) -> Array:
-    """Return the target of a regression as floats; raise a ValueError if y cannot be used."""
+    """Return the target of a regression as floats; raise a ValueError if y is constant or not numeric."""
     return _labels_of(y, n_rows, REGRESSION).to_numbers()
 
 
 def encode_labels(y: Any, n_rows: int) -> tuple[Array, Array]:
-    """Return the classes of y, sorted, and the class index of each row; raise a ValueError if y cannot be used."""
+    """Return the sorted classes of y, and the class index of each row; raise a ValueError if y has no valid classes."""
     return _labels_of(y, n_rows, CLASSIFICATION).encode_classes()
 
 
@@ -180,7 +182,7 @@ def check_task(task: Any) -> None:
 
 
 def has_categorical_type(y: Any) -> bool:
-    """Return True if y is a series of categories of pandas, polars or Arrow."""
+    """Return True if y is a categorical Series of pandas or polars, or an Arrow array of categories."""
     if isinstance(y, np.ndarray):
         return False
     series = nw.from_native(y, series_only=True, pass_through=True)
@@ -188,7 +190,7 @@ def has_categorical_type(y: Any) -> bool:
 
 
 def as_array(y: Any) -> Array:
-    """Return y as an array. Masked values become None, and an object array of numbers becomes an array of numbers."""
+    """Convert y to an array. Masked values become None, and Python numbers become a numeric array."""
     check_column(y)
     if hasattr(y, "to_pylist"):  # Arrow
         y = _as_objects(y.to_pylist())
@@ -213,7 +215,7 @@ def as_array(y: Any) -> Array:
 
 
 def _as_objects(values: Sequence[Any]) -> Array:
-    """Return a one-dimensional array of objects, even if they are lists of the same length."""
+    """Return a one-dimensional array of objects. NumPy alone would make lists of equal length a matrix."""
     out = np.empty(len(values), object)
     out[:] = values
     return out
@@ -224,7 +226,7 @@ def _is_number(v: Any) -> bool:
 
 
 def _as_numeric(y: Array) -> Array:
-    """Return Python numbers as an array of 64-bit integers or floats; larger integers remain objects."""
+    """Convert Python numbers to an array of 64-bit integers or floats; integers of more than 64 bits remain objects."""
     if not all(is_integer(v) or (isinstance(v, Decimal) and v.is_finite() and v == int(v)) for v in y):
         try:
             return y.astype(np.float64)
@@ -249,17 +251,17 @@ def check_target_type(y: Array, name: str) -> None:
 
 
 def _encode(y: Array) -> tuple[Array, Array]:
-    """Return the distinct values of y, sorted, and the index of each element's value among them."""
+    """Return the sorted distinct values of y, and for each element of y the index of its value."""
     if y.dtype.kind not in "iu" or not len(y) or int(y.max()) - int(y.min()) > len(y):
         return np.unique(y, return_inverse=True)
-    # integers of a small range are encoded without sorting; in int64, so that the difference cannot overflow
+    # Integers of a small range are encoded without sorting. The difference is computed in int64 so as not to overflow.
     low, wide = y.min(), y.astype(np.int64) if y.dtype.kind == "i" else y
     values, codes = unique_ids((wide - low).astype(np.int64))
     return values.astype(y.dtype) + low, codes
 
 
 def as_numbers(values: Array, name: str) -> Array:
-    """Return values as floats, parsing text; raise a ValueError if some are not numbers."""
+    """Convert values, which may be numbers stored as text, to floats; raise a ValueError if some are not numbers."""
     if values.dtype.kind in "iuf":
         return values.astype(np.float64)
     if has_dates(values):
@@ -273,7 +275,7 @@ def as_numbers(values: Array, name: str) -> Array:
         y = values.astype(np.float64)
     except OverflowError:
         raise ValueError(
-            f"{name} has numbers beyond the range of floats. Divide them by a constant, or take their logarithm."
+            f"{name} has numbers too large for floats. Divide them by a constant, or take their logarithm."
         ) from None
     except (TypeError, ValueError):
         raise ValueError(
@@ -297,10 +299,16 @@ def _first_class(values: Array) -> Any:
 
 
 class RowError(ValueError):
-    """An error in one row of a table, whose number depends on who reads the rows.
+    """An error in a row of a table; the message contains the row number.
 
-    Code that reads part of the rows raises it with the row's number in that part. Code that knows the number of rows
-    before that part raises it again, from `parts`, with the number in the whole table.
+    Code that reads one part of a table raises the error with the row number within this part. Its caller knows how many
+    rows precede the part, and raises the error again with the row number in the whole table.
+
+    Parameters
+    ----------
+    before : the message up to the row number
+    row : the row number
+    rest : the message after the row number
     """
 
     def __init__(self, before: str, row: int, rest: str) -> None:
@@ -314,9 +322,10 @@ def check_no_missing(y: Array, name: str, first: int | None) -> None:
     Parameters
     ----------
     y : the targets of some rows
-    name : the target, for the error message, which scikit-learn's estimator checks look at
+    name : the name of the target in the error message
     first : the number of the first row; None if unknown
     """
+    # scikit-learn's estimator checks expect the words "Input" and "NaN" or "infinity" in the message.
     if y.dtype.kind == "f":
         bad, problem = ~np.isfinite(y), "NaN" if np.isnan(y).any() else "infinity"
     elif y.dtype.kind in "mM":
@@ -335,7 +344,7 @@ def check_no_missing(y: Array, name: str, first: int | None) -> None:
 
 
 def is_missing(values: Iterable[Any]) -> Array:
-    """Return a mask of the Python objects that represent a missing value: None, NaN, NaT or NA."""
+    """Return a mask of the values that are missing: None, NaN, NaT or NA."""
     return np.array([_is_missing(v) for v in values], bool)
 
 
@@ -344,9 +353,9 @@ def _is_missing(v: Any) -> bool:
         return True
     try:
         return bool(v != v)
-    except TypeError:  # pandas.NA != pandas.NA is NA, which has no truth value
+    except TypeError:  # pandas.NA != pandas.NA is NA, for which bool raises a TypeError
         return True
-    except ValueError:  # an array, which has no truth value either
+    except ValueError:  # v is an array, for which bool raises a ValueError
         return False
 
 
@@ -357,7 +366,7 @@ def has_dates(y: Array) -> bool:
 
 
 def describe_regression_target(values: Array, n_rows: int) -> str | None:
-    """Return the reason why distinct values look like a regression target; None if they look like classes."""
+    """Return a reason, in words, why distinct values look like a regression target; None if they look like classes."""
     fractions = values[values != np.floor(values)] if values.dtype.kind == "f" else values[:0]
     if len(fractions):
         return f"it has fractions, such as {float(fractions[0])!r}"
@@ -373,13 +382,13 @@ def check_is_classification(classes: Array, name: str, n_rows: int) -> None:
     if reason is not None:
         raise ValueError(
             f"{name} looks like a regression target ({reason}; unknown label type: continuous), but classes are needed."
-            f" Pass task={REGRESSION!r} where it is available, bin the numbers with"
+            f" Pass task={REGRESSION!r} (if there is such a parameter), bin the numbers with"
             " sklearn.preprocessing.KBinsDiscretizer, or convert them to strings."
         )
 
 
 def check_class_count(classes: Array, name: str, n_rows: int) -> None:
-    """Raise a ValueError if there are too many classes, or if most classes have a single row."""
+    """Raise a ValueError if there are too many classes, in all or for this number of rows."""
     if len(classes) <= MAX_CLASSES and len(classes) <= max(MIN_DISTINCT_NUMBERS, n_rows // 2):
         return
     if classes.dtype.kind in "iuf":

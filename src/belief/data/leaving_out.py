@@ -1,4 +1,4 @@
-"""Columns that are neither numbers nor categories (lists, structs, free text), which are left out with one warning."""
+"""Detection of columns that are neither numbers nor categories (lists, structs, free text), and a warning of them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 from belief._utils.text import escape_controls
 from belief._utils.warnings import warn
 
-MAX_ROWS = 10_000  # whether a column is free text is decided by its first rows
-MIN_TEXTS = 50  # fewer rows cannot show whether texts repeat
-MOST = 0.9  # the share of distinct texts
-MIN_WORDS = 4  # in most texts
+MAX_ROWS = 10_000  # rows that are inspected
+MIN_TEXTS = 50  # columns with fewer texts are never free text
+MIN_DISTINCT_SHARE = 0.9  # of all texts
+MIN_WORDS = 4  # in more than half of the texts
 MAX_NAMED = 100
 
 
 def is_free_text(texts: Sequence[Any]) -> bool:
-    """Return True if the texts of a column are free text: nearly all differ, and most have several words.
+    """Return True if a column is free text: nearly all of its texts are distinct, and most have several words.
 
-    None stands for a missing text.
+    Missing texts (None) are ignored.
     """
     present = [text for text in texts[:MAX_ROWS] if isinstance(text, str)]
-    if len(present) <= MIN_TEXTS or len(set(present)) < MOST * len(present):
+    if len(present) <= MIN_TEXTS or len(set(present)) < MIN_DISTINCT_SHARE * len(present):
         return False
     return 2 * sum(len(text.split()) >= MIN_WORDS for text in present) > len(present)
 
@@ -29,14 +29,14 @@ def is_free_text(texts: Sequence[Any]) -> bool:
 def warn_of_left_out(
     reasons: Mapping[str, str], n_columns: int, source: str = "X", remedy: str = "add {} to drop"
 ) -> None:
-    """Warn of the columns that are left out, with advice how to use them or avoid the warning.
+    """Warn of columns that are left out; raise a ValueError if no column remains.
 
     Parameters
     ----------
-    reasons : the content of each omitted column, such as "free text", by column name
-    n_columns : the number of all columns; a ValueError is raised if all are omitted
+    reasons : for each column that is left out, a phrase for its content, such as "free text"
+    n_columns : the number of all columns
     source : the table or file
-    remedy : how to avoid the warning, with {} for "it" or "them"
+    remedy : how to avoid the warning; {} is replaced by "it" or "them"
     """
     if not reasons:
         return
@@ -48,13 +48,10 @@ def warn_of_left_out(
         advice.append(f"convert {them} to columns of numbers or categories")
     if "free text" in reasons.values():
         advice.append(
-            "turn free text into numbers, for example with scikit-learn's TfidfVectorizer, or add it to"
-            " discrete_features to use it as categories"
+            "turn free text into numbers, for example with scikit-learn's TfidfVectorizer, or add its column to"
+            " discrete_features to treat the texts as categories"
         )
-    message = (
-        f"{count} {verb} left out: {', '.join(names)}{more}. To use {them}, {'; '.join(advice)}. To avoid this warning,"
-        f" {remedy.format(them)}."
-    )
+    message = f"{count} {verb} left out: {', '.join(names)}{more}. To use {them}, {'; '.join(advice)}."
     if len(reasons) == n_columns:
         raise ValueError(f"{source} has no usable column. {message}")
-    warn(f"{source}: {message}")
+    warn(f"{source}: {message} To avoid this warning, {remedy.format(them)}.")

@@ -1,7 +1,7 @@
 """Reading of LIBSVM (svmlight) files in blocks, without holding the text of a whole file in memory.
 
-A line is `label index:value index:value ... # comment`. A compiled parser reads each block and detects invalid lines.
-A slow parser in Python then finds out what is wrong with the line.
+A line has the form `label index:value index:value ... # comment`. A compiled parser reads each block and detects
+invalid lines. For an invalid line, slower Python code then finds the cause for the error message.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def read_libsvm(
 ) -> Iterator[tuple[csr_array, Array]]:
     """Read LIBSVM files block by block, in order.
 
-    If `n_features` is None or `zero_based` is "auto", a first pass over the files determines them. Pass both to read
-    the files once, or use `load_libsvm`, which never needs a first pass.
+    If `n_features` is None or `zero_based` is "auto", an additional first pass over the files determines them. To read
+    the files only once, pass both, or use `load_libsvm`.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ def read_libsvm(
     n_features : int, optional
         The number of columns. None: determined by the largest index.
     zero_based : bool or "auto"
-        Whether indices start at 0 or at 1 in the files. "auto": at 0 if an index 0 occurs anywhere, else at 1.
+        True if the indices in the files start at 0, False if they start at 1. "auto": True if an index 0 occurs.
     block_bytes : int
-        The approximate size of the text of a block. Parsing a block needs 7 to 12 times as much memory.
+        The approximate size of a block as text. Parsing a block needs 7 to 12 times as much memory.
     dtype : float32 or float64
-        The type of the values. Text is parsed as float64 first, then rounded.
+        The type of the values. For float32, text is parsed as float64 and then rounded.
 
     Yields
     ------
@@ -85,9 +85,9 @@ def load_libsvm(
     block_bytes: int = 2**25,
     dtype: npt.DTypeLike = np.float32,
 ) -> tuple[list[csr_array], Array]:
-    r"""Load LIBSVM files into memory, as blocks of rows with the same number of columns and the labels of all rows.
+    r"""Load LIBSVM files into memory, as a list of blocks of rows and an array of labels.
 
-    The files are read once, and no block is copied.
+    The files are read once, and no block is copied. All blocks have the same number of columns.
 
     Parameters
     ----------
@@ -96,9 +96,9 @@ def load_libsvm(
     n_features : int, optional
         The number of columns. None: determined by the largest index.
     zero_based : bool or "auto"
-        Whether indices start at 0 or at 1 in the files. "auto": at 0 if an index 0 occurs anywhere, else at 1.
+        True if the indices in the files start at 0, False if they start at 1. "auto": True if an index 0 occurs.
     block_bytes : int
-        The approximate size of the text of a block.
+        The approximate size of a block as text.
     dtype : float32 or float64
         The type of the values.
 
@@ -106,6 +106,7 @@ def load_libsvm(
     -------
     blocks : list of csr_array
     y : array of float64
+        The labels of the rows of all blocks.
 
     Examples
     --------
@@ -123,14 +124,14 @@ def load_libsvm(
     low, high = min(block.low for block in blocks), max(block.high for block in blocks)
     base = _first_index(zero_based, low)
     if n_features is not None and high - base >= n_features:
-        # an index 0 makes the largest index too large: read again for an error that names the line
+        # with an index 0, the largest index is beyond n_features: read again for an error that names the line
         deque(_read(files, n_features, True, block_bytes, dtype), maxlen=0)
     width = _count_features(n_features, high, base, files)
     return [block.csr(base, width) for block in blocks], np.concatenate([block.labels for block in blocks])
 
 
 def find_shape(paths: Paths, block_bytes: int = 2**25) -> tuple[int, bool]:
-    """Return the number of columns of LIBSVM files, and whether indices start at 0. This reads the files."""
+    """Read LIBSVM files; return their number of columns, and whether their indices start at 0."""
     files = _check_paths(paths)
     low, high = _scan(files, block_bytes, _Limits.of(None, "auto", np.dtype(np.float64)))
     base = _first_index("auto", low)
@@ -141,7 +142,7 @@ def find_shape(paths: Paths, block_bytes: int = 2**25) -> tuple[int, bool]:
 
 
 def _check_paths(paths: Paths) -> list[Path]:
-    """Return the paths as a list; raise an error if it is empty or a file does not exist."""
+    """Return the paths as a list; raise an error if there are none, or if a file does not exist."""
     files = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
     if not files:
         raise ValueError("paths is empty. Pass at least one LIBSVM file.")
@@ -152,7 +153,7 @@ def _check_paths(paths: Paths) -> list[Path]:
 
 
 def _check_options(n_features: object, zero_based: object, block_bytes: object, dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """Raise a ValueError if an option is invalid; return the dtype as a NumPy dtype."""
+    """Return the NumPy dtype of the values; raise a ValueError if any of the options is invalid."""
     if n_features is not None and not (is_integer(n_features) and n_features > 0):  # type: ignore[operator]
         raise ValueError(f"n_features must be a positive integer or None; got {n_features!r}.")
     if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
@@ -189,14 +190,14 @@ class _Block(NamedTuple):
     indices: Array
     values: Array
     labels: Array
-    low: int  # the smallest index; without indices, a value that no minimum changes
+    low: int  # the smallest index; in a block without indices, larger than any valid index
     high: int  # the largest index
 
     def csr(self, base: int, width: int) -> csr_array:
         if base:
             np.subtract(self.indices, base, out=self.indices)
         X = csr_array((self.values, self.indices, self.indptr), shape=(len(self.labels), width))
-        X.has_canonical_format = True  # so that SciPy does not check it with a pass over the matrix
+        X.has_canonical_format = True  # known here; SciPy would read the whole matrix to check it
         return X
 
 
@@ -216,7 +217,7 @@ def _read(
 def _scan(files: list[Path], size: int, limits: _Limits) -> tuple[int, int]:
     """Return the smallest and the largest index in the files.
 
-    If the number of columns is known, stop at the first index 0.
+    If the number of columns is known, only the smallest index is needed, so stop at the first index 0.
     """
     low, high = 10**INDEX_DIGITS, -1
     for file in files:
@@ -228,7 +229,7 @@ def _scan(files: list[Path], size: int, limits: _Limits) -> tuple[int, int]:
 
 
 def _first_index(zero_based: bool | Literal["auto"], low: int) -> int:
-    """Return the index that the files use for the first column, 0 or 1; `low` is the smallest index that occurs."""
+    """Return the index of the first column in the files, 0 or 1; `low` is the smallest index that occurs."""
     return int(low > 0) if zero_based == "auto" else 1 - zero_based
 
 
@@ -236,12 +237,14 @@ def _count_features(n_features: int | None, high: int, base: int, files: list[Pa
     if n_features is not None:
         return n_features
     if high < base:
-        raise ValueError(f"{files[0]}: no line has an index:value entry. Pass n_features, the number of columns.")
+        raise ValueError(
+            f"{files[0]}: no line has an index:value entry. Pass n_features, because the number of columns is unknown."
+        )
     return high - base + 1
 
 
 def _chunks(file: Path, size: int) -> Iterator[bytes]:
-    """Yield the text of a file in pieces of about `size` bytes, each of which ends at a line end."""
+    """Yield the text of a file in pieces of whole lines, of about `size` bytes each."""
     opener = _OPENERS.get(file.suffix.lower())
     with (opener or open)(file, "rb") as stream:
         parts: list[bytes] = []
@@ -284,12 +287,12 @@ def _parse_file(file: Path, size: int, limits: _Limits) -> Iterator[_Block]:
 
 
 def _parse(text: bytes, limits: _Limits) -> _Block | int:
-    """Return the rows in a piece of text, or the position of the first invalid line."""
+    """Return the rows in a piece of text; if a line is invalid, return the position of the first such line."""
     max_rows, max_entries = text.count(b"\n"), text.count(b":")
     labels, starts = np.empty(max_rows), np.empty(max_rows, np.int64)
     indptr = np.empty(max_rows + 1, np.int32 if max_entries <= _INT32_MAX else np.int64)
     indices, values = np.empty(max_entries, np.int64), np.empty(max_entries)
-    # positions of numbers that the compiled parser leaves to Python; rarely used, and unused pages take no memory
+    # Positions of the rare numbers that the compiled parser cannot parse. Unused pages of this array take no memory.
     slow = np.empty((max_entries + max_rows, 3), np.int64)
     n_rows, n, n_slow, low, high, ascending, bad = parse_lines(
         np.frombuffer(text, np.uint8), labels, starts, indptr, indices, values, slow
@@ -299,11 +302,11 @@ def _parse(text: bytes, limits: _Limits) -> _Block | int:
     labels, indptr, indices, values = labels[:n_rows], indptr[: n_rows + 1], indices[:n], values[:n]
     for k, a, b in map(np.ndarray.tolist, slow[:n_slow]):
         (values if k >= 0 else labels)[k if k >= 0 else -1 - k] = float(text[a:b])
-    with np.errstate(over="ignore"):  # checked below
+    with np.errstate(over="ignore"):  # infinite values are detected below
         values = values.astype(limits.dtype, copy=False)
     indices = indices.astype(np.int32 if high <= _INT32_MAX else np.int64)
 
-    wrong = np.zeros(0, np.int64)  # invalid entries
+    wrong = np.zeros(0, np.int64)  # positions of invalid entries
     if not ascending:
         indices, values, wrong = _sort_indices(indptr, indices, values, high)
     if low < limits.low or high > limits.high:
@@ -315,7 +318,7 @@ def _parse(text: bytes, limits: _Limits) -> _Block | int:
 
 
 def _sort_indices(indptr: Array, indices: Array, values: Array, high: int) -> tuple[Array, Array, Array]:
-    """Return the indices of each row sorted, their values, and the positions of duplicate indices."""
+    """Sort the entries of each row by index; return the indices, the values, and the positions of duplicate indices."""
     X = csr_array((values, indices, indptr), shape=(len(indptr) - 1, high + 1))
     X.sort_indices()
     duplicates = np.flatnonzero(X.indices[1:] == X.indices[:-1]) + 1
@@ -329,7 +332,7 @@ _NOT_FINITE = re.compile(rb"[+-]?(nan(\(.*\))?|inf(inity)?|na|null|none|\?)?", r
 
 
 def _explain_invalid_line(line: bytes, limits: _Limits) -> str:
-    """Return words for what is wrong with a line that the compiled parser has rejected."""
+    """Describe, for the error message, what is wrong with a line that the compiled parser has rejected."""
     label, *entries = line.partition(b"#")[0].split()
     if not _NUMBER.fullmatch(label) or not np.isfinite(float(label)):
         return f"{_quoted(label)} is not a valid label. Labels must be finite numbers"
@@ -364,7 +367,7 @@ def _wrong_index(index: int, limits: _Limits) -> str | None:
 
 def _wrong_value(value: bytes, limits: _Limits) -> str | None:
     if _NOT_FINITE.fullmatch(value):
-        return "has a missing or infinite value, which sparse data must not have. Remove the entry or the line"
+        return "has a missing or infinite value, but sparse data must be finite. Remove the entry or the line"
     if not _NUMBER.fullmatch(value):
         return "is not of the form index:value with a number as the value"
     with np.errstate(over="ignore"):

@@ -20,15 +20,15 @@ from belief.data.encoding import count_leading_empty_lines, detect_encoding, rea
 from belief.data.files import ChangeDetector, drop_duplicates, file_stamp, list_files, parquet_stamp
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
-CSV_BYTES = 2**23  # text parsed at a time; increased if a line is longer
+CSV_BYTES = 2**23  # the size of the blocks of text that are parsed; increased if a line is longer
 MAX_CSV_BYTES = 2**30
-MIN_ROWS_PER_BLOCK = 64  # even in a wide CSV file, where each parsed column adds overhead
-MAX_INFERRED_COLUMNS = 10_000  # type inference of Arrow takes about 50 µs and some kilobytes per column
+MIN_ROWS_PER_BLOCK = 64  # for wide CSV files, because each column of a block adds overhead
+MAX_INFERRED_COLUMNS = 10_000  # Arrow infers the types of more columns too slowly: about 50 µs and some kB per column
 MAX_BATCH_ROWS, BATCH_BYTES = 2**17, 2**24  # the size of a decoded batch of a Parquet or Arrow file
 
 
 class TableReader(Protocol):
-    """The interface of readers of files that have the same columns."""
+    """The interface of readers. A reader reads one or more files with the same columns."""
 
     schema: Any
     first: Path
@@ -38,16 +38,17 @@ class TableReader(Protocol):
 
 
 class ColumnarFiles:
-    """A reader of Parquet files, of folders of them (partitioned or not), and of Arrow files.
+    """A reader of Parquet files, folders of Parquet files (partitioned or not), and Arrow files.
 
-    `pyarrow.dataset` finds the files, but does not read them: its scan may read a gigabyte ahead.
+    `pyarrow.dataset` finds the files, but is not used to read them, because its scans may read a gigabyte ahead.
     """
 
     def __init__(self, paths: Sequence[Path], kind: str) -> None:
         dataset = import_optional("pyarrow.dataset", "files")
         self.first, self._read = paths[0], {"parquet": _read_parquet, "arrow": _read_arrow}[kind]
         self._kind = kind.capitalize()
-        partition_keys: dict[Path, dict[str, Any]] = {}  # the columns that the names of its folders give a file
+        # the columns of each file that come from the names of its folders
+        partition_keys: dict[Path, dict[str, Any]] = {}
         found: list[Path] = []
         schemas = []
         for path in paths:
@@ -75,7 +76,7 @@ class ColumnarFiles:
         return rephrase_errors(path, self._kind)
 
     def _unify(self, schemas: Sequence[tuple[Path, Any]]) -> Any:
-        """Return one schema for all files. A column of integers in one file and floats in another becomes floats."""
+        """Return a common schema for all files. A column of integers in some files and floats in others gets floats."""
         pa = pyarrow()
         schema = schemas[0][1]
         for path, other in schemas[1:]:
@@ -95,14 +96,14 @@ class ColumnarFiles:
         for path, keys in self._files:
             with self._rephrase_errors(path), self._changes.reading(path):
                 for batch in self._read(path, [name for name in columns if name not in keys], n_rows):
-                    batch.validate(full=True)  # a damaged file may have offsets or indices outside its buffers
+                    batch.validate(full=True)  # offsets or indices of a damaged file may point outside its buffers
                     arrays = [_column(batch, name, kind, keys) for name, kind in zip(columns, types, strict=True)]
                     yield pyarrow().record_batch(arrays, names=list(columns))
 
 
 def _read_parquet(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
     parquet = import_optional("pyarrow.parquet", "files")
-    # a pre-buffer would be kept until the end
+    # pre_buffer=True would keep all buffers in memory until the file is closed
     with parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False, page_checksum_verification=True) as file:
         yield from file.iter_batches(n_rows, columns=columns)
 
@@ -118,7 +119,7 @@ def _read_arrow(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
 
 
 def _column(batch: Any, name: str, kind: Any, keys: dict[str, Any]) -> Any:
-    """Return a column of a batch, or a partition key repeated for all rows, as the type common to all files."""
+    """Return a column of a batch, with its type in the common schema. A partition key is repeated for all rows."""
     pa = pyarrow()
     if name in keys:
         return pa.repeat(pa.scalar(keys[name], kind), len(batch))
@@ -127,12 +128,12 @@ def _column(batch: Any, name: str, kind: Any, keys: dict[str, Any]) -> Any:
 
 
 class CsvFiles:
-    """A reader of CSV and TSV files, plain or compressed. The types of the columns are inferred from the first rows.
+    """A reader of CSV and TSV files, plain or compressed. The types of columns are inferred from the first rows.
 
     Parameters
     ----------
     paths : the files
-    columns : the label, which keeps its inferred type, and how the files are formatted
+    columns : the name of the target column, and the CSV options
     text : names of columns to read as text
     """
 
@@ -165,9 +166,9 @@ class CsvFiles:
         return (found.get(name) or pa.field(name, pa.float64()) for name in self._names)
 
     def _find_numeric_columns(self) -> set[str]:
-        """Return the columns whose first cells are all numbers.
+        """Return the columns with only numbers in the first lines; Arrow need not infer their types.
 
-        The label is left out, because its exact type matters.
+        The target column is excluded, because it must keep the type that Arrow infers.
         """
         compute = import_optional("pyarrow.compute", "files")
         separator, encoding = self._columns.separator_for(self.first), self._encodings[self.first]
@@ -182,9 +183,9 @@ class CsvFiles:
         return found - {self._columns.label} if n_lines else set()
 
     def _next_line(self, lines: Iterator[list[str]]) -> list[str] | None:
-        """Return the cells of the next line, and None at the end.
+        """Return the cells of the next line, or None at the end of the file.
 
-        Return an empty list if a cell is too long for Python's parser; then Arrow infers the types of all columns.
+        If a cell is too long for Python's parser, return an empty list. Arrow then infers the types of all columns.
         """
         try:
             return next(lines, None)
@@ -192,9 +193,9 @@ class CsvFiles:
             return []
 
     def _column_type(self, name: str, kind: Any, text: bool) -> Any:
-        """Return the type to read a column as.
+        """Return the Arrow type with which a column is read.
 
-        Integers are read as floats, because fractions may follow further down.
+        Integer features are read as floats, because later rows may contain fractions.
         """
         pa = pyarrow()
         if pa.types.is_binary(kind):
@@ -206,7 +207,7 @@ class CsvFiles:
         return pa.float64() if pa.types.is_integer(kind) else kind
 
     def _types_after_gaps(self, types: dict[str, Any]) -> dict[str, Any]:
-        """Return the types of columns that are empty in the first rows, inferred from their first values."""
+        """Infer the types of columns without values in the first rows, from their first values in later rows."""
         pa = pyarrow()
         unknown = [name for name, kind in types.items() if pa.types.is_null(kind)]
         found: dict[str, Any] = {}
@@ -219,9 +220,9 @@ class CsvFiles:
         return found
 
     def check_no_mixed_columns(self, columns: Sequence[str]) -> None:
-        """Raise a ValueError if a column has mostly numbers and some text.
+        """Raise a ValueError if a column contains mostly numbers and some text.
 
-        The text would turn each number into a category.
+        Otherwise, it would be read as text, and each number would become a category.
         """
         compute = import_optional("pyarrow.compute", "files")
         for name in (name for name in columns if name in self._sample):
@@ -230,14 +231,14 @@ class CsvFiles:
             if 2 * compute.sum(number).as_py() > len(values):
                 text = values.filter(compute.invert(number))[0].as_py()
                 raise ValueError(
-                    f"{self.first}: column {name!r} has numbers, but also {shorten(text)!r}. {suggest_fix(name)}"
+                    f"{self.first}: column {name!r} contains numbers, but also {shorten(text)!r}. {suggest_fix(name)}"
                 )
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         yield from self._scan({name: self.schema.field(name).type for name in columns}, columns)
 
     def text_batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield batches of these columns as unparsed text, in which no text is treated as a missing value."""
+        """Yield batches of these columns as unparsed text; words for missing values, such as NA, remain text."""
         yield from self._scan(dict.fromkeys(columns, pyarrow().string()), columns, null_values=[])
 
     def _scan(self, types: dict[str, Any], columns: Sequence[str], **options: Any) -> Iterator[Any]:
@@ -247,7 +248,7 @@ class CsvFiles:
                 yield from self._read(path, types, columns, **options)
 
     def _read(self, path: Path, types: dict[str, Any], columns: Sequence[str], **options: Any) -> Iterator[Any]:
-        """Yield the batches of a file. If a line is longer than a block, read on with larger blocks."""
+        """Yield the batches of a file. If a line is longer than a block, continue with larger blocks."""
         n_yielded = 0
         while True:
             n_read = 0
@@ -262,7 +263,7 @@ class CsvFiles:
                 self._enlarge_blocks(error)
 
     def _enlarge_blocks(self, error: Exception) -> None:
-        """Increase the block size if an error of Arrow means that a line exceeds it; raise other errors again."""
+        """Increase the block size if an Arrow error was caused by a line longer than a block; reraise other errors."""
         if not re.search("straddl|Empty CSV file or block", str(error)) or self._block_bytes >= MAX_CSV_BYTES:
             raise error
         self._block_bytes = min(8 * self._block_bytes, MAX_CSV_BYTES)
@@ -275,7 +276,7 @@ class CsvFiles:
         threads: bool = True,
         null_values: Sequence[str] = MISSING,
     ) -> Any:
-        """Return Arrow's streaming reader of a file, which infers the types that are not given."""
+        """Open a file with Arrow's streaming reader, which infers the types of columns that are not in `types`."""
         diagnose = partial(self._diagnose, path, types) if threads else lambda: None
         with rephrase_errors(path, "CSV", diagnose, self._encodings[path]):
             while True:
@@ -301,7 +302,7 @@ class CsvFiles:
         )
         if types and pyarrow().bool_() not in types.values():
             convert_options.true_values = convert_options.false_values = []
-        # the many small allocations of a wide file fragment less with the system's allocator
+        # Wide files need many small allocations; with the system's allocator they cause less fragmentation.
         is_wide = len(self._names) > MAX_INFERRED_COLUMNS
         return arrow_csv.open_csv(
             path,
@@ -319,9 +320,9 @@ class CsvFiles:
         )
 
     def _diagnose(self, path: Path, types: dict[str, Any]) -> str | None:
-        """Return what is wrong with a file, or None.
+        """Return a message for what is wrong with a file, or None if reading the file raises no error.
 
-        The file is read again without threads, because Arrow knows line numbers only then.
+        The file is read again without threads, because only then do Arrow's errors contain line numbers.
         """
         try:
             for _ in self._open(path, types, list(types) or None, threads=False):
@@ -339,7 +340,7 @@ class CsvFiles:
 
 
 def _detect_encoding(path: Path) -> str:
-    with rephrase_errors(path, "CSV"):  # a compressed file may be damaged
+    with rephrase_errors(path, "CSV"):  # errors of damaged compressed files
         return detect_encoding(path)
 
 
@@ -353,11 +354,11 @@ def _number_or_text(values: Any) -> Any:
 
 
 def check_same_columns(files: Sequence[tuple[Path, Sequence[str]]], suggestion: str = "") -> None:
-    """Raise a ValueError if files have different columns, or if the first has duplicate column names."""
+    """Raise a ValueError if the files have different columns, or if the first file has duplicate column names."""
     first, names = files[0] if files else (None, [])
     name, count = Counter(names).most_common(1)[0] if names else ("", 0)
     if count > 1:
-        fix = suggestion or "Rename the columns, or drop one."
+        fix = suggestion or "Rename the columns, or delete one of them."
         raise ValueError(f"{first} has more than one column named {name!r}. {fix}")
     for path, others in files:
         if list(others) != list(names):
@@ -371,13 +372,13 @@ def check_same_columns(files: Sequence[tuple[Path, Sequence[str]]], suggestion: 
 def rephrase_errors(
     path: Path, kind: str, diagnose: Callable[[], str | None] = lambda: None, encoding: str = "utf8"
 ) -> Iterator[None]:
-    """Raise errors of Arrow as a ValueError of one line that names the file.
+    """Convert errors of Arrow within this context to a ValueError with a message of one line that names the file.
 
     Parameters
     ----------
     path : the file
-    kind : its format, for the message
-    diagnose : called after an error, may return a better message than Arrow's
+    kind : the format of the file, for the message
+    diagnose : called after an error; it returns a better message than Arrow's, or None
     encoding : the encoding of a text file
     """
     try:
@@ -391,5 +392,5 @@ def rephrase_errors(
     except (pyarrow().ArrowException, OSError) as error:
         message = str(error).splitlines()[0].rsplit("': ", 1)[-1] if str(error) else type(error).__name__
         if "duplicate field names" in message:
-            message = "it has more than one column of the same name. Rename the columns, or drop one."
+            message = "it has several columns with the same name. Rename the columns, or delete one of them."
         raise ValueError(f"{path}: {diagnose() or f'cannot be read as {kind}: {message}'}") from None

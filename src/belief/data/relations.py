@@ -1,8 +1,8 @@
-"""Tables that are not in memory, or that narwhals does not support, read as Arrow batches or as a whole.
+"""Opening of tables that are not in memory, or that narwhals does not support.
 
-Lazy frames, relations of a database, datasets, partitioned frames, readers and generators are all opened here. A table
-that can be read again becomes a `Relation`, which is read once for each pass over the rows. A table that can be read
-only once is kept in memory if it is small, and copied to a temporary file otherwise.
+These are lazy frames, database relations, datasets, partitioned frames, readers and generators. A table that can be
+read several times becomes a `Relation`, which is read again in each pass over the rows. A table that can be read only
+once is kept in memory if it is small, and otherwise copied to a temporary file.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from belief.data.table import as_frame, check_unique_names
 
 BATCH_BYTES, MAX_BATCH_ROWS = 2**24, 2**17  # the size of a batch
 MAX_KEPT_BYTES = 2**28  # a table that can be read only once is kept in memory up to this size
-WARNED_BYTES = 2**30  # a larger copy on disk is worth a warning
+WARNED_BYTES = 2**30  # larger copies on disk cause a warning
 
-ReadBatches = Callable[[list[str], int], Iterable[Any]]  # columns, number of rows -> batches of about so many rows
+ReadBatches = Callable[[list[str], int], Iterable[Any]]  # (columns, rows per batch) -> batches
 
 
 class Relation:
-    """A table outside memory that can be read as Arrow batches several times.
+    """A table that is not in memory and can be read several times, as Arrow batches.
 
     Parameters
     ----------
     schema : the Arrow schema
-    read : returns batches of some columns, with about the given number of rows
-    labels : the column labels, if the table has labels that are not strings
+    read : a function that returns batches of some columns, with about the given number of rows per batch
+    labels : the column labels of a table whose labels need not be strings
     """
 
     first: str = "X"  # the name of the table in error messages
@@ -58,12 +58,12 @@ class Relation:
             yield from resize_batches(batches, schema, n_rows)
         except (ValueError, MemoryError):
             raise
-        except Exception as error:  # of any library
+        except Exception as error:  # each library raises its own errors
             raise ValueError(f"X could not be read: {' '.join(str(error).split())}") from error
 
 
 def resize_batches(batches: Iterable[Any], schema: Any, n_rows: int) -> Iterator[Any]:
-    """Yield batches of exactly `n_rows` rows; the last may be smaller."""
+    """Yield the same rows in batches of exactly `n_rows` rows; the last batch may be smaller."""
     pa = pyarrow()
     waiting: list[Any] = []
     for batch in batches:
@@ -80,12 +80,12 @@ def resize_batches(batches: Iterable[Any], schema: Any, n_rows: int) -> Iterator
 
 
 def _as_batch(table: Any) -> Any:
-    """Return a table as one batch, in which all values of a column share one dictionary."""
+    """Return a table as one batch. The chunks of a categorical column get a common dictionary."""
     return table.unify_dictionaries().combine_chunks().to_batches()[0]
 
 
 def _cast(batch: Any, schema: Any) -> Any:
-    """Return a batch with the types of a schema; integer widths and the storage of text may differ."""
+    """Convert a batch to the types of a schema, which may store integers and text in another way."""
     pa = pyarrow()
     if batch.schema.names != schema.names:
         raise ValueError(
@@ -105,13 +105,13 @@ def _cast(batch: Any, schema: Any) -> Any:
 
 
 def open_relation(X: Any) -> Any:
-    """Return a lazy, partitioned or foreign table as a Relation or a table in memory.
+    """Open a table that is lazy, partitioned or not supported by narwhals, as a Relation or as a table in memory.
 
     Other objects are returned unchanged.
     """
     if type(X).__module__.partition(".")[0] == "xarray" and isinstance(X, Mapping):
         return _table_of_columns({name: variable.values for name, variable in X.items()})
-    if isinstance(X, Mapping) and not is_sparse(X):  # a sparse matrix may be a dictionary of keys
+    if isinstance(X, Mapping) and not is_sparse(X):  # SciPy's sparse matrices in DOK format are dictionaries, too
         return _table_of_columns(X)
     if getattr(getattr(X, "dtype", None), "names", None):  # a structured array, whose fields are columns
         return _table_of_columns({name: X[name] for name in X.dtype.names})
@@ -123,16 +123,16 @@ def open_relation(X: Any) -> Any:
         return open_(X)
     except (ValueError, MemoryError, OSError):
         raise
-    except Exception as error:  # of any library
+    except Exception as error:  # each library raises its own errors
         raise ValueError(f"X, a {type(X).__name__}, could not be read: {' '.join(str(error).split())}") from error
 
 
 def check_is_eager(X: Any) -> None:
-    """Raise a ValueError if X is a table outside memory, such as a lazy frame, which estimators do not accept."""
+    """Raise a ValueError if X is not in memory, such as a lazy frame. Estimators accept only tables in memory."""
     if (isinstance(X, Mapping) and not is_sparse(X)) or _find_opener(X) is not None:
         raise ValueError(
-            f"fit takes arrays, DataFrames and sparse matrices, but X is {describe_kind(X)}, which is not in memory."
-            " Collect it into a DataFrame, or pass it to belief.select."
+            f"fit accepts arrays, DataFrames and sparse matrices, but X is {describe_kind(X)}. Convert it to a"
+            " DataFrame, or pass it to belief.select."
         )
 
 
@@ -151,7 +151,7 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
             "Scanner": lambda scanner: _spool(scanner.to_reader()),
         }
         return found.get(kind) or (open_dataset if hasattr(X, "get_fragments") else None)
-    if kind == "DuckDBPyConnection":  # the result of `execute`
+    if kind == "DuckDBPyConnection":  # returned by DuckDB's `execute`
         return _spool_duckdb_result
     if hasattr(X, "to_pyarrow_dataset"):  # a Delta table
         return lambda table: open_dataset(table.to_pyarrow_dataset())
@@ -182,12 +182,12 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
 
 
 def open_dataset(data: Any) -> Relation:
-    """Return an Arrow dataset as a Relation; scans of it read one batch ahead."""
+    """Return an Arrow dataset as a Relation, which reads only one batch ahead to save memory."""
     dataset = import_optional("pyarrow.dataset", "files")
-    options = {"batch_readahead": 1, "fragment_readahead": 1}  # by default many batches, and whole row groups
+    options = {"batch_readahead": 1, "fragment_readahead": 1}  # the default is to read more ahead
     if isinstance(getattr(data, "format", None), dataset.ParquetFileFormat):
         options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(
-            pre_buffer=False,  # kept until the end
+            pre_buffer=False,  # the buffers would be kept in memory until the end
             page_checksum_verification=True,
         )
 
@@ -212,7 +212,7 @@ def _open_polars(frame: Any) -> Any:
 
 
 def _open_narwhals(X: Any) -> Relation:
-    """Return a lazy frame of DuckDB or Ibis as a Relation. narwhals selects its columns, and it exports Arrow."""
+    """Return a lazy frame of DuckDB or Ibis as a Relation: narwhals selects columns, the library exports Arrow data."""
     frame = nw.from_native(X)
 
     def read(columns: list[str], n_rows: int) -> Any:
@@ -238,7 +238,7 @@ def _open_ray(data: Any) -> Relation:
 
 
 def _open_dask(frame: Any) -> Relation:
-    """Return a dask DataFrame as a Relation that computes its partitions one after the other."""
+    """Return a dask DataFrame as a Relation, which computes one partition after the other."""
     pa = pyarrow()
 
     def convert(part: Any) -> Any:
@@ -270,23 +270,23 @@ def _spool_stream(X: Any) -> Any:
     pa = pyarrow()
     try:
         reader = X if isinstance(X, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(X)
-    except (TypeError, ValueError, pa.ArrowException):  # a stream of arrays, not of a table
+    except (TypeError, ValueError, pa.ArrowException):  # a stream of arrays, not of record batches
         return X
     return _spool(reader)
 
 
 def _spool_duckdb_result(X: Any) -> Any:
-    with warnings.catch_warnings():  # newer versions recommend relations
+    with warnings.catch_warnings():  # newer versions of DuckDB warn that relations should be used instead
         warnings.simplefilter("ignore")
         read = getattr(X, "to_arrow_reader", None) or X.fetch_record_batch
         return _spool(read(MAX_BATCH_ROWS))
 
 
 def _spool_blocks(blocks: Iterator[Any]) -> Any:
-    """Return blocks of rows as one table: arrays and sparse matrices in memory, frames as batches."""
+    """Return a table of all blocks of rows: arrays and sparse matrices as a list, DataFrames as in `_spool`."""
     first = next(blocks, None)
     if first is None:
-        raise ValueError("X is an iterator without blocks. Pass a generator that was not consumed before.")
+        raise ValueError("X is an iterator without blocks. Pass a new generator if this one was consumed before.")
     if is_sparse(first) or (getattr(first, "ndim", 0) == 2 and as_frame(first) is None):
         return [first, *blocks]
     schema = _batches_of(first)[0].schema
@@ -299,13 +299,13 @@ def _spool_blocks(blocks: Iterator[Any]) -> Any:
 
 
 def _batches_of(block: Any) -> list[Any]:
-    """Return a block of rows as Arrow batches."""
+    """Convert a block of rows to Arrow batches."""
     pa = pyarrow()
     block = open_relation(block) if isinstance(block, Mapping | pa.RecordBatch) else block
     frame = as_frame(block)
     if frame is None:
         raise ValueError(
-            f"X is an iterator that yielded {describe_kind(block)}, but blocks of rows are needed: DataFrames, Arrow"
+            f"X is an iterator that yielded {describe_kind(block)}, but it must yield blocks of rows: DataFrames, Arrow"
             " batches, arrays or sparse matrices."
         )
     table = frame.to_arrow()
@@ -313,9 +313,9 @@ def _batches_of(block: Any) -> list[Any]:
 
 
 class Spool:
-    """Arrow batches in a temporary file, which is deleted with this object.
+    """Arrow batches in a temporary file, which is deleted when this object is garbage collected.
 
-    The file is an Arrow stream, in which the dictionaries may differ between batches.
+    The file has Arrow's stream format, which allows different dictionaries in different batches.
     """
 
     def __init__(self, schema: Any) -> None:
@@ -324,7 +324,7 @@ class Spool:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def write(self, batches: Iterable[Any]) -> None:
-        """Write the batches to the file, and warn once if they are large."""
+        """Write batches to the file, with a warning if they are large."""
         n_bytes, warned = 0, False
         try:
             with (
@@ -345,7 +345,7 @@ class Spool:
             raise OSError(f"X can be read only once, but could not be copied to {self._path.parent}: {error}") from None
 
     def read(self, columns: list[str], n_rows: int) -> Iterator[Any]:
-        """Yield these columns of the batches; large batches are split."""
+        """Yield batches of these columns, with at most `n_rows` rows each."""
         ipc = import_optional("pyarrow.ipc", "files")
         fields = [self._schema.get_field_index(name) for name in columns]
         with pyarrow().OSFile(str(self._path)) as file:
@@ -355,7 +355,7 @@ class Spool:
 
 
 def _spool(reader: Any) -> Any:
-    """Return the rows of a reader as a table in memory if they are few, else as a Relation over a temporary file."""
+    """Read all rows of a reader into memory, or into a temporary file with a Relation if they are too large."""
     kept, n_bytes = [], 0
     for batch in reader:
         kept.append(check_arrow(batch, "X"))
@@ -370,14 +370,14 @@ def _spool(reader: Any) -> Any:
 
 
 def _drain(kept: list[Any], rest: Iterable[Any]) -> Iterator[Any]:
-    """Yield the kept batches, freeing the memory of each, and then the rest."""
+    """Yield the kept batches, removing each from the list to free its memory, and then the rest."""
     while kept:
         yield kept.pop(0)
     yield from (check_arrow(batch, "X") for batch in rest)
 
 
 def _table_of_columns(columns: Mapping[Any, Any]) -> Any:
-    """Return a dictionary of columns as a table in memory."""
+    """Convert a dictionary of columns to an Arrow table."""
     pa = pyarrow()
     arrays = {}
     for name, values in columns.items():
@@ -386,7 +386,7 @@ def _table_of_columns(columns: Mapping[Any, Any]) -> Any:
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise ValueError(
                 f"X is a dictionary, but its entry {name!r} is not a column ({' '.join(str(error).split())[:80]}). Pass"
-                " columns of equal length, each all numbers or all text."
+                " columns of equal length that contain either numbers or text."
             ) from None
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:

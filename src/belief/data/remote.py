@@ -1,6 +1,6 @@
-"""Files on other machines: s3://, gs:// and abfs:// with pyarrow's filesystems, https://, and others with fsspec.
+"""Files on other machines, given by URLs: s3://, gs:// and abfs:// with pyarrow, https://, and others with fsspec.
 
-Parquet and Arrow files are read in place, in batches. Files of other formats are copied to a temporary folder first.
+Parquet and Arrow files are read in place, in batches. Files of other formats are first copied to a temporary folder.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ WILDCARDS = "*?["
 
 
 def is_remote(path: Any) -> bool:
-    """Return True if a path is the text of a URL. A `Path` is always a local file."""
+    """Return True if a path is a string with a URL. A `Path` is always a local file."""
     return isinstance(path, str) and "://" in path
 
 
 def expand_wildcards(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the local files that match a pattern; if the path exists or has no wildcards, return the path itself."""
+    """Return the local files that match a pattern; return a path itself if it exists or has no wildcards."""
     text = os.fspath(path)
     if not any(c in text for c in WILDCARDS) or os.path.exists(text):
         return [Path(text)]
@@ -45,19 +45,19 @@ def expand_wildcards(path: str | os.PathLike[str]) -> list[Path]:
 
 
 class RemoteFiles:
-    """The files that some URLs stand for, which may be files, folders or patterns. All are on one filesystem.
+    """The files of some URLs on one filesystem. A URL may refer to a file, a folder or a pattern with wildcards.
 
     Attributes
     ----------
     kind : the format, such as "parquet"
-    paths : the files, without the scheme
+    paths : the paths of the files on the filesystem; for the web, their URLs
     """
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = list(urls)
-        self.filesystem: Any = None  # None: the web
+        self.filesystem: Any = None  # None for files on the web
         self.paths: list[str] = []
-        self._root: str | None = None  # a folder, which may be partitioned
+        self._root: str | None = None  # the folder, if the URL is a folder; its files may be partitioned
         for url in urls:
             try:
                 self._find(url)
@@ -68,7 +68,7 @@ class RemoteFiles:
         kinds = {detect_format(Path(urlsplit(path).path if "://" in path else path)) for path in self.paths}
         if len(kinds) > 1:
             found = ", ".join(sorted(kinds))
-            raise ValueError(f"All files must have the same format; got {found}. Read them separately.")
+            raise ValueError(f"All files must have the same format; got {found}. Read each format separately.")
         self.kind = kinds.pop()
 
     def _find(self, url: str) -> None:
@@ -98,14 +98,14 @@ class RemoteFiles:
         self.paths += found
 
     def _list(self, folder: str) -> list[str]:
-        """Return the files below a folder, sorted."""
+        """Return the sorted paths of the files in a folder and its subfolders."""
         fs = pyarrow_fs()
         selector = fs.FileSelector(folder, recursive=True)
         files = (info.path for info in self.filesystem.get_file_info(selector) if info.type == fs.FileType.File)
         return sorted(p for p in files if not PurePosixPath(p).name.startswith(IGNORED_PREFIXES))
 
     def open(self) -> Relation | None:
-        """Return Parquet or Arrow files as a Relation that reads them in place; None for other files."""
+        """Return a Relation that reads the files in place if they are Parquet or Arrow files; otherwise None."""
         if self.kind not in ("parquet", "arrow") or self.filesystem is None:
             return None
         dataset = import_optional("pyarrow.dataset", "files")
@@ -121,7 +121,7 @@ class RemoteFiles:
         return relation
 
     def copy(self) -> tuple[list[Path], Path]:
-        """Copy the files to a temporary folder; return the copies and the folder."""
+        """Copy the files to a temporary folder; return the paths of the copies, and the folder."""
         folder, files = Path(tempfile.mkdtemp(prefix="belief-")), []
         try:
             for i, path in enumerate(self.paths):
@@ -140,7 +140,7 @@ class RemoteFiles:
 def delete_with(owner: Any, folder: Path) -> None:
     """Delete a temporary folder when its owner is garbage collected.
 
-    Delete it at once if the owner does not allow weak references.
+    If the owner does not support weak references, the folder is deleted at once.
     """
     try:
         weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
@@ -154,12 +154,12 @@ def pyarrow_fs() -> Any:
 
 
 def _open_filesystem(url: str, scheme: str) -> tuple[Any, str]:
-    """Return the filesystem of a URL and the path on it."""
+    """Return the filesystem of a URL, and the path on this filesystem."""
     fs = pyarrow_fs()
     if scheme in OF_PYARROW:
         try:
             return fs.FileSystem.from_uri(url)
-        except pyarrow().ArrowNotImplementedError:  # built without this filesystem
+        except pyarrow().ArrowNotImplementedError:  # this build of pyarrow does not include the filesystem
             pass
     fsspec = import_optional("fsspec", "remote")
     try:
@@ -172,7 +172,7 @@ def _open_filesystem(url: str, scheme: str) -> tuple[Any, str]:
 
 
 def hide_secrets(url: str) -> str:
-    """Return a URL without its user, password and options."""
+    """Return a URL without user, password and query, for messages."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

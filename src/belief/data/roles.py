@@ -1,4 +1,4 @@
-"""The roles of columns other than features: the group, the strata and the weight of each row."""
+"""Columns with roles other than feature or target: the group, the strata and the weight of each row."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ReadDesign = Callable[[], Design]
 
 @dataclass(frozen=True)
 class Roles:
-    """The parameters `groups`, `adjust_for` and `sample_weight`: columns of X, or values for every row."""
+    """The parameters `groups`, `adjust_for` and `sample_weight`, each given as columns of X or as values."""
 
     groups: Any = None
     adjust_for: Any = None
@@ -41,7 +41,7 @@ class Roles:
         return any(getattr(self, name) is not None for name in ROLES)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the columns of X that each parameter names."""
+        """Return the columns of X for each parameter that is given by columns of X, and not by values."""
         named: dict[str, list[Any]] = {}
         for name in ROLES:
             value = getattr(self, name)
@@ -52,13 +52,15 @@ class Roles:
         return named
 
     def take_from(self, X: Any, y: Any, columns: ColumnSelection) -> tuple[Any, Any, ColumnSelection, Roles]:
-        """Read the columns of a table in memory that the parameters name, and leave out rows with a weight of 0.
+        """Replace the column names in the parameters by the values of these columns of X, and drop rows of weight 0.
+
+        This applies to tables in memory. If X is read in batches, everything is returned unchanged, and `open` reads
+        the columns later.
 
         Returns
         -------
         X, y, columns, roles
-            The table, the target and the columns to use, and the roles as values. Columns of files and of other tables
-            that are read in batches stay names, which `open` reads.
+            The table and the target without rows of weight 0, the columns of X to use, and the roles as values.
         """
         named = self.columns()
         names = [column for each in named.values() for column in each]
@@ -85,13 +87,13 @@ class Roles:
         return X, y, columns, roles
 
     def open(self, X: Any) -> ReadDesign:
-        """Return a function that returns the design of all rows. If X is a stream, it works after the first pass."""
+        """Return a function that returns the study design of all rows; for a stream, call it after the first pass."""
         named = self.columns()
         if named and not isinstance(X, TableStream):
             role, names = next(iter(named.items()))
             raise ValueError(
-                f"{role} names the column {names[0]!r}, but this type of X has only features. Pass {role} as an array"
-                " with one value per row."
+                f"{role} is {names[0]!r}, the name of a column, but this type of X contains only features. Pass {role}"
+                " as an array with one value per row."
             )
         if (
             "sample_weight" not in named
@@ -99,8 +101,8 @@ class Roles:
             and not check_weights(self.sample_weight).all()
         ):
             raise ValueError(
-                "sample_weight is 0 for some rows, but X is read from a file. Name a column of X as sample_weight, or"
-                " leave out these rows."
+                "sample_weight is 0 for some rows, but X is read from a file. Write the weights to a column of X and"
+                " pass its name as sample_weight, or delete these rows."
             )
         if isinstance(X, TableStream):
             for role, names in named.items():
@@ -116,14 +118,16 @@ class Roles:
 
 
 def make_design(roles: Roles) -> Design:
-    """Return the study design of rows, given groups, strata and weights as values."""
+    """Return the study design of the rows. The roles must be values, and not column names."""
     group = stratum = weight = None
     if roles.groups is not None:
         values = _as_column(roles.groups, "groups")
         if (values.dtype.kind == "f" and np.isnan(values).any()) or (
             values.dtype.kind == "O" and is_missing(values).any()
         ):
-            raise ValueError("groups has missing values. Give such rows a group, for example a different one each.")
+            raise ValueError(
+                "groups has missing values. Assign a group to these rows, for example a different group to each row."
+            )
         group = number_texts(values) if values.dtype.kind == "O" else number_by_appearance(values)
         if group.max(initial=0) == 0:
             raise ValueError("groups has only one group, so no row has neighbours. Pass at least two groups.")
@@ -138,11 +142,13 @@ def make_design(roles: Roles) -> Design:
 
 
 def check_weights(weight: Any) -> Array:
-    """Return weights as floats, divided by the largest; raise a ValueError if they are not valid weights."""
+    """Return weights as floats, divided by the largest weight; raise a ValueError if they are not valid."""
     try:
         out = _as_column(weight, "sample_weight").astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("sample_weight must hold numbers, one for each row; got other values.") from None
+        raise ValueError(
+            "sample_weight must hold numbers, one for each row; got other values. Convert them to numbers."
+        ) from None
     bad = out[~(np.isfinite(out) & (out >= 0))]
     if len(bad):
         raise ValueError(f"sample_weight must hold numbers of at least 0; it contains {bad[0]:g}.")
@@ -152,9 +158,9 @@ def check_weights(weight: Any) -> Array:
 
 
 def check_is_not_target(names: Sequence[Any], label: Any, role: str) -> None:
-    """Raise a ValueError if the target is one of the columns that have a role, such as groups."""
+    """Raise a ValueError if the target is one of the columns in `names`, which have a role such as groups."""
     if label is not None and label in names:
-        raise ValueError(f"Column {label!r} is the target. Name another column as {role}.")
+        raise ValueError(f"Column {label!r} is the target. Pass another column as {role}.")
 
 
 def _in_obs(X: Any, role: str, names: Sequence[Any]) -> Sequence[Any]:
@@ -170,7 +176,7 @@ def _is_in_memory(X: Any) -> bool:
 
 
 def _as_columns(x: Any) -> list[Any]:
-    """Return strata, given as a table, an array or a list, as a list of columns."""
+    """Return a list of the columns of `adjust_for`, which may be a table, an array or a list."""
     frame = as_frame(x)
     if frame is not None:
         check_frame(frame)
@@ -188,14 +194,17 @@ def _as_column(x: Any, role: str) -> Array:
 
 
 def _as_numbers(x: Array) -> Array:
-    """Return objects that are numbers, dates or durations as floats, with NaN for missing values; others unchanged."""
+    """Convert an array of Python numbers, dates or durations to floats, with NaN for missing values.
+
+    Other arrays are returned unchanged.
+    """
     known = ~is_missing(x) if x.dtype.kind == "O" else np.zeros(0, bool)
     if not known.any() or not all(isinstance(v, Real | Decimal | date | timedelta) for v in x[known]):
         return x
     out = np.full(len(x), np.nan)
     try:
         out[known] = [_as_number(v) for v in x[known]]
-    except TypeError:  # dates with and without a time zone
+    except TypeError:  # some dates have a time zone and others do not
         return x
     return out
 
@@ -209,7 +218,7 @@ def _as_number(value: Any) -> float:
 
 
 def _without_rows(X: Any, y: Any, roles: Roles, used: Array) -> tuple[Any, Any, Roles]:
-    """Return X, y and the roles without the rows that are not used."""
+    """Return X, y and the roles, restricted to the rows in the mask `used`."""
     parts, first = [], 0
     for block in as_blocks(X):
         mask = used[first : first + block.shape[0]]

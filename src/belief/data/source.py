@@ -1,7 +1,8 @@
-"""Sources of rows: one interface to arrays, memory maps, sequences of blocks, tables and sparse matrices.
+"""Sources of rows: a common interface to arrays, memory maps, sequences of blocks, tables and sparse matrices.
 
-A source returns rows as `(X, rows, a)`: a C-ordered float array, the position of each row in it, and the position of
-the first requested feature. An array in memory returns itself, without a copy; other sources gather the rows.
+A source returns rows as `(X, rows, a)`, where X is a C-ordered float array, `rows` contains the position of each
+requested row in X, and `a` is the column of the first requested feature in X. For an array in memory, X is the array
+itself, without a copy. Other sources copy the requested rows to a new array.
 """
 
 from __future__ import annotations
@@ -18,37 +19,37 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-SMALL_CELLS = 2**18  # tables with at most so many values are gathered by NumPy, which needs no compilation
-Located = tuple[Array, Array, int]  # an array, the position of each row in it, and the first column
+SMALL_CELLS = 2**18  # rows of tables of up to this many values are copied by NumPy, which needs no compilation
+Located = tuple[Array, Array, int]  # (X, rows, a), see above
 
 
 class Source(Protocol):
-    """The interface of a source of rows with consecutive ids.
+    """The interface of a source of rows. The id of a row is its number, counted from 0.
 
-    Rows are numbers: missing values are NaN, and categories are codes.
+    All values are numbers: missing values are NaN, and categories are codes.
     """
 
     n_rows: int
     n_features: int
 
     def rows(self, ids: Array, a: int, b: int) -> Located:
-        """Return the features a to b of the rows with these ids."""
+        """Return the features from a to b (exclusive) of the rows with these ids."""
 
     def columns(self, ids: Array, columns: Array) -> Located:
-        """Return some features of the rows with these ids, in the given order."""
+        """Return the features in `columns`, in this order, of the rows with these ids."""
 
     def max_abs_integer(self, j: int) -> int:
         """Return the largest absolute value in column j if it holds 64-bit integers; 0 otherwise."""
 
 
 def is_sparse(X: Any) -> bool:
-    """Return True if X is a SciPy sparse matrix. SciPy is not imported: if it has not been, X cannot be one."""
+    """Return True if X is a SciPy sparse matrix, without importing SciPy."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(X))
 
 
 def as_float(x: Array) -> Array:
-    """Return x as C-ordered floats of the smallest type that holds all values exactly; floats keep their type."""
+    """Return x as a C-ordered array of float32 if its type fits exactly, otherwise float64; floats keep their type."""
     exact32 = x.dtype.kind == "b" or (x.dtype.kind in "iuf" and x.dtype.itemsize <= 2)
     dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.float32 if exact32 else np.float64
     return np.ascontiguousarray(x, dtype=dtype)
@@ -69,28 +70,28 @@ def max_abs_integer(x: Array) -> int:
 
 
 def check_exact_codes(largest: int, column: str) -> None:
-    """Raise a ValueError if integers that stand for categories are too large to be exact as floats."""
+    """Raise a ValueError if integers that represent categories are too large to be exact as floats."""
     if largest > 2**53:
         raise ValueError(
-            f"{column} is discrete, but has integers as large as {largest}, which are not exact as floats. Convert"
-            " them to strings."
+            f"{column} is discrete and has integers as large as {largest}, which floats cannot represent exactly."
+            " Convert them to strings."
         )
 
 
 def _located(x: Array) -> Located:
-    """Return gathered rows as (X, rows, a), the form in which every source returns rows."""
+    """Return copied rows in the form (X, rows, a), in which all sources return rows."""
     return as_read_only(as_float(x)), np.arange(len(x)), 0
 
 
 def as_slice(ids: Array) -> slice | Array:
-    """Return consecutive ids as a slice, which NumPy reads much faster; return other ids unchanged."""
+    """Convert consecutive ids to a slice, which NumPy reads much faster; return other ids unchanged."""
     if len(ids) and ids[-1] - ids[0] == len(ids) - 1 and np.all(ids[1:] > ids[:-1]):
         return slice(int(ids[0]), int(ids[-1]) + 1)
     return ids
 
 
 class GatherSource:
-    """The base class of sources that copy the requested rows; subclasses implement `_gather`."""
+    """Base class of sources that copy the requested rows. Subclasses implement `_gather`, which makes the copy."""
 
     n_rows: int
     n_features: int
@@ -109,7 +110,7 @@ class GatherSource:
 
 
 class ArraySource(GatherSource):
-    """A source of the rows of a two-dimensional array of numbers, in memory or memory-mapped."""
+    """A source of rows of a two-dimensional array of numbers, in memory or memory-mapped."""
 
     def __init__(self, X: Array) -> None:
         self.n_rows, self.n_features = X.shape
@@ -136,7 +137,7 @@ class ArraySource(GatherSource):
 
 
 class BlockSource(GatherSource):
-    """A source of the rows of several sources, one after the other."""
+    """A source of rows of several blocks, each a source, concatenated in order."""
 
     def __init__(self, blocks: Sequence[Source]) -> None:
         self._blocks = blocks
@@ -179,7 +180,7 @@ class ColumnSource(GatherSource):
 
 
 class SparseSource:
-    """A source of the rows of a sparse matrix, given as blocks in CSR format."""
+    """A source of rows of a sparse matrix, which is a list of blocks of rows in CSR format."""
 
     def __init__(self, blocks: Sequence[csr_array]) -> None:
         self.blocks = blocks

@@ -1,4 +1,4 @@
-"""Streams over files: blocks of rows that are read several times and never held in memory all at once."""
+"""Streams: files or relations that are read several times, block by block, and never held in memory as a whole."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MAX_HASHED_COLUMNS = 16  # hashed to check that the rows are in the same order when they are read again
+MAX_HASHED_COLUMNS = 16  # columns that `RowOrder` hashes
 NUMPY_ERRORS = (
     *(ValueError, OSError, EOFError, TypeError, AttributeError, KeyError, RuntimeError, NotImplementedError),
     *(SyntaxError, TokenError, OverflowError, BadZipFile, zlib.error, lzma.LZMAError),
@@ -50,37 +50,37 @@ NUMPY_ERRORS = (
 class Stream(Protocol):
     """The interface of a stream of blocks of rows.
 
-    A block is a CSR matrix, or a batch whose `whole()` is a C-ordered float array.
+    A block is a CSR matrix, or an object with a method `whole()` that returns its rows as a C-ordered float array.
     """
 
     @property
     def names(self) -> list[str] | None:
-        """The names of the features; None if they have none."""
+        """The names of the features; None if they have no names."""
 
     @property
     def labels(self) -> list[Any] | None:
-        """The column labels of the features, if they are not all strings."""
+        """The original column labels of the features; None if all of them are strings."""
 
     @property
     def target_name(self) -> str:
-        """The target as error messages call it."""
+        """The name of the target in error messages."""
 
     @property
     def discrete(self) -> Array:
-        """A mask of the discrete features; complete once the first block is read."""
+        """The mask of the discrete features. It is complete after the first block has been read."""
 
     @property
     def declared(self) -> Array:
-        """A mask of the features that the user declared discrete."""
+        """The mask of the features that the user declared discrete."""
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
-        """Yield the blocks, and add the target of their rows to `labels`."""
+        """Yield the blocks, and add the targets of their rows to `labels`."""
 
     def later_pass(self) -> Iterator[Any]:
-        """Yield the blocks again, after a first pass."""
+        """Yield the blocks again; `first_pass` must be complete."""
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return the name of the category for each code of feature j."""
+        """Return a mapping from the codes of feature j to the names of its categories."""
 
 
 def _is_number(kind: Any) -> bool:
@@ -89,15 +89,15 @@ def _is_number(kind: Any) -> bool:
 
 
 class TableStream:
-    """A stream of the feature columns of CSV, Parquet or Arrow files, or of a `Relation`.
+    """A stream of CSV, Parquet or Arrow files, or of a `Relation`.
 
     Parameters
     ----------
-    files : the files or the relation
-    label : the target column; None if the target is given as y
-    names : the feature columns
-    declared : a mask of the features declared discrete
-    y : the target of each row, if there is no label
+    files : the reader of the files, or the relation
+    label : the name of the target column; None if the target is passed as y
+    names : the names of the feature columns
+    declared : the mask of the features that the user declared discrete
+    y : the target of each row, if `label` is None
     """
 
     def __init__(
@@ -109,7 +109,8 @@ class TableStream:
         if label is not None:
             check_target_type(files.schema.field(label), str(files.first))
         kinds = {name: files.schema.field(name).type for name in names}
-        self.also: dict[Any, Array] = {}  # the values of other columns, after the first pass
+        # the columns of groups, strata and weights: their values, after the first pass, and their names
+        self.also: dict[Any, Array] = {}
         self._also: dict[Any, str] = {}
         self._weight: str | None = None
         self._unusable = {name: reason for name, kind in kinds.items() if (reason := describe_unusable(kind))}
@@ -117,7 +118,7 @@ class TableStream:
         self._use_columns()
 
     def read_also(self, columns: Mapping[str, Sequence[Any]], weight: Any = None) -> None:
-        """Read the columns of groups, strata and weights in the first pass too; leave out rows with a weight of 0."""
+        """Also read the columns of groups, strata and weights in the first pass, and drop rows with a weight of 0."""
         known, source = self.files.schema.names, str(self.files.first)
         for role, names in columns.items():
             self._also |= {name: known[j] for name in names for j in find_columns([name], known, role, source)}
@@ -131,7 +132,7 @@ class TableStream:
         self._use_columns()
 
     def _use_columns(self) -> None:
-        """Use the feature columns that hold numbers or categories."""
+        """Restrict the features to columns of numbers or categories."""
         used = {name: declared for name, declared in self._all.items() if name not in self._unusable}
         self.names, self.declared = list(used), np.array([*used.values()], bool)
         self._order = RowOrder(self.names) if isinstance(self.files, Relation) else None
@@ -140,7 +141,7 @@ class TableStream:
         self.discrete = self._columns.discrete
 
     def _leave_out_columns(self, batch: Any) -> None:
-        """Leave out the columns that are free text in the first batch; warn of all columns that are left out."""
+        """Detect columns of free text by their values in the first batch; warn of all columns that are left out."""
         for name, is_declared in self._all.items():
             if not is_declared and is_text(self.files.schema.field(name).type):
                 column = batch.column(name)[:MAX_FREE_TEXT_ROWS]
@@ -151,17 +152,17 @@ class TableStream:
 
     @property
     def labels(self) -> list[Any] | None:
-        """The column labels of the features, if they are not all strings."""
+        """The original column labels of the features; None if all of them are strings."""
         return find_labels(self.files.labels, self.names) if isinstance(self.files, Relation) else None
 
     @property
     def left_out(self) -> list[str]:
-        """The columns that are neither numbers nor categories."""
+        """The names of the columns that contain neither numbers nor categories."""
         return [*self._unusable]
 
     @property
     def target_name(self) -> str:
-        """The target as error messages call it."""
+        """The name of the target in error messages."""
         return "y" if self.label is None else f"column {self.label!r}"
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
@@ -193,7 +194,7 @@ class TableStream:
         self.also = {given: np.concatenate(parts[name]) for given, name in self._also.items()}
 
     def _batches(self, columns: Sequence[str], first_time: bool) -> Iterator[Any]:
-        """Yield the batches that have rows, after dropping rows with a weight of 0."""
+        """Drop rows with a weight of 0, and yield the batches that are not empty."""
         first = 0
         weight = self._weight
         if weight is not None:
@@ -212,7 +213,7 @@ class TableStream:
                 yield batch
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return the name of the category for each code of feature j."""
+        """Return a mapping from the codes of feature j to the names of its categories."""
         return self._columns.levels(j)
 
     def later_pass(self) -> Iterator[Any]:
@@ -220,9 +221,9 @@ class TableStream:
 
 
 class RowOrder:
-    """Hashes of the rows of a table, which show whether the rows come in another order when the table is read again.
+    """Detects rows that are in a different order when a table is read again, by hashes of the rows.
 
-    The result of a query may have another order each time; then rows would get the targets of other rows.
+    A database may return the rows of a query in a different order each time. Then rows and targets would not match.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -232,7 +233,7 @@ class RowOrder:
         self._known = np.zeros(0, np.uint32)
 
     def check(self, batch: Any, first: int, first_time: bool) -> None:
-        """Store hashes of these rows the first time; raise a ValueError if they differ later."""
+        """Store hashes of the rows of a batch in the first pass; raise a ValueError if they differ in a later pass."""
         hashes = np.zeros(len(batch), np.uint64)
         for name in self._names:
             hashes = (hashes ^ hash_values(batch.column(name))) * np.uint64(0x9E3779B97F4A7C15)
@@ -250,7 +251,7 @@ class RowOrder:
 
 
 class LibsvmStream:
-    """A stream of LIBSVM files. The first pass reads them twice, because blocks need the number of columns."""
+    """A stream of LIBSVM files. The first pass reads the files twice, to find the number of columns first."""
 
     names: list[str] | None = None
     labels: list[Any] | None = None
@@ -290,7 +291,7 @@ class LibsvmStream:
 
 
 def open_relation_stream(table: Relation, y: Any, columns: ColumnSelection) -> TableStream:
-    """Return the stream of a relation. Its target is the label, or y if there is no label."""
+    """Return a stream of a relation. The target is the column `columns.label`, or y if there is no label."""
     names = table.schema.names
     if columns.label is None and y is None:
         raise ValueError("X needs a target: pass y, or name the target column with label='name'.")
@@ -303,22 +304,22 @@ def open_relation_stream(table: Relation, y: Any, columns: ColumnSelection) -> T
 def open_files(
     paths: Sequence[Path], columns: ColumnSelection, layer: str | None = None
 ) -> TableStream | LibsvmStream | ArrayStream | tuple[list[Array], Array]:
-    """Open files of one format: CSV, Parquet, Arrow, LIBSVM or NPZ, or one AnnData file.
+    """Open CSV, Parquet, Arrow, LIBSVM or NPZ files, all of the same format, or one AnnData file.
 
     Parameters
     ----------
     paths : list of Path
         Files, or folders of files. Their rows are concatenated in the given order.
     columns : ColumnSelection
-        The label, the features, and how CSV files are formatted.
+        The target column, the features, and the CSV options.
     layer : str, default=None
         The layer of an AnnData file to use instead of its matrix X.
 
     Returns
     -------
     stream, or tuple of (blocks, y)
-        A stream to pass to `belief.select` as `X`. NPZ files are read into memory and returned as a list of arrays
-        and the target.
+        A stream, to be passed to `belief.select` as `X`. NPZ files are read into memory instead, and returned as a list
+        of arrays and the target.
 
     Examples
     --------
@@ -332,16 +333,16 @@ def open_files(
             raise ValueError(f"{paths[0]} is an AnnData file, which must be passed alone; got {len(paths)} files.")
         return open_anndata_file(paths[0], columns, layer)
     if layer is not None:
-        raise ValueError(f"layer={layer!r} has no effect because {paths[0]} is not an AnnData file: remove it.")
+        raise ValueError(f"layer={layer!r} has no effect because {paths[0]} is not an AnnData file. Omit layer.")
     kind, files = find_files(paths)
     if kind == "npy":
-        raise ValueError(f"{paths[0]}: an NPY file has no target. Pass one file alone to belief.select, with y.")
+        raise ValueError(f"{paths[0]}: an NPY file has no target. Pass a single file to belief.select, with y.")
     if kind in ("libsvm", "npz"):
         for option in ("drop", "candidates"):
             if given := getattr(columns, option):
                 raise ValueError(
                     f"{option} applies only to CSV, Parquet and Arrow files, whose columns have names; got"
-                    f" {list(given)}. Omit it, or convert the files."
+                    f" {list(given)}. Omit {option}, or convert the files."
                 )
         if kind == "libsvm":
             return LibsvmStream(files, columns.discrete_features)
@@ -358,7 +359,7 @@ def open_files(
 
 
 def check_csv_options(names: Sequence[str], file: Path, columns: ColumnSelection) -> None:
-    """Raise a ValueError that names the wrong CSV option if the label is missing and column names reveal one."""
+    """Raise a ValueError if there is no target column because a CSV option, such as the separator, seems wrong."""
     if columns.label not in names and (hint := suggest_csv_options(names, columns.separator_for(file))):
         raise ValueError(f"label: there is no column {columns.label!r} in {file}. {hint}")
 
@@ -373,7 +374,7 @@ def list_columns(paths: Sequence[Path], columns: ColumnSelection) -> list[str]:
 def _open_csv(files: Sequence[Path], columns: ColumnSelection) -> CsvFiles:
     """Return a reader of CSV files.
 
-    Features that were declared discrete are read as text, so that codes are not rounded.
+    Features that the user declared discrete are read as text, so that large integers are not rounded.
     """
     discrete = columns.discrete_features
     if isinstance(discrete, str):

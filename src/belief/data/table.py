@@ -1,6 +1,6 @@
-"""Tables in memory, opened as a source of rows, the names of the features, and which of them are discrete.
+"""Opening of tables in memory. A `Table` has a source of rows, the names of the features, and the discrete features.
 
-Arrays are not copied, nor are the numeric columns of a DataFrame if its library allows that. Strings, categories and
+Arrays are not copied. Numeric columns of a DataFrame are not copied if its library allows that. Strings, categories and
 booleans become codes.
 """
 
@@ -41,35 +41,37 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-BYTES_PER_FEATURE = 320  # size of the sums for two classes; 341 were measured for columns without values
+BYTES_PER_FEATURE = 320  # size of the sums of a feature with two classes; measured were 341 for empty columns
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory: a source of its rows, the feature names (None without names), and the discrete features."""
+    """A table in memory: a source of its rows, the feature names (or None), and the mask of the discrete features."""
 
     source: Source | SparseSource
     names: list[str] | None
     discrete: Array
-    declared: Array  # a mask of the features that the user declared discrete
-    codes: Sequence[Mapping[Any, float]] = ()  # the code of each category of each feature; empty without categories
-    labels: list[Any] | None = None  # the column labels, if they are not all strings
-    left_out: Sequence[str] = ()  # columns that are neither numbers nor categories
+    declared: Array  # the mask of the features that the user declared discrete
+    codes: Sequence[Mapping[Any, float]] = ()  # per feature: category -> code; () if no feature has categories
+    labels: list[Any] | None = None  # the original column labels; None if all of them are strings
+    left_out: Sequence[str] = ()  # the names of columns that contain neither numbers nor categories
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return the name of the category for each code of feature j."""
+        """Return a mapping from the codes of feature j to the names of its categories."""
         return {code: str(category) for category, code in (self.codes[j].items() if len(self.codes) else ())}
 
 
 def open_table(
     X: Any, discrete_features: Any = "auto", names: Sequence[str] | None = None, leave_out: bool = False
 ) -> Table:
-    """Return an array, a memory map, a DataFrame, a sparse matrix, or a sequence of those as a Table.
+    """Open an array, a memory map, a DataFrame, a sparse matrix, or a sequence of such blocks as a Table.
 
     Parameters
     ----------
-    names : the names of the columns, if X has none
-    leave_out : leave out lists, structs and free text, with a warning; otherwise they raise a ValueError
+    X : the table
+    discrete_features : the features to treat as discrete
+    names : the column names of a table without names
+    leave_out : whether to leave out columns of lists, structs and free text, with a warning, or to raise a ValueError
     """
     blocks = as_blocks(X)
     if any(is_sparse(block) for block in blocks):
@@ -103,7 +105,7 @@ def find_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any] | None
 
 
 def as_blocks(X: Any) -> Sequence[Any]:
-    """Return the blocks of X that have rows. If X is one table, it is the only block."""
+    """Return the blocks of X that are not empty. A single table is one block."""
     if not (isinstance(X, Sequence) and len(X) and all(_is_block(x) for x in X)):
         return [X]
     return [block for block in X if block.shape[0]] or X[:1]
@@ -115,7 +117,7 @@ def _is_block(x: Any) -> bool:
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """Return a DataFrame of any library as a narwhals DataFrame; None if X is not a DataFrame."""
-    if isinstance(X, np.ndarray):  # the common case, which narwhals takes long to recognize
+    if isinstance(X, np.ndarray):  # a common case, for which narwhals is slow
         return None
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -136,11 +138,12 @@ def check_unique_names(names: Iterable[Any]) -> None:
     """Raise a ValueError if two columns have the same name."""
     name, n = next(iter(Counter(names).most_common(1)), ("", 0))
     if n > 1:
-        raise ValueError(f"X has more than one column named {name!r}. Rename the columns, or drop one.")
+        raise ValueError(f"X has more than one column named {name!r}. Rename the columns, or delete one of them.")
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
-    """Raise a ValueError if X is not two-dimensional or is empty. scikit-learn's estimator checks test the message."""
+    """Raise a ValueError if X is not two-dimensional, or has no rows or no columns."""
+    # scikit-learn's estimator checks expect the words "Reshape your data" and "0 feature(s) ... 1 is required".
     if not shape:
         raise ValueError(f"X is a single value, which is not a table. {ACCEPTED}.")
     if len(shape) != 2:
@@ -158,7 +161,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
 
 
 def check_same_width(width: int, first: int, i: int) -> None:
-    """Raise a ValueError if block i does not have as many columns as the first."""
+    """Raise a ValueError if block i and the first block have different numbers of columns."""
     if width != first:
         raise ValueError(
             f"The blocks of X have different numbers of columns: block 0 has {first} columns, block {i} has {width}."
@@ -192,9 +195,9 @@ def _open_sparse(blocks: Sequence[Any], discrete_features: Any, names: Sequence[
 
 
 def check_memory_for_sums(F: int) -> None:
-    """Raise a ValueError if the sums of F features do not fit into the memory of this machine.
+    """Raise a ValueError if the sums of F features need more memory than this machine has.
 
-    A wrong column index can cause that.
+    The usual cause is a wrong column index in a sparse matrix, which makes F very large.
     """
     needed = BYTES_PER_FEATURE * F
     available = total_memory()
@@ -206,10 +209,10 @@ def check_memory_for_sums(F: int) -> None:
 
 
 def as_valid_csr(X: Any) -> csr_array:
-    """Return a sparse matrix of any format as CSR, sharing the arrays of a CSR matrix.
+    """Convert a sparse matrix of any format to CSR; raise a ValueError if its indices are invalid.
 
-    SciPy's conversions trust the indices. Wrong ones would make it read or write outside its arrays, so they are
-    checked before the conversion, and raise a ValueError.
+    The result shares the arrays of a CSR matrix. The indices are checked first, because SciPy does not check them and
+    would access memory outside the arrays.
     """
     from scipy.sparse import csr_array
 
@@ -217,7 +220,7 @@ def as_valid_csr(X: Any) -> csr_array:
         raise ValueError(f"Complex data not supported: X has the type {X.dtype}. Convert it to real numbers.")
     try:
         if X.format in ("csr", "csc", "bsr"):
-            X = copy(X)  # the check may replace its arrays
+            X = copy(X)  # a shallow copy, because the check may replace arrays of X
             _check_compressed(X)
         else:
             X = _as_coordinates(X)
@@ -229,7 +232,7 @@ def as_valid_csr(X: Any) -> csr_array:
 def _check_compressed(X: Any) -> None:
     """Raise an error if a CSR, CSC or BSR matrix is invalid.
 
-    SciPy does not check matrices without entries completely.
+    SciPy's `check_format` is not sufficient, because it skips some checks if the matrix has no entries.
     """
     for name in ("indptr", "indices"):
         if getattr(X, name).dtype.kind not in "iu":
@@ -242,12 +245,12 @@ def _check_compressed(X: Any) -> None:
 
 
 def _as_coordinates(X: Any) -> Any:
-    """Return a COO, DIA, DOK or LIL matrix as COO; raise an error if it is invalid."""
+    """Convert a COO, DIA, DOK or LIL matrix to COO; raise an error if it is invalid."""
     if X.format == "lil":
         if not len(X.rows) == len(X.data) == X.shape[0]:
-            raise ValueError("it must have one list per row")
+            raise ValueError("the number of lists is not the number of rows")
         if any(len(columns) != len(values) for columns, values in zip(X.rows, X.data, strict=True)):
-            raise ValueError("a row has different numbers of indices and values")
+            raise ValueError("the numbers of indices and values of a row differ")
     X = X.tocoo()
     if not len(X.row) == len(X.col) == len(X.data):
         raise ValueError("row, col and data must have equal lengths")
@@ -258,7 +261,7 @@ def _as_coordinates(X: Any) -> Any:
 
 
 def as_canonical_csr(X: csr_array) -> csr_array:
-    """Return X with sorted indices, no duplicates and float values; copied only if it must be changed."""
+    """Return X with sorted indices, no duplicates and float values. X is copied only if it must be changed."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -271,7 +274,7 @@ def as_canonical_csr(X: csr_array) -> csr_array:
 
 
 def as_2d_array(X: Any) -> Array:
-    """Return X as a two-dimensional array of numbers, strings or objects; raise a ValueError if that is impossible."""
+    """Convert X to a two-dimensional array of numbers, strings or objects; raise a ValueError if X is not a table."""
     check_is_table(X)
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(np.float64), np.nan)
@@ -280,7 +283,7 @@ def as_2d_array(X: Any) -> Array:
     except ValueError:
         raise ValueError("X is not a table: its rows have different lengths. Pass rows of equal length.") from None
     if X.dtype.kind in "US" and not hasattr(given, "dtype"):
-        X = np.asarray(given, object)  # keeps the numbers in a list that has strings too
+        X = np.asarray(given, object)  # for lists of strings and numbers, so that numbers do not become strings
     check_shape(X.shape)
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has the type {X.dtype}. Convert it to real numbers.")
@@ -294,7 +297,10 @@ def as_2d_array(X: Any) -> Array:
 
 
 def _has_long_text(X: Any) -> bool:
-    """Return True if X is a list of rows with a long text, whose length every cell of a NumPy array would have."""
+    """Return True if X is a list of rows that contain a long text.
+
+    In a NumPy array of strings, every cell would need as much memory as this text.
+    """
     rows = X if isinstance(X, list | tuple) else ()
     cells = (v for row in rows if isinstance(row, list | tuple) for v in row)
     return any(isinstance(v, str) and len(v) > MAX_FIXED_WIDTH for v in cells)
@@ -317,14 +323,15 @@ def _open_arrays(arrays: list[Array], discrete_features: Any, names: Sequence[st
 def _open_columns(
     columns: list[list[Any]], shown: list[str], names: list[str] | None, declared: Array, leave_out: bool
 ) -> Opened:
-    """Encode columns as numbers, each given as its blocks of rows.
+    """Encode columns as numbers.
 
     Parameters
     ----------
-    columns : arrays or narwhals Series
-    shown : the columns as error messages call them
-    names : the names of the features; None if they have none
-    declared : a mask of the features declared discrete
+    columns : for each column, a list of its blocks of rows, which are arrays or narwhals Series
+    shown : the names of the columns in error messages
+    names : the names of the features; None if they have no names
+    declared : the mask of the features that the user declared discrete
+    leave_out : whether to leave out columns of lists, structs and free text, with a warning
     """
     unusable = {}
     for j, blocks in enumerate(columns if leave_out else ()):
@@ -341,7 +348,7 @@ def _open_columns(
 
 
 def _describe_unusable(blocks: list[Any], is_declared: bool) -> str | None:
-    """Return what a column contains, such as "lists"; None for numbers and categories."""
+    """Return the content of a column that cannot be a feature, such as "lists"; None for numbers and categories."""
     first = blocks[0]
     if isinstance(first, nw.Series) and isinstance(first.dtype, nw.List | nw.Array | nw.Struct | nw.Binary):
         return {"List": "lists", "Array": "lists", "Struct": "structs"}.get(type(first.dtype).__name__, "bytes")
@@ -369,7 +376,7 @@ def _open_frames(frames: list[nw.DataFrame[Any]], discrete_features: Any, leave_
     for frame in frames:
         check_frame(frame)
     names = [str(name) for name in frames[0].columns]
-    check_unique_names(names)  # 1 and "1" are different names to pandas
+    check_unique_names(names)  # a pandas DataFrame may have both 1 and "1" as column names
     check_shape((sum(len(f) for f in frames), len(names)))
     for i, frame in enumerate(frames):
         others = [str(name) for name in frame.columns]
@@ -388,21 +395,21 @@ def _open_frames(frames: list[nw.DataFrame[Any]], discrete_features: Any, leave_
 
 
 def _shared_array(frame: nw.DataFrame[Any]) -> Array | None:
-    """Return the array in which a DataFrame is stored; None if its columns are stored separately."""
+    """Return the array that contains all columns of a DataFrame; None if the columns are separate arrays."""
     dtypes = set(frame.schema.values())
     if len(dtypes) > 1 or not dtypes <= {nw.Float32(), nw.Float64()}:
         return None
-    head = frame[:2]  # shows whether `to_numpy` copies, without copying the whole table
+    head = frame[:2]  # two rows are enough to find out whether `to_numpy` makes a copy
     if not np.shares_memory(head.to_numpy()[:, 0], head[:, 0].to_numpy()):
         return None
     return frame.to_numpy()
 
 
-Encoded = tuple[Array, list[Any] | None]  # codes (-1: missing) and their categories, or numbers (NaN: missing) and None
+Encoded = tuple[Array, list[Any] | None]  # (codes, categories), where code -1 is missing, or (numbers, None)
 
 
 class _Column:
-    """A feature that is encoded as numbers. A category has the same code in every block of rows."""
+    """A feature encoded as numbers. A category has the same code in all blocks of rows."""
 
     def __init__(self, name: str, blocks: Sequence[Encoded]) -> None:
         self.name = name
@@ -418,12 +425,12 @@ class _Column:
         self.blocks = [_recode(values, categories, self.codes) for values, categories in blocks]
 
 
-# blocks, names, masks of the features that are discrete by type and of those declared so, and the encoded columns
+# blocks, feature names, mask of the features with a discrete type, mask of the features declared discrete, columns
 Opened = tuple[list[Source], list[str] | None, Array, Array, list[_Column]]
 
 
 def _without_numbers(values: Array, categories: list[Any] | None) -> Encoded:
-    """Return a block that has only NaN, of a column of categories, as missing codes; return other blocks unchanged."""
+    """Convert a block without values in a categorical column to missing codes; return other blocks unchanged."""
     if categories is None and np.isnan(values).all():
         return np.full(len(values), -1), []
     return values, categories
@@ -433,11 +440,12 @@ def _recode(values: Array, categories: list[Any] | None, codes: dict[Any, float]
     if categories is None:
         return values
     dtype = np.float32 if len(codes) < 2**24 else np.float64
-    return np.array([codes[c] for c in categories] + [np.nan], dtype)[values]  # missing is -1, the last entry
+    # The code -1 of missing values selects the last entry, NaN.
+    return np.array([codes[c] for c in categories] + [np.nan], dtype)[values]
 
 
 def _encode_blocks(blocks: list[Any], name: str) -> list[Encoded]:
-    """Return the blocks of one column as numbers, or as codes and categories."""
+    """Encode the blocks of a column, each as numbers or as codes and categories."""
     times = [_as_times(block) for block in blocks]
     if all(block is not None for block in times):
         return _encode_times(times)  # type: ignore[arg-type]
@@ -448,7 +456,7 @@ def _encode_blocks(blocks: list[Any], name: str) -> list[Encoded]:
 
 
 def _as_times(block: Any) -> Array | None:
-    """Return dates and times as datetime64, durations and times of day as timedelta64; None for other columns."""
+    """Convert dates and times to datetime64, durations and times of day to timedelta64; None for other columns."""
     if isinstance(block, nw.Series):
         dtype = block.dtype
         if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
@@ -470,7 +478,7 @@ def _as_times(block: Any) -> Array | None:
 
 
 def _without_zone(value: date | timedelta | time) -> Any:
-    """Return a date or time in UTC without a time zone, and a time of day as the duration since midnight."""
+    """Convert a date with a time zone to UTC, and a time of day to the duration since midnight."""
     if isinstance(value, time):
         return timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -479,7 +487,7 @@ def _without_zone(value: date | timedelta | time) -> Any:
 
 
 def _encode_times(blocks: list[Array]) -> list[Encoded]:
-    """Return dates and times as days since the first row's, and durations in seconds."""
+    """Encode dates and times as days since the first one, and durations as seconds."""
     numbers = [np.where(np.isnat(x), np.nan, x.astype(np.int64).astype(np.float64)) for x in blocks]
     if blocks[0].dtype.kind == "m":
         return [(x / MICROSECONDS, None) for x in numbers]
@@ -519,10 +527,7 @@ def _factorize(series: nw.Series[Any]) -> Encoded:
 
 
 def _encode_objects(values: Array, name: str) -> Encoded:
-    """Return a column of Python objects, which must be all booleans, strings or numbers, as codes or numbers.
-
-    None counts as missing.
-    """
+    """Encode a column of Python objects, which must be either booleans, strings or numbers; None is missing."""
     missing = is_missing(values)
     present = values[~missing]
     if len(present) and all(isinstance(v, bool | np.bool_) for v in present):
@@ -530,7 +535,7 @@ def _encode_objects(values: Array, name: str) -> Encoded:
         codes[~missing] = present.astype(int)
         return codes, [False, True]
     if all(isinstance(v, str | bytes) for v in present):
-        # not as an array of type str, in which every cell would take as much memory as the longest
+        # A NumPy array of strings would need as much memory per cell as the longest string.
         text = [v.decode("utf-8", "backslashreplace") if isinstance(v, bytes) else v for v in present.tolist()]
         categories, codes = sorted(set(text)), np.full(len(values), -1)
         code = {category: i for i, category in enumerate(categories)}
@@ -543,12 +548,12 @@ def _encode_objects(values: Array, name: str) -> Encoded:
         out[~missing] = present.astype(np.float64)
     except OverflowError:
         raise ValueError(
-            f"{name} of X has integers beyond the range of floats. Convert them to strings, or drop it."
+            f"{name} of X has integers too large for floats. Convert them to strings, or drop the column."
         ) from None
     except (TypeError, ValueError):
         types = ", ".join(sorted({type(v).__name__ for v in present}))
         raise ValueError(
             f"{name} of X is neither all text nor all numbers (argument must be a string or a number): it contains"
-            f" {types}. Convert it, or drop it."
+            f" {types}. Convert the column, or drop it."
         ) from None
     return out, None

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def prefetch(items: Iterator[T]) -> Iterator[T]:
-    """Yield the items; the next item is computed in a thread while the current one is used."""
+    """Yield the items. While the caller uses an item, a thread computes the next one."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, items, None)
         while (item := coming.result()) is not None:
