@@ -172,7 +172,7 @@ def test_relieff_skips_pairs_with_missing_values():
 
 
 def test_relief_refuses_three_classes():
-    with pytest.raises(ValueError, match="two classes, and y has 3; use ReliefF"):
+    with pytest.raises(ValueError, match="two classes, and y has 3 classes"):
         Relief().fit(np.arange(6.0)[:, None], [0, 0, 1, 1, 2, 2])
 
 

@@ -273,7 +273,7 @@ WRONG = {
         "would overwrite an input file",
     ),
     "no data to write": (["a.npz", "--write-data", "w.csv"], "--write-data needs a file with column names"),
-    "no such feature": (["a.npz", "--discrete", "q"], "no column 'q'; columns of files without a header are x0"),
+    "no such feature": (["a.npz", "--discrete", "q"], "no column 'q'. Columns without names are called x0"),
     "for this machine": (["a.csv", *LEFT, "--engine", "spark", "--n-jobs", "2"], "--n-jobs needs --engine local"),
     "memory of Spark": (
         ["a.csv", *LEFT, "--engine", "spark", "--working-memory", "99"],

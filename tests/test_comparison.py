@@ -139,7 +139,7 @@ def test_slow_selectors_are_skipped(monkeypatch, clock):
     X, y = some(2000)
     found = belief.compare(X, y, 2, selectors=["F test", "a snail"], seconds=60)
     assert [s.selector for s in found.standings] == ["F test"]
-    assert found.skipped == {"a snail": "would take about 97 s, and 54 s are left"}
+    assert found.skipped == {"a snail": "would take about 97 s, but only 54 s are left"}
     assert found.seconds == pytest.approx(2 * (1.1 + 2.1))  # trials on 100 and 200 rows, each twice
     enough = belief.compare(X, y, 2, selectors=["F test", "a snail"], seconds=120)
     assert {s.selector: s.seconds for s in enough.standings} == pytest.approx({"a snail": 16.1, "F test": 0.0})
@@ -152,7 +152,7 @@ def test_selectors_slower_than_predicted_are_stopped(monkeypatch, clock):
     monkeypatch.setitem(SELECTORS, "a hare", taking(clock, lambda m: 20.0 if next(calls) >= 2 else 0.0))  # after trials
     X, y = some(200)
     found = belief.compare(X, y, 2, selectors=["F test", "a hare"], seconds=60)
-    assert found.skipped == {"a hare": "a fold took 20 s, and 60 s were left"}
+    assert found.skipped == {"a hare": "a fold took 20 s, but only 60 s were left"}
     assert [s.selector for s in found.standings] == ["F test"]
 
 
@@ -323,7 +323,7 @@ def test_encoding():
 @pytest.mark.parametrize(
     ("given", "more", "message"),
     [
-        (some(), {"n_features_to_select": 4}, "n_features_to_select=4 leaves nothing to select from 4 features"),
+        (some(), {"n_features_to_select": 4}, "n_features_to_select=4 selects all 4 features"),
         (some(), {"selectors": ["BELEIF"]}, r"there is no selector 'BELEIF' \(did you mean 'BELIEF'\?\)"),
         (some(), {"selectors": []}, "selectors is empty"),
         (some(), {"seconds": 0}, "seconds must be a number above 0; got 0"),
@@ -466,7 +466,7 @@ def test_compare_command_on_a_file(capsys):
         (["--out", "f.txt"], 1, "f.txt: the ending must be one of .json"),
         (["--plot", "f.gif"], 1, "f.gif: the ending must be one of .png, .svg, .pdf"),
         (["--out", "f.json", "--plot", "nowhere/f.png"], 1, "cannot write to the folder nowhere"),
-        (["--top", "12"], 1, "--top 12 leaves nothing to select from 12 features"),
+        (["--top", "12"], 1, "--top 12 selects all 12 features"),
         (["--drop", "lft"], 1, "--drop: there is no column 'lft' in "),
     ],
 )

@@ -155,7 +155,7 @@ def test_column_name_without_end_raises(tmp_path, header):
     path = tmp_path / "rows.csv"
     path.write_text(header + csv_text().removeprefix("a,b,c,y") * 40)
     with pytest.raises(
-        ValueError, match=r"rows\.csv: a column name has more than 131,072 characters, as after a quote"
+        ValueError, match=r"rows\.csv: a column name has more than 131,072 characters, perhaps because a quote"
     ):
         belief.select(path, label="y")
 
@@ -180,7 +180,7 @@ def test_line_longer_than_any_block_raises(tmp_path, monkeypatch):
     monkeypatch.setattr(readers, "CSV_BYTES", 2**12)
     monkeypatch.setattr(readers, "MAX_CSV_BYTES", 2**14)
     (tmp_path / "rows.csv").write_text(csv_text() + '"' + csv_text() * 40)
-    with pytest.raises(ValueError, match=r"rows\.csv: it has a line of more than 1 GB, as after a quote"):
+    with pytest.raises(ValueError, match=r"rows\.csv: it has a line of more than 1 GB, perhaps because a quote"):
         belief.select(tmp_path / "rows.csv", label="y")
 
 

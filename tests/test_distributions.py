@@ -132,8 +132,8 @@ def test_describe_direction(result):
     [
         (lambda t: t, "rises with the target"),
         (lambda t: -t, "falls as the target rises"),
-        (lambda t: (t - 0.5) ** 2, "lowest where the target is in its middle"),
-        (lambda t: -((t - 0.5) ** 2), "highest where the target is in its middle"),
+        (lambda t: (t - 0.5) ** 2, "lowest for middle values of the target"),
+        (lambda t: -((t - 0.5) ** 2), "highest for middle values of the target"),
         (lambda t: np.arange(len(t)) % 2.0, "no univariate direction"),
     ],
 )
@@ -237,7 +237,7 @@ def test_plot_distribution_of_a_feature_that_was_not_selected():
     found = belief.select(*table(), 1, random_state=0)
     left = next(name for name in found.feature_names if name not in found.selected_names)
     ax = belief.plot.distribution(found, left, axes())
-    assert "distribution of this feature is not in" in " ".join(ax.texts[0].get_text().split())
+    assert "the distributions of the first 100 selected features" in " ".join(ax.texts[0].get_text().split())
 
 
 # --- notebooks ---

@@ -228,7 +228,7 @@ def test_interaction_shows_rows_by_class(exclusive, result):
     assert (np.sign(drawn["same"]).prod(axis=1) == 1).all()
     assert (np.sign(drawn["other"]).prod(axis=1) == -1).all()
     assert len(np.unique(drawn["same"][:, 0])) > 50  # spread
-    assert "this feature is in no such pair" in said(plot.interaction(result, 2, axes()))
+    assert "this feature is not in one of these pairs" in said(plot.interaction(result, 2, axes()))
 
 
 def test_interaction_with_a_numeric_target():

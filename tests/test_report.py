@@ -183,7 +183,7 @@ def test_header_names_target_file_and_date(tmp_path):
     table["visits"] = [[i] for i in range(len(table))]
     with pytest.warns(UserWarning, match="2 columns are left out"):
         result = belief.select(table, label="left", n_features_to_select=3, random_state=0)
-    assert findings(result)["left out"] == ["comment and visits are neither numbers nor categories, and not used."]
+    assert findings(result)["left out"] == ["comment and visits are not used: neither numbers nor categories."]
     facts = dict(collect_content(belief.select(str(belief.datasets.CHURN), "left", 3, random_state=0))["facts"])
     assert (facts["Target"], facts["Data"], facts["Size"]) == ("left", "churn.csv", "600 rows, 12 features")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", facts["Date"])
@@ -275,7 +275,7 @@ def test_render_shows_how_many_features_suffice(result):
     seen = Reader(render(result, curve=curve)).text
     assert (
         "With 2 features, the number that 'auto' selects, models reach macro F1 0.800 ± 0.020; the best mean is 0.810,"
-        " with 4; all 12 features reach 0.700."
+        " with 4 features; all 12 features reach 0.700."
     ) in seen
     assert "scores" not in sections(render(result))
 

@@ -3,7 +3,8 @@
 >>> import belief
 >>> belief.plot.ranking(result)  # doctest: +SKIP
 
-Each function draws on the given axes, or on new ones, and returns them. matplotlib is part of the extra `report`.
+Each function draws on the axes that are passed, or on new axes, and returns the axes. matplotlib is installed by the
+extra `report`.
 """
 
 from __future__ import annotations
@@ -80,16 +81,16 @@ __all__ = [
 ]
 
 TOP = 30  # features in one figure
-MAX_CLASS_COLUMNS = 10  # more have no numbers in their cells
+MAX_CLASS_COLUMNS = 10  # with more classes, the cells of the heat map contain no numbers
 MAX_INTERACTIONS = 12  # lines in one figure
 MAX_SPREAD_VALUES = 12
 NAME_LENGTH = 28  # characters
 
 
 def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
-    """Draw the relevance of each selected feature, with two standard errors either way, and its score.
+    """Draw the relevance of each selected feature, ± two standard errors, and its score.
 
-    Features that do not reach the dashed line are not significant; their bars are hollow.
+    The bars of features that are not significant are hollow, and end before the dashed line.
 
     Parameters
     ----------
@@ -144,8 +145,8 @@ def relevance_redundancy(
 ) -> Axes:
     """Draw relevance against unique share, for the selected and the other watched features.
 
-    Names that would overlap others are left out. On the dashed line a feature has the score of the last selected
-    one. With redundancy="mcr" the x axis is the subtracted mCR, and the dashed line is a score of 0.
+    Names that would overlap other names are left out. The dashed line marks the score of the last selected feature.
+    With redundancy="mcr", the x axis is the mCR that is subtracted, and the dashed line marks a score of 0.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ def relevance_redundancy(
     ax : matplotlib Axes, default=None
         The axes to draw on; None creates a new figure.
     top : int, default=30
-        The number of selected and of other features to show; the figure says if there are more.
+        The number of selected features to show, and of other features; the figure says if there are more.
     max_name_length : int, default=28
         Longer names are shortened to this length.
 
@@ -201,9 +202,9 @@ def redundancy(
 ) -> Axes:
     """Draw the redundancy of the selected features as a heat map, from 0 to 1, with frames around redundant groups.
 
-    Features whose agreement with every other one is below 0.2 are left out, unless this holds for all of them.
-
-    The values of mCR are relative to the watched features of the table, so they are not grouped.
+    Features whose agreement with each other selected feature is below 0.2 are left out. If this holds for all selected
+    features, all are shown. With redundancy="mcr", there are no frames, because the values of mCR are relative to the
+    watched features of the table.
 
     Parameters
     ----------
@@ -235,7 +236,7 @@ def redundancy(
         known = set(find_overlapping(result, n))
         groups = [[i for i in group if i in known] for group in group_redundant(result.redundancy, level)]
         order = [i for group in groups for i in group]
-        values = result.redundancy[np.ix_(order, order)].T  # a line: the redundancy of this feature with each other
+        values = result.redundancy[np.ix_(order, order)].T  # row i: the redundancy of feature i with the others
         draw_heat_map(ax, values, smallest=MIN_AGREEMENT if measure.has_absolute_scale else 0.0)
         if measure.has_absolute_scale:
             draw_frames(ax, [len(group) for group in groups])
@@ -253,9 +254,9 @@ def redundancy(
 
 
 def find_overlapping(result: Result, top: int = TOP) -> list[int]:
-    """Return the ranks, from 0, of the selected features that are redundant with another one.
+    """Return the ranks, from 0, of the selected features that are redundant with another selected feature.
 
-    If no feature is, return all of them.
+    If there are no such features, return the ranks of all selected features.
     """
     n = min(top, len(result.selected))
     overlaps = result.redundancy[:n, :n] >= MIN_AGREEMENT
@@ -305,7 +306,7 @@ def by_class(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name
 
 
 def stability(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
-    """Draw the share of the half-samples in which each feature is selected; full bars are the selected features.
+    """Draw the share of the half-samples in which each feature is selected; selected features have filled bars.
 
     Parameters
     ----------
@@ -351,9 +352,9 @@ def stability(result: Result, ax: Axes | None = None, *, top: int = TOP, max_nam
 
 
 def convergence(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
-    """Draw the ranks of the selected features by weight after each batch.
+    """Draw the rank, by weight, of each selected feature after each batch.
 
-    A hollow point means that the feature was not on the watch list then.
+    A hollow point means that the feature was not on the watch list after that batch.
 
     Parameters
     ----------
@@ -435,14 +436,14 @@ def distribution(
 ) -> Axes:
     """Draw the distribution of a selected feature in each class, or in each fifth of a numeric target.
 
-    Numeric features are drawn as box plots of the sampled rows: the box holds the middle half, the line the middle
-    90 %, and the mark is the median. Nominal features are drawn as bars of the levels' shares.
+    Numeric features are drawn as box plots of the sampled rows: the box contains the middle half of the values, the
+    line the middle 90 %, and the mark is the median. Nominal features are drawn as bars of the shares of their levels.
 
     Parameters
     ----------
     result : Result
     feature : str or int
-        The name or the index of one of the selected features, the first 100 of them.
+        The name or the index of one of the first 100 selected features.
     ax : matplotlib Axes, default=None
         The axes to draw on; None creates a new figure.
     max_name_length : int, default=28
@@ -478,7 +479,7 @@ def distribution(
 def interactions(result: Result, ax: Axes | None = None, *, max_name_length: int = NAME_LENGTH) -> Axes:
     """Draw the features that interact, with a line between each feature and its partner.
 
-    The line is as wide as the share of its weight that the feature would lose without its partner.
+    The width of the line shows the share of its weight that the feature would lose without its partner.
 
     Parameters
     ----------
@@ -523,15 +524,15 @@ def interactions(result: Result, ax: Axes | None = None, *, max_name_length: int
 def interaction(
     result: Result, feature: str | int, ax: Axes | None = None, *, max_name_length: int = NAME_LENGTH
 ) -> Axes:
-    """Draw a feature against its interaction partner in up to 250 rows, coloured by the target.
+    """Draw a scatter plot of a feature and its interaction partner in up to 250 rows, coloured by the target.
 
-    Categories and whole numbers are spread a little so that points do not hide each other.
+    Points with equal categories or whole numbers are spread a little, so that they do not hide each other.
 
     Parameters
     ----------
     result : Result
     feature : str or int
-        The name or the index of one of two interacting features, the first six pairs of them.
+        The name or the index of a feature in one of the first six pairs of interacting features.
     ax : matplotlib Axes, default=None
         The axes to draw on; None creates a new figure.
     max_name_length : int, default=28
@@ -572,9 +573,9 @@ def interaction(
 
 
 def _spread(x: Array) -> Array:
-    """Return the values of a feature with few values, moved a little so that points do not hide each other.
+    """Move the values of a feature with few distinct values a little, so that points do not hide each other.
 
-    The movement is random, but the same each time.
+    The movements are random, but the same in each call.
     """
     values = np.unique(x)
     if not 1 < len(values) <= MAX_SPREAD_VALUES:
@@ -646,18 +647,19 @@ def score_by_size(curve: SizeCurve, ax: Axes | None = None) -> Axes:
 
 
 def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
-    """Draw the score of each selector, and how many features any two selectors have in common.
+    """Draw the score of each selector, and the number of features that each two selectors have in common.
 
     The dashed line is the score with all features. On the right, each cell shows the number of features that two
-    selectors have in common; its colour shows their Jaccard similarity. Lines and columns are sorted by score.
+    selectors have in common, and its colour the Jaccard similarity of their selections. Rows and columns are sorted by
+    score.
 
     Parameters
     ----------
     found : Comparison
         The return value of :func:`belief.compare`.
     ax : matplotlib Axes, default=None
-        The axes to draw on: the scores on the left half, and the features in common on new axes on the right half. None
-        creates a new figure.
+        The axes to draw on. They shrink to their left half and show the scores; new axes in the right half show the
+        features in common. None creates a new figure.
 
     Returns
     -------
@@ -704,7 +706,7 @@ def _draw_agreement(ax: Axes, found: Comparison) -> None:
 
 
 def _axes_on_the_right(ax: Axes) -> Axes:
-    """Return new axes on the right half of the space of the given ones, which keep the left half."""
+    """Shrink axes to the left half of their space; return new axes in the right half."""
     spec, figure = ax.get_subplotspec(), ax.figure
     if spec is not None:
         halves = spec.subgridspec(1, 2, width_ratios=(5, 4))
@@ -714,7 +716,7 @@ def _axes_on_the_right(ax: Axes) -> Axes:
         x, y, width, tall = ax.get_position().bounds
         ax.set_position((x, y, 0.52 * width, tall))
         right = figure.add_axes((x + 0.56 * width, y, 0.44 * width, tall))
-    figure.sca(ax)  # keep these the current axes
+    figure.sca(ax)  # the axes of the user remain the current axes
     return right
 
 
@@ -735,7 +737,7 @@ def _column(lines: Sequence[FeatureExplanation], key: str) -> Array:
 
 
 def _relevance_bars(ax: Axes, lines: Sequence[FeatureExplanation], place: Array, w: Array) -> list[Any]:
-    """Draw full bars for significant features and hollow bars for the others; return the bars."""
+    """Draw filled bars for significant features and hollow bars for the others; return the bars."""
     noise = np.array([not line.is_significant for line in lines])
     hollow = {"facecolor": "none", "edgecolor": MUTED, "linestyle": (0, (3, 2)), "label": "not significant"}
     kinds: list[tuple[Array, dict[str, Any]]] = [(~noise, {"color": RELEVANCE, "label": "relevance"}), (noise, hollow)]
@@ -743,7 +745,7 @@ def _relevance_bars(ax: Axes, lines: Sequence[FeatureExplanation], place: Array,
 
 
 def _draw_unique_share(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
-    """Prepare the x axis for unique shares in %, and draw the line of the last selected score; return the shares."""
+    """Prepare the x axis for unique shares in %, and draw the dashed line; return the unique shares."""
     share, last = 100 * _column(lines, "unique_share"), float(result.scores[-1])
     if last > 0:
         y = np.linspace(last, 1.08, 200)
@@ -753,7 +755,7 @@ def _draw_unique_share(ax: Axes, result: Result, lines: Sequence[FeatureExplanat
 
 
 def _draw_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
-    """Prepare the x axis for subtracted redundancy, and draw the line of score 0; return the subtracted amounts."""
+    """Prepare the x axis for subtracted redundancy, and draw the dashed line; return the subtracted amounts."""
     subtracted = _column(lines, "relevance") - _column(lines, "score")
     ax.axline((0, 0), slope=1, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
     ax.set_xlim(-0.04, max(0.3, 1.08 * float(subtracted.max())))
@@ -761,9 +763,9 @@ def _draw_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanatio
 
 
 def _places(history: Array, features: Array) -> tuple[Array, Array]:
-    """Return the rank of each feature after each batch, and whether it was on the watch list.
+    """Return the rank of each feature after each batch, and whether the feature was on the watch list.
 
-    Unlisted features come last.
+    Features that were not on the watch list come last.
     """
     at = history[:, :, None] == features
     listed = at.any(axis=1)

@@ -21,10 +21,10 @@ from belief.selector import ColumnSelector
 
 
 def make_data_check(settings: Settings, names: Sequence[str] | None) -> Callable[[Summary, Target], None]:
-    """Return a function that validates the summary of the data and its target, with errors and warnings."""
+    """Return a function that checks the summary of the data and the target; it raises errors and issues warnings."""
 
     def check(summary: Summary, target: Target) -> None:
-        check_sizes(settings, summary, target, working_memory=0)  # redundancy=None needs no memory
+        check_sizes(settings, summary, target, working_memory=0)  # without redundancy, no memory needs to be checked
         check_values(summary, names or DefaultNames(len(summary.mean)))
 
     return check
@@ -41,13 +41,13 @@ def require_dense(table: Table, selector: str) -> Source:
 
 
 def read_values(source: Source, ids: Array | None = None) -> Array:
-    """Return all rows of a source, or some, as float64: missing values are NaN, categories their codes."""
+    """Return rows of a source (by default all) as float64, with NaN for missing values and codes for categories."""
     X, at, a = source.rows(np.arange(source.n_rows) if ids is None else ids, 0, source.n_features)
     return np.array(X[at, a : a + source.n_features], np.float64)
 
 
 class Baseline(ColumnSelector):
-    """The base class of the baselines. It ranks constant features last."""
+    """Base class of the baselines. Constant features are ranked last."""
 
     def _rank(self, X: Any, y: Any, weights: Array, found: Selection, constant: Array, n: int) -> None:
         found = found.append_constants(np.flatnonzero(constant), n)

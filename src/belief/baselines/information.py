@@ -7,19 +7,22 @@ import numpy as np
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
-MAX_TABLE_CELLS = 2**16  # larger contingency tables are counted by sorting
+MAX_TABLE_CELLS = 2**16  # for larger contingency tables, the rows are sorted and counted
 
 
 @kernel()
 def information(codes: Array, levels: Array, target: Array, n_target: int, out: Array) -> None:
-    """Write the mutual information of each line of `codes` with `target` to `out`, in nats.
+    """Compute the mutual information of each feature with the target, in nats, and write it to `out`.
 
-    With n the counts of a table of m rows, H = log m - Σ n·log n / m, and I(X; Y) = H(X) + H(Y) - H(X, Y).
+    I(X; Y) = H(X) + H(Y) - H(X, Y), with the entropies H = log m - Σ n·log n / m, where n are the counts of the levels
+    in m rows.
 
     Parameters
     ----------
-    codes : (features, rows): the level of each value, from 0
+    codes : array of shape (features, rows): the level of each value, from 0
     levels : the number of levels of each feature
+    target : the level of the target in each row
+    n_target : the number of levels of the target
     """
     m = len(target)
     nlogn = np.zeros(m + 1)

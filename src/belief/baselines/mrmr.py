@@ -1,8 +1,9 @@
 """mRMR: relevance minus redundancy, both measured as mutual information of discretised columns.
 
-    columns ─► codes ─► I(X_j; class) ─► the largest; then, for each one selected: I(it; X_j) ─► the best of those left
+    columns ─► codes ─► relevance I(X_j; class) ─► select the most relevant feature X_s
+    repeat: redundancy I(X_s; X_j) ─► scores ─► select the feature with the largest score as X_s
 
-`mrmr` selects without the data: it calls a function for one row of redundancies at a time.
+`mrmr` does not read the data: it calls a function that returns the redundancy of one feature with all others.
 """
 
 from __future__ import annotations
@@ -26,26 +27,29 @@ from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.targets import make_class_target
 
-CHUNK = 64  # columns read or measured at a time
+CHUNK = 64  # columns that are read or measured at once
 
 
 def mrmr(relevance: Array, redundancy_of: Callable[[int], Array], n: int, form: str = "difference") -> Selection:
     """Select n features by minimal redundancy and maximal relevance (Peng, Long and Ding 2005).
 
-    The first has the largest relevance; then, each time, the largest relevance minus ("difference", MID) or divided by
-    ("quotient", MIQ) the mean redundancy with the features selected so far. Scores are compared to ten decimals; a tie
-    goes to the more relevant feature, then to the smaller index.
+    The first feature is the most relevant one. Then, the feature with the largest score is selected, again and again.
+    The score is the relevance minus ("difference", MID) or divided by ("quotient", MIQ) the mean redundancy with the
+    features selected so far. Scores are compared to ten decimals. A tie goes to the more relevant feature, then to the
+    smaller index.
 
     Parameters
     ----------
     relevance : array of shape (n_features,)
-        I(X_j; class). Features with -inf are never selected.
+        The mutual information I(X_j; class). Features with -inf are never selected.
     redundancy_of : callable
-        Return I of a selected feature with every feature; called once for each selected feature but the last.
+        Called with the index of each selected feature except the last. Returns the mutual information of this feature
+        with every feature.
     n : int
         The number of features to select.
     form : {"difference", "quotient"}, default="difference"
-        A quotient by a redundancy of 0 is infinite, but 0 where the relevance is 0 too.
+        How to combine relevance and redundancy. Relevance divided by a redundancy of 0 is infinite, or 0 if the
+        relevance is 0, too.
 
     Returns
     -------
@@ -100,41 +104,42 @@ class MRMR(Baseline):
     form : {"difference", "quotient"}, default="difference"
         Relevance minus redundancy (MID), or divided by it (MIQ).
     bins : int or None, default=10
-        The number of bins of a continuous feature; features with fewer values keep them as levels. None: every value is
-        a level, for columns that are codes already.
+        The number of bins of a continuous feature. Features with fewer distinct values are not binned: each value is a
+        level. None: no feature is binned, for columns that are codes already.
     strategy : {"quantile", "uniform"}, default="quantile"
         Bins of equal frequency, or of equal width.
     discrete_features : "auto", mask, indices or names, default="auto"
-        The nominal features; their values are the levels. "auto": string, category and boolean columns.
+        The nominal features, which are not binned. "auto": string, category and boolean columns.
     n_jobs : int, default=None
-        Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
-        OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
+        The number of threads; -1: all cores, -2: all but one. None uses the available cores, and respects joblib
+        contexts and OMP_NUM_THREADS. The result does not depend on it.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
         The relevance of each feature: its mutual information with the class, in nats.
     selected_ : ndarray of int
-        The selected features, in order of selection.
+        The indices of the selected features, in order of selection.
     selection_scores_ : ndarray
         The score of each selected feature: its relevance minus, or divided by, its mean redundancy with the features
-        selected before it. The first has its relevance.
+        selected before it. The score of the first feature is its relevance.
     n_features_ : int
         The number of selected features.
     support_ : ndarray of bool of shape (n_features,)
-        Which features were selected.
+        The mask of the selected features.
     ranking_ : ndarray of int of shape (n_features,)
-        1 for every selected feature, then 2, 3, ... by falling score, as in `RFE`.
+        1 for every selected feature, then 2, 3, ... by falling relevance, as in `RFE`.
     classes_ : ndarray
-        The classes, sorted.
+        The sorted classes.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of str
-        Only where X had column names, all of them strings.
+        The column names of X. The attribute exists only if X has column names and all of them are strings.
 
     Notes
     -----
-    Missing values form a separate level. Constant features are selected last. The codes of all columns are in memory,
-    with one byte per cell, or four if a feature has more than 256 levels. Sparse matrices are not supported.
+    Missing values form a separate level. Constant features are selected last. The codes of all columns are kept in
+    memory: one byte per cell, or four if a feature has more than 256 levels. Sparse matrices are not supported.
 
     References
     ----------
@@ -173,7 +178,7 @@ class MRMR(Baseline):
 
         Parameters
         ----------
-        X : array, memory map or DataFrame of shape (n_rows, n_features), or a list of those as blocks
+        X : array, memory map or DataFrame of shape (n_rows, n_features), or a list of such blocks
         y : array of shape (n_rows,)
             The class of each row.
 
@@ -199,7 +204,7 @@ class MRMR(Baseline):
 
 
 def validate_settings(selector: MRMR) -> Settings:
-    """Return the settings that MRMR shares with BELIEF; raise a ValueError if a parameter is invalid."""
+    """Validate the parameters of MRMR; return those that are settings of BELIEF, too."""
     if not one_of("difference", "quotient")(selector.form):
         raise ValueError(f"form must be 'difference' or 'quotient'; got {selector.form!r}.")
     if not one_of("quantile", "uniform")(selector.strategy):
@@ -211,7 +216,7 @@ def validate_settings(selector: MRMR) -> Settings:
 
 
 class _Codes:
-    """The columns of a table as codes: the index of the level or bin of each value."""
+    """The columns of a table as codes. The code of a value is the index of its level or bin."""
 
     def __init__(self, engine: DenseEngine, bins: int | None, strategy: str) -> None:
         self.engine = engine
@@ -244,14 +249,15 @@ class _Codes:
 
 
 def encode_levels(x: Array, bins: int | None, strategy: str = "quantile") -> Array:
-    """Return the index of the level of each value of a column; missing values have the last level.
+    """Return the level of each value of a column as an index; missing values have the last level.
 
     Parameters
     ----------
+    x : array of shape (n_rows,)
     bins : int or None
-        The number of bins, if there are more distinct values than that; None: every value is a level.
+        The number of bins of a column that has more distinct values than this; None: each value is a level.
     strategy : {"quantile", "uniform"}, default="quantile"
-        Bins of equal frequency (equal values stay together), or of equal width.
+        Bins of equal frequency (with equal values in the same bin), or of equal width.
     """
     missing = np.isnan(x)
     ordered = np.sort(x)[: len(x) - missing.sum()]  # NaN is sorted last

@@ -2,9 +2,10 @@
 
     describe ─► sample ─► k nearest rows of each class ─► tally by the classes of both rows ─► W
 
-All use the difference diff(A, a, b) = |a - b|/(max - min) for a continuous feature and 0 or 1 for a discrete one,
-and the Euclidean distance √Σdiff², as Kira and Rendell do. Kononenko and scikit-rebate use the Manhattan distance; the
-two give the same order of neighbours if every difference is 0 or 1. Relief sums diff², ReliefF sums diff.
+All use the difference diff(A, a, b) = |a - b|/(max - min) for continuous features, a difference of 0 or 1 for discrete
+features, and the Euclidean distance √Σdiff², as Kira and Rendell do. Kononenko and scikit-rebate use the Manhattan
+distance; both distances give the same order of neighbours if every difference is 0 or 1. Relief sums diff², ReliefF
+sums diff.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import Classes, Numeric, Target
 
-MAX_PAIR_BYTES = 2**27  # memory for the differences of single pairs, which are squared one by one
+MAX_PAIR_BYTES = 2**27  # memory for the differences of pairs, which are squared before they are summed
 
 
 @dataclass(frozen=True)
 class BothClasses(Classes):
-    """A target of classes that sums pairs by the class of the query and the class of the neighbour."""
+    """A target of classes. Pairs are summed separately for each class of the query and each class of the neighbour."""
 
     @property
     def n_kinds(self) -> int:
@@ -54,7 +55,7 @@ class BothClasses(Classes):
 
 
 def range_difference(summary: Summary, discrete: Array, width: Array | None = None) -> Difference:
-    """Return differences measured in shares of each feature's range, or of another `width`."""
+    """Return the differences of features, divided by the range of each feature, or by `width`."""
     plain = Difference.from_summary(summary, discrete, "none")
     width = summary.maximum - summary.minimum if width is None else width
     unit = np.where(discrete | plain.constant, 1.0, width)
@@ -69,17 +70,17 @@ def compute_relieff(
     squared: bool = False,
     width: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Return the weights of ReliefF, and a mask of the constant features.
+    """Return the weights of ReliefF, and the mask of the constant features.
 
-    W[A] = Σ_q (Σ_{c ≠ class(q)} P(c)/(1 - P(class(q))) · mean diff to its misses of c - mean diff to its hits) / s
-
-    With one neighbour, two classes and diff² for diff these are the weights of Relief.
+    W[A] = Σ_q (Σ_{c ≠ class(q)} P(c)/(1 - P(class(q))) · mean diff to its misses of c - mean diff to its hits) / s,
+    where q are the s sampled rows, and P(c) is the share of class c. With one neighbour, two classes, and diff² instead
+    of diff, these are the weights of Relief.
 
     Parameters
     ----------
-    check : validates the data, given its summary and the target
+    check : called with the summary of the data and the target, to validate them
     squared : use diff² instead of diff
-    width : the width of each feature that differences are divided by; None: its range
+    width : what the differences of each feature are divided by; None: the range of the feature
     """
     summary = engine.describe()
     check(summary, engine.target)
@@ -93,22 +94,22 @@ def compute_relieff(
     total, count = (squares if squared else sums)(engine, pairs, difference)
     n, P = len(target.counts), target.P
     queries = np.bincount(sample.target, minlength=n) / len(sample.row)
-    share = queries[:, None] * P / (1.0 - P[:, None])  # weights of the mean diff between two classes
+    share = queries[:, None] * P / (1.0 - P[:, None])  # the weight of the mean diff between each two classes
     diff = mean(total, count).reshape(n, n, -1)
     hit = np.eye(n, dtype=bool)
     return subtract_hits(share[~hit] @ diff[~hit], queries @ diff[hit]), difference.constant
 
 
 def sums(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:
-    """Return Σ diff over the pairs of each kind, and the number of these pairs."""
+    """Return Σ diff over the pairs of each kind, and the number of pairs of each kind."""
     tally = next(engine.tally([pairs], difference, None))
     return tally.total, tally.count
 
 
 def squares(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:
-    """Return Σ diff² over the pairs of each kind, and the number of these pairs.
+    """Return Σ diff² over the pairs of each kind, and the number of pairs of each kind.
 
-    Each pair is a kind of its own at first, so that its differences can be squared.
+    The engine returns sums of diff, so each pair is passed to it as a separate kind, and the sums are squared.
     """
     total = np.zeros((pairs.n_kinds, engine.n_features))
     count = np.zeros((pairs.n_kinds, engine.n_features))
@@ -121,7 +122,7 @@ def squares(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array
 
 
 class _Neighbourhood(Baseline):
-    """The base class of Relief, ReliefF and RReliefF."""
+    """Base class of Relief, ReliefF and RReliefF."""
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class _Neighbourhood(Baseline):
 
         Parameters
         ----------
-        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of those as blocks
+        X : array, memory map, DataFrame or sparse matrix of shape (n_rows, n_features), or a list of such blocks
         y : array of shape (n_rows,)
             The target.
 
@@ -171,11 +172,11 @@ class _Neighbourhood(Baseline):
         return self
 
     def _read_targets(self, y: Any, n_rows: int) -> Array:
-        """Return the target of each row as a number; set `classes_`, if there are classes."""
+        """Return the target of each row as a number. For classes, also set `classes_`."""
         raise NotImplementedError
 
     def _weights(self, table: Table, targets: Array, settings: Settings) -> tuple[Array, Array]:
-        """Return the weights of all features, and a mask of the constant ones."""
+        """Return the weights of all features, and the mask of the constant features."""
         raise NotImplementedError
 
     def _choose(self, table: Table, targets: Array, settings: Settings, W: Array, constant: Array) -> Selection:
@@ -196,55 +197,56 @@ class _Neighbourhood(Baseline):
 class ReliefF(_Neighbourhood):
     """Select features by ReliefF (Kononenko 1994).
 
-    A feature's weight decreases by its mean difference between a row and its k nearest hits, and increases by its mean
-    difference to the k nearest misses of each other class c, weighted by P(c)/(1 - P(class of the row)). Neighbours are
-    searched by Euclidean distance; Kononenko uses the Manhattan distance, which gives the same neighbours if all
-    features are discrete.
+    For each sampled row, a feature's weight decreases by the mean difference between the row and its k nearest hits,
+    and increases by the mean difference between the row and its k nearest misses of each other class c, weighted by
+    P(c)/(1 - P(class of the row)). Neighbours are searched by Euclidean distance; Kononenko uses the Manhattan
+    distance, which gives the same neighbours if all features are discrete.
 
     Parameters
     ----------
     n_features_to_select : int or float, default=10
         The number or share of features to select.
     n_neighbors : int, default=10
-        The number of neighbours of each class, k.
+        The number k of neighbours of each class.
     sample_size : int, float or "auto", default=1.0
-        The number or share of rows whose neighbours are searched among all rows, or "auto" as in
-        :class:`belief.BeliefSelector`. With a small fixed number, such as 100, it computes what DiReliefF does
-        (Palma-Mendoza, Rodriguez and de-Marcos 2018).
+        The number or share of sampled rows, or "auto" as in :class:`belief.BeliefSelector`. The neighbours of the
+        sampled rows are searched among all rows. With a small fixed number, such as 100, the method is the same as
+        DiReliefF (Palma-Mendoza, Rodriguez and de-Marcos 2018).
     discrete_features : "auto", mask, indices or names, default="auto"
-        The nominal features, whose values are compared for equality. "auto": string, category and boolean columns.
+        The nominal features, whose values are only compared for equality. "auto": string, category and boolean columns.
     n_jobs : int, default=None
-        Threads; -1: all cores, -2: all but one. None: the cores the process may use, or what a joblib context,
-        OMP_NUM_THREADS or the share of a joblib worker allows. The result does not depend on it.
+        The number of threads; -1: all cores, -2: all but one. None uses the available cores, and respects joblib
+        contexts and OMP_NUM_THREADS. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
-        The seed for the sample and for ties.
+        The seed of the sample and of tie breaking.
     working_memory : int, default=1024
-        The memory limit in MiB, without the data.
+        The memory in MiB that may be used in addition to the data.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        W of each feature, from -1 to 1.
+        The weight W of each feature, from -1 to 1.
     selected_ : ndarray of int
-        The selected features, the largest weight first.
+        The indices of the selected features, by falling weight.
     selection_scores_ : ndarray
-        Their weights.
+        The weights of the selected features, in the same order.
     n_features_ : int
         The number of selected features.
     support_ : ndarray of bool of shape (n_features,)
-        Which features were selected.
+        The mask of the selected features.
     ranking_ : ndarray of int of shape (n_features,)
-        1 for every selected feature, then 2, 3, ... by falling score, as in `RFE`.
+        1 for every selected feature, then 2, 3, ... by falling weight, as in `RFE`.
     classes_ : ndarray
-        The classes, sorted.
+        The sorted classes.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of str
-        Only where X had column names, all of them strings.
+        The column names of X. The attribute exists only if X has column names and all of them are strings.
 
     Notes
     -----
-    Missing values contribute their expected distance to the search, and pairs with a missing value are excluded from
-    the feature's means, as in BELIEF.
+    As in BELIEF, a missing value contributes its expected difference to distances, and pairs with a missing value of a
+    feature are excluded from the means of this feature.
 
     References
     ----------
@@ -277,11 +279,12 @@ class Relief(ReliefF):
     """Select features by Relief (Kira and Rendell 1992), for two classes.
 
     For each of s sampled rows, a feature's weight decreases by diff²/s to the nearest hit and increases by diff²/s to
-    the nearest miss, by Euclidean distance. Kononenko (1994) defines Relief with diff instead of diff²; use
-    :class:`ReliefF` with one neighbour for that. For discrete features the two are equal.
+    the nearest miss. Neighbours are searched by Euclidean distance. Kononenko (1994) defines Relief with diff instead
+    of diff²; use :class:`ReliefF` with one neighbour for that. For discrete features, both definitions give the same
+    weights.
 
-    Parameters and attributes are the same as in :class:`ReliefF`, without `n_neighbors`; `sample_size` is s (m in Kira
-    and Rendell).
+    The parameters, except `n_neighbors`, and the attributes are the same as in :class:`ReliefF`. `sample_size` is s,
+    which Kira and Rendell call m.
 
     References
     ----------
@@ -320,8 +323,8 @@ class Relief(ReliefF):
         labels = super()._read_targets(y, n_rows)
         if len(self.classes_) > 2:
             raise ValueError(
-                f"Only binary classification is supported: Relief is for two classes, and y has {len(self.classes_)};"
-                " use ReliefF."
+                f"Only binary classification is supported: Relief is for two classes, and y has {len(self.classes_)}"
+                " classes. Use ReliefF."
             )
         return labels
 
@@ -334,18 +337,20 @@ class Relief(ReliefF):
 class RReliefF(_Neighbourhood):
     """Select features by RReliefF (Robnik-Šikonja and Kononenko 1997), for a numeric target.
 
-    τ = |Δy|/(max y - min y) is the difference in the target between a row and one of its k nearest neighbours. A
-    feature's weight is its mean difference weighted by τ minus its mean difference weighted by 1 - τ: P(differs | other
-    target) - P(differs | same target). All neighbours have the same influence, while in the original it decreases with
-    the distance; and the distance is Euclidean, while the original uses Manhattan.
+    Let τ = |Δy|/(max y - min y) be the difference in the target between a row and one of its k nearest neighbours. A
+    feature's weight is its mean difference weighted by τ, minus its mean difference weighted by 1 - τ. It estimates
+    P(feature differs | target differs) - P(feature differs | target is the same). In contrast to the original method,
+    all neighbours have the same influence, instead of less with growing distance, and the distance is Euclidean instead
+    of Manhattan.
 
-    Parameters and attributes are the same as in :class:`ReliefF`, without `classes_`; `n_neighbors` is the number of
-    neighbours in all.
+    The parameters and attributes are the same as in :class:`ReliefF`, but there is no `classes_`, and `n_neighbors` is
+    the total number of neighbours of a row.
 
     Notes
     -----
-    scikit-rebate's ReliefF for continuous targets is a different method: neighbours within one standard deviation of
-    the target are hits, the others misses, and equally many of both are used. Missing values are treated as in BELIEF.
+    scikit-rebate's ReliefF for continuous targets is a different method: neighbours whose target differs by less than
+    one standard deviation are hits, the others are misses, and it uses equally many hits and misses. Missing values are
+    treated as in :class:`ReliefF`.
 
     References
     ----------

@@ -1,3 +1,3 @@
-"""The command line: options, input and output files, messages. It may import every other folder."""
+"""The command line: options, input and output files, messages. It may import all other parts of the package."""
 
 from belief.cli.commands import main as main

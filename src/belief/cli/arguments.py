@@ -1,4 +1,7 @@
-"""The options of the command line: declare, parse and check them, and translate messages of the package to them."""
+"""The options of the command line: their declaration, parsing and checks, and the translation of messages.
+
+Messages of the package mention parameters of the Python API, which become options, such as `n_jobs` and `--n-jobs`.
+"""
 
 from __future__ import annotations
 
@@ -29,27 +32,30 @@ PARAMETERS = (
     *("selectors", "seconds"),
 )
 ANY_PARAMETER = "|".join(PARAMETERS)
-UNAMBIGUOUS = "|".join(name for name in PARAMETERS if "_" in name)  # cannot be an English word
+UNAMBIGUOUS = "|".join(name for name in PARAMETERS if "_" in name)  # names that cannot be English words
 QUOTED = r"'[^']*'|\"[^\"]*\""
 ASSIGNMENT = re.compile(rf"(?<!['\"\w])({ANY_PARAMETER})=(\[(?:{QUOTED})\]|{QUOTED}|[\w+-]+(?:\.\d+)?)")
 VERBS = "must|applies|cannot|has no effect|is empty"
-MENTION = re.compile(rf"(?<!['\"\w])(?:{UNAMBIGUOUS})\b(?!['\"])|^(?:{ANY_PARAMETER})(?=:| (?:{VERBS})\b)")
-GREEDY_OPTIONS = ("drop", "candidates", "given", "adjust_for", "discrete")  # options that take all names that follow
+MENTION = re.compile(
+    rf"(?<!['\"\w])(?:{UNAMBIGUOUS})\b(?!['\"])|^(?:{ANY_PARAMETER})(?=:| (?:{VERBS})\b)"
+    rf"|(?<=[Oo]mit )(?:{ANY_PARAMETER})\b"
+)
+GREEDY_OPTIONS = ("drop", "candidates", "given", "adjust_for", "discrete")  # all names that follow become their values
 MAX_LISTED_COLUMNS = 40
 FILES_FIRST = "put the files before such options, or after --"
 
 
 class UsageError(ValueError):
-    """An error in the command itself, for which the exit code is 2."""
+    """An error in the command; the exit code is 2."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of the command line that suggests similar options and commands, and explains why no file was found."""
+    """A parser that suggests similar options and commands, and explains why there is no input file."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the arguments; exit with an error if there are unknown options.
 
-        This is not left to `parse_args`, because only the parser of the command knows similar options to suggest.
+        `parse_args` cannot do this, because only the parser of a command such as `select` knows the options to suggest.
         """
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -61,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         """Print the message, with a suggestion if possible, and exit with code 2."""
         if message.endswith("required: FILE"):
             options = ", ".join(map(option_name, GREEDY_OPTIONS))
-            message += f"; names after {options} are taken for columns: {FILES_FIRST}"
+            message += f"; all names after {options} are read as columns: {FILES_FIRST}"
         if choice := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message):
             message += did_you_mean(choice[1], choice[2].replace("'", "").split(", "))
         super().error(escape_controls(message))
@@ -93,7 +99,7 @@ def _translate_assignment(parameter: str, shown: str) -> str:
 
 
 def parse_value(text: str) -> Any:
-    """Return the number, the mapping (a=1,b=2), None or the word that a text stands for."""
+    """Convert the text of an option to a number, a mapping (from "a=1,b=2"), None or a string."""
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)
@@ -103,12 +109,12 @@ def parse_value(text: str) -> Any:
 
 
 def _parse_file(text: str) -> Any:
-    return text if "://" in text else Path(text)  # a Path would lose a slash of a URL
+    return text if "://" in text else Path(text)  # in a Path, the URL would lose a slash
 
 
 @contextlib.contextmanager
 def local_files(options: argparse.Namespace) -> Iterator[None]:
-    """Replace URLs among the input files by copies in a temporary folder, which exists within this context."""
+    """Replace URLs of input files by copies in a temporary folder, which is deleted at the end of this context."""
     if not any(isinstance(file, str) for file in options.files):
         yield
         return
@@ -124,16 +130,19 @@ def local_files(options: argparse.Namespace) -> Iterator[None]:
 
 
 def add_input_options(group: Any) -> None:
-    """Add the options that name the input files and their columns to a group of options."""
+    """Add the options for the input files and their columns to a group of options."""
     kinds = "CSV, TSV, Parquet, Arrow, LIBSVM, NPZ or H5AD; local, or a URL such as s3://bucket/name"
     group.add_argument("files", nargs="+", type=_parse_file, metavar="FILE", help=kinds)
-    group.add_argument("--label", metavar="COL", help="the target column; a terminal asks for it")
-    task = "whether the target holds classes or numbers (auto: numbers if it has fractions or many different values)"
+    group.add_argument("--label", metavar="COL", help="the target column; if omitted, you are asked for it")
+    task = "whether the target is classes or numbers (auto: numbers if it has fractions or many different values)"
     group.add_argument("--task", choices=TASKS, default="auto", help=task)
     group.add_argument("--drop", nargs="+", default=[], metavar="COL", help="columns to ignore")
     group.add_argument("--candidates", nargs="+", default=[], metavar="COL", help="columns to use; ignore all others")
-    group.add_argument("--discrete", nargs="+", default=[], metavar="COL", help="numeric columns that hold categories")
-    group.add_argument("--no-header", action="store_true", help="CSV without column names; they become c0, c1, ...")
+    group.add_argument(
+        "--discrete", nargs="+", default=[], metavar="COL", help="numeric columns to treat as categories"
+    )
+    text = "the CSV files have no line of column names; columns are named c0, c1, ..."
+    group.add_argument("--no-header", action="store_true", help=text)
     group.add_argument("--encoding", metavar="NAME", help="encoding of CSV files: latin1, utf-16, ... (utf-8)")
     group.add_argument("--separator", metavar="C", help="column separator of CSV files (a comma; a tab for .tsv)")
 
@@ -145,12 +154,12 @@ def add_run_options(group: Any) -> None:
 
 
 def add_json_option(group: Any) -> None:
-    """Add the option by which JSON is printed instead of a table."""
+    """Add the option to print JSON instead of a table."""
     group.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def given_options(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Return those of the named options that have a value."""
+    """Return the values of the options with these names, except options without a value."""
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
@@ -167,12 +176,12 @@ def check_run_options(options: argparse.Namespace) -> None:
         raise UsageError(error) from None
     for name in GREEDY_OPTIONS:
         for column in getattr(options, name, None) or ():
-            if Path(column).suffix and os.path.isfile(column):  # unlike Path.is_file, accepts any text
+            if Path(column).suffix and os.path.isfile(column):  # unlike Path.is_file, it accepts any text
                 raise UsageError(f"{option_name(name)}: {column!r} is a file, not a column: {FILES_FIRST}.")
 
 
 def read_column_selection(options: argparse.Namespace) -> Any:
-    """Return the ColumnSelection that the options describe.
+    """Return the options on columns and CSV files as a ColumnSelection.
 
     The columns of LIBSVM and NPZ files are named x0, x1, ...
     """
@@ -208,7 +217,7 @@ def _ask_for_label(files: Sequence[Path], columns: Any) -> str:
     from belief.data.stream import list_columns
 
     if detect_common_format(files) == "anndata":
-        raise UsageError("Pass --label NAME to name the column of obs that is the target.")
+        raise UsageError("Pass --label NAME, the column of obs that is the target.")
     names = list_columns(files, columns)
     listed = ", ".join(map(escape_controls, names[:MAX_LISTED_COLUMNS]))
     listed += f" and {len(names) - MAX_LISTED_COLUMNS:,} more" if len(names) > MAX_LISTED_COLUMNS else ""
@@ -225,7 +234,7 @@ def _ask_for_label(files: Sequence[Path], columns: Any) -> str:
 
 def _parse_column_number(name: str) -> int:
     if not (name.startswith("x") and name[1:].isdecimal()):
-        raise UsageError(f"--discrete: there is no column {name!r}; columns of files without a header are x0, x1, ...")
+        raise UsageError(f"--discrete: there is no column {name!r}. Columns without names are called x0, x1, ...")
     return int(name[1:])
 
 
@@ -236,11 +245,13 @@ def open_input(options: argparse.Namespace, columns: Any) -> tuple[Any, Any, Any
     opened = open_files(options.files, columns)
     if isinstance(opened, tuple):
         return *opened, columns.discrete_features
-    return opened, None, "auto"  # a stream has its target and its discrete columns
+    return opened, None, "auto"  # a stream includes the target and the discrete features
 
 
 def refuse_output_inside_input(name: str, path: Path, inputs: Sequence[Path]) -> None:
     """Raise a UsageError if an output file is inside an input folder, because the next run would read it."""
     for folder in inputs:
         if folder.is_dir() and folder.resolve() in path.resolve().parents:
-            raise UsageError(f"{name} {path} is inside the input folder {folder}: the next run would read it.")
+            raise UsageError(
+                f"{name} {path} is inside the input folder {folder}: the next run would read it. Choose another folder."
+            )

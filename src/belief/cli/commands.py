@@ -1,7 +1,7 @@
 """The commands of `belief`: `select`, `demo`, `compare`, `explain` and `report`.
 
-Results go to stdout, progress and errors to stderr. The exit code is 0 for success, 1 for an error, 2 for a wrong
-command, 130 after Ctrl-C, and 143 or 129 after SIGTERM or SIGHUP.
+Results go to stdout, progress and errors to stderr. The exit code is 0 for success, 1 for an error, 2 for an invalid
+command, 130 after Ctrl-C, 143 after SIGTERM, and 129 after SIGHUP.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SELECT_EXAMPLES = """examples:
 """
 
 
-GROUPS = {  # groups of settings in --help; the others belong to the group "method"
+GROUPS = {  # groups of settings in --help; all other settings belong to the group "method"
     "selection": (
         *("n_features_to_select", "per_class", "redundancy", "theta", "eta", "kappa", "stability", "random_state"),
     ),
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Terminated as terminated:
             print_message(_describe_stop(options))
             return 128 + terminated.signal
-        except BrokenPipeError:  # for example `belief select ... | head`
+        except BrokenPipeError:  # as in `belief select ... | head`
             code = 1
         except (ValueError, TypeError, OSError, MemoryError) as error:
             if options.debug:
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _describe_stop(options: argparse.Namespace) -> str:
-    """Return the message for a stopped run, which names the command to continue it if there is a checkpoint."""
+    """Return the message for a stopped run; with a checkpoint, it says how to continue the run."""
     if not getattr(options, "checkpoint", None):
         return "stopped."
     without = " without --restart" if options.restart else ""
@@ -107,7 +107,7 @@ def _describe_stop(options: argparse.Namespace) -> str:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line. The options for the method are generated from its settings."""
+    """Return the parser of the command line. The options for the settings of the method are generated from them."""
     text = "Select relevant features and leave out redundant ones."
     top = Parser(prog="belief", description=text, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="version", version=f"belief {belief.__version__}")
@@ -120,7 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_compare_options(compare)
     explain = _add_command(commands, "explain", run_explain, "explain why features were selected or not")
     explain.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
-    explain.add_argument("feature", nargs="?", help="one feature only")
+    explain.add_argument("feature", nargs="?", help="explain only this feature, in detail")
     add_json_option(explain)
     report = _add_command(commands, "report", run_report, "write a result as an HTML report")
     report.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
@@ -149,7 +149,7 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
     study = command.add_argument_group("study")
     study.add_argument("--given", nargs="+", default=[], metavar="COL", help="features that are selected already")
     study.add_argument("--groups", metavar="COL", help="the group of each row, such as a patient with several rows")
-    adjust = "columns to adjust for, such as a batch: neighbours come from rows with the same values in them"
+    adjust = "columns to adjust for, such as a batch: neighbours are rows with the same values in these columns"
     study.add_argument("--adjust-for", nargs="+", metavar="COL", help=adjust)
     study.add_argument("--sample-weight", metavar="COL", help="the weight of each row")
     output = command.add_argument_group("output")
@@ -166,12 +166,14 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
     checkpoint = "folder for intermediate results; an interrupted run continues from there"
     running.add_argument("--checkpoint", type=Path, metavar="DIR", help=checkpoint)
     running.add_argument("--restart", action="store_true", help="discard the contents of the checkpoint")
-    running.add_argument("--working-memory", type=int, metavar="MIB", help="memory overhead in MiB (1024)")
+    running.add_argument(
+        "--working-memory", type=int, metavar="MIB", help="memory in MiB, in addition to the data (1024)"
+    )
     running.add_argument("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1, or several, cuda:0,1 (auto)")
     add_run_options(running)
     groups = {name: command.add_argument_group(name) for name in ("selection", "significance", "sample", "method")}
     groups["method"].add_argument(
-        "--paper", action="store_true", help="use the paper's settings unless given explicitly"
+        "--paper", action="store_true", help="use the paper's settings, except settings that are passed explicitly"
     )
     for f in Settings.definitions():
         group = groups[next((name for name, settings in GROUPS.items() if f.name in settings), "method")]
@@ -188,7 +190,7 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
 
 
 def _describe_choices(allowed: str) -> str:
-    """Return the words that a setting accepts, separated by |, and X if it accepts numbers."""
+    """Return the words that a setting accepts, separated by |; X stands for a number."""
     number = ["X"] if re.search("number|integer|share", allowed) else []
     pairs = ["NAME=X,..."] if "mapping" in allowed else []
     return "|".join(re.findall(r"'(\w+)'", allowed) + number + pairs + ["None"] * ("or None" in allowed))
@@ -214,7 +216,7 @@ def run_select(options: argparse.Namespace) -> None:
             write_report(result, options.report, title, _score_by_size(options, columns, result.seed))
         if options.write_data:
             write_data(X, result, options.write_data)
-    finally:  # print the answer even if the disk is full
+    finally:  # print the result even if it could not be written, for example to a full disk
         sample = f"{result.sample_size:,} rows sampled ({result.stop_reason})"
         if options.json:
             print(json.dumps(result.to_dict(), allow_nan=False))
@@ -223,7 +225,7 @@ def run_select(options: argparse.Namespace) -> None:
 
 
 def _score_by_size(options: argparse.Namespace, columns: Any, seed: int) -> Any:
-    """Return the score of models by the number of features; None if the report need not show it."""
+    """Return the score of models by the number of features; None without the option --score-by-size."""
     if not options.score_by_size:
         return None
     if not options.quiet:
@@ -337,9 +339,9 @@ def run_report(options: argparse.Namespace) -> None:
 
 
 def read_result(path: Path) -> belief.Result:
-    """Return the result in a file that `belief select --out` has written."""
+    """Read a result from a file that was written by `belief select --out`."""
     if os.path.exists(path) and not path.is_file():  # reading a pipe could block forever
-        raise ValueError(f"{path} is not a file: pass a file that belief select --out has written.")
+        raise ValueError(f"{path} is not a file: pass a file that was written by belief select --out.")
     try:
         return belief.Result.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except json.JSONDecodeError as error:

@@ -32,13 +32,13 @@ def add_compare_options(command: argparse.ArgumentParser) -> None:
     add_input_options(command.add_argument_group("input"))
     output = command.add_argument_group("output")
     output.add_argument("--out", type=Path, metavar="FILE", help="write the comparison as JSON (.json)")
-    output.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of it (.png, .svg, .pdf)")
+    output.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of the comparison (.png, .svg, .pdf)")
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     add_json_option(output)
     running = command.add_argument_group("run")
-    top = "number of features to select, their share, or auto: all significant features (10)"
+    top = "number or share of features to select, or auto: as many as BELIEF finds significant (10)"
     running.add_argument("--top", dest="n_features_to_select", type=parse_value, default=10, metavar="auto|X", help=top)
-    selectors = "selectors to compare, separated by commas (eight)"
+    selectors = "selectors to compare, separated by commas (all eight)"
     running.add_argument("--selectors", type=_split_names, metavar="NAME,...", help=selectors)
     running.add_argument("--seconds", type=parse_value, default=60.0, metavar="X", help="time limit in seconds (60)")
     seed = "seed of the sampled rows, the folds and the selectors"
@@ -64,7 +64,7 @@ def run_compare(options: argparse.Namespace) -> None:
             write_text(comparison.to_json(), options.out)
         if options.plot:
             _write_plot(comparison, options.plot)
-    finally:  # print the answer even if the disk is full
+    finally:  # print the comparison even if it could not be written, for example to a full disk
         if options.json:
             print(comparison.to_json())
         else:

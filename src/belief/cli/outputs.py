@@ -1,6 +1,6 @@
 """Checking and writing of output files.
 
-Each file is written to a temporary file, which replaces the target when it is complete.
+The output is written to a temporary file first, which replaces the output file when it is complete.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from belief.cli.arguments import UsageError, refuse_output_inside_input
 from belief.data.arrow import pyarrow
 from belief.result.result import Result
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # spreadsheets evaluate such cells unless a quote precedes them
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # spreadsheets evaluate cells with these starts unless quoted
 DATA_ENDINGS = (".csv", ".parquet")
 JSON_ENDINGS = (".json",)
 REPORT_ENDINGS = (".html",)
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
 REPORT_NEEDS = ("matplotlib", "jinja2")
-TEMPORARY_PREFIX = ".belief-"  # short, since the name of the output may be as long as a name can be
-Output = tuple[str, Path | None, Collection[str]]  # an option, the file it names, and the allowed endings
+TEMPORARY_PREFIX = ".belief-"  # short, because file systems limit the length of names
+Output = tuple[str, Path | None, Collection[str]]  # (option, output file, allowed endings)
 
 
 def check_outputs(options: argparse.Namespace, outputs: Sequence[Output]) -> None:
@@ -55,7 +55,7 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
         raise ValueError(f"{path}: the ending must be one of {', '.join(endings)}.")
     try:
         kind = path.stat().st_mode if path.exists() else None
-    except OSError as error:  # its name is too long, for example
+    except OSError as error:  # for example, the name is too long
         raise ValueError(f"{path}: cannot be written ({error.strerror}): choose another name.") from None
     if kind is not None and stat.S_ISDIR(kind):
         raise ValueError(f"{path} is a folder: pass the name of a file.")
@@ -66,7 +66,7 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
     folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=TEMPORARY_PREFIX):
-            pass  # checking permissions is not enough: root has them on read-only file systems too
+            pass  # permissions do not tell: root has write permission even on read-only file systems
     except OSError as error:
         raise ValueError(f"{path}: cannot write to the folder {folder} ({error.strerror}).") from None
     if endings is REPORT_ENDINGS:
@@ -82,7 +82,7 @@ def check_output(path: Path, endings: Collection[str], force: bool = False) -> N
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file, which replaces `path` unless an error occurs.
 
-    A file that is replaced keeps its permissions, and a link still points to it.
+    The new file gets the permissions of the file that it replaces. If `path` is a link, the linked file is replaced.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -90,11 +90,11 @@ def replacing(path: Path) -> Iterator[Path]:
         os.close(handle)
         try:
             yield Path(name)
-            with open(name, "r+b") as file:  # Windows syncs no file that was opened for reading
+            with open(name, "r+b") as file:  # Windows can only sync files that were opened for writing
                 os.fsync(file.fileno())
             os.chmod(name, stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
             os.replace(name, target)
-            with suppress(OSError):  # Windows opens no folders, and some file systems cannot sync them
+            with suppress(OSError):  # Windows cannot open folders, and some file systems cannot sync them
                 _sync_folder(target.parent)
         finally:
             Path(name).unlink(missing_ok=True)
@@ -178,7 +178,7 @@ def write_report(result: Result, path: Path, title: str, curve: Any = None) -> N
 
 
 def write_data(stream: Any, result: Result, path: Path) -> None:
-    """Write the selected columns and the label, in the order of the input, which is read again in batches."""
+    """Write the selected columns and the target column, in the order of the input. The input is read again for this."""
     from belief.data.export import csv_lines, typed_batches
     from belief.data.readers import CsvFiles
 
@@ -193,7 +193,7 @@ def write_data(stream: Any, result: Result, path: Path) -> None:
 
 
 def _write_batches(schema: Any, batches: Iterator[Any], path: Path) -> None:
-    if path.suffix == ".csv":  # CSV has no categorical type
+    if path.suffix == ".csv":  # CSV files cannot contain Arrow's dictionary types
         schema = pyarrow().schema([(f.name, getattr(f.type, "value_type", f.type)) for f in schema])
     writer = _arrow("csv").CSVWriter if path.suffix == ".csv" else _arrow("parquet").ParquetWriter
     with writer(str(path), schema) as out:

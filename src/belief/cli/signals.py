@@ -1,7 +1,7 @@
 """Signals that end the process, raised as exceptions, so that temporary files are removed.
 
-An exception at any moment could leave a lock held that the threads need, or be swallowed by a finaliser. Where this may
-happen, it is raised a moment later.
+Some moments are unsafe: an exception could leave a lock locked that other threads need, or be ignored by Python within
+a finaliser. At an unsafe moment, the exception is delayed a little.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from types import FrameType
 
 # Ctrl-C, and the signals of schedulers and closed terminals; Windows has no SIGHUP
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-LOCKING = ("numba", "llvmlite")  # take locks by methods written in Python, and have finalisers
+LOCKING = ("numba", "llvmlite")  # packages that acquire locks in Python code and have finalisers
 SECONDS_LATER = 0.02
 
 
 class Terminated(BaseException):
-    """The process received a signal that ends it."""
+    """The process received a signal to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -28,16 +28,16 @@ class Terminated(BaseException):
 
 @contextmanager
 def raising_on_signals() -> Iterator[None]:
-    """Raise `Terminated` within this context on SIGTERM and SIGHUP, unless they are ignored or handled already.
+    """Raise `Terminated` on SIGTERM and SIGHUP within this context, and KeyboardInterrupt on SIGINT.
 
-    SIGINT raises a KeyboardInterrupt, as usual.
+    Signals that are ignored or handled by others are not changed.
     """
-    if threading.current_thread() is not threading.main_thread():  # only that one may set handlers
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
     handler = _Handler()
     usual = {number: signal.getsignal(number) for number in (*ENDING, *handler.timer)}
-    taken = [  # nohup ignores SIGHUP
+    taken = [  # without signals that are ignored, as SIGHUP is under nohup
         number for number, known in usual.items() if known in (signal.SIG_DFL, signal.default_int_handler)
     ]
     for number in taken:
@@ -48,16 +48,16 @@ def raising_on_signals() -> Iterator[None]:
     finally:
         waiting = handler.stop_waiting()
         for number in taken:
-            if signal.getsignal(number) is handler:  # Spark handles SIGINT
+            if signal.getsignal(number) is handler:  # Spark may have set its own handler for SIGINT
                 signal.signal(number, usual[number])
         if waiting:
             signal.raise_signal(waiting)
 
 
 class _Handler:
-    """Raises an exception for a signal; a second signal raises it at once."""
+    """Raises an exception for a signal, later if the moment is unsafe. A second signal raises it at once."""
 
-    # the signal of the timer, which Windows lacks
+    # the signal of the timer; Windows has no such signal
     timer = (signal.SIGALRM,) if hasattr(signal, "SIGALRM") else ()
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class _Handler:
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
     def stop_waiting(self) -> int:
-        """Return the signal that was not raised yet, or 0."""
+        """Stop the timer; return the signal whose exception is still delayed, or 0."""
         if self.can_wait:
             signal.setitimer(signal.ITIMER_REAL, 0)
         waiting, self._waiting = self._waiting, 0
@@ -84,7 +84,7 @@ class _Handler:
 
 
 def _is_unsafe(frame: FrameType | None) -> bool:
-    """Return True if an exception here may leave a lock held, or be swallowed."""
+    """Return True if an exception in this frame may leave a lock locked, or be ignored."""
     if frame is not None and frame.f_code.co_name in ("__enter__", "__exit__"):
         return True
     while frame is not None:

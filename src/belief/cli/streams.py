@@ -1,4 +1,4 @@
-"""Preparation of standard streams that may be closed, full, or unable to show a character."""
+"""Handling of standard streams that are closed, full, or cannot encode a character."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TextIO
 
 
 def prepare_streams() -> None:
-    """Make stdout and stderr exist and accept every character."""
-    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:  # or our files would get the numbers of closed streams
+    """Open stdout and stderr if they are closed, and make them accept every character."""
+    # If a standard stream is closed, the next file that is opened would get its number, so this opens os.devnull.
+    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(spare)
     for name in ("stdout", "stderr"):
@@ -20,7 +21,7 @@ def prepare_streams() -> None:
 
 
 def flush_or_discard(stream: TextIO) -> None:
-    """Flush a stream; if that fails, redirect it to nowhere, so that Python does not try again at exit."""
+    """Flush a stream; if that fails, redirect it to os.devnull, so that Python does not fail again at exit."""
     try:
         stream.flush()
     except OSError:

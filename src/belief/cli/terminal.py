@@ -11,8 +11,8 @@ from belief.result import explanation
 from belief.result.explanation import Explanation, FeatureExplanation
 from belief.result.result import Result
 
-MAX_SELECTED, MAX_OTHERS = 30, 8  # rows on a terminal
-MIN_LAST_COLUMN = 30  # characters; SPARE_COLUMNS make room for it, in this order
+MAX_SELECTED, MAX_OTHERS = 30, 8  # rows that are printed on a terminal
+MIN_LAST_COLUMN = 30  # characters; for a narrower last column, SPARE_COLUMNS are left out, the first ones first
 SPARE_COLUMNS = ("unique_share", "score", "best_class", "q_value", "seconds", "common", "frequency", "relevance")
 GOOD, DOUBTFUL, OTHER = "green", "yellow", "dim"
 
@@ -58,7 +58,7 @@ def _is_terminal() -> bool:
 def _console() -> Any:
     from rich.console import Console
 
-    return Console(file=sys.stdout, highlight=False)  # it respects NO_COLOR and TERM=dumb
+    return Console(file=sys.stdout, highlight=False)  # respects NO_COLOR and TERM=dumb
 
 
 def _print_text(text: str, style: str = "") -> None:
@@ -74,9 +74,9 @@ def _style(line: FeatureExplanation) -> str:
 
 
 def _print_table(rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
-    """Print rows of text below their headings; the last column wraps.
+    """Print rows of texts below the headings, which are the first row. The last column wraps.
 
-    `styles` has the style of the names in each row.
+    `styles` contains the style of the names in each row.
     """
     from rich.table import Table
     from rich.text import Text
@@ -95,7 +95,7 @@ def _print_table(rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
 
 
 def _fitting_columns(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return the columns to print on a terminal of this width, so that enough room is left for the last one."""
+    """Return the columns that fit on a terminal of this width, with enough room for the last column."""
     columns = list(range(len(rows[0])))
     widths = [max(len(row[j]) for row in rows) + 2 for j in columns]
     for name in SPARE_COLUMNS:

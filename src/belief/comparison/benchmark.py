@@ -1,4 +1,4 @@
-"""The core of `compare`: cross-validation of selectors, which select inside the folds.
+"""The core of `compare`: cross-validation of selectors. In each fold, features are selected on the training rows only.
 
 table ─► sample of rows ─► score all features, as the baseline
                         ─► time each selector on small parts ─► those that finish in time, the fastest first:
@@ -26,12 +26,12 @@ from belief.method.targets import CLASSIFICATION
 from belief.progress import format_duration
 
 FOLDS = 5
-MIN_TRIAL_SECONDS = 0.5  # a trial that takes longer is enough to predict the total runtime
+MIN_TRIAL_SECONDS = 0.5  # the total runtime can be predicted from a trial that takes longer than this
 FIRST_TRIAL = (100, 25)  # rows and features
-ALL_FEATURES_TRIAL = 10  # times as many features as are selected predict the time to score all
-MAX_BASELINE_SHARE = 0.25  # share of the time limit for scoring all features; if it is too short, fewer folds are used
+ALL_FEATURES_TRIAL = 10  # the time to score all features is predicted from 10 times as many as are selected
+MAX_BASELINE_SHARE = 0.25  # share of the time limit for scoring all features; fewer folds are scored to stay within it
 MAX_TRIALS_SHARE = 0.5  # share of the time limit after which trials do not grow any more
-MARGIN = 0.3  # a fold may take this much longer than the slowest: the machine may be busy, or all rows are used
+MARGIN = 0.3  # the time that is kept in reserve, as a share of the slowest fold, because the machine may get busy
 
 
 class TooSlowError(Exception):
@@ -43,18 +43,15 @@ def find_selectors(selectors: Sequence[str] | None) -> dict[str, Selector]:
     names = list(SELECTORS) if selectors is None else [selectors] if isinstance(selectors, str) else list(selectors)
     for name in names:
         if name not in SELECTORS:
-            near = did_you_mean(name, list(SELECTORS)) or f": there are {', '.join(map(repr, SELECTORS))}"
+            near = did_you_mean(name, list(SELECTORS)) or f". Choose from {', '.join(map(repr, SELECTORS))}"
             raise ValueError(f"selectors: there is no selector {name!r}{near}.")
     if not names:
-        raise ValueError("selectors is empty: name at least one, or pass None to compare all.")
+        raise ValueError("selectors is empty. Name at least one selector, or pass None to compare all selectors.")
     return {name: SELECTORS[name] for name in names}
 
 
 def resolve_n_features(settings: Settings, whole: Part) -> int:
-    """Return the number of features that every selector selects.
-
-    For "auto", it is the number that BELIEF selects.
-    """
+    """Return the number of features that each selector selects. For "auto", this is the number that BELIEF selects."""
     F = whole.X.shape[1]
     if settings.n_features_to_select == "auto":
         found = SELECTORS[OURS].choose(whole, "auto")
@@ -62,8 +59,8 @@ def resolve_n_features(settings: Settings, whole: Part) -> int:
     n = settings.resolve_n_features(F)
     if n >= F:
         raise ValueError(
-            f"n_features_to_select={settings.n_features_to_select} leaves nothing to select from {F} features: select"
-            " fewer."
+            f"n_features_to_select={settings.n_features_to_select} selects all {F} features, so there is nothing to"
+            " compare. Pass a smaller number."
         )
     return n
 
@@ -74,7 +71,7 @@ class Benchmark:
     def __init__(self, whole: Part, names: Sequence[str], n: int, deadline: float) -> None:
         self.whole, self.names, self.n, self.deadline = whole, names, n, deadline
         self.allowed = self.remaining
-        self.scoring_seconds = 0.0  # to score a fold, the longest so far
+        self.scoring_seconds = 0.0  # the longest time to score a fold so far
         self.folds = list(_folds(whole))
 
     @property
@@ -87,7 +84,7 @@ class Benchmark:
     ) -> tuple[list[Standing], dict[str, str]]:
         """Cross-validate BELIEF, then the other selectors.
 
-        Return the standings of the selectors that finished in time, and the reasons why the others did not.
+        Return the standings of the selectors that finished in time, and for each of the others the reason.
         """
         found: list[Standing] = []
         skipped: dict[str, str] = {}
@@ -108,14 +105,14 @@ class Benchmark:
         return found, skipped
 
     def predict_seconds(self, selector: Selector) -> float:
-        """Return the predicted seconds of all selections by a selector, from trials on small parts of the table."""
+        """Predict the seconds that all selections by a selector take, from trials on small parts of the table."""
         if self.whole.task not in selector.tasks:
             raise ValueError(f"does not support {self.whole.task}")
         if self.remaining <= 0:
             raise TooSlowError("was not tried, because no time was left")
         train = self.folds[0][0]
         m, F = train.X.shape
-        size, before = FIRST_TRIAL, (0.0, 0.0)  # work and seconds of the last trial
+        size, before = FIRST_TRIAL, (0.0, 0.0)  # `before` is the work and the seconds of the last trial
         while True:
             rows, features = min(size[0], m), min(size[1], F)
             took = self._trial(selector, train.rows(np.arange(rows)).columns(features))
@@ -127,7 +124,7 @@ class Benchmark:
             size, before = (2 * size[0], 2 * size[1]), (done, took)
 
     def _trial(self, selector: Selector, part: Part) -> float:
-        """Return the seconds of one selection. A slow one is repeated, because the first may have compiled code."""
+        """Return the seconds of a selection. A slow one is repeated, because the first may include compilation."""
         n = min(self.n, part.X.shape[1])
         try:
             took = _timed(selector, part, n)[1]
@@ -135,16 +132,15 @@ class Benchmark:
         except ValueError:
             if part.X.shape == self.folds[0][0].X.shape:
                 raise
-            return 0.0  # too few rows or columns may be unusable
+            return 0.0  # the part was too small for this selector
 
     def measure(self, name: str, selector: Selector, predicted: float) -> Standing:
         """Run a selector in each fold and on all rows; return its scores, runtime and selected features."""
         remaining, took, scores = self.remaining, [], []
         expected = predicted + FOLDS * self.scoring_seconds
         if expected > remaining:
-            raise TooSlowError(
-                f"would take about {format_duration(expected)}, and {format_duration(max(0.0, remaining))} are left"
-            )
+            left = format_duration(max(0.0, remaining))
+            raise TooSlowError(f"would take about {format_duration(expected)}, but only {left} are left")
         slowest = 0.0
         for train, test in self.folds:
             began = time.perf_counter()
@@ -155,7 +151,7 @@ class Benchmark:
             self.scoring_seconds = max(self.scoring_seconds, time.perf_counter() - began - seconds)
             if slowest * (FOLDS - len(scores) + MARGIN) + max(took) > self.remaining:
                 raise TooSlowError(
-                    f"a fold took {format_duration(slowest)}, and {format_duration(remaining)} were left"
+                    f"a fold took {format_duration(slowest)}, but only {format_duration(remaining)} were left"
                 )
         by_fold, by_model = _summary(scores)
         names = [self.names[j] for j in selector.choose(self.whole, self.n)]
@@ -172,7 +168,7 @@ class Benchmark:
     def score_all_features(self) -> list[float]:
         """Return the score with all features in each fold.
 
-        If there is little time, they are scored in fewer folds or in none.
+        If there is little time, there are scores for some of the folds only, or an empty list.
         """
         F, start, allowed = self.whole.X.shape[1], time.perf_counter(), self.remaining
         few = min(F, ALL_FEATURES_TRIAL * self.n)

@@ -40,13 +40,13 @@ def compare(
 
     Parameters
     ----------
-    X : array, memory map, DataFrame, sparse matrix, a list of those as blocks, or the path of a file
+    X : array, memory map, DataFrame, sparse matrix, a list of such blocks, or the path of a file
         Any local input of :func:`belief.select`. Large tables are sampled to 3,000 rows, or fewer (at least 300) with
         more than 500 features.
     y : array of shape (n_rows,)
-        The target, or the name or number of the target column of X.
+        The target, or the name or index of the target column of X.
     n_features_to_select : int, float or "auto", default=10
-        The number or share of features to select; "auto" uses the number of features that BELIEF finds significant.
+        The number or share of features to select. For "auto", each selector selects as many as BELIEF with "auto".
     task : {"auto", "classification", "regression"}, default="auto"
         The kind of target, as in :func:`belief.select`.
     label, drop, candidates, discrete_features, separator, header, encoding
@@ -58,12 +58,12 @@ def compare(
     seconds : float, default=60.0
         The approximate time limit.
     n_jobs : int, default=None
-        Threads, as in :func:`belief.select`.
+        The number of threads, as in :func:`belief.select`.
     verbose : int, default=0
-        1 prints the selector at work on stderr.
+        1 prints each step to stderr.
     random_state : int, RandomState, Generator or None, default=None
-        The seed for rows, folds and selectors; None draws one, stored in `Comparison.seed`. Which selectors finish in
-        time depends on the machine; their selections and scores do not.
+        The seed of the sampled rows, the folds and the selectors. None draws a seed and stores it in `Comparison.seed`.
+        The selections and scores depend only on the seed, but which selectors finish in time depends on the machine.
 
     Returns
     -------
@@ -72,9 +72,9 @@ def compare(
     Notes
     -----
     For scikit-learn's selectors and the models, missing numbers are replaced by the median, and a nominal feature is
-    one-hot encoded with its ten most frequent levels; its score is the best of these columns (or the sum, for forests).
-    The runtime is the median over the folds, so that one-time compilation does not count. The scores depend on the
-    table and the seed: do not rely on small differences.
+    one-hot encoded with its ten most frequent levels. Its score is the largest score of these columns, or their sum for
+    forests. The runtime is the median over the folds, so that one-time compilation does not count. The scores depend on
+    the table and the seed: do not rely on small differences.
 
     See Also
     --------
@@ -88,7 +88,7 @@ def compare(
     >>> found.standings[0].score > max(found.all_features) - 0.05  # four of twelve columns are nearly as good as all
     True
     """
-    start = time.perf_counter()  # the imports are a part of the time limit: they take seconds on a busy machine
+    start = time.perf_counter()  # before the imports, which take seconds on a busy machine and count for the time limit
     with importing():
         from belief._utils.text import print_message
         from belief._utils.threads import count_threads
@@ -115,7 +115,7 @@ def compare(
     opened, seed = open_input(X, y, columns), settings.draw_seed()
     whole, names, n_rows = sample_rows(opened, discrete_features, task, seed, count_threads(n_jobs))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # every fold would repeat them
+        warnings.simplefilter("ignore")  # otherwise, warnings would be repeated in every fold
         benchmark = Benchmark(whole, names, resolve_n_features(settings, whole), start + seconds)
         report = print_message if verbose else lambda message: None
         report("scoring all features")

@@ -19,7 +19,7 @@ from belief.progress import format_duration
 OURS = "BELIEF"
 ALL = "all features"
 LEVEL = 0.05  # differences with a smaller p-value are significant
-MAX_SHOWN_NAMES = 6  # names of features in a line of text
+MAX_SHOWN_NAMES = 6  # names of selected features that are shown per selector
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,23 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The result of `belief.compare`. It prints as a table, also in notebooks.
+    """The result of `belief.compare`, which is displayed as a table.
 
     Attributes
     ----------
     standings : list
-        An entry for each selector, the best first: `selector`, `score` (macro F1 or R²), its `spread` over the folds,
-        the score `by_fold` and `by_model`, the `seconds` of one selection, and the names `selected`.
+        An entry for each selector, the best first, with the attributes `selector` (its name), `score` (macro F1 or R²),
+        `spread` (the standard deviation of the score over the folds), `by_fold` and `by_model` (the scores by fold and
+        by model), `seconds` (of one selection) and `selected` (the names of the features).
     all_features : list of float
-        The baseline: the score with all features in each fold, in fewer folds if there was little time; empty if there
-        was none.
+        The baseline: the score with all features in each fold. If there was little time, it contains only some of the
+        folds, or is empty.
     skipped : dict
         The selectors that were skipped, and why.
     task : str
         "classification" or "regression".
     n_rows, n_compared, n_features, n_selected, folds, seed : int
-        The number of rows of the table, rows compared, features, selected features and folds, and the seed.
+        The numbers of rows of the table, of rows used, of features, of selected features and of folds, and the seed.
     seconds : float
         The total runtime.
 
@@ -95,13 +96,13 @@ class Comparison:
 
     @property
     def common(self) -> Array:
-        """The number of features that two selectors have in common, in the order of `standings`."""
+        """A matrix with the number of features that each two selectors have in common, in the order of `standings`."""
         sets = [set(standing.selected) for standing in self.standings]
         return np.array([[len(a & b) for b in sets] for a in sets])
 
     @property
     def jaccard(self) -> Array:
-        """The Jaccard similarity between the features of any two selectors, in the order of `standings`."""
+        """A matrix with the Jaccard similarity of the features of each two selectors, in the order of `standings`."""
         sizes = np.diag(self.common)
         return np.asarray(self.common / (sizes[:, None] + sizes - self.common))
 
@@ -109,16 +110,13 @@ class Comparison:
     def behind(self) -> Array:
         """How far each selector is behind the best: the mean difference over the folds, its error, and a p-value.
 
-        The error is the standard error of the mean difference, and the p-value comes from a paired t test. The error
-        allows for the rows that the training parts of the folds share (Nadeau and Bengio, 2003).
-
-        The p-value comes from a paired t test. Its error allows for the rows that the training parts of the folds share
-        (Nadeau and Bengio, 2003).
+        The error is the standard error of the mean difference, corrected for the rows that the training parts of the
+        folds have in common (Nadeau and Bengio, 2003). The p-value is from a paired t test with this error.
         """
         return np.array([self.compare_with_best(s.by_fold) for s in self.standings])
 
     def compare_with_best(self, by_fold: Sequence[float]) -> tuple[float, float, float]:
-        """Return how far scores are behind those of the best selector, in the folds that both have; see `behind`."""
+        """Return how far scores are behind the scores of the best selector in the same folds, as in `behind`."""
         difference = np.subtract(self.standings[0].by_fold[: len(by_fold)], by_fold)
         mean, n = float(difference.mean()), len(difference)
         if n < 2:
@@ -156,7 +154,7 @@ class Comparison:
         return render_comparison_table(self) or f"<pre>{escape(repr(self))}</pre>"
 
     def _in_common(self) -> str:
-        """Return a table of the number of features that any two selectors have in common, as text."""
+        """Return a table, as text, of the number of features that each two selectors have in common."""
         if len(self.standings) < 3:
             return ""
         head = ["features in common", *(str(i) for i in range(1, len(self.standings) + 1))]
@@ -178,7 +176,7 @@ def summarize(found: Comparison) -> str:
 
 
 def list_rows(found: Comparison) -> list[list[str]]:
-    """Return a table of the selectors and the baseline as text; the first row holds the headings."""
+    """Return a table, as texts, of the selectors and the baseline; the first row contains the headings."""
     rows = [["selector", found.measure, "behind", "p", "seconds", "common", "selected"]]
     for i, (s, c) in enumerate(zip(found.standings, _count_common(found), strict=True)):
         behind = _format_difference(*found.behind[i]) if i else ["", ""]
@@ -196,10 +194,10 @@ def _format_difference(mean: float, error: float, p: float) -> list[str]:
 
 
 def list_notes(found: Comparison) -> list[str]:
-    """Return sentences on which selectors do not differ significantly, and which were skipped."""
+    """Return sentences on the selectors that do not differ significantly from the best, and on skipped selectors."""
     tied, best, notes = found.tied[1:], found.standings[0].selector, []
     if len(found.standings) > 1:
-        test = "paired t test over the folds, whose error allows for the rows that training parts share"
+        test = "paired t test over the folds, corrected for the rows that their training parts share"
         notes = [f"Not significantly different from {best} (p >= {LEVEL}): {', '.join(tied) or 'none'}. p: {test}."]
     if 0 < len(found.all_features) < found.folds:
         notes.append(f"All features were scored in {len(found.all_features)} of {found.folds} folds, to save time.")
@@ -216,6 +214,6 @@ def _count_common(found: Comparison) -> Array:
 
 
 def join_names(standing: Standing) -> str:
-    """Return the first selected names as one text, with control characters escaped."""
+    """Join the names of the first selected features, with control characters escaped."""
     more = ", ..." if len(standing.selected) > MAX_SHOWN_NAMES else ""
     return ", ".join(map(escape_controls, standing.selected[:MAX_SHOWN_NAMES])) + more

@@ -23,19 +23,19 @@ from belief.data.labels import check_task
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION
 
-N_SIZES = 12  # numbers of features that are tried, spread evenly on a logarithmic scale
+N_SIZES = 12  # how many numbers of features are tried, spread evenly on a logarithmic scale
 
 
 @dataclass(frozen=True, kw_only=True)
 class SizeCurve:
-    """The score of models by the number of selected features. It prints as a table, also in notebooks.
+    """The score of models by the number of selected features, which is displayed as a table.
 
     Attributes
     ----------
     sizes : list of int
         The numbers of features.
     scores, spread : list of float
-        Macro F1 or R² on the test rows: the mean over folds and models, and its standard deviation over the folds.
+        Macro F1 or R² on the test rows: the mean over folds and models, and the standard deviation over the folds.
     automatic : int
         The number of features that `n_features_to_select="auto"` selects.
     all_features : float or None
@@ -81,7 +81,7 @@ class SizeCurve:
         text = f"With {self.automatic:,} features, the number that 'auto' selects, models reach {self.measure}"
         text += f" {self.scores[at]:.3f} ± {self.spread[at]:.3f}"
         if best != at:
-            text += f"; the best mean is {self.scores[best]:.3f}, with {self.sizes[best]:,}"
+            text += f"; the best mean is {self.scores[best]:.3f}, with {self.sizes[best]:,} features"
         if self.all_features is not None:
             text += f"; all {self.n_features:,} features reach {self.all_features:.3f}"
         return f"{text}."
@@ -119,20 +119,20 @@ def score_by_size(
 
     Parameters
     ----------
-    X : array, memory map, DataFrame, sparse matrix, a list of those as blocks, or the path of a file
+    X : array, memory map, DataFrame, sparse matrix, a list of such blocks, or the path of a file
         Any local input of :func:`belief.select`. Large tables are sampled as in :func:`belief.compare`.
     y : array of shape (n_rows,)
-        The target, or the name or number of the target column of X.
+        The target, or the name or index of the target column of X.
     max_features : int, default=20
-        The largest number of features to score, unless "auto" selects more.
+        The largest number of features to score. If "auto" selects more, its number is the largest.
     task, label, drop, discrete_features
         The task and the columns, as in :func:`belief.select`.
     seconds : float, default=60.0
-        The approximate time limit; with little time, fewer numbers of features are tried.
+        The approximate time limit. If it is short, fewer different numbers of features are scored.
     n_jobs : int, default=None
-        Threads, as in :func:`belief.select`.
+        The number of threads, as in :func:`belief.select`.
     random_state : int, RandomState, Generator or None, default=None
-        The seed for rows, folds and selections.
+        The seed of the sampled rows, the folds and the selections.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def score_by_size(
     opened, seed = open_input(X, y, columns), Settings(random_state=random_state).draw_seed()
     whole, names, _ = sample_rows(opened, discrete_features, task, seed, count_threads(n_jobs))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # every fold would repeat them
+        warnings.simplefilter("ignore")  # otherwise, warnings would be repeated in every fold
         automatic = max(1, len(SELECTORS[OURS].choose(whole, "auto")))
         n = min(len(names), max(max_features, automatic))
         benchmark = Benchmark(whole, names, n, start + seconds)
@@ -185,9 +185,9 @@ def score_by_size(
 
 
 def _score_folds(benchmark: Benchmark, sizes: list[int], automatic: int) -> list[dict[int, float]]:
-    """Return the mean score of each number of features in each fold.
+    """Return, for each fold, a mapping from numbers of features to the mean score of the models.
 
-    If time is short, later folds try fewer numbers of features.
+    If time is short, later folds contain fewer numbers of features.
     """
     found = []
     for fold, (train, test) in enumerate(benchmark.folds):

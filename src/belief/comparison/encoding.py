@@ -1,7 +1,7 @@
 """Encoding of features for scikit-learn: numbers are imputed and standardised, frequent levels one-hot encoded.
 
-scikit-learn's OneHotEncoder keeps levels in sorted order; here they are sorted by frequency, which forests and linear
-solvers depend on.
+Levels are sorted by frequency, while scikit-learn's OneHotEncoder sorts them by value. The order matters, because the
+results of forests and linear solvers depend on it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 
 from belief.method.arrays import Array
 
-MAX_LEVELS = 10  # the most frequent levels of a feature get a column each
+MAX_LEVELS = 10  # levels of a feature that are encoded, the most frequent ones
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How some features are encoded for scikit-learn, as fitted to training rows.
+    """An encoding of features for scikit-learn, fitted to training rows.
 
-    Missing numbers become the median, and numbers are standardised. A nominal feature becomes a column for each of its
-    most frequent levels; missing is one of them.
+    Missing numbers are replaced by the median, and numbers are standardised. A nominal feature is replaced by a column
+    of zeros and ones for each of its most frequent levels, where missing values count as a level.
     """
 
     features: Array
@@ -41,7 +41,7 @@ class Encoding:
         return cls(features, median, filled.mean(axis=0), np.where(scale > 0, scale, 1.0), levels)
 
     def __call__(self, X: Array) -> Array:
-        """Return rows as encoded columns."""
+        """Encode rows; return the encoded columns."""
         columns = [self._columns(X[:, j], i) for i, j in enumerate(self.features)]
         return np.concatenate(columns, axis=1)
 
@@ -52,13 +52,13 @@ class Encoding:
 
     @property
     def feature(self) -> Array:
-        """The position of the feature that each encoded column belongs to."""
+        """For each encoded column, the position of its feature."""
         return np.repeat(np.arange(len(self.features)), [max(1, len(x)) for x in self.levels])
 
 
 def code_missing(codes: Array) -> Array:
-    """Return codes in which missing values have a separate code, -1."""
-    return np.where(np.isnan(codes), -1.0, codes)  # no level has this code
+    """Replace missing values by the code -1, which is not the code of any level."""
+    return np.where(np.isnan(codes), -1.0, codes)
 
 
 def _frequent(codes: Array) -> Array:

@@ -1,6 +1,6 @@
 """Reading of a sample of the table into memory, for `compare`.
 
-From a large table, the rows with the smallest random keys are used: a random sample, the same for the same seed.
+Each row of a large table gets a random key, which depends on the seed, and the rows with the smallest keys are used.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from belief.method.sampling import SAMPLE, row_keys
 from belief.method.settings import Settings
 from belief.method.targets import REGRESSION, Target, make_class_target
 
-MAX_ROWS, MAX_CELLS = 3_000, 1_500_000  # more would take longer than a minute
-MIN_ROWS = 300  # the sample of a wide table has at least so many rows
+MAX_ROWS, MAX_CELLS = 3_000, 1_500_000  # of the sample; more would take longer than a minute
+MIN_ROWS = 300  # of the sample, even if a wide table then has more than MAX_CELLS
 MAX_FEATURES = 100_000
-MIN_CLASS_ROWS = 5  # two classes need at least so many rows, one for each fold
+MIN_CLASS_ROWS = 5  # at least two classes need this many rows, one for each fold
 
 
 def sample_rows(
     opened: OpenedInput, discrete_features: Any, task: str, seed: int, n_jobs: int | None = 1
 ) -> tuple[Part, list[str], int]:
-    """Return a sample of the rows of a table or of opened files, the names of the features, and the number of all rows.
+    """Return a sample of the rows of a table or stream, the names of the features, and the number of all rows.
 
-    If there are few rows, all are taken.
+    If the table is small, the sample contains all rows.
     """
     X, y, numbered = opened
     if isinstance(X, TableStream | LibsvmStream | ArrayStream):
@@ -52,18 +52,19 @@ def sample_rows(
         y = (read_numbers(y, n_rows) if target.task == REGRESSION else codes)[ids]
         values, discrete, names = _values(table.source, ids), table.discrete, table.names
     names = list(names or DefaultNames(values.shape[1]))
-    y = y if target.task == REGRESSION else np.unique(y, return_inverse=True)[1]  # only classes with sampled rows
+    # The classes are numbered again, because the sample may not contain rows of every class.
+    y = y if target.task == REGRESSION else np.unique(y, return_inverse=True)[1]
     found = Part(values, y, discrete, target.task, seed, n_jobs)
     _check(found, names)
     return found, names, n_rows
 
 
 def count_rows(F: int) -> int:
-    """Return how many rows to sample from a table with F features."""
+    """Return the number of rows to sample from a table with F features."""
     if F > MAX_FEATURES:
         raise ValueError(
             f"compare is for at most {MAX_FEATURES:,} features, and X has {F:,}: most other selectors would not"
-            " finish. Use fewer features, with candidates or drop, or use belief.select."
+            " finish. Restrict the features with candidates or drop, or use belief.select."
         )
     return max(MIN_ROWS, min(MAX_ROWS, MAX_CELLS // F))
 
@@ -97,7 +98,7 @@ def _read_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array
 
 
 def _sample_stream_rows(stream: Stream, labels: Labels, seed: int) -> tuple[Array, Array]:
-    """Return the rows with the smallest keys, and their positions in the files."""
+    """Return the rows of a stream with the smallest keys, and the ids of these rows."""
     kept, ids, first = np.zeros((0, 0)), np.zeros(0, np.int64), 0
     for block in stream.first_pass(labels):
         X = block.whole(map) if isinstance(block, Batch) else block

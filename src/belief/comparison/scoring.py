@@ -16,21 +16,21 @@ from belief.method.targets import CLASSIFICATION
 
 TREES = 100  # trees of gradient boosting, over all classes
 
-Model = Callable[[Part], Any]  # makes a model to fit
+Model = Callable[[Part], Any]  # a function that returns a model, which is not fitted yet
 
 
 def models_for(task: str) -> dict[str, Model]:
-    """Return the models that score features in a task, by name."""
+    """Return the models of a task, by name."""
     return CLASSIFIERS if task == CLASSIFICATION else REGRESSORS
 
 
 def score_features(train: Part, test: Part, features: Array) -> dict[str, float]:
-    """Return the score of each model that is fitted to some features: macro F1 or R² on the test rows."""
+    """Fit each model to some features of the training rows; return its macro F1 or R² on the test rows, by name."""
     with importing():
         from sklearn.metrics import f1_score, r2_score
     encoding = Encoding.of(train.X, train.discrete, features)
     X, X_test = encoding(train.X), encoding(test.X)
-    with threadpool_limits(1):  # more threads only wait for each other on few rows
+    with threadpool_limits(1):  # for so few rows, more threads would be slower
         predictions = {
             name: make(train).fit(X, train.y).predict(X_test) for name, make in models_for(train.task).items()
         }

@@ -1,7 +1,7 @@
 """The selectors that are compared. Each is a function of a part of the table and the number of features to select.
 
-scikit-learn's selectors get encoded columns (`Encoding`); the score of a nominal feature is the best of its columns, or
-their sum for scores that add up.
+scikit-learn's selectors get encoded columns (`Encoding`). The score of a nominal feature is the largest score of its
+columns, or their sum for the importances of forests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from belief.method.targets import CLASSIFICATION, REGRESSION
 class Part:
     """Some rows and columns of a table in memory.
 
-    X has numbers, codes of levels, or NaN for missing values; y has class indices or numbers.
+    X contains numbers and codes of levels, with NaN for missing values. y contains class indices or numbers.
     """
 
     X: Array
@@ -38,11 +38,11 @@ class Part:
     n_jobs: int | None
 
     def rows(self, ids: Array) -> Part:
-        """Return the part with these rows only."""
+        """Return a part with only these rows."""
         return replace(self, X=self.X[ids], y=self.y[ids])
 
     def columns(self, n: int) -> Part:
-        """Return the part with the first n features only."""
+        """Return a part with only the first n features."""
         return replace(self, X=self.X[:, :n], discrete=self.discrete[:n])
 
     @property
@@ -56,7 +56,7 @@ class Part:
         return self.y.astype(str) if self.task == CLASSIFICATION else self.y
 
 
-Chooser = Callable[[Part, Any], Array]  # returns the features, the best first
+Chooser = Callable[[Part, Any], Array]  # (part, number of features) -> selected features, the best first
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _information(part: Part, n: int) -> Array:
     with importing():
         from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
     encoding = Encoding.of(part.X, np.zeros_like(part.discrete))
-    X = np.where(part.discrete, code_missing(part.X), encoding(part.X))  # nominal features by their codes
+    X = np.where(part.discrete, code_missing(part.X), encoding(part.X))  # nominal features remain codes
     measure = mutual_info_classif if part.task == CLASSIFICATION else mutual_info_regression
     found = measure(X, part.y, discrete_features=part.discrete, random_state=part.seed)
     return top_features(encoding, found, n)
@@ -129,7 +129,7 @@ def _forest(part: Part, n: int) -> Array:
 def _sparse_model(part: Part, n: int) -> Array:
     """Return the n features with the largest coefficients of an L1 model.
 
-    The model has the strongest penalty that keeps n features.
+    Of several penalties, the strongest is used with which at least n features have coefficients other than 0.
     """
     encoding = Encoding.of(part.X, part.discrete)
     X, score = encoding(part.X), np.zeros(0)
@@ -150,13 +150,13 @@ def _l1(part: Part, C: float) -> Any:
 
 
 def merge_scores(encoding: Encoding, scores: Array, merge: np.ufunc) -> Array:
-    """Return the score of each feature, merged from the scores of its encoded columns. Constant columns come last."""
+    """Merge the scores of the encoded columns of each feature; NaN, the score of constant columns, counts as -inf."""
     starts = np.flatnonzero(np.diff(encoding.feature, prepend=-1))
     return np.asarray(merge.reduceat(np.nan_to_num(scores, nan=-np.inf, posinf=np.inf), starts))
 
 
 def top_features(encoding: Encoding, scores: Array, n: int, merge: np.ufunc = np.maximum) -> Array:
-    """Return the n features with the largest scores of their encoded columns; ties go to the smaller index."""
+    """Return the n features with the largest merged scores; ties go to the smaller index."""
     return np.argsort(-merge_scores(encoding, scores, merge), kind="stable")[:n]
 
 

@@ -1,4 +1,4 @@
-"""Check Arrow data where they enter: data from a damaged file may refer outside their buffers and crash the process."""
+"""Checks of Arrow input. Data from a damaged file may contain offsets outside its buffers and crash the process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import narwhals as nw
 
 
 def check_arrow(data: Any, what: str) -> Any:
-    """Return an Arrow array, batch or table; raise a ValueError if it is damaged. `what` is its name in the message."""
+    """Return Arrow data unchanged; raise a ValueError if it is damaged. The message calls the data `what`."""
     try:
         data.validate(full=True)
     except ValueError as error:
@@ -17,7 +17,7 @@ def check_arrow(data: Any, what: str) -> Any:
 
 
 def check_column(column: Any) -> None:
-    """Raise a ValueError if a column of pyarrow or pandas has damaged Arrow data; other columns pass."""
+    """Raise a ValueError if a column is a damaged Arrow array, of pyarrow or within pandas. Ignore other columns."""
     if hasattr(column, "to_pylist"):
         check_arrow(column, "An Arrow array")
     elif _is_arrow_dtype(getattr(column, "dtype", None)):
@@ -25,7 +25,7 @@ def check_column(column: Any) -> None:
 
 
 def check_frame(frame: nw.DataFrame[Any]) -> None:
-    """Raise a ValueError if a DataFrame has damaged Arrow data."""
+    """Raise a ValueError if a DataFrame contains damaged Arrow data."""
     table = frame.to_native()
     if frame.implementation.is_pyarrow():
         check_arrow(table, "X, an Arrow table,")
@@ -36,5 +36,5 @@ def check_frame(frame: nw.DataFrame[Any]) -> None:
 
 
 def _is_arrow_dtype(dtype: Any) -> bool:
-    """Return True for a dtype of pandas whose columns are Arrow arrays."""
+    """Return True if pandas stores columns of this dtype as Arrow arrays."""
     return hasattr(dtype, "pyarrow_dtype") or getattr(dtype, "storage", None) == "pyarrow"

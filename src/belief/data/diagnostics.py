@@ -19,7 +19,7 @@ NOT_UTF8 = "is not valid UTF-8. Pass the encoding of the file, such as encoding=
 
 
 def suggest_csv_options(names: Sequence[str], separator: str = ",") -> str:
-    """Return a sentence about a CSV option that seems wrong by the column names; empty if they look right."""
+    """Return advice if the column names show that a CSV option is wrong; return "" if they look right."""
     for other in SEPARATORS:
         if len(names) == 1 and other != separator and other in names[0]:
             return f"The columns look separated by {other!r}. Pass separator={other!r}."
@@ -29,7 +29,7 @@ def suggest_csv_options(names: Sequence[str], separator: str = ",") -> str:
 
 
 def suggest_fix(name: str) -> str:
-    """Return advice for a text in a column of numbers."""
+    """Return advice on a text that was found in a column of numbers."""
     return (
         f"Correct the value, leave it empty if it is missing, or pass discrete_features={[name]!r} to read the column"
         " as categories."
@@ -37,11 +37,11 @@ def suggest_fix(name: str) -> str:
 
 
 def explain_csv_error(error: str, names: Sequence[str] | None, label: str | None = None) -> str | None:
-    """Return a clearer message for a parse error of Arrow; None if the error is of another kind."""
+    """Return a clearer message for Arrow's error while parsing a CSV file; None for errors of other kinds."""
     if "Empty CSV file" in error:
         return "the file is empty."
     if "straddl" in error:
-        return "it has a line of more than 1 GB, as after a quote that is not closed. Correct the line."
+        return "it has a line of more than 1 GB, perhaps because a quote is not closed. Correct the line."
     ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", error)
     if ragged:
         return f"line {ragged[1]} has {ragged[3]} columns, but the lines before have {ragged[2]}."
@@ -60,11 +60,11 @@ def explain_csv_error(error: str, names: Sequence[str] | None, label: str | None
     fix = "Correct the value." if name == label else suggest_fix(name)
     if name == label and kind.startswith("int") and is_float(value):
         fix = "Correct the value, or pass task='regression'."
-    return f"{where}column {name!r} has the value {shorten(value)!r}, but {expected} before. {fix}"
+    return f"{where}column {name!r} has the value {shorten(value)!r}, but {expected} in the lines before. {fix}"
 
 
 def shorten(text: str) -> str:
-    """Return a text, cut to 80 characters, for a message."""
+    """Cut a text to 80 characters, for a message."""
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
@@ -84,12 +84,12 @@ def are_numbers(texts: Collection[Any]) -> bool:
 
 
 def warn_of_numbers_as_text(column: str, texts: Collection[Any]) -> None:
-    """Warn if a text column looks like numbers.
+    """Warn if the values of a text column look like numbers.
 
     Parameters
     ----------
-    column : the column as it is called in the warning
-    texts : its distinct values
+    column : the name of the column in the warning
+    texts : the distinct values of the column
     """
     some = islice(texts, MAX_CHECKED_TEXTS)
     fractions = [text for text in some if isinstance(text, str) and re.search(r"[.,]\d", text)]
@@ -101,7 +101,7 @@ def warn_of_numbers_as_text(column: str, texts: Collection[Any]) -> None:
 
 
 def warn_of_similar_classes(classes: Sequence[Any], name: str) -> None:
-    """Warn if two classes differ only in white space, as spellings of the same class often do."""
+    """Warn if two classes differ only in white space, because they are probably the same class."""
     seen: dict[str, str] = {}
     for text in (c for c in classes if isinstance(c, str)):
         other = seen.setdefault(" ".join(text.split()), text)

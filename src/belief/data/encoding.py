@@ -61,7 +61,7 @@ def count_leading_empty_lines(path: Path, encoding: str) -> int:
 
 
 def read_first_lines(path: Path, separator: str, encoding: str, n_characters: int = 1) -> Iterator[list[str]]:
-    """Yield the cells of each non-empty line of a CSV file, up to the line at which n_characters have been read."""
+    """Yield the cells of each non-empty line of a CSV file. Stop when at least `n_characters` have been read."""
     with _open_text(path, encoding, newline="") as text:
         for cells in filter(None, csv.reader(text, delimiter=separator)):
             yield cells
@@ -76,7 +76,7 @@ def read_header(path: Path, separator: str, encoding: str) -> list[str]:
         cells = next(read_first_lines(path, separator, encoding), None)
     except csv.Error:
         raise ValueError(
-            f"{path}: a column name has more than {csv.field_size_limit():,} characters, as after a quote that is not"
+            f"{path}: a column name has more than {csv.field_size_limit():,} characters, perhaps because a quote is not"
             " closed. Correct the first line, or pass another separator or encoding."
         ) from None
     if cells is None:

@@ -1,7 +1,4 @@
-"""Copies of some columns of input files, with unchanged values.
-
-Text of CSV files stays text, and the columns of other files keep their types.
-"""
+"""Writing of some columns of the input files to a new file, with unchanged values."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from belief._utils.optional import import_optional
 from belief.data.arrow import pyarrow
 from belief.data.readers import MISSING, CsvFiles, TableReader
 
-# Texts that convert to a type and back without loss: no leading zeros, and no more digits than the type holds.
+# For each type, the texts that survive a conversion to this type and back: no leading zeros, and not too many digits.
 LOSSLESS_PATTERNS = {
     "bool": "^(true|false|True|False|TRUE|FALSE)$",
     "int64": r"^(-?[1-9]\d{0,17}|0)$",
@@ -25,7 +22,7 @@ def _compute() -> Any:
 
 
 def csv_lines(files: CsvFiles, columns: Sequence[str]) -> Iterator[bytes]:
-    """Yield the lines of a CSV file with some columns of the input files, beginning with the line of names."""
+    """Yield the lines of a new CSV file with these columns of the input files. The first line has the column names."""
     yield _format_lines(pyarrow().record_batch([[name] for name in columns], names=list(columns)))
     for batch in files.text_batches(columns):
         yield _format_lines(batch)
@@ -39,16 +36,17 @@ def _format_lines(batch: Any) -> bytes:
         quoted = compute.binary_join_element_wise('"', compute.replace_substring(column, '"', '""'), '"', "")
         needs_quotes = compute.match_substring_regex(column, '[",\r\n]')
         if batch.num_columns == 1:
-            needs_quotes = compute.or_(needs_quotes, compute.equal(column, ""))  # readers skip empty lines
+            # Without quotes, the line of an empty cell would be empty, and readers skip empty lines.
+            needs_quotes = compute.or_(needs_quotes, compute.equal(column, ""))
         cells.append(compute.if_else(needs_quotes, quoted, column))
     lines = compute.binary_join_element_wise(*cells, ",").to_pylist()
     return "".join(f"{line}\n" for line in lines).encode()
 
 
 def typed_batches(files: TableReader, columns: Sequence[str]) -> tuple[Any, Iterator[Any]]:
-    """Return the schema of some columns, and their Arrow batches.
+    """Return the schema and the Arrow batches of these columns of the input files.
 
-    Columns of CSV files get types that preserve their text.
+    Columns of CSV files get types from which their text can be restored; columns of other files keep their types.
     """
     if not isinstance(files, CsvFiles):
         schema = pyarrow().schema([files.schema.field(name) for name in columns])
@@ -73,7 +71,7 @@ def _find_lossless_types(batches: Iterable[Any], columns: Sequence[str]) -> dict
 
 
 def _without_missing(text: Any) -> Any:
-    """Return text with null in place of the words for missing values."""
+    """Replace the words for missing values, such as NA, by null."""
     pa, compute = pyarrow(), _compute()
     return compute.if_else(compute.is_in(text, pa.array(MISSING)), pa.scalar(None, pa.string()), text)
 

@@ -1,7 +1,7 @@
 """Generator of churn.csv, the bundled example: customers of a telephone company, and whether they left.
 
-Contract, support calls, fee and tenure are relevant; tenure in days and total paid are redundant; the rest is noise.
-Run `python -m belief.datasets.make_churn` to write the file.
+Contract, support calls, fee and tenure are relevant, tenure in days and total paid are redundant, and the other columns
+are noise. Run `python -m belief.datasets.make_churn` to write the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The HTML report of a Result, in one self-contained file: result -> plain dictionary -> figures -> page."""
+"""The HTML report of a Result, in one self-contained file.
+
+A report is made in three steps: the result becomes a plain dictionary, the figures are drawn, and a template is filled.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ __all__ = ["render"]
 
 
 def render(result: Result, title: str | None = None, curve: SizeCurve | None = None) -> str:
-    """Render a result as an HTML page that loads nothing and needs no network.
+    """Render a result as a self-contained HTML page, which needs no network.
 
     Parameters
     ----------
@@ -20,12 +23,12 @@ def render(result: Result, title: str | None = None, curve: SizeCurve | None = N
     title : str, default=None
         The title of the page.
     curve : SizeCurve, default=None
-        The return value of :func:`belief.score_by_size`, to show how many features suffice.
+        The return value of :func:`belief.score_by_size`; the page then also shows how many features suffice.
 
     Returns
     -------
     str
-        The page; write it as UTF-8. Needs matplotlib and Jinja2, the extra `report`.
+        The HTML page, to be written as UTF-8. This function needs matplotlib and Jinja2, the extra `report`.
 
     Examples
     --------

@@ -18,38 +18,35 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# readable on light and on dark backgrounds
+# These colours are readable on light and dark backgrounds.
 RELEVANCE, MARK, SCORE, MUTED, HEAT = "#8fb8dc", "#cc6a1f", "#17487a", "#7f8a96", "#17528c"
-# for classes and levels; with MARKERS, they are distinguishable with any colour vision (Okabe and Ito)
+# Colours of classes and levels. Together with MARKERS, they are distinguishable with any colour vision (Okabe and Ito).
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b08a1e", "#56b4e9", "#8c6bb1", "#75706a")
 MARKERS = "osD^vP<>"
-FIFTHS = ("#2166ac", "#67a9cf", "#999999", "#ef8a62", "#b2182b")  # from the lowest to the highest
+FIFTHS = ("#2166ac", "#67a9cf", "#999999", "#ef8a62", "#b2182b")  # fifths of a numeric target, from low to high
 
 LABEL_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
 LABEL_DISTANCES = (6, 12, 20)  # points
-NARROW = 5.0  # inches
-LOCK = threading.RLock()  # for changes of matplotlib's settings, which all threads share
+NARROW = 5.0  # inches; narrower figures have legends of two columns
+LOCK = threading.RLock()  # held while matplotlib's settings are changed, because all threads share them
 
-# do not parse a $ in a name as mathematics; keep text in an SVG as text
+# A $ in a name does not start a formula, and text in an SVG remains text.
 SAFE = {"text.parse_math": False, "text.usetex": False, "svg.fonttype": "none"}
 
 
 def figure_height(rows: int, each: float = 0.26) -> float:
-    """Return the height, in inches, of a figure with this number of lines."""
+    """Return the height, in inches, of a figure with this number of rows of bars or cells."""
     return 1.1 + each * max(rows, 2)
 
 
 def matplotlib(module: str = "") -> Any:
-    """Return matplotlib or one of its modules.
-
-    If it is not installed, raise an error with the command that installs it.
-    """
+    """Import matplotlib or one of its modules; if it is not installed, raise an error with the install command."""
     return import_optional(f"matplotlib{module}", "report")
 
 
 @contextmanager
 def drawing(ax: Axes | None, inches: float) -> Iterator[Axes]:
-    """Yield the axes to draw on; None means new ones. Names are displayed literally, also if they contain a $."""
+    """Yield `ax`, or new axes if `ax` is None. Names are drawn literally, even if they contain a $."""
     with _safe():
         if ax is None:
             _, ax = matplotlib(".pyplot").subplots(figsize=(7.2, inches), layout="constrained")
@@ -58,7 +55,7 @@ def drawing(ax: Axes | None, inches: float) -> Iterator[Axes]:
 
 
 def _disable_mathematics(ax: Axes) -> None:
-    """Display names literally on axes whose texts were created before this module's settings."""
+    """Draw names literally on axes of the user, whose texts were created without the settings of this module."""
     for axis in (ax.xaxis, ax.yaxis):
         named = isinstance(axis.get_major_locator(), matplotlib(".ticker").FixedLocator)
         for text in [axis.label, *(axis.get_ticklabels() if named else [])]:
@@ -67,9 +64,10 @@ def _disable_mathematics(ax: Axes) -> None:
 
 @contextmanager
 def _safe() -> Iterator[None]:
-    """Display texts literally within this context, by matplotlib's settings in SAFE.
+    """Apply the settings in SAFE within this context.
 
-    `rc_context` would also reset the interactive mode, which a notebook's backend turns on with the first figure.
+    matplotlib's `rc_context` is no alternative: it would also reset the interactive mode, which the backend of a
+    notebook turns on when the first figure is created.
     """
     settings = matplotlib().rcParams
     with LOCK:
@@ -84,7 +82,8 @@ def _safe() -> Iterator[None]:
 def draw_heat_map(ax: Axes, values: Array, texts: Array | None = None, smallest: float = 0.0) -> None:
     """Draw a heat map in one colour of varying transparency, so that it suits any background.
 
-    With up to ten lines, the cells off the diagonal show their values from `smallest` on, or `texts` instead.
+    Each cell shows its entry of `texts`. Without `texts`, the cells of a heat map of up to ten rows show their values,
+    except the diagonal and values below `smallest`; a larger heat map has a colour bar instead.
     """
     colors = matplotlib(".colors")
     rgb = colors.to_rgb(HEAT)
@@ -105,7 +104,7 @@ def draw_heat_map(ax: Axes, values: Array, texts: Array | None = None, smallest:
 
 
 def draw_frames(ax: Axes, sizes: Sequence[int]) -> None:
-    """Draw a frame along the diagonal of a heat map for each group of two or more features."""
+    """Draw frames along the diagonal of a heat map around groups of these sizes; groups of one get no frame."""
     rectangle, start = matplotlib(".patches").Rectangle, -0.5
     for size in sizes:
         if size > 1:
@@ -116,7 +115,7 @@ def draw_frames(ax: Axes, sizes: Sequence[int]) -> None:
 
 
 def remove_frame(ax: Axes, grid: str | None = None) -> None:
-    """Remove the frame and the ticks; add a light grid."""
+    """Remove the frame and the ticks; draw light grid lines for the axes in `grid`, which may be "both"."""
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     ax.set_axisbelow(True)
@@ -125,7 +124,7 @@ def remove_frame(ax: Axes, grid: str | None = None) -> None:
 
 
 def add_legend(ax: Axes, drawn: Sequence[Any]) -> None:
-    """Add a legend above the axes, in two lines if the figure is narrow."""
+    """Add a legend above the axes, with four columns, or two if the figure is narrow."""
     columns = 4 if ax.figure.bbox.width > NARROW * ax.figure.dpi else 2
     ax.legend(
         handles=drawn,
@@ -143,15 +142,15 @@ def add_legend(ax: Axes, drawn: Sequence[Any]) -> None:
 
 
 def place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
-    """Write texts next to points so that no texts overlap. Texts without room are left out."""
+    """Write texts next to points so that the texts do not overlap. Texts for which there is no room are left out."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # the warning of the final drawing is enough
+        warnings.filterwarnings("ignore", "Glyph")  # matplotlib warns again when the figure is drawn
         _place_labels(ax, x, y, texts)
 
 
 def _place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
     boxes = matplotlib(".transforms").Bbox
-    ax.figure.figure.draw_without_rendering()  # the layout decides where the points are
+    ax.figure.figure.draw_without_rendering()  # computes the layout, and so the final positions of the points
     points, half = ax.transData.transform(np.column_stack([x, y])), ax.figure.dpi / 16
     taken = [boxes.from_extents(*(point - half), *(point + half)) for point in points if np.isfinite(point).all()]
     frame = ax.get_window_extent()
@@ -160,7 +159,7 @@ def _place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
             sides: dict[str, Any] = {"ha": ("center", "left", "right")[right], "va": ("center", "bottom", "top")[up]}
             offset = (r * right, r * up)
             label = ax.annotate(text, at, offset, textcoords="offset points", fontsize="small", **sides)
-            label.set_in_layout(False)  # or the axes would move
+            label.set_in_layout(False)  # otherwise, the layout would make room for the label and move the axes
             box = label.get_window_extent()
             is_inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
             if is_inside and not box.count_overlaps(taken):
@@ -170,13 +169,13 @@ def _place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
 
 
 def note_omitted(ax: Axes, shown: int, total: int) -> None:
-    """State in the label of the x axis that not all features are shown, if so."""
+    """If not all features are shown, state this in the label of the x axis."""
     if shown < total:
         ax.set_xlabel(f"{ax.get_xlabel()}\n(the first {shown} of {total:,} selected features)")
 
 
 def write_sentence(ax: Axes, sentence: str) -> Axes:
-    """Write a sentence in the middle of axes that would otherwise be empty."""
+    """Write a sentence in the middle of axes that have nothing else to show."""
     ax.set_axis_off()
     ax.text(0.5, 0.5, textwrap.fill(sentence, 44), ha="center", va="center", transform=ax.transAxes)
     return ax

@@ -22,15 +22,16 @@ from belief.result.result import Result
 if TYPE_CHECKING:
     from belief.comparison.curve import SizeCurve
 
-MAX_ROWS = 1_000  # longer tables are cut
+MAX_ROWS = 1_000  # of a table; longer tables are cut
 MAX_CLASSES = 20
-GROUP_LEVEL = 0.5  # features that agree at least this much form a group
-QUANTILES = {0: "0 %", 1: "5 %", 5: "25 %", 10: "50 %", 15: "75 %", 19: "95 %", 20: "100 %"}  # of Result.quantiles
-BOX = (1, 5, 10, 15, 19)  # the quantiles that a box plot shows
+GROUP_LEVEL = 0.5  # the minimum of the average redundancy in a group
+# positions in Result.quantiles, and their names
+QUANTILES = {0: "0 %", 1: "5 %", 5: "25 %", 10: "50 %", 15: "75 %", 19: "95 %", 20: "100 %"}
+BOX = (1, 5, 10, 15, 19)  # the positions of the quantiles that a box plot shows
 
 
 def collect_content(result: Result, title: str | None = None, curve: SizeCurve | None = None) -> dict[str, Any]:
-    """Return everything that the page shows. Names are on one line but not escaped, and numbers are not formatted."""
+    """Return everything that the page shows. Names contain no line breaks, but are not escaped yet."""
     lines = [clean_texts(line) for line in result.explain()]
     n = len(result.selected)
     selected, others = lines[:n], _list_others(result, lines[n:])
@@ -65,7 +66,7 @@ def collect_content(result: Result, title: str | None = None, curve: SizeCurve |
 
 
 def collect_findings(result: Result, lines: Sequence[FeatureExplanation]) -> dict[str, Any]:
-    """Return the findings (sentences about the result) and the values that they are made from."""
+    """Return the findings, which are sentences about the result, and the values on which they are based."""
     n = len(result.selected)
     content: dict[str, Any] = {
         "measure": asdict(result.rule.presentation),
@@ -87,7 +88,7 @@ class RelevanceScale:
 
     @classmethod
     def of(cls, lines: Sequence[FeatureExplanation]) -> Self:
-        """Return a scale that is wide enough for the bars and errors of all features."""
+        """Return a scale that contains the bars of all features and the error bars of the selected features."""
         ends = [(line.relevance, 2 * (line.error or 0.0)) for line in lines if line.rank]
         scores = [line.score for line in lines if line.score is not None]
         return cls(min(0.0, *scores, *(x - e for x, e in ends)), max(0.01, *(x + e for x, e in ends)))
@@ -99,7 +100,7 @@ class RelevanceScale:
 def _list_others(result: Result, watched: Sequence[FeatureExplanation]) -> list[FeatureExplanation]:
     """Return the explanations of the features that were not selected.
 
-    The watched features come first, by score, then the others by relevance.
+    Watched features come first, in the given order, then the other features by rank.
     """
     known = {*result.selected.tolist(), *(line.index for line in watched)}
     order = np.argsort(result.ranking, kind="stable")
@@ -120,13 +121,13 @@ def _list_facts(result: Result) -> list[tuple[str, str]]:
 
 
 def table_columns(result: Result, lines: Sequence[FeatureExplanation]) -> list[str]:
-    """Return the columns of the table of features that have values in this result."""
+    """Return the columns of the table of features; columns without values in this result are omitted."""
     known = [key for key in ("q_value", "unique_share") if any(line[key] is not None for line in lines)]
     return ["relevance", *known, *(["score"] if result.rule.presentation.name else [])]
 
 
 def clean_texts(line: FeatureExplanation) -> FeatureExplanation:
-    """Return an explanation in which every text is on one line."""
+    """Return an explanation whose texts contain no line breaks or control characters."""
     texts: dict[str, Any] = {name: clean(value) for name, value in vars(line).items() if isinstance(value, str)}
     return replace(line, **texts)
 
@@ -152,16 +153,17 @@ def describe_run(result: Result) -> dict[str, Any]:
 
 
 def group_redundant(redundancy: Array, level: float = GROUP_LEVEL) -> list[list[int]]:
-    """Return groups of features whose average redundancy with each other is at least `level`.
+    """Divide features into groups whose average redundancy with each other is at least `level`.
 
     Parameters
     ----------
-    redundancy : the redundancy of feature b with feature a, at [a, b]
+    redundancy : `redundancy[a, b]` is the redundancy of feature b with feature a
+    level : the minimum of the average redundancy in a group
 
     Returns
     -------
     list of lists of int
-        The groups, ordered such that neighbours are similar.
+        The groups, sorted so that adjacent groups are similar, and adjacent features within a group, too.
     """
     from scipy.cluster import hierarchy
     from scipy.spatial.distance import squareform
@@ -177,14 +179,14 @@ def group_redundant(redundancy: Array, level: float = GROUP_LEVEL) -> list[list[
 
 
 def _is_redundant(result: Result, line: FeatureExplanation) -> bool:
-    """Return True if a feature was not selected only because it is redundant."""
+    """Return True if a feature would have been selected if it were not redundant."""
     if line.score is None or not line.is_significant:
         return False
     return is_worth_more(result, line) and line.score < line.relevance
 
 
 def _group_by_partner(lines: Sequence[FeatureExplanation]) -> list[tuple[str, list[str]]]:
-    """Return, for each selected feature, the features that are most redundant with it; the longest list comes first."""
+    """Group features by the selected feature with which they are most redundant; return the largest group first."""
     partners: dict[str, list[str]] = {}
     for line in lines:
         partners.setdefault(str(line.redundant_with), []).append(line.feature)
@@ -192,7 +194,7 @@ def _group_by_partner(lines: Sequence[FeatureExplanation]) -> list[tuple[str, li
 
 
 def _list_sections(content: dict[str, Any]) -> dict[str, str]:
-    """Return the names and titles of the sections of the page that have something to show."""
+    """Return the names and titles of the sections of the page; empty sections are omitted."""
     sections = {
         "ranking": "Ranking",
         "others": "Features not selected",
@@ -215,7 +217,7 @@ def _list_sections(content: dict[str, Any]) -> dict[str, str]:
 
 
 def _list_figures(result: Result, content: dict[str, Any]) -> list[str]:
-    """Return the names of the figures that have something to show."""
+    """Return the names of the figures; figures that would be empty are omitted."""
     measure = content["measure"]
     has_redundancy = content["has_overlaps"] if measure["has_absolute_scale"] else content["n_selected"] > 1
     is_shown = {
@@ -251,7 +253,7 @@ def _list_settings(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _list_groups(result: Result) -> list[list[str]]:
-    """Return the groups of two or more redundant features by name, ordered by rank."""
+    """Return the names of the features in each group of two or more redundant features, sorted by rank."""
     if not result.rule.presentation.has_absolute_scale:
         return []
     groups = sorted(sorted(group) for group in group_redundant(result.redundancy) if len(group) > 1)
@@ -259,9 +261,10 @@ def _list_groups(result: Result) -> list[list[str]]:
 
 
 def _describe_stability(result: Result) -> dict[str, int] | None:
-    """Return from which batch on the top features stayed the same, and how many of them changed in the last batch.
+    """Describe how the batches changed the top features; return None if there was only one batch.
 
-    As many features count as were selected. Return None if there was a single batch.
+    The dictionary has the number n of top features (as many as were selected), the number of the batch after which they
+    stayed the same, and the number of top features that changed with the last batch.
     """
     if len(result.history) < 2:
         return None
@@ -278,11 +281,11 @@ def _clean_names(result: Result, features: Iterable[int]) -> list[str]:
 
 
 def _describe_task(result: Result) -> str:
-    """Return words for the target, such as "classification into 2 classes"."""
+    """Describe the task in words, such as "classification into 2 classes"."""
     if len(result.classes):
         return f"classification into {count(len(result.classes), 'class', 'classes')}"
     low, high = (format_number(x) for x in result.quantiles[[0, -1]].tolist())
-    return f"regression, {low} to {high}"
+    return f"regression, target from {low} to {high}"
 
 
 def _describe_target(result: Result) -> dict[str, Any] | None:
@@ -295,5 +298,5 @@ def _describe_target(result: Result) -> dict[str, Any] | None:
     return {
         "quantiles": [(share, format_number(values[i])) for i, share in QUANTILES.items()],
         "at": [round(STRIP_WIDTH * (values[i] - low) / width, 1) for i in BOX],
-        "description": f"half of the rows have {format_number(values[5])} to {format_number(values[15])}",
+        "description": f"half of the values are from {format_number(values[5])} to {format_number(values[15])}",
     }

@@ -9,23 +9,23 @@ from belief.method.targets import CLASSIFICATION
 from belief.report.text import clean, format_number, format_percent_of
 from belief.result.result import Result
 
-MIN_DIFFERENCE = 0.08  # smaller differences between the mean ranks or shares of two groups show no direction
-STRIP_WIDTH = 200  # units of the SVG
+MIN_DIFFERENCE = 0.08  # smaller differences between two groups, in mean ranks or in shares, are not a direction
+STRIP_WIDTH = 200  # width of a box plot or bar, in units of the SVG
 FIFTHS = ("lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth")
-MIN_SPREAD_RATIO = 1.5  # between the middle halves of two classes
+MIN_SPREAD_RATIO = 1.5  # of the interquartile ranges of two classes
 NO_DIRECTION = "no univariate direction"
 DIFFERS = "differs with the target, but not in one direction"
 
 
 def find_distribution(result: Result, feature: int) -> FeatureDistribution | None:
-    """Return the distribution of a feature; None if the result does not have it."""
+    """Return the distribution of a feature; None if the result does not contain it."""
     return next((each for each in result.distributions if each.feature == feature), None)
 
 
 def describe_distribution(result: Result, distribution: FeatureDistribution) -> dict[str, Any]:
     """Return what the report shows of a feature: type, missing values, direction, and a strip for each group.
 
-    The strip is a box or a bar.
+    A strip is a box plot for numbers, and a bar for categories.
     """
     strips = _bars if distribution.levels else _boxes
     return {
@@ -47,7 +47,7 @@ def group_names(result: Result, distribution: FeatureDistribution) -> list[str]:
 
 
 def _value_range(distribution: FeatureDistribution) -> tuple[float, float]:
-    """Return the smallest and the largest value that the box plots show."""
+    """Return the smallest and the largest value in the box plots of a feature."""
     if not distribution.quantiles:
         return 0.0, 1.0
     low, high = min(q[0] for q in distribution.quantiles), max(q[-1] for q in distribution.quantiles)
@@ -55,7 +55,7 @@ def _value_range(distribution: FeatureDistribution) -> tuple[float, float]:
 
 
 def _boxes(result: Result, distribution: FeatureDistribution) -> list[dict[str, Any]]:
-    """Return a box plot for each group, as positions of the middle 90 %, the middle half and the median."""
+    """Return a box plot for each group, as the positions of the 5, 25, 50, 75 and 95 % quantiles."""
     low, high = _value_range(distribution)
     return [
         {
@@ -68,7 +68,7 @@ def _boxes(result: Result, distribution: FeatureDistribution) -> list[dict[str, 
 
 
 def _bars(result: Result, distribution: FeatureDistribution) -> list[dict[str, Any]]:
-    """Return a stacked bar of the shares of levels for each group."""
+    """Return a stacked bar for each group, with the shares of the levels."""
     strips = []
     for name, shares in zip(group_names(result, distribution), distribution.shares, strict=True):
         start, parts = 0.0, []
@@ -85,7 +85,7 @@ def _bars(result: Result, distribution: FeatureDistribution) -> list[dict[str, A
 
 
 def describe_direction(result: Result, distribution: FeatureDistribution) -> str:
-    """Return words for how a feature by itself depends on the target, such as "rises with the target"."""
+    """Describe in words how a feature by itself depends on the target, such as "rises with the target"."""
     if distribution.levels:
         found = _compare_shares(result, distribution)
     elif len(distribution.ranks) < 2:
@@ -99,7 +99,7 @@ def describe_direction(result: Result, distribution: FeatureDistribution) -> str
 
 
 def _compare_classes(names: list[str], distribution: FeatureDistribution) -> str:
-    """Return words for the class in which values are highest, or else most spread out; empty without a difference."""
+    """Describe in which class the values are highest or, if levels are similar, most spread out; "" if in none."""
     ranks, spread = distribution.ranks, [q[3] - q[1] for q in distribution.quantiles]
     high, low = ranks.index(max(ranks)), ranks.index(min(ranks))
     if ranks[high] - ranks[low] >= MIN_DIFFERENCE:
@@ -112,17 +112,17 @@ def _compare_classes(names: list[str], distribution: FeatureDistribution) -> str
 
 
 def _compare_fifths(ranks: list[float]) -> str:
-    """Return words for how the mean rank changes from the lowest to the highest fifth of a numeric target."""
+    """Describe how the mean rank changes from the lowest to the highest fifth of the target; "" if it does not."""
     first, middle, last = ranks[0], ranks[len(ranks) // 2], ranks[-1]
     if min(first, last) - middle > MIN_DIFFERENCE or middle - max(first, last) > MIN_DIFFERENCE:
-        return f"{'lowest' if middle < first else 'highest'} where the target is in its middle"
+        return f"{'lowest' if middle < first else 'highest'} for middle values of the target"
     if abs(last - first) < MIN_DIFFERENCE:
         return ""
     return "rises with the target" if last > first else "falls as the target rises"
 
 
 def _compare_shares(result: Result, distribution: FeatureDistribution) -> str:
-    """Return words for the level whose share differs most between two groups; empty without a difference."""
+    """Describe the level whose share differs most between two groups; "" if no share differs."""
     if len(distribution.shares) < 2:
         return ""
     columns = list(zip(*distribution.shares, strict=True))

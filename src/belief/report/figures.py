@@ -1,4 +1,4 @@
-"""Figures of belief.plot as inline SVG, for wide and narrow screens, in the colours of the page."""
+"""The figures of belief.plot as inline SVG in the colours of the page, for wide and for narrow screens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from belief.result.result import Result
 if TYPE_CHECKING:
     from belief.comparison.curve import SizeCurve
 
-# these colours are replaced by CSS variables of the page, which differ between light and dark mode
+# In the page, these colours are replaced by CSS variables, which differ between light and dark mode.
 INK, GRID, PAPER = "#1d2329", "#c9d0d7", "#ffffff"
 COLOURS = {
     INK: "ink",
@@ -45,7 +45,7 @@ STYLE = {
 
 @dataclass(frozen=True)
 class Width:
-    """The size of figures and texts for a kind of screen."""
+    """The size of figures and texts for one kind of screen."""
 
     name: str
     inches: float
@@ -55,7 +55,7 @@ class Width:
 
 
 WIDTHS = (Width("wide", 7.2, 9, plot.TOP, 30), Width("narrow", 3.7, 8.5, 16, 15))
-PANEL = Width("panel", 3.7, 8.5, 8, 15)  # side by side on wide screens
+PANEL = Width("panel", 3.7, 8.5, 8, 15)  # for figures that are side by side on wide screens
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Picture:
     """A figure of the report: the function of belief.plot that draws it, its height, and its options."""
 
     draw: Callable[..., Any]
-    height: Callable[[int], float]  # from the number of features shown
+    height: Callable[[int], float]  # number of features in the figure -> inches
     options: tuple[str, ...] = ("top", "max_name_length")
     widths: tuple[Width, ...] = WIDTHS
     find_shown: Callable[[Result, int], list[int]] = lambda result, top: list(range(min(top, len(result.selected))))
@@ -80,7 +80,7 @@ PICTURES = {
 
 
 def draw_figures(result: Result, names: list[str], curve: SizeCurve | None = None) -> dict[str, dict[str, str]]:
-    """Return the SVG of each figure in each width, as dictionaries by name and by width."""
+    """Draw the figures with these names; return a dictionary from names to dictionaries from widths to SVG."""
     pictures = dict(PICTURES)
     for t, pair in enumerate(result.pairs):
         draw = partial(plot.interaction, feature=pair.features[0])
@@ -98,7 +98,7 @@ def _draw_svg(result: Result, name: str, picture: Picture, width: Width) -> str:
     shown = len(picture.find_shown(result, width.top))
     salt = {"font.size": width.font, "svg.hashsalt": name}
     with canvas.LOCK, style.context(["default", STYLE, salt]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # matplotlib lacks letters that the browser has
+        warnings.filterwarnings("ignore", "Glyph")  # the browser may have glyphs that matplotlib lacks
         figure = figures.Figure(figsize=(width.inches, picture.height(shown)), layout="constrained")
         options = {option: getattr(width, option) for option in picture.options}
         picture.draw(result, ax=figure.add_subplot(), **options)
@@ -107,9 +107,9 @@ def _draw_svg(result: Result, name: str, picture: Picture, width: Width) -> str:
 
 
 def _inline(svg: bytes, prefix: str) -> str:
-    """Return SVG that can be part of a page.
+    """Convert an SVG file of matplotlib to SVG that can be part of a page.
 
-    It has no namespaces and no invisible parts, but unique ids and CSS colours.
+    Namespaces and invisible parts are removed, ids become unique, and colours become CSS variables.
     """
     root = ElementTree.fromstring(svg)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg.decode()))
@@ -120,7 +120,7 @@ def _inline(svg: bytes, prefix: str) -> str:
             for key, value in node.attrib.items()
             if key != "id" or value in used
         }
-        if node.tag != "text":  # blanks matter only in texts
+        if node.tag != "text":  # white space is significant only in texts
             node.text = (node.text or "").strip()
         node.tail = None
     _prune(root)

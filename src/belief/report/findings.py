@@ -11,10 +11,10 @@ from belief.report.text import NO_REDUNDANCY, STOP_REASONS, clean, count, format
 from belief.result.explanation import FeatureExplanation
 from belief.result.result import Result
 
-MAX_PAIRS, MAX_GROUPS, MAX_NAMES = 5, 5, 6  # in sentences
+MAX_PAIRS, MAX_GROUPS, MAX_NAMES = 5, 5, 6  # that are mentioned; the rest is counted
 OFTEN = 0.8  # share of the half-samples
-MANY_MISSING = 0.3  # share of missing values worth a sentence
-SMALL_CLASS = 3 * MIN_AUTO_NEIGHBOURS  # rows; smaller classes have too few neighbours of their own
+MANY_MISSING = 0.3  # the share of missing values that is mentioned
+SMALL_CLASS = 3 * MIN_AUTO_NEIGHBOURS  # rows; smaller classes have fewer than three rows per neighbour
 KINDS_OF_NOTES = {"like an identifier": "identifier", "like a copy": "leakage", "like a code": "missing"}
 
 
@@ -27,7 +27,7 @@ Part = str | Name
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence, given as its parts, and the kind of finding, which the page shows as a label."""
+    """A sentence, as a list of parts, and the kind of the finding, which the page shows as a label."""
 
     kind: str
     parts: Sequence[Part]
@@ -47,9 +47,9 @@ def list_findings(result: Result, content: dict[str, Any]) -> list[Finding]:
 
 
 def _describe_selection(result: Result, selected: Sequence[FeatureExplanation]) -> list[Part]:
-    """Return a sentence on the best feature, and on how many of the selected ones are significant."""
+    """Return a sentence on the most relevant feature, and on the number of significant features among the selected."""
     n, limit = len(selected), f"significant (q < {result.settings['alpha']:g})"
-    first = max(selected, key=lambda line: line.relevance)  # not always the first: that may be given
+    first = max(selected, key=lambda line: line.relevance)  # the first line may be a given feature
     best = [Name(first.feature), " is the most relevant feature; "]
     if first.relevance <= 0:
         return ["All non-constant features are equally relevant."]
@@ -69,7 +69,7 @@ def _describe_selection(result: Result, selected: Sequence[FeatureExplanation]) 
 
 
 def _describe_sample(result: Result, stability: dict[str, int] | None) -> str:
-    """Return sentences on how many rows were sampled, and from which batch on the best features stayed the same."""
+    """Return sentences on the size of the sample, and on the batch after which the top features stayed the same."""
     reason = STOP_REASONS.get(result.stop_reason, result.stop_reason)
     sample = f"{result.sample_size:,} of {count(result.n_rows, 'row')} were sampled: {reason}."
     if result.sample_size == result.n_rows:
@@ -86,7 +86,7 @@ def _describe_sample(result: Result, stability: dict[str, int] | None) -> str:
 
 
 def _describe_half_samples(result: Result) -> Iterator[Finding]:
-    """Yield a finding on how many of the selected features are also selected from most halves of the rows."""
+    """Yield a finding on the number of selected features that most half-samples select, too."""
     if result.stability is not None:
         often = int((result.stability.frequency[result.selected] >= OFTEN).sum())
         share, n = format_percent_of(OFTEN), len(result.selected)
@@ -111,7 +111,7 @@ def _describe_interactions(result: Result) -> Iterator[list[Part]]:
 
 
 def _describe_redundancy(result: Result, content: dict[str, Any]) -> Iterator[list[Part]]:
-    """Yield sentences on groups of redundant features, and on features that were not selected because of another."""
+    """Yield sentences on groups of redundant features, and on features that were not selected due to redundancy."""
     if not content["measure"]["name"]:
         yield [NO_REDUNDANCY]
     for group in content["groups"][:MAX_GROUPS]:
@@ -146,17 +146,17 @@ def _list_warnings(result: Result) -> Iterator[Finding]:
     left_out = [clean(name) for name in result.about.get("left_out", [])]
     if left_out:
         what = "are" if len(left_out) > 1 else "is"
-        yield Finding("left out", [*_join(left_out), f" {what} neither numbers nor categories, and not used."])
+        yield Finding("left out", [*_join(left_out), f" {what} not used: neither numbers nor categories."])
     rows = (result.priors * result.n_rows).round().astype(int)
     small = [f"{clean(c)} ({n})" for c, n in zip(result.classes, rows, strict=True) if n < SMALL_CLASS]
     if small:
-        what = "are small classes" if len(small) > 1 else "is a small class"
-        which = f" {what} of fewer than {SMALL_CLASS} rows, so that their features are less certain."
+        what, them = ("are small classes", "them") if len(small) > 1 else ("is a small class", "it")
+        which = f" {what} of fewer than {SMALL_CLASS} rows, so relevance for {them} is less certain."
         yield Finding("small class", [*_join(small), which])
 
 
 def _join(names: Iterable[str]) -> list[Part]:
-    """Return names joined as in "a, b and c"; if there are many, the first ones and a number."""
+    """Join names as in "a, b and c"; of many names, list the first and count the rest."""
     listed = list(names)
     shown, more = listed[:MAX_NAMES], len(listed) - MAX_NAMES
     parts: list[Part] = []

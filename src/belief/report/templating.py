@@ -1,7 +1,7 @@
-"""Jinja2 templates of the report, and of the small HTML tables that notebooks show.
+"""Jinja2 templates of the report, and of the small HTML tables in notebooks.
 
-page.html is the frame of the report, sections/ has one file per section, macros.html the shared parts, and compact.html
-the table for notebooks. Everything a template prints is escaped.
+page.html is the frame of the report, sections/ contains one file per section, macros.html contains the shared parts,
+and compact.html is the table for notebooks. Templates escape everything that they print, except figures.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_NOTEBOOK_ROWS = 20
 
 
 def render_template(template: str, content: dict[str, Any]) -> str:
-    """Return a template filled with its content."""
+    """Fill a template with its content, and return the text."""
     return _environment().get_template(template).render(content)
 
 
@@ -55,9 +55,9 @@ def _environment() -> Environment:
 
 
 def render_result_table(result: Result) -> str | None:
-    """Return an HTML table for notebooks with the findings, and the first features with distributions and reasons.
+    """Return HTML for notebooks: the findings, and a table of the first features with distributions and reasons.
 
-    Return None without Jinja2; the notebook then shows the repr.
+    Return None if Jinja2 is not installed; the notebook then shows the repr.
     """
     n, lines = len(result.selected), result.explain()
     context = {
@@ -74,7 +74,7 @@ def render_result_table(result: Result) -> str | None:
 
 
 def render_explanation_table(lines: Sequence[FeatureExplanation]) -> str | None:
-    """Return an HTML table for notebooks with explanations of features and a bar for each; None without Jinja2."""
+    """Return an HTML table for notebooks with explanations of features, each with a bar; None without Jinja2."""
     keys = ("relevance", "q_value", "unique_share", "score")
     known = [key for key in keys if any(line[key] is not None for line in lines)]
     context: dict[str, Any] = {
@@ -88,10 +88,7 @@ def render_explanation_table(lines: Sequence[FeatureExplanation]) -> str | None:
 
 
 def render_comparison_table(found: Comparison) -> str | None:
-    """Return an HTML table for notebooks with the selectors of a comparison; None without Jinja2.
-
-    Each score has a bar.
-    """
+    """Return an HTML table for notebooks with the selectors of a comparison and bars of scores; None without Jinja2."""
     if find_spec("jinja2") is None:
         return None
     scores = [s.by_fold for s in found.standings] + ([found.all_features] if found.all_features else [])
@@ -105,11 +102,11 @@ def render_comparison_table(found: Comparison) -> str | None:
 def _render_table(lines: Sequence[FeatureExplanation], context: dict[str, Any]) -> str | None:
     if find_spec("jinja2") is None:
         return None
-    key = "belief" + format(crc32(repr(lines).encode(errors="replace")), "x")  # the same for the same table
+    key = "belief" + format(crc32(repr(lines).encode(errors="replace")), "x")  # equal tables get equal ids
     return render_template("compact.html", {**context, "selected": _escape(lines), "LINES": LINES, "id": key})
 
 
 def _escape(lines: Sequence[FeatureExplanation]) -> list[FeatureExplanation]:
-    """Return explanations with control characters escaped, and every text on one line."""
+    """Return explanations without line breaks and with escaped control characters."""
     safe = [replace(line, feature=escape_controls(line.feature), reason=escape_controls(line.reason)) for line in lines]
     return [clean_texts(line) for line in safe]

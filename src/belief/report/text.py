@@ -1,4 +1,4 @@
-"""Formatting of names and numbers for figures and pages, and the sentences that replace empty figures."""
+"""Formatting of names and numbers for figures and pages, and the sentences that are shown instead of empty figures."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NO_STABILITY = "The stability of the selection was not computed: pass stability=
 NO_TIMINGS = "This result has no timings."
 NO_INTERACTIONS = "No interactions were found among the selected features."
 NO_PAIR = (
-    "The result has values for plots of the first six interacting pairs only, and this feature is in no such pair."
+    "The result contains values only of the first six interacting pairs, and this feature is not in one of these pairs."
 )
-NO_DISTRIBUTION = "The distribution of this feature is not in the result: it was not among the first 100 selected."
+NO_DISTRIBUTION = "The result contains only the distributions of the first 100 selected features, and not of this one."
 STOP_REASONS = {  # by Result.stop_reason
     "converged": "a larger sample would most likely select the same features",
     "equivalent": "a larger sample would find little more",
@@ -33,12 +33,12 @@ def clean(name: object) -> str:
 
 
 def visible(name: str) -> str:
-    """Return a name, in quotes if it consists of blanks only."""
+    """Return a name; put it in quotes if it consists only of spaces."""
     return name if name.strip() else repr(name)
 
 
 def shorten(name: object, length: int) -> str:
-    """Return a name cut to `length` characters in its middle, because long names often differ at the end."""
+    """Shorten a name to `length` characters by cutting its middle, because long names often differ at the end."""
     name = clean(name)
     if len(name) <= length:
         return name
@@ -47,12 +47,12 @@ def shorten(name: object, length: int) -> str:
 
 
 def shorten_distinct(names: Iterable[object], length: int) -> list[str]:
-    """Return names cut to `length` characters so that different names stay different."""
+    """Shorten names to `length` characters so that different names stay different."""
     whole = [clean(name) for name in names]
     out = {name: shorten(name, length) for name in whole}
     for similar in _ambiguous(out):
         out.update({name: _keep_pieces(name, _difference_positions(name, similar), length) for name in similar})
-    # names that differ in too many positions get a number
+    # names that remain equal, because they differ in too many positions, get a number
     rest = [name for similar in _ambiguous(out) for name in similar]
     marks = {name: f"~{i}" for i, name in enumerate(rest, 1)}
     out.update({name: shorten(name, length - len(mark)) + mark for name, mark in marks.items()})
@@ -60,7 +60,7 @@ def shorten_distinct(names: Iterable[object], length: int) -> list[str]:
 
 
 def _ambiguous(texts: Mapping[str, str]) -> list[list[str]]:
-    """Return the groups of names that have the same short text."""
+    """Return the groups of different names with equal shortened texts."""
     groups: dict[str, list[str]] = {}
     for name, text in texts.items():
         groups.setdefault(text, []).append(name)
@@ -68,7 +68,7 @@ def _ambiguous(texts: Mapping[str, str]) -> list[list[str]]:
 
 
 def _difference_positions(name: str, similar: Iterable[str]) -> list[int]:
-    """Return the positions where a name begins to differ from the names that are similar to it."""
+    """Return, for each similar name, the first position at which `name` differs from it."""
     return sorted({_first_difference(name, other) for other in similar if other != name})
 
 
@@ -77,7 +77,7 @@ def _first_difference(a: str, b: str) -> int:
 
 
 def _keep_pieces(name: str, positions: list[int], length: int) -> str:
-    """Return the beginning of a name and a piece at each position, in `length` characters."""
+    """Shorten a name to its beginning and a piece at each of the positions, with `length` characters in all."""
     room = max(1, (length - len(positions) - 1) // (len(positions) + 1))
     kept = {*range(room)}
     for position in positions:

@@ -1,6 +1,6 @@
 """The result of a run, its explanation in words, and its conversion to and from JSON.
 
-It imports `method` and `_utils`, and `report` to display itself in notebooks.
+This package imports `method` and `_utils`, and `report` to display results in notebooks.
 """
 
 from belief.result.result import Result as Result

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def write_anndata(result: Result, adata: Any, key: str) -> None:
-    """Add the ranking as columns of `adata.var`, and the settings to `adata.uns`."""
+    """Write the ranking to columns of `adata.var`, and the settings to `adata.uns[key]`."""
     if not hasattr(adata, "var") or not hasattr(adata, "uns"):
-        raise ValueError(f"write_to needs an AnnData table; got a {type(adata).__name__}.")
+        raise ValueError(f"write_to needs an AnnData table; got a {type(adata).__name__}. Pass the table of the genes.")
     names, features = [str(name) for name in adata.var_names], list(result.feature_names)
     if names == features:
         positions = np.arange(len(names))
@@ -21,9 +21,9 @@ def write_anndata(result: Result, adata: Any, key: str) -> None:
         known = {name: j for j, name in enumerate(names)}
         unknown = [name for name in features if name not in known]
         if unknown or len(known) < len(names):
-            problem = f"no variable {unknown[0]!r}" if unknown else "several variables of one name"
+            problem = f"no variable {unknown[0]!r}" if unknown else "several variables with the same name"
             raise ValueError(
-                f"The AnnData table has {problem}. Pass the table that the features were selected from, with unique"
+                f"The AnnData table has {problem}. Pass the table from which the features were selected, with unique"
                 " var_names."
             )
         positions = np.array([known[name] for name in features])
@@ -40,7 +40,7 @@ def write_anndata(result: Result, adata: Any, key: str) -> None:
         adata.var[f"{key}_{name}"] = column
     settings = {name: value for name, value in result.settings.items() if value is not None}
     for name, value in settings.items():
-        if isinstance(value, dict):  # AnnData files have text as keys
+        if isinstance(value, dict):  # the keys of dictionaries in AnnData files must be strings
             settings[name] = {str(k): v for k, v in value.items()}
     facts = {"task": result.task, "seed": result.seed, "n_rows": result.n_rows, "sample_size": result.sample_size}
     adata.uns[key] = {"settings": settings, **facts}

@@ -25,7 +25,7 @@ TABLE_COLUMNS = (
     "frequency",
     "reason",
 )
-MIN_AGREEMENT = 0.2  # smaller ones are mentioned only if they decided against a feature
+MIN_AGREEMENT = 0.2  # a smaller agreement is mentioned only if it is the reason why a feature was not selected
 
 
 @dataclass(frozen=True)
@@ -35,31 +35,31 @@ class FeatureExplanation:
     Attributes
     ----------
     feature, index
-        The name of the feature, and its position among the columns.
+        The name and the index of the feature.
     rank
-        The order of selection from 1; None if the feature was not selected.
+        The rank in the order of selection, from 1; None if the feature was not selected.
     relevance, error
-        The relevance as a share of the largest, and its standard error.
+        The relevance, where the most relevant feature has 1, and its standard error.
     p_value, q_value
-        The p-value of the feature, and the same after correction for multiple testing.
+        The p-value of the feature, and the q-value, which is corrected for multiple testing.
     is_significant
-        Whether the q-value is below the setting `alpha`; True if it is unknown.
+        Whether the q-value is below the setting `alpha`; True if the q-value is unknown.
     unique_share
-        The share of the relevance that is not redundant with features selected before.
+        The share of the relevance that is not redundant with the features selected before.
     score
-        The score at selection; for other features, the score they would have next.
+        For a selected feature, its score when it was selected; for other features, the score if selected next.
     redundant_with, agreement
-        The selected feature with which this one is most redundant, and their agreement.
+        The selected feature with which this feature is most redundant, and the agreement of the two.
     p_univariate, p_neighbours
-        The p-values of its two tests: by itself, and with its neighbours, which finds interactions too.
+        The p-values of the univariate test and of the neighbour test, which also finds interactions.
     round
-        The round of searches in which the evidence of the neighbours was largest.
+        The round of the neighbour test in which the evidence for the feature was strongest.
     partner
-        The selected feature that this one interacts with.
+        The selected feature that interacts with this feature.
     best_class
-        The class that the feature separates best from the others, if there are more than two.
+        The class that the feature separates best from the others, if there are more than two classes.
     frequency
-        The share of the half-samples in which the feature was selected, with the setting `stability`.
+        The share of the half-samples in which the feature was selected; None without the setting `stability`.
     reason
         The explanation in words.
     """
@@ -130,7 +130,7 @@ class Explanation(list[FeatureExplanation]):
 
 
 def list_rows(lines: Sequence[FeatureExplanation]) -> list[list[str]]:
-    """Return explanations as a table of text; the first row holds the headings."""
+    """Return explanations as a table of texts; the first row contains the headings."""
     known = [name for name in TABLE_COLUMNS if any(row[name] is not None for row in lines)]
     return [known] + [[escape_controls(row._format(name)) for name in known] for row in lines]
 
@@ -141,9 +141,9 @@ def list_fields(line: FeatureExplanation) -> list[list[str]]:
 
 
 def explain_features(result: Result, features: Sequence[int] | None = None) -> Explanation:
-    """Return the explanations of the given features.
+    """Return the explanations of these features.
 
-    By default, they are the selected features, followed by the watched ones with the best score first.
+    By default, explain the selected features in order of selection, then the other watched features by falling score.
     """
     if features is not None:
         return Explanation([explain_feature(result, int(j)) for j in features])
@@ -186,7 +186,7 @@ def explain_feature(result: Result, j: int) -> FeatureExplanation:
 
 
 def _best_class(result: Result, j: int, rank: int | None) -> str | None:
-    """Return the class that a feature was selected for, or separates best; None if there are only two."""
+    """Return the class for which a feature was selected, or that it separates best; None with less than 3 classes."""
     if len(result.classes) < 3 or j in result.constant:
         return None
     c = int(result.selected_for[rank - 1]) if rank and len(result.selected_for) else -1
@@ -208,7 +208,7 @@ def _redundancy_with_selected(result: Result, j: int, rank: int | None) -> Array
 
 
 def _next_score(result: Result, j: int, redundancy: Array | None) -> float | None:
-    """Return the score that a feature would have if it were selected next."""
+    """Return the score of feature j if it were selected next; None if its redundancy was not measured."""
     if redundancy is None:
         return None
     if result.settings["redundancy"] is None:
@@ -258,7 +258,7 @@ def _why_not_selected(result: Result, row: FeatureExplanation) -> str:
     if result.settings["n_features_to_select"] == "auto":
         return _redundant(result, row, 0) or "not significant beyond the selected features"
     if is_worth_more(result, row):
-        return _redundant(result, row, 0) or "redundant with the selected features (amount not stored)"
+        return _redundant(result, row, 0) or "redundant with the selected features"
     redundant = _redundant(result, row)
     return "less relevant than the selected features" + (f", and {redundant}" if redundant else "")
 
@@ -273,10 +273,7 @@ def _not_significant(result: Result, row: FeatureExplanation) -> str:
 
 
 def _redundant(result: Result, row: FeatureExplanation, at_least: float = MIN_AGREEMENT) -> str | None:
-    """Return words for the selected feature that this one is redundant with.
-
-    Return None if redundancy hardly lowers the score of this feature.
-    """
+    """Describe, in words, the redundancy of a feature with a selected feature; None if it hardly lowers the score."""
     if row.redundant_with is None or row.score is None or row.agreement is None:
         return None
     if result.rule.presentation.has_absolute_scale and row.agreement < at_least:
@@ -285,7 +282,7 @@ def _redundant(result: Result, row: FeatureExplanation, at_least: float = MIN_AG
 
 
 def _interaction(result: Result, row: FeatureExplanation) -> str:
-    """Return words for the interaction partner, with the univariate p-value if it is not significant."""
+    """Describe the interaction partner of a feature, with the feature's univariate p-value if it is not significant."""
     weak = row.p_univariate is not None and row.p_univariate >= result.settings["alpha"]
     if row.partner is None and not weak:
         return ""

@@ -1,4 +1,4 @@
-"""The values of interacting features in some rows, for scatter plots. Nothing is computed from them."""
+"""The values of interacting features in some rows. They are only used for scatter plots."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class FeaturePair:
     """The values of two interacting features, and of the target, in some rows."""
 
     features: list[int]
-    values: list[list[float]]  # a line per feature; categories by their position in `levels`
-    levels: list[list[str]]  # the categories of each feature; empty for numbers
-    target: list[float]  # the index of each row's class, or its rank from 0 to 1
+    values: list[list[float]]  # one list per feature; a category is stored as its position in `levels`
+    levels: list[list[str]]  # the categories of each feature; empty for numeric features
+    target: list[float]  # for each row, the index of its class, or the rank of a numeric target from 0 to 1
 
     @classmethod
     def read(cls, plain: Mapping[str, Any], n_features: int) -> Self:
-        """Make a pair from the values of a JSON file; raise a ValueError if they are invalid."""
+        """Create a pair from plain JSON values; raise a ValueError if they are invalid."""
         found = cls(**plain)
         numbers = [*found.target, *(x for line in found.values for x in line)]
         is_valid = (
@@ -50,9 +50,9 @@ def collect_pairs(
 
     Parameters
     ----------
-    sample : some rows and their targets: class numbers, or ranks
-    interactions : features, their interaction partners, and the shares of weight they would lose without them
-    levels : returns the names of the category codes of a feature
+    sample : some rows, and for each row the index of its class, or the rank of a numeric target
+    interactions : tuples (feature, partner, share of the weight), as in `Result.interactions`
+    levels : a function of a feature that returns the names of its category codes
     """
     if sample is None or not len(sample[0]):
         return []
@@ -74,7 +74,7 @@ def collect_pairs(
 
 
 def _place(x: Array, codes: list[float]) -> list[float]:
-    """Return the numbers x, rounded; for categories, return the position of each value in `codes`."""
+    """Return rounded numbers; for categories, return the position of each value in `codes` instead."""
     return [float(codes.index(code)) for code in x.tolist()] if codes else _round(x)
 
 

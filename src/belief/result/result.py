@@ -141,11 +141,12 @@ class ClassRanking:
     Attributes
     ----------
     weight, error : ndarray of shape (n_features,)
-        The weight of each feature over the queries of this class only, and its standard error.
+        The weight of each feature, computed only from the queries of this class, and its standard error.
     separation : ndarray of shape (n_features,)
-        How well each feature separates this class from the others, by the variation within all of them.
+        How well each feature separates this class from the others: its mean difference between rows of this class and
+        of the others, minus its mean difference within classes.
     separation_error : ndarray of shape (n_features,)
-        Its standard error; NaN unless `per_class`, `stability`, `groups` or `sample_weight` is set.
+        The standard error of the separation. NaN unless `per_class`, `stability`, `groups` or `sample_weight` is set.
     rank : ndarray of int of shape (n_features,)
         The rank of each feature from 1, by its separation above the null weight.
     """
@@ -170,38 +171,38 @@ class Result:
     null_weight : ndarray of shape (n_features,)
         The weight that each feature would have if it were irrelevant.
     p_value, q_value : ndarray of shape (n_features,)
-        The p-value of each feature, from both tests below, and the false discovery rate at which it is significant
-        (Benjamini-Hochberg). NaN with `significance=None`.
+        The p-value of each feature, which combines the two tests below, and the q-value: the smallest false discovery
+        rate at which the feature is significant (Benjamini-Hochberg). NaN with `significance=None`.
     p_neighbours : ndarray of shape (n_features,)
-        The p-value of the weight, by shuffles of the rows: it is small for interactions too. NaN for features that the
-        univariate test finds, and for those that were not tested.
+        The p-value of the neighbour test, which compares the weight with weights after shuffles of the rows, and also
+        finds interactions. NaN for features that the univariate test has found already, or that were not tested.
     p_univariate : ndarray of shape (n_features,)
-        The p-value of the feature by itself: a one-way F test, or a χ² test for discrete features; ranks for a numeric
-        target. NaN for constant features, and if there are too many classes.
+        The p-value of the univariate test: a one-way F test, or a χ² test for discrete features; with a numeric target,
+        a test of ranks. NaN for constant features, and if there are too many classes.
     round : ndarray of int of shape (n_features,)
-        The round of searches in which the evidence of the neighbours was largest; 0 if they did not test the feature.
+        The round of the neighbour test in which the evidence for the feature was strongest; 0 without this test.
     metric : ndarray of int
-        The features by which the neighbours were searched: the significant ones, and the last ones of the rounds. Empty
-        if all were.
+        The features that determine the distances in the search for neighbours: the strongest significant features, and
+        the features left after the last round of the neighbour test. Empty if all features determine the distances.
     probe : dict
-        The size of the neighbour test: its rows, queries, neighbours of each class, features, shuffles and rounds.
-        Large tables are tested on some of their rows, and wide ones on some of their features. Empty if there was no
-        test.
+        The size of the neighbour test: the numbers of rows, queries, neighbours of each class, features, shuffles and
+        rounds. The test of a large table uses only a part of its rows and features. Empty if there was no test.
     selected : ndarray of int
         The indices of the selected features, in order of selection.
     scores : ndarray of shape (n_selected,)
         The score J of each selected feature: its relevance after the redundancy penalty.
     relevance : ndarray of shape (n_features,)
-        For significant features, the weight in excess of the null weight as a share of the largest, at least 0.05; for
-        the others, at most 0.05, by their p-value. With `significance=None`, weights as a share of the largest; without
-        agreement, scaled from 0 for the least relevant feature to 1 for the most relevant one.
+        The relevance of each feature; 1 for the most relevant one. For a significant feature, the difference between
+        its weight and its null weight, divided by the largest such difference, and at least 0.05. For other features,
+        at most 0.05, depending on the p-value. With `significance=None`, the weight divided by the largest weight;
+        with mCR or without redundancy, the weights are then scaled to the range from 0 to 1.
     marginal : ndarray of shape (n_features,) or (0,)
-        Σ cr, the sum of collision rates of each feature over all pairs of neighbours; empty except for mCR.
+        The sum Σ cr of the collision rates of each feature over all pairs of neighbours. Only for mCR; otherwise empty.
     n_pairs : int
         The number of pairs of neighbours.
     redundancy : ndarray of shape (n_selected, n_selected)
-        The redundancy of the b-th selected feature with the a-th, at [a, b]: agreement or normalised I_α; 0 if it was
-        not measured.
+        `redundancy[a, b]` is the redundancy of the b-th selected feature with the a-th: agreement or normalised I_α; 0
+        if it was not measured.
     watched : ndarray of int
         The features with the largest weights, η times as many as were selected.
     watched_redundancy : ndarray of shape (n_selected, n_watched)
@@ -211,11 +212,11 @@ class Result:
     constant : ndarray of int
         The constant features.
     given : ndarray of int
-        The features that were given as selected already; they are the first of `selected`.
+        The features that were passed as `given`; they come first in `selected`.
     selected_for : ndarray of int of shape (n_selected,) or (0,)
-        The index of the class that each feature was selected for, -1 for given ones; empty without `per_class`.
+        The index of the class for which each feature was selected, -1 for given features; empty without `per_class`.
     class_weights, class_errors : ndarray of shape (n_classes, n_features)
-        The weights over the queries of each class, and their standard errors; see `by_class`.
+        The weights computed only from the queries of each class, and their standard errors; see `by_class`.
     separations : ndarray of shape (n_classes, n_features)
         How well each feature separates each class from the others.
     separation_errors : ndarray of shape (n_classes, n_features) or (0, n_features)
@@ -231,14 +232,14 @@ class Result:
     n_neighbors : int
         The number of neighbours per class, or in all for `neighborhood="pooled"` and regression.
     partner, partner_share : ndarray of shape (n_selected,)
-        The interaction partner of each selected feature, -1 for none: the selected feature without which it would lose
-        at least half of its weight; and the share it would lose.
+        The interaction partner of each selected feature (-1 for none), and the share of its weight that the feature
+        would lose without the partner, which is at least half. Partners are selected features.
     stability : Stability or None
         How the selection varies over half-samples; None with `stability=0`.
     stop_reason : str
-        Why the sample stopped growing: "converged", a larger sample would select the same features; "equivalent", it
-        would find features of about the same value; "limit", it would take too long; "all rows", every row is in the
-        sample; "fixed", `sample_size` was given.
+        Why the sample stopped growing. "converged": a larger sample would select the same features. "equivalent": a
+        larger sample would select features of about the same value. "limit": a larger sample would take too long. "all
+        rows": the sample contains all rows. "fixed": the size was set with `sample_size`.
     seed : int
         The seed of the run; the same seed gives the same result.
     distributions : list
@@ -249,15 +250,17 @@ class Result:
     feature_names : sequence of str
         The feature names; x0, x1, ... if the data had none.
     timings : dict
-        The seconds spent in each phase, which add up to the whole run.
+        The seconds spent in each phase, which add up to the runtime.
     notes : list of str
-        Columns to look at: identifiers, codes for missing values, copies of the target.
+        Notes on suspicious columns: identifiers, codes for missing values, copies of the target.
     pairs : list
         The values of interacting features in up to 250 rows. `belief.plot.interaction` and the report draw them.
     about : dict
-        The target, the file and the date of the run, if they are known, and the columns that were left out.
+        The name of the target, the file and the date of the run, as far as they are known, and the columns that were
+        left out.
     columns : list or None
-        The column labels of the DataFrame, if they are not all strings; `feature_names` has them as text.
+        The original column labels of a DataFrame; None if all of them are strings. `feature_names` contains them as
+        strings.
 
     Examples
     --------
@@ -343,7 +346,7 @@ class Result:
 
     @property
     def by_class(self) -> dict[Any, ClassRanking]:
-        """How well each feature separates each class from the others, by class; empty for a numeric target."""
+        """A dictionary with the `ClassRanking` of the features for each class; empty for a numeric target."""
         out = {}
         errors = self.separation_errors if self.separation_errors.size else np.full_like(self.separations, np.nan)
         parts = self.class_weights, self.class_errors, self.separations, errors
@@ -363,7 +366,7 @@ class Result:
         Parameters
         ----------
         feature : str or int, default=None
-            The name or the index of one feature; None explains the selected features and the runners-up.
+            The name or the index of a feature; None explains the selected features and the runners-up.
 
         Returns
         -------
@@ -371,7 +374,7 @@ class Result:
             For one feature, an object with the attributes `feature`, `index`, `rank`, `relevance`, `error`, `p_value`,
             `q_value`, `is_significant`, `unique_share`, `score`, `redundant_with`, `agreement`, `p_univariate`,
             `p_neighbours`, `round`, `partner`, `best_class`, `frequency` and `reason`.
-            Otherwise a list of those that is displayed as a table; pass it to `pandas.DataFrame` or
+            Otherwise a list of such objects, which is displayed as a table; pass it to `pandas.DataFrame` or
             `polars.DataFrame` for a data frame.
         """
         return explain_features(self) if feature is None else explain_feature(self, self._find_index(feature))
@@ -397,12 +400,12 @@ class Result:
 
     @property
     def significant(self) -> Array:
-        """A mask of the significant features, whose q-value is below the setting `alpha`."""
+        """The mask of the significant features, whose q-value is below the setting `alpha`."""
         return np.asarray(self.q_value < self.settings["alpha"])
 
     @property
     def interactions(self) -> list[tuple[int, int, float]]:
-        """The significant interactions, as (feature, partner, share of the weight).
+        """The interactions of significant features, as tuples (feature, partner, share of the weight).
 
         The feature would lose this share of its weight without the partner.
         """
@@ -425,19 +428,20 @@ class Result:
 
     @property
     def rule(self) -> Rule:
-        """The selection rule, which lowers the score of redundant features."""
+        """The selection rule, which computes scores from relevance and redundancy."""
         return make_rule(self.settings["redundancy"], self.settings["theta"])
 
     def write_to(self, adata: Any, key: str = "belief") -> None:
         """Write the result into an AnnData table.
 
-        `adata.var` gets the columns `{key}_rank`, `{key}_relevance`, `{key}_q_value` and `{key}_selected`, and
-        `adata.uns[key]` the settings and the seed. Genes that were not used have no rank and are not selected.
+        This adds the columns `{key}_rank`, `{key}_relevance`, `{key}_q_value` and `{key}_selected` to `adata.var`, and
+        stores the settings and the seed in `adata.uns[key]`. Genes that were not used have no rank and are not
+        selected.
 
         Parameters
         ----------
         adata : AnnData
-            A table whose `var_names` include the names of the features.
+            A table whose `var_names` contain the names of the features.
         key : str, default="belief"
             The prefix of the columns, and the entry of `uns`.
         """
@@ -451,7 +455,7 @@ class Result:
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Create a result from the output of `to_dict`.
 
-        Raises a ValueError if the values were changed, or have the format of another version.
+        Raises a ValueError if the values were edited, or were written by a version with another format.
         """
         return from_plain(cls, plain)
 

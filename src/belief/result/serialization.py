@@ -32,9 +32,10 @@ def plain_field(
     Parameters
     ----------
     read : callable
-        Convert the plain value, given all plain values of the record. Raise an error if it is invalid.
+        Called with the plain value of the field and the plain values of the whole record. Returns the value of the
+        field, or raises an error if the plain value is invalid.
     write : callable
-        Convert the value to a plain one.
+        Called with the value of the field. Returns the plain value.
     checked : bool
         Whether the checksum includes the field.
     **options
@@ -45,7 +46,7 @@ def plain_field(
 
 @dataclass(frozen=True)
 class ArrayReader:
-    """Converts a list of JSON to an array, and validates it.
+    """Converts a JSON list to an array, and validates the array.
 
     Parameters
     ----------
@@ -54,13 +55,13 @@ class ArrayReader:
     shape
         For each dimension, the name of a field of the same length; None accepts any length.
     index_into
-        The name of the field that the values index. Indices from 0 on must be unique.
+        The name of a field; the values are indices into this field.
     minimum
-        The smallest index.
+        The smallest valid index: 0, or -1 if -1 means "none". Indices with the minimum 0 must be unique.
     allow_nan
         Whether values may be NaN, stored as None.
     allow_empty
-        Whether an empty array is valid whatever `shape` is.
+        Whether an empty array is valid, whatever `shape` is.
     """
 
     dtype: Any = None
@@ -86,7 +87,7 @@ class ArrayReader:
 
     def _check_shape(self, array: np.ndarray, expected: Sequence[int | None]) -> np.ndarray:
         if not array.size:
-            return array.reshape([n or 0 for n in expected])  # an empty list has lost its shape
+            return array.reshape([n or 0 for n in expected])  # JSON does not store the shape of an empty array
         if array.ndim != len(expected) or any(
             n is not None and n != m for n, m in zip(expected, array.shape, strict=True)
         ):
@@ -111,7 +112,7 @@ def array_field(dtype: Any = None, shape: Sequence[str | None] = (None,), **opti
 
 
 def _write_nan_as_none(array: np.ndarray) -> Any:
-    """Return an array as lists with None instead of NaN, which JSON does not have."""
+    """Return an array as lists with None instead of NaN, because JSON has no NaN."""
     out = array.astype(object)
     out[np.isnan(array)] = None
     return out.tolist()
@@ -191,7 +192,7 @@ def _is_optional(f: Field[Any]) -> bool:
 
 
 def compute_checksum(cls: Any, values: PlainValues) -> str:
-    """Return the checksum of the fields that are declared as checked. It does not depend on the order of keys."""
+    """Return the checksum of the fields that are declared as checked. The order of the keys does not matter."""
     checksum = hashlib.sha256()
     for f in fields(cls):
         if f.name in values and f.metadata["checked"]:

@@ -50,7 +50,7 @@ for (const table of document.querySelectorAll("table.live")) {
     found.textContent = wanted ? shown + " of " + rows.length : "";
   });
 }
-// Buttons that copy the names of the selected features. Without this script there are none.
+// Buttons that copy the names of the selected features. Without this script, there are no buttons.
 for (const box of document.querySelectorAll(".copy")) {
   const message = document.createElement("output");
   const put = async (text) => {
@@ -70,7 +70,7 @@ for (const box of document.querySelectorAll(".copy")) {
     button.addEventListener("click", () =>
       put(box.dataset[kind]).then(
         () => { message.textContent = "Copied " + box.dataset.n + " names."; },
-        () => { message.textContent = "The browser does not allow it."; },
+        () => { message.textContent = "The browser does not allow copying."; },
       ).then(() => button.focus()),
     );
     box.append(button);
