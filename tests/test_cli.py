@@ -193,7 +193,7 @@ BAD = {
         ["a.csv", *LEFT, "--sample-size", "1", "--sampling", "proportional"],
         "--sample-size 1 samples 1 of .* but --sampling proportional needs at least one row",
     ),
-    "nothing kept": (["a.csv", *LEFT, "--candidates", "left"], "leave no feature in a.csv"),
+    "nothing kept": (["a.csv", *LEFT, "--candidates", "left"], "exclude every column of a.csv"),
     "one class": (["one.csv", "--label", "y"], "'y' has only one class, 0"),
     "unique numbers": (["a.csv", "--label", "total_paid", "--task", "classification"], "like a regression target"),
     "ragged line": (["ragged.csv", "--label", "c"], "ragged.csv: line 3 has 2 columns, but the lines before have 3"),

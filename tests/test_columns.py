@@ -92,10 +92,13 @@ def test_select_files_with_column_and_csv_options(tmp_path):
         ({"label": 5}, "label: there is no column 5 in X, which has 5 columns, counted from 0."),
         ({"label": "left", "drop": "zip"}, "drop: there is no column 'zip' in X, whose columns are a, b, left"),
         ({"label": "left", "y": "a"}, "Both y='a' and label='left' are given. Pass only one of them."),
-        ({"label": "left", "separator": ";"}, "separator applies only to CSV files, but X is a DataFrame. Omit it."),
-        ({"label": "left", "header": False}, "header applies only to CSV files, but X is a DataFrame. Omit it."),
+        (
+            {"label": "left", "separator": ";"},
+            "separator applies only to CSV files, but X is a DataFrame. Omit separator.",
+        ),
+        ({"label": "left", "header": False}, "header applies only to CSV files, but X is a DataFrame. Omit header."),
         ({"label": "left", "separator": "ab"}, "separator must be one ASCII character"),
-        ({"label": "left", "candidates": "a", "drop": "a"}, "label, drop and candidates leave no feature in X."),
+        ({"label": "left", "candidates": "a", "drop": "a"}, "label, drop and candidates exclude every column of X."),
     ],
 )
 def test_select_rejects_wrong_columns_and_options(arguments, message):

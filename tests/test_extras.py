@@ -135,7 +135,7 @@ def stream(tmp_path):
     [{"y": np.arange(20) % 2}, {"label": "y"}, {"drop": "a"}, {"separator": ";"}, {"discrete_features": ["a"]}],
 )
 def test_select_refuses_options_that_an_open_stream_has(stream, given):
-    with pytest.raises(ValueError, match=f"{next(iter(given))} cannot be changed for an open stream. Omit it"):
+    with pytest.raises(ValueError, match=f"{next(iter(given))} cannot be changed for an open stream. Pass"):
         belief.select(stream, n_features_to_select=1, **given)
     assert belief.select(stream, n_features_to_select=1, n_neighbors=3, random_state=0).selected_names == ["a"]
 

@@ -178,7 +178,9 @@ def test_swapped():
 
 
 def test_columns_joined_by_commas():
-    with pytest.raises(ValueError, match=r"drop: 'a, b' is not one column of X, but 2.*drop=\['a', 'b'\].*--drop a b"):
+    with pytest.raises(
+        ValueError, match=r"drop: 'a, b' names 2 columns of X in one string.*drop=\['a', 'b'\].*--drop a b"
+    ):
         belief.select(FRAME, Y, drop="a, b")
 
 

@@ -173,7 +173,7 @@ def test_command_line(tmp_path, capsys):
     told = capsys.readouterr().err
     assert told.count("left out") == 1
     assert "'comment' (free text)" in told
-    assert "add it to --discrete" in told
+    assert "add its column to --discrete" in told
     assert json.loads((tmp_path / "out.json").read_text())["feature_names"] == ["noise", "signal"]
 
 

@@ -168,7 +168,7 @@ BAD = {
         "Column 'a' of X has different types in different blocks: int64",
     ),
     "no blocks": (lambda: iter([]), {"label": "b"}, "X is an iterator without blocks"),
-    "no tables": (lambda: iter([1, 2]), {"label": "b"}, "iterator that yielded an int, but blocks of rows are needed"),
+    "no tables": (lambda: iter([1, 2]), {"label": "b"}, "yielded an int, but it must yield blocks of rows"),
     "not a column": (lambda: {"a": [1, "x"]}, {"label": "a"}, "its entry 'a' is not a column"),
     "other lengths": (lambda: {"a": [1, 2], "b": [1]}, {"label": "a"}, "different lengths: 'a' has 2, 'b' has 1"),
 }  # fmt: skip
