@@ -204,11 +204,11 @@ BAD = {
     ),
     "mixed far down": (
         ["far.csv", "--label", "y"],
-        "far.csv: line 3002, column 'b' has the value 'oops', but numbers before.*--discrete b",
+        "far.csv: line 3002, column 'b' has the value 'oops', but numbers in the lines before.*--discrete b",
     ),
     "yes and no far down": (
         ["far.csv", "--label", "y", "--candidates", "d"],
-        "line 3002, column 'd' has the value 'oops', but booleans before",
+        "line 3002, column 'd' has the value 'oops', but booleans in the lines before",
     ),
     "label mixed far down": (
         ["far.csv", "--label", "b", "--candidates", "a"],

@@ -664,7 +664,7 @@ BAD = {
     "one group": ({"groups": np.zeros(400)}, "groups has only one group"),
     "missing group": ({"groups": [None, *range(399)]}, "groups has missing values"),
     "unknown column": ({"groups": "patients"}, "groups: there is no column 'patients' in X .did you mean 'patient'"),
-    "target": ({"groups": "class"}, "Column 'class' is the target. Name another column as groups."),
+    "target": ({"groups": "class"}, "Column 'class' is the target. Pass another column as groups."),
     "zeros": ({"sample_weight": np.arange(400) % 2}, "sample_weight is 0 for some rows, but X is read from a file"),
     "negative": ({"sample_weight": -np.ones(400)}, "sample_weight must hold numbers of at least 0"),
     "no weight": ({"sample_weight": np.zeros(400)}, "sample_weight is zero for all rows"),

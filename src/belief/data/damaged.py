@@ -17,7 +17,7 @@ def check_arrow(data: Any, what: str) -> Any:
 
 
 def check_column(column: Any) -> None:
-    """Raise a ValueError if a column is a damaged Arrow array, of pyarrow or within pandas. Ignore other columns."""
+    """Raise a ValueError if a column of pyarrow or pandas contains damaged Arrow data; ignore other columns."""
     if hasattr(column, "to_pylist"):
         check_arrow(column, "An Arrow array")
     elif _is_arrow_dtype(getattr(column, "dtype", None)):

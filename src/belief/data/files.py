@@ -83,7 +83,7 @@ def list_files(path: Path) -> list[Path]:
 
 
 def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
-    """Yield the files in a folder and its subfolders. A subfolder with several links is entered once."""
+    """Yield the files in a folder and its subfolders. Each subfolder is entered once, whatever links lead to it."""
     inside = (p for p in folder.iterdir() if not p.name.startswith(IGNORED_PREFIXES))
     for p in sorted(inside, key=lambda p: (p.is_dir(), p.is_symlink(), p)):
         if p.is_file():

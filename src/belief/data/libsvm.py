@@ -39,7 +39,7 @@ def read_libsvm(
     block_bytes: int = 2**25,
     dtype: npt.DTypeLike = np.float32,
 ) -> Iterator[tuple[csr_array, Array]]:
-    """Read LIBSVM files block by block, in order.
+    """Read LIBSVM files block by block, in the order of `paths`.
 
     If `n_features` is None or `zero_based` is "auto", an additional first pass over the files determines them. To read
     the files only once, pass both, or use `load_libsvm`.

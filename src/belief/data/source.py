@@ -137,7 +137,7 @@ class ArraySource(GatherSource):
 
 
 class BlockSource(GatherSource):
-    """A source of rows of several blocks, each a source, concatenated in order."""
+    """The rows of several sources, concatenated in the order of the sources."""
 
     def __init__(self, blocks: Sequence[Source]) -> None:
         self._blocks = blocks
