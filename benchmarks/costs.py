@@ -1,21 +1,25 @@
-"""A model of the CPU seconds of each phase, fitted to runs of several sizes and checked against two others.
+"""A model of the CPU seconds of each phase, fitted to runs of several sizes and checked against others.
 
-    python benchmarks/costs.py [--repeats 5] [--fit]
+    python benchmarks/costs.py [--repeats 5] [--only dense,wide] [--fit]
 
-The runs are dense normal data (float32, two classes) and single-cell counts (CSR, eight classes), on one thread and
-without significance tests. Each phase has a few terms, such as rows x columns, whose coefficients are at least 0 and
-minimise the squared relative errors. The time of a phase is the least of the repeats. The runs go to costs.json and
-the model to docs/benchmarks.md; --fit only fits it again to the runs in the file.
+The runs are dense normal data (float32, two classes), searched by products of 8-bit integers and, if wide, of 16 bits,
+and single-cell counts (CSR, eight classes), on one thread. Each phase has a few terms, such as rows x columns, whose
+coefficients are at least 0 and minimise the squared relative errors. The time of a phase is the least of the repeats.
+The significance tests have one model for all data, because they run on a small table of integers in memory.
+
+On a cluster, the search compares portions of the queries with small blocks of rows. The model of this is checked on
+blocks that are compared here. The runs go to costs.json and the model to docs/benchmarks.md; --only replaces the runs
+of these kinds of data, and --fit fits the model again to the runs in the file.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
-from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,38 +28,73 @@ from problems import single_cells
 from scipy.optimize import nnls
 
 import belief
+from belief.data.source import ArraySource
+from belief.engines.block import block_engine, local_engine
 from belief.engines.block.rounded import MAX_WIDTH
-from belief.method import algorithm
+from belief.engines.resources import Resources
+from belief.engines.spark.engine import QUERY_BYTES
+from belief.engines.spark.staging import BLOCK_BYTES, MAX_SUMMARY_FEATURES
+from belief.method.difference import Difference
+from belief.method.partials import Neighbours
+from belief.method.probe import FEATURES_PER_READ
+from belief.method.protocols import Search, Visit
+from belief.method.sampling import Sample
+from belief.method.significance import Weigher
 
 K, FILE = 20, Path(__file__).with_suffix(".json")
 
 
 class Size(NamedTuple):
-    """Rows, columns, non-zeros of a row, queries and classes."""
+    """The size of a run: rows, columns, non-zeros of a row, queries and classes; then the tests, if there are any.
+
+    The tests search n times, in up to R rounds, among p rows with q queries.
+    """
 
     m: int
     F: int
-    nnz: float
+    z: float
     s: int
     C: int
+    n: int = 0
+    R: int = 0
+    q: int = 0
+    p: int = 0
 
 
 Terms = dict[str, Callable[[Size], float]]
+F: Terms = {"F": lambda x: x.F}
 M_F: Terms = {"mF": lambda x: x.m * x.F}
 S_M_F: Terms = {"smF": lambda x: x.s * x.m * x.F}
 QUERIES: Terms = {"s": lambda x: x.s}
-NON_ZEROS: Terms = {"mz": lambda x: x.m * x.nnz}
+NON_ZEROS: Terms = {"mz": lambda x: x.m * x.z}
+PAIRS: Terms = {"skC": lambda x: x.s * K * x.C}
 PAIRS_F: Terms = {"skCF": lambda x: x.s * K * x.C * x.F}
-PAIRS_NNZ: Terms = {"skCz": lambda x: x.s * K * x.C * x.nnz}
-MODEL: dict[str, dict[str, Terms]] = {
-    "dense": {"describe": M_F, "neighbours": M_F | S_M_F | QUERIES, "tally": PAIRS_F},
-    "sparse": {"describe": NON_ZEROS, "neighbours": S_M_F | PAIRS_NNZ | NON_ZEROS, "tally": PAIRS_NNZ},
+PAIRS_NNZ: Terms = {"skCz": lambda x: x.s * K * x.C * x.z}
+TESTS: Terms = {
+    "nRqp": lambda x: x.n * x.R * x.q * x.p,
+    "nqkCF": lambda x: x.n * x.q * K * x.C * x.F,
+    "pF": lambda x: x.p * x.F,
 }
-# rows, columns, share of non-zeros, queries; the model is checked against the last two
+DENSE = {"describe": M_F | F, "neighbours": M_F | S_M_F | QUERIES, "tally": PAIRS_F, "redundancy": PAIRS | F}
+MODEL: dict[str, dict[str, Terms]] = {
+    "dense": DENSE,
+    "wide": DENSE,
+    "sparse": {
+        "describe": NON_ZEROS | F, "neighbours": S_M_F | PAIRS_NNZ | NON_ZEROS, "tally": PAIRS_NNZ,
+        "redundancy": PAIRS | F,
+    },
+    "all": {"significance": TESTS},
+}  # fmt: skip
+PARTS = {"describe": ("describe", "sample"), "redundancy": ("redundancy", "explain")}  # timings that a phase includes
+# rows, columns, share of non-zeros, queries; the model is checked against the last two of each kind
 SIZES = {
     "dense": [
-        (20_000, 100, 1.0, 1000), (80_000, 100, 1.0, 1000), (20_000, 400, 1.0, 1000), (80_000, 400, 1.0, 500),
-        (40_000, 200, 1.0, 2000), (20_000, 200, 1.0, 4000), (60_000, 300, 1.0, 1500), (100_000, 250, 1.0, 2500),
+        (20_000, 400, 1.0, 2000), (80_000, 200, 1.0, 2000), (40_000, 1000, 1.0, 1000), (20_000, 2000, 1.0, 1000),
+        (100_000, 400, 1.0, 1000), (40_000, 400, 1.0, 4000), (100_000, 500, 1.0, 3000), (60_000, 1500, 1.0, 2000),
+    ],
+    "wide": [
+        (2_000, 20_000, 1.0, 500), (4_000, 20_000, 1.0, 500), (2_000, 40_000, 1.0, 500), (2_000, 20_000, 1.0, 1500),
+        (2_000, 100_000, 1.0, 500), (4_000, 40_000, 1.0, 1000), (6_000, 30_000, 1.0, 2000),
     ],
     "sparse": [
         (4_000, 2_000, 0.05, 200), (16_000, 2_000, 0.05, 200), (4_000, 8_000, 0.05, 200), (8_000, 4_000, 0.1, 200),
@@ -65,8 +104,9 @@ SIZES = {
 
 # predictions for a cluster: 5,000 queries, two classes
 LARGE = {"10⁹ x 10³": Size(10**9, 10**3, 1e3, 5000, 2), "10⁸ x 10⁵": Size(10**8, 10**5, 1e5, 5000, 2)}
+N_BLOCKS = {"10⁹ x 10³": 5, "10⁸ x 10⁵": 10}  # of these tables, to check the search in blocks
 EXECUTORS, CORES, READ_BYTES = 100, 400, 20e9  # per second, for all executors together
-FLOAT32 = 1.91 * 2 / (200_000 * 500 * 2000)  # CPU seconds per multiplication: sgemm in the row `tall` of local.py
+DRIVER_CORES = CORES // EXECUTORS
 
 
 def make(kind: str, m: int, F: int, share: float) -> tuple[Any, np.ndarray, float, int]:
@@ -81,44 +121,127 @@ def make(kind: str, m: int, F: int, share: float) -> tuple[Any, np.ndarray, floa
     return X, y, float(F), 2
 
 
-def measure(X: Any, y: np.ndarray, s: int, repeats: int) -> dict[str, float]:
-    """Return the least CPU seconds of each phase."""
+@contextmanager
+def cpu_clock() -> Any:
+    """Count the CPU seconds of this process wherever the package measures time."""
+    clock, time.perf_counter = time.perf_counter, time.process_time
+    try:
+        yield
+    finally:
+        time.perf_counter = clock
+
+
+@contextmanager
+def counted_searches() -> Any:
+    """Yield a list that receives an entry for each search of the tests."""
+    rounds, seen = Weigher.rounds, []
+
+    def count(self: Weigher, arrangement: Any) -> Any:
+        seen.append(arrangement)
+        return rounds(self, arrangement)
+
+    Weigher.rounds = count  # type: ignore[method-assign]
+    try:
+        yield seen
+    finally:
+        Weigher.rounds = rounds  # type: ignore[method-assign]
+
+
+def measure(X: Any, y: np.ndarray, s: int, significance: str | None, repeats: int) -> tuple[dict[str, float], Any]:
+    """Return the least CPU seconds of each phase, and the size of the tests: n, R, q and p."""
     best: dict[str, float] = {}
     for _ in range(repeats):
-        took: dict[str, float] = {}
-
-        @contextmanager
-        def timed(timings: dict, phase: object, name: str, detail: str = "", took: dict = took) -> Iterator[None]:
-            start = process_time()
-            yield
-            took[name] = took.get(name, 0.0) + process_time() - start
-
-        algorithm._timed = timed  # type: ignore[assignment]
-        belief.select(X, y, 10, random_state=0, sample_size=s, n_neighbors=K, significance=None, n_jobs=1)
-        best = {name: min(value, best.get(name, value)) for name, value in took.items()}
-    return best
+        with cpu_clock(), counted_searches() as searches:
+            how = {"random_state": 0, "sample_size": s, "n_neighbors": K, "n_jobs": 1}
+            found = belief.select(X, y, 10, significance=significance, **how)
+        best = {name: min(value, best.get(name, value)) for name, value in found.timings.items()}
+        extent = found.probe
+        tests = [len(searches), extent["rounds"], extent["queries"], extent["rows"]] if extent else []
+    return best, tests
 
 
-def run(repeats: int) -> dict[str, Any]:
-    """Measure all sizes."""
+def run(kinds: list[str], repeats: int) -> list[dict[str, Any]]:
+    """Measure all sizes of these kinds of data."""
     runs = []
-    for kind, sizes in SIZES.items():
-        for m, F, share, s in sizes:
+    for kind in kinds:
+        for m, F, share, s in SIZES[kind]:
             X, y, nnz, C = make(kind, m, F, share)
-            measure(X, y, s, 1)  # compiles, or loads what is compiled
-            took = measure(X, y, s, repeats)
-            runs.append({"kind": kind, "size": Size(m, F, nnz, s, C), "cpu": {x: took[x] for x in MODEL[kind]}})
+            if (m, F, share, s) == SIZES[kind][0]:
+                measure(X, y, s, "permutation", 1)  # compiles, or loads what is compiled
+            took, _ = measure(X, y, s, None, repeats)
+            tested, tests = measure(X, y, s, "permutation", max(repeats // 2, 1))
+            cpu = {x: sum(took[part] for part in PARTS.get(x, (x,))) for x in MODEL[kind]}
+            cpu["significance"] = tested["significance"]
+            size = Size(m, F, nnz, s, C, *tests)
+            runs.append({"kind": kind, "size": size, "cpu": cpu, "commit": commit()})
             print(runs[-1], flush=True)
-    return {"runs": runs, "commit": commit()}
+    return runs
+
+
+# --- blocks of a cluster ---
+
+
+def portions(x: Size) -> tuple[int, int]:
+    """Return the queries that a job compares with all rows, and the rows of a block."""
+    row_bytes = 4 * x.F
+    return min(x.s, max(1, QUERY_BYTES // row_bytes)), min(x.m, BLOCK_BYTES // row_bytes)
+
+
+def blocks_size(x: Size, n_blocks: int) -> Size:
+    """Return the size of the search of a few blocks of a large table in one job."""
+    queries, height = portions(x)
+    return x._replace(m=n_blocks * height, s=queries)
+
+
+def measure_blocks(x: Size, repeats: int) -> float:
+    """Return the CPU seconds of the search of some blocks of a large table, as an executor does it.
+
+    Nearer rows were found in earlier blocks, as in nearly all blocks of a table of many.
+    """
+    X, y, _, _ = make("dense", x.m, x.F, 1.0)
+    targets, discrete, height = y.astype(np.int32), np.zeros(x.F, bool), portions(x)[1]
+    with local_engine(X, np.arange(x.C), targets, discrete, Resources(1)) as engine:
+        difference = Difference.from_summary(engine.describe(), discrete, "std")
+    sample = Sample.draw(np.arange(len(X)), targets, np.array([x.s]), 0)
+    queries, search, took = ArraySource(X[sample.row]), Search(K, x.C, 0), []
+    for _ in range(repeats):
+        found, ready = Neighbours.zero(x.s, x.C, K), {}
+        found.d2[:] = 0.0
+        start = time.process_time()
+        for first in range(0, len(X), height):
+            rows = slice(first, first + height)
+            with block_engine(X[rows], targets[rows], discrete, Resources(1)) as block:
+                found = block.nearest(sample, difference, search, Visit(queries, first, found, ready))
+        took.append(time.process_time() - start)
+    return min(took)
+
+
+def search_seconds(runs: list[dict[str, Any]], x: Size) -> float:
+    """Return the CPU seconds of the search on a cluster: each job embeds all rows, and the queries for each block."""
+    (of_rows, per_product, _), _ = fit(runs, kind_of(x), "neighbours")
+    queries, height = portions(x)
+    jobs = -(-x.s // queries)
+    return float(of_rows * jobs * x.m * x.F * (1 + queries / height) + per_product * x.s * x.m * x.F)
+
+
+# --- the model ---
+
+
+def kind_of(x: Size) -> str:
+    return "wide" if x.F > MAX_WIDTH else "dense"
 
 
 def fit(runs: list[dict[str, Any]], kind: str, phase: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the coefficients of the terms, and measured over predicted seconds of the two sizes left out."""
-    terms, mine = MODEL[kind][phase], [x for x in runs if x["kind"] == kind]
+    """Return the coefficients of the terms, and measured over predicted seconds of the sizes left out."""
+    terms, known, others = MODEL[kind][phase], [], []
+    for each in SIZES if kind == "all" else [kind]:
+        mine = [x for x in runs if x["kind"] == each]
+        known, others = known + mine[:-2], others + mine[-2:]
+    mine = known + others
     A = np.array([[term(Size(*x["size"])) for term in terms.values()] for x in mine], float)
-    seconds, unit = np.array([x["cpu"][phase] for x in mine]), A.max(axis=0)
-    found = nnls(A[:-2] / unit / seconds[:-2, None], np.ones(len(A) - 2))[0] / unit
-    return found, seconds[-2:] / (A[-2:] @ found)
+    seconds, unit, n = np.array([x["cpu"][phase] for x in mine]), A.max(axis=0), len(known)
+    found = nnls(A[:n] / unit / seconds[:n, None], np.ones(n))[0] / unit
+    return found, seconds[n:] / (A[n:] @ found)
 
 
 def fitted(runs: list[dict[str, Any]]) -> str:
@@ -130,42 +253,85 @@ def fitted(runs: list[dict[str, Any]]) -> str:
             parts = ([*f"{x:.1e}".split("e"), name] for x, name in zip(found, terms, strict=True) if x)
             model = " + ".join(rf"{x} \cdot 10^{{{int(power)}}} \, {name}" for x, power, name in parts)
             lines.append([kind, phase, f"${model}$", ", ".join(digits(float(x)) for x in ratios)])
-    return table(["data", "phase", "CPU seconds", "measured / model, two other sizes"], lines)
+    return table(["data", "phase", "CPU seconds", "measured / model, other sizes"], lines)
+
+
+def count_passes(x: Size) -> tuple[int, int]:
+    """Return how often a cluster reads all rows without the tests, and how often more with them."""
+    queries, _ = portions(x)
+    others = 4 + (x.F > MAX_SUMMARY_FEATURES)  # stage, choose the sample, fetch it, gather neighbours; describe
+    in_one = 4 * x.p * x.F <= QUERY_BYTES
+    return others + -(-x.s // queries), 1 + (1 if in_one else -(-x.F // FEATURES_PER_READ))
+
+
+def predict(runs: list[dict[str, Any]], x: Size) -> tuple[Size, dict[str, float]]:
+    """Return the size of a large table with that of its tests, and the CPU seconds of each phase.
+
+    The tests are as large as those of a small table with as many columns.
+    """
+    kind = kind_of(x)
+    small = next(Size(*each["size"]) for each in runs if each["kind"] == kind and each["size"][1] == x.F)
+    x = x._replace(**{name: getattr(small, name) for name in ("n", "R", "q", "p")})
+    phases = [(kind, phase) for phase in MODEL[kind]] + [("all", "significance")]
+    costs = {
+        phase: float(fit(runs, of, phase)[0] @ [term(x) for term in MODEL[of][phase].values()]) for of, phase in phases
+    }
+    return x, {**costs, "neighbours": search_seconds(runs, x)}
 
 
 def predicted(runs: list[dict[str, Any]]) -> str:
     """The predictions for large tables, as a table."""
-    lines = []
-    for name, x in LARGE.items():
-        costs = [
-            float(fit(runs, "dense", phase)[0] @ [term(x) for term in terms.values()])
-            for phase, terms in MODEL["dense"].items()
-        ]
-        costs[1] = max(costs[1], FLOAT32 * x.s * x.m * x.F * (x.F > MAX_WIDTH))
-        size = 4 * x.m * x.F / 1e12, 4 * x.s * x.F / 1e9, EXECUTORS * 36 * x.s * K * x.C / 1e9
-        minutes = sum(costs) / CORES / 60, 4 * x.m * x.F / READ_BYTES / 60
-        lines.append([name, *map(digits, costs), *map(digits, minutes), *map(digits, size)])
+    lines, costs = [], {}
+    for name, large in LARGE.items():
+        x, costs = predict(runs, large)
+        tests = costs["significance"]
+        minutes = (sum(costs.values()) - tests) / CORES / 60, tests / DRIVER_CORES / 60
+        size = (
+            4 * x.m * x.F / 1e12,
+            4 * x.s * x.F / 1e9,
+            4 * x.s * K * x.C * x.F / 1e9,
+            EXECUTORS * 36 * x.s * K * x.C / 1e9,
+        )
+        per_pass, passes = 4 * x.m * x.F / READ_BYTES / 60, count_passes(x)
+        reading = [f"{passes[0]}", digits(passes[0] * per_pass), f"{passes[1]}", digits(passes[1] * per_pass)]
+        lines.append([name, *map(digits, [*costs.values(), *minutes]), *reading, *map(digits, size)])
     head = [
-        "data", *(f"{x}, CPU s" for x in MODEL["dense"]), f"minutes on {CORES} cores", "minutes per read",
-        "to read, TB", "out to each executor, GB", "back from all, GB",
+        "data", *(f"{x}, CPU s" for x in costs), f"computing on {CORES} cores, minutes",
+        f"tests on {DRIVER_CORES} cores of the driver, minutes", "passes without tests", "reading for them, minutes",
+        "more passes for tests", "reading for those, minutes", "rows, TB", "queries, to each executor, GB",
+        "neighbours to gather, GB", "distances back from all, GB",
     ]  # fmt: skip
     return table(head, lines)
 
 
 def markdown(found: dict[str, Any]) -> str:
     """What the page shows: the model, and a link to its predictions."""
-    large = f"Predictions for two large tables: {as_data('cost of large tables', predicted(found['runs']))}."
-    return "\n\n".join([fitted(found["runs"]), large, computed_at([found["commit"]])])
+    runs = found["runs"]
+    ratios = [digits(each["cpu"] / search_seconds(runs, Size(*each["size"]))) for each in found["blocks"]]
+    blocks = f"Measured / model of the search in blocks, as on a cluster: {', '.join(ratios)}."
+    large = f"Predictions for two large tables: {as_data('cost of large tables', predicted(runs))}."
+    commits = [each["commit"] for each in [*runs, *found["blocks"]]]
+    return "\n\n".join([fitted(runs), blocks, large, computed_at(commits)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", default=",".join([*SIZES, "blocks"]), help="kinds of data, with commas between them")
     parser.add_argument("--fit", action="store_true", help="use the runs in the file")
     options = parser.parse_args()
-    if not options.fit:
-        FILE.write_text(json.dumps(run(options.repeats), indent=1))
-    publish(PAGE, "costs", markdown(json.loads(FILE.read_text())))
+    kinds = [] if options.fit else options.only.split(",")
+    kept = json.loads(FILE.read_text()) if FILE.exists() else {"runs": [], "blocks": []}
+    if "blocks" in kinds:
+        kinds.remove("blocks")
+        sizes = [blocks_size(x, N_BLOCKS[name]) for name, x in LARGE.items()]
+        kept["blocks"] = [{"size": x, "cpu": measure_blocks(x, options.repeats), "commit": commit()} for x in sizes]
+    measured = run(kinds, options.repeats)
+    runs = [x for x in kept["runs"] if x["kind"] not in kinds] + measured
+    kept["runs"] = sorted(runs, key=lambda x: [*SIZES].index(x["kind"]))
+    if kinds or not options.fit:
+        FILE.write_text(json.dumps(kept, indent=1))
+    publish(PAGE, "costs", markdown(kept))
 
 
 if __name__ == "__main__":
