@@ -65,7 +65,7 @@ Terms = dict[str, Callable[[Size], float]]
 F: Terms = {"F": lambda x: x.F}
 M_F: Terms = {"mF": lambda x: x.m * x.F}
 S_M_F: Terms = {"smF": lambda x: x.s * x.m * x.F}
-QUERIES: Terms = {"s": lambda x: x.s}
+QUERIES_F: Terms = {"sF": lambda x: x.s * x.F}
 NON_ZEROS: Terms = {"mz": lambda x: x.m * x.z}
 PAIRS: Terms = {"skC": lambda x: x.s * K * x.C}
 PAIRS_F: Terms = {"skCF": lambda x: x.s * K * x.C * x.F}
@@ -75,7 +75,7 @@ TESTS: Terms = {
     "nqkCF": lambda x: x.n * x.q * K * x.C * x.F,
     "pF": lambda x: x.p * x.F,
 }
-DENSE = {"describe": M_F | F, "neighbours": M_F | S_M_F | QUERIES, "tally": PAIRS_F, "redundancy": PAIRS | F}
+DENSE = {"describe": M_F | F, "neighbours": M_F | S_M_F | QUERIES_F, "tally": PAIRS_F, "redundancy": PAIRS | F}
 MODEL: dict[str, dict[str, Terms]] = {
     "dense": DENSE,
     "wide": DENSE,
@@ -91,10 +91,12 @@ SIZES = {
     "dense": [
         (20_000, 400, 1.0, 2000), (80_000, 200, 1.0, 2000), (40_000, 1000, 1.0, 1000), (20_000, 2000, 1.0, 1000),
         (100_000, 400, 1.0, 1000), (40_000, 400, 1.0, 4000), (100_000, 500, 1.0, 3000), (60_000, 1500, 1.0, 2000),
+        (50_000, 800, 1.0, 3000), (90_000, 1200, 1.0, 1500),
     ],
     "wide": [
         (2_000, 20_000, 1.0, 500), (4_000, 20_000, 1.0, 500), (2_000, 40_000, 1.0, 500), (2_000, 20_000, 1.0, 1500),
         (2_000, 100_000, 1.0, 500), (4_000, 40_000, 1.0, 1000), (6_000, 30_000, 1.0, 2000),
+        (5_000, 25_000, 1.0, 1500), (3_000, 60_000, 1.0, 1200),
     ],
     "sparse": [
         (4_000, 2_000, 0.05, 200), (16_000, 2_000, 0.05, 200), (4_000, 8_000, 0.05, 200), (8_000, 4_000, 0.1, 200),
@@ -217,7 +219,10 @@ def measure_blocks(x: Size, repeats: int) -> float:
 
 
 def search_seconds(runs: list[dict[str, Any]], x: Size) -> float:
-    """Return the CPU seconds of the search on a cluster: each job embeds all rows, and the queries for each block."""
+    """Return the CPU seconds of the search on a cluster.
+
+    Each job embeds all rows, and its queries again for each block.
+    """
     (of_rows, per_product, _), _ = fit(runs, kind_of(x), "neighbours")
     queries, height = portions(x)
     jobs = -(-x.s // queries)
@@ -233,7 +238,9 @@ def kind_of(x: Size) -> str:
 
 def fit(runs: list[dict[str, Any]], kind: str, phase: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the coefficients of the terms, and measured over predicted seconds of the sizes left out."""
-    terms, known, others = MODEL[kind][phase], [], []
+    terms = MODEL[kind][phase]
+    known: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
     for each in SIZES if kind == "all" else [kind]:
         mine = [x for x in runs if x["kind"] == each]
         known, others = known + mine[:-2], others + mine[-2:]
@@ -250,24 +257,27 @@ def fitted(runs: list[dict[str, Any]]) -> str:
     for kind, phases in MODEL.items():
         for phase, terms in phases.items():
             found, ratios = fit(runs, kind, phase)
-            parts = ([*f"{x:.1e}".split("e"), name] for x, name in zip(found, terms, strict=True) if x)
-            model = " + ".join(rf"{x} \cdot 10^{{{int(power)}}} \, {name}" for x, power, name in parts)
-            lines.append([kind, phase, f"${model}$", ", ".join(digits(float(x)) for x in ratios)])
+            model = " + ".join(f"{x:.1e} {name}" for x, name in zip(found, terms, strict=True) if x)
+            lines.append([kind, phase, model, ", ".join(digits(float(x)) for x in ratios)])
     return table(["data", "phase", "CPU seconds", "measured / model, other sizes"], lines)
 
 
 def count_passes(x: Size) -> tuple[int, int]:
-    """Return how often a cluster reads all rows without the tests, and how often more with them."""
+    """Return how often a cluster reads all rows without the tests, and at least how often more with them.
+
+    Each portion of the queries is fetched, and then compared with all rows.
+    """
     queries, _ = portions(x)
-    others = 4 + (x.F > MAX_SUMMARY_FEATURES)  # stage, choose the sample, fetch it, gather neighbours; describe
-    in_one = 4 * x.p * x.F <= QUERY_BYTES
-    return others + -(-x.s // queries), 1 + (1 if in_one else -(-x.F // FEATURES_PER_READ))
+    # stage, choose the sample, gather the neighbours, fetch rows for the explanation, and describe wide tables
+    others = 4 + (x.F > MAX_SUMMARY_FEATURES)
+    of_probe = 1 if 4 * x.p * x.F <= QUERY_BYTES else -(-x.F // FEATURES_PER_READ)
+    return others + 2 * -(-x.s // queries), of_probe
 
 
 def predict(runs: list[dict[str, Any]], x: Size) -> tuple[Size, dict[str, float]]:
-    """Return the size of a large table with that of its tests, and the CPU seconds of each phase.
+    """Return the size of a large table, including its tests, and the CPU seconds of each phase.
 
-    The tests are as large as those of a small table with as many columns.
+    The tests take as many rows and searches as those of a small table with as many columns.
     """
     kind = kind_of(x)
     small = next(Size(*each["size"]) for each in runs if each["kind"] == kind and each["size"][1] == x.F)
@@ -281,7 +291,7 @@ def predict(runs: list[dict[str, Any]], x: Size) -> tuple[Size, dict[str, float]
 
 def predicted(runs: list[dict[str, Any]]) -> str:
     """The predictions for large tables, as a table."""
-    lines, costs = [], {}
+    lines = []
     for name, large in LARGE.items():
         x, costs = predict(runs, large)
         tests = costs["significance"]
@@ -305,13 +315,14 @@ def predicted(runs: list[dict[str, Any]]) -> str:
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """What the page shows: the model, and a link to its predictions."""
+    """Return the text of the page: the model, and a link to its predictions."""
     runs = found["runs"]
-    ratios = [digits(each["cpu"] / search_seconds(runs, Size(*each["size"]))) for each in found["blocks"]]
-    blocks = f"Measured / model of the search in blocks, as on a cluster: {', '.join(ratios)}."
-    large = f"Predictions for two large tables: {as_data('cost of large tables', predicted(runs))}."
+    in_blocks = [each["cpu"] / search_seconds(runs, Size(*each["size"])) for each in found["blocks"]]
+    ratios = ["in blocks", "neighbours", "as above, for the blocks of a cluster", ", ".join(map(digits, in_blocks))]
+    model = as_data("cost model", f"{fitted(runs)}\n| {' | '.join(ratios)} |")
+    large = as_data("cost of large tables", predicted(runs))
     commits = [each["commit"] for each in [*runs, *found["blocks"]]]
-    return "\n\n".join([fitted(runs), blocks, large, computed_at(commits)])
+    return f"Figures: {model}, and predictions: {large}. {computed_at(commits)}"
 
 
 def main() -> None:

@@ -20,8 +20,15 @@ from pathlib import Path
 
 import numpy as np
 from page import shown
+from threadpoolctl import threadpool_limits
 
 import belief
+from belief.engines import block
+from belief.engines.block import local_engine
+from belief.engines.resources import Resources
+from belief.method.difference import Difference
+from belief.method.protocols import Search
+from belief.method.sampling import Sample
 
 REPEATS, SMALL_REPEATS = 3, 300
 
@@ -178,6 +185,81 @@ def phases(rows: list[dict], quick: bool) -> None:
         )
 
 
+DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
+    "normal": lambda rng, m, F: rng.standard_normal((m, F)),
+    "normal with 20 factors": lambda rng, m, F: (
+        rng.standard_normal((m, 20)) @ rng.standard_normal((20, F)) + rng.standard_normal((m, F))
+    ),
+    "t with 3 degrees of freedom": lambda rng, m, F: rng.standard_t(3, (m, F)),
+    "lognormal": lambda rng, m, F: rng.lognormal(size=(m, F)),
+    "zero-inflated counts": lambda rng, m, F: rng.poisson(3.0, (m, F)) * (rng.random((m, F)) < 0.2),
+    "binary": lambda rng, m, F: rng.integers(0, 2, (m, F)),
+}
+SEARCHES = (  # distribution, rows, columns, queries, neighbours of each of two classes
+    ("normal", 60_000, 500, 1_000, 10),
+    *((name, 30_000, 500, 1_000, 10) for name in [*DISTRIBUTIONS][1:5]),
+    ("binary", 30_000, 200, 1_000, 10),
+    ("normal", 30_000, 3_000, 1_000, 10),
+    ("normal", 30_000, 50, 1_000, 10),
+    ("normal", 20_000, 200, 20_000, 10),
+    ("normal", 20_000, 200, 20_000, 20),
+    ("normal", 5_000, 500, 5_000, 20),
+    ("normal", 2_350, 10_000, 2_350, 10),
+)
+
+
+def products(rows: list[dict], quick: bool) -> None:
+    """Compare the CPU time of the search, in float32 and with products of integers, with the bare product."""
+    for name, m, F, s, k in SEARCHES:
+        m, s = (m // 10, s // 10) if quick else (m, s)
+        rng = np.random.default_rng(0)
+        X, y = DISTRIBUTIONS[name](rng, m, F).astype(np.float32), rng.integers(0, 2, m).astype(np.int32)
+        discrete, sample = np.zeros(F, bool), Sample.draw(np.arange(m), y, np.array([s]), 0)
+        searches = []
+        for instructions in ("float32", "auto"):
+            engine = local_engine(X, np.arange(2), y, discrete, Resources(1, instructions=instructions))
+            with engine:
+                difference = Difference.from_summary(engine.describe(), discrete, "std")
+            searches.append((engine, partial(engine.nearest, sample, difference, Search(k, 2, 0))))
+        times = []
+        for _ in range(REPEATS):
+            took = []
+            for engine, search in searches:
+                with engine:
+                    took.append(cpu_seconds(search))
+            with threadpool_limits(1):
+                took.append(cpu_seconds(partial(np.matmul, X[sample.row], X.T)))
+            times.append(took)
+        in_float32, in_integers, sgemm = np.min(times, axis=0).tolist()
+        what = f"{name}, {m:,} x {F:,}, {'all' if s == m else f'{s:,}'} queries, k = {k}"
+        found = {"float32_ratio": in_float32 / sgemm, "integer_ratio": in_integers / sgemm}
+        rows.append({"case": "products", "data": what, **found})
+
+
+def numba(rows: list[dict], quick: bool) -> None:
+    """CPU seconds of one thread with compiled kernels, and with numpy alone as for small tables."""
+    is_small = block.is_small
+    for m, F in ((1_000, 20), (5_000, 100), (10_000, 50), (20_000, 50)):
+        X, y = table(m // 5 if quick else m, F, 2)
+        times = []
+        for _ in range(REPEATS):
+            took = []
+            for answer in (False, True):
+                block.is_small = lambda source, resources, answer=answer: answer
+                took.append(cpu_seconds(partial(fit, X, y, 10, n_jobs=1)))
+            times.append(took)
+        compiled, plain = np.min(times, axis=0).tolist()
+        rows.append({"case": "numba", "data": f"{len(X):,} x {F}", "numba_cpu": compiled, "numpy_cpu": plain})
+    block.is_small = is_small
+
+
+def cpu_seconds(task: Callable[[], object]) -> float:
+    """The processor time of a task."""
+    start = time.process_time()
+    task()
+    return time.process_time() - start
+
+
 def time_fast_select(X: np.ndarray, y: np.ndarray, repeats: int = REPEATS) -> float | None:
     """Seconds of fast-select, which compiles first; None if it is not installed."""
     try:
@@ -253,6 +335,8 @@ CASES = {
     "ties": ties,
     "startup": startup,
     "phases": phases,
+    "products": products,
+    "numba": numba,
 }
 
 

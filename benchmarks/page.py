@@ -14,6 +14,8 @@ PAGE = HOME / "docs" / "benchmarks.md"
 HEADS = {
     "case": "case", "data": "data", "seconds": "seconds", "against": "against", "their_seconds": "theirs, s",
     "ratio": "ratio", "wanted": "target", "speed": "MB/s", "cpu": "CPU s", "their_cpu": "theirs, CPU s",
+    "numba_cpu": "numba, CPU s", "numpy_cpu": "numpy, CPU s",
+    "float32_ratio": "float32 search / bare product", "integer_ratio": "integer search / bare product",
     "cpu_ratio": "ratio of CPU", "cpu_speed": "MB per CPU s",
     "peak_gb": "peak GB", "overhead_gb": "overhead, GB", "matrix_gb": "matrix, GB", "reads": "reads of the file",
     "recall": "share of the strongest found", "out": "out, to each task, MB", "back": "back from all, MB",
