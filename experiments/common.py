@@ -120,8 +120,8 @@ def paper(X: Any, discrete: Any = None) -> dict[str, Any]:
 def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     """A table in markdown."""
     head = list(head)
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    first, *rest = ("| " + " | ".join(row) + " |" for row in (head, *lines))
+    return "\n".join([first, "|" + "---|" * len(head), *rest])
 
 
 DATA = re.compile(r"<!-- data: (?P<name>[\w -]+) -->\n(?P<table>.*?)\n<!-- /data -->", re.S)
