@@ -128,8 +128,9 @@ def less(answers: Answers, name: str, sets: Iterable[str]) -> str:
 
 def describe_significance(answers: Answers) -> str:
     """Friedman's test and Nemenyi's critical difference, of all sets and of those kept aside."""
-    both = {"all": taking_part(answers), "those kept aside": aside(answers)}
-    return " ".join(apart(answers, sets, words) for words, sets in both.items())
+    every, few = taking_part(answers), aside(answers)
+    both = {f"all {len(every)} sets": every, f"the {len(few)} sets kept aside": few}
+    return "\n\n".join(apart(answers, sets, words) for words, sets in both.items())
 
 
 def apart(answers: Answers, sets: list[str], words: str) -> str:
@@ -141,9 +142,9 @@ def apart(answers: Answers, sets: list[str], words: str) -> str:
     mine = places.mean(axis=0) - places.mean(axis=0)[names.index(BELIEF)]
     worse, better = ([x for x, d in zip(names, mine, strict=True) if sign * d > far] for sign in (1, -1))
     return (
-        f"On {words} ({len(sets)} sets, {len(names)} selectors): Friedman's χ² = {statistic:.1f}, p = {p:.2g}; mean"
-        f" ranks that differ by less than {far:.1f} are not significantly different (Nemenyi, 5 %). Significantly worse"
-        f" than BELIEF: {'; '.join(worse) or 'none'}. Significantly better: {'; '.join(better) or 'none'}."
+        f"On {words}, Friedman's test of {len(names)} selectors gives χ² = {statistic:.1f} and p = {p:.2g}. Mean ranks"
+        f" that differ by less than {far:.1f} are not significantly different (Nemenyi, 5 %). Significantly worse than"
+        f" BELIEF: {'; '.join(worse) or 'none'}. Significantly better: {'; '.join(better) or 'none'}."
     )
 
 
