@@ -212,7 +212,7 @@ def test_index_that_promises_too_many_columns_raises(tmp_path, monkeypatch):
     monkeypatch.setattr("belief.data.table.total_memory", lambda: 2 * 10**9)
     path = tmp_path / "rows.svm"
     path.write_text("1 1:0.5 2:1\n-1 2:0.5\n1 1:1 9999999:1\n")
-    with pytest.raises(ValueError, match=r"9,999,999 features, whose sums need 3 GB, .* wrong column index"):
+    with pytest.raises(ValueError, match=r"9,999,999 features, which need 3 GB of memory, .* wrong column index"):
         belief.select(path, task="classification")
 
 

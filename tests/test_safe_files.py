@@ -179,7 +179,7 @@ def test_file_changed_between_passes_raises(tmp_path, name, write, how):
             write(tmp_path / f"new-{name}", seed=1).replace(file)
         else:
             write(file, seed=1)
-        with pytest.raises(ValueError, match=f"^{file} was changed or replaced while it was read. Run again once"):
+        with pytest.raises(ValueError, match=f"^{file} was changed or replaced during the run. Run again when"):
             list(engine.stream.later_pass())
 
 

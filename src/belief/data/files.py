@@ -143,7 +143,7 @@ class ChangeDetector:
     def _check(self, files: Iterable[Path]) -> None:
         for file in files:
             if not file.exists() or self._get_stamp(file) != self._stamps[file]:
-                raise ValueError(f"{file} was changed or replaced while it was read. Run again once it is complete.")
+                raise ValueError(f"{file} was changed or replaced during the run. Run again when the file is complete.")
 
 
 def file_stamp(file: Path) -> Stamp:

@@ -231,7 +231,9 @@ def _as_numeric(y: Array) -> Array:
         try:
             return y.astype(np.float64)
         except OverflowError:
-            raise ValueError("y has fractions, and integers too large for floats. Convert them to strings.") from None
+            raise ValueError(
+                "y contains fractions and also integers too large for floats. Convert all values to strings."
+            ) from None
     whole = [int(v) for v in y]
     for dtype in (np.int64, np.uint64):
         if np.iinfo(dtype).min <= min(whole) and max(whole) <= np.iinfo(dtype).max:

@@ -362,7 +362,9 @@ def check_same_columns(files: Sequence[tuple[Path, Sequence[str]]], suggestion: 
         raise ValueError(f"{first} has more than one column named {name!r}. {fix}")
     for path, others in files:
         if list(others) != list(names):
-            problem = next((repr(n) for n in [*others, *names] if (n in names) != (n in others)), "their order")
+            problem = next(
+                (repr(n) for n in [*others, *names] if (n in names) != (n in others)), "the order of columns"
+            )
             raise ValueError(
                 f"{path} and {first} have different columns: they differ in {problem}. Pass files of the same columns."
             )

@@ -414,5 +414,6 @@ def _load_npz(path: Path, names: Sequence[str]) -> dict[str, Array]:
     except NUMPY_ERRORS:
         raise ValueError(f"{path}: the file is not a valid NPZ file of plain arrays. Write it with np.savez.") from None
     raise ValueError(
-        f"{path}: there is no array {missing[0]!r}. The file contains {available}; pass label to name the target."
+        f"{path}: there is no array {missing[0]!r}. The file contains {available}. Name the array of the target with"
+        " label='name'."
     )

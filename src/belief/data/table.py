@@ -203,8 +203,8 @@ def check_memory_for_sums(F: int) -> None:
     available = total_memory()
     if available is not None and needed > available:
         raise ValueError(
-            f"X has {F:,} features, whose sums need {needed / 1e9:.0f} GB, but this machine has only"
-            f" {available / 1e9:.0f} GB of memory. Check the data for a wrong column index."
+            f"X has {F:,} features, which need {needed / 1e9:.0f} GB of memory, but this machine has only"
+            f" {available / 1e9:.0f} GB. Check the data for a wrong column index."
         )
 
 
@@ -381,7 +381,9 @@ def _open_frames(frames: list[nw.DataFrame[Any]], discrete_features: Any, leave_
     for i, frame in enumerate(frames):
         others = [str(name) for name in frame.columns]
         if others != names:
-            problem = next((repr(n) for n in [*others, *names] if (n in others) != (n in names)), "their order")
+            problem = next(
+                (repr(n) for n in [*others, *names] if (n in others) != (n in names)), "the order of columns"
+            )
             raise ValueError(
                 f"The blocks of X have different columns: block {i} differs from block 0 in {problem}. Pass blocks of"
                 " rows of one table."

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 def write_anndata(result: Result, adata: Any, key: str) -> None:
     """Write the ranking to columns of `adata.var`, and the settings to `adata.uns[key]`."""
     if not hasattr(adata, "var") or not hasattr(adata, "uns"):
-        raise ValueError(f"write_to needs an AnnData table; got a {type(adata).__name__}. Pass the table of the genes.")
+        raise ValueError(
+            f"write_to needs an AnnData table; got a {type(adata).__name__}. Pass the table from which the features"
+            " were selected."
+        )
     names, features = [str(name) for name in adata.var_names], list(result.feature_names)
     if names == features:
         positions = np.arange(len(names))
