@@ -377,8 +377,8 @@ def test_comparison_str():
         "1 BELIEF            2  1  0\n"
         "2 F test            1  2  1\n"
         "3 mRMR              0  1  2\n\n"
-        "Not significantly different from BELIEF (p >= 0.05): F test. p: paired t test over the folds, whose error"
-        " allows for the rows that training parts share.\n\n"
+        "Not significantly different from BELIEF (p >= 0.05): F test. p: paired t test over the folds, corrected"
+        " for the rows that their training parts share.\n\n"
         "Skipped: ReliefF: would take about 2 min."
     )
     assert repr(made()) == str(made())
