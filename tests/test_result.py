@@ -182,18 +182,21 @@ def test_result_fields(result):
 
 def test_callback_receives_phases_batches_and_rows():
     received = []
-    belief.select(X, Y, 2, random_state=0, callback=received.append)
+    result = belief.select(X, Y, 2, random_state=0, callback=received.append)
     phases = [p.phase for p in received]
     each = ["describe", "sample", "significance", "neighbours", "tally", "redundancy", "explain", "finished"]
     assert list(dict.fromkeys(phases)) == each
     assert "batch 4 of 4" in {p.detail for p in received}
-    rows = [p for p in received if p.phase != "significance"]
+    rows = [p for p in received if p.phase != "significance" and p.detail != "comparing features"]
     assert max(p.done for p in rows) == 200 == max(p.total for p in rows)
     assert {"describe", "neighbours"} <= {p.phase for p in rows if p.done == p.total == 200}
     steps = [p for p in received if p.phase == "significance" and p.total]
     assert [p.done for p in steps] == [*range(1, steps[-1].total + 1)]
     assert all(p.done <= p.total for p in steps)
     assert len({p.total for p in steps}) > 2  # several tests
+    pairs = [p for p in received if p.detail == "comparing features"]
+    assert {p.phase for p in pairs} == {"redundancy"}
+    assert 0 < pairs[-1].done == pairs[-1].total < result.n_pairs  # those of two mutual neighbours count once
 
 
 def test_progress_of_a_search_in_int16_never_goes_back():
@@ -213,6 +216,26 @@ def test_the_bar_counts_steps_of_the_significance_tests():
     bar._due = lambda p: True
     bar(Progress("significance", "", 5, 20, 1.0))
     assert stream.getvalue().splitlines()[-1].endswith("testing: 5 of 20 steps, at least 3 s left, 5 steps/s")
+
+
+def test_the_bar_counts_pairs_when_features_are_compared():
+    stream = io.StringIO()
+    bar = Bar(stream)
+    bar._due = lambda p: True
+    bar(Progress("redundancy", "comparing features", 5, 20, 1.0))
+    line = stream.getvalue().splitlines()[-1]
+    assert line.endswith("selecting (comparing features): 5 of 20 pairs, at least 3 s left, 5 pairs/s")
+
+
+def test_seconds_of_the_progress_start_again_with_each_group_of_features(monkeypatch):
+    now, received = [0.0], []
+    monkeypatch.setattr("belief.progress.time.perf_counter", lambda: now[0])
+    reporter = Reporter(received.append)
+    reporter.phase("redundancy")
+    for done in (10, 20, 10, 20):
+        now[0] += 3.0
+        reporter.rows(done, 20, "comparing features")
+    assert [p.seconds for p in received[1:]] == [3.0, 6.0, 3.0, 6.0]
 
 
 def test_verbose_writes_progress_to_stderr_only(capsys):

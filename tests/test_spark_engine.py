@@ -340,6 +340,8 @@ def test_select_frame_reports_progress(spark):
     df = vectors(spark, X, y, np.ones(80, bool))
     select_frame(df, features="features", label="label", settings=settings_, callback=reports.append)
     assert {"staging", "searching", "tallying"} <= {p.detail for p in reports}
+    steps = [p for p in reports if p.phase == "significance" and p.done]
+    assert steps[-1].done == steps[-1].total
     assert reports[-1].phase == "finished"
 
 

@@ -20,6 +20,7 @@ LABELS = {
     "redundancy": "selecting",
     "explain": "explaining",
 }
+COMPARING = "comparing features"  # the detail of sums over pairs of rows
 TERMINAL_INTERVAL, PLAIN_INTERVAL = 0.1, 10.0  # seconds between updates on a terminal, and elsewhere
 
 
@@ -37,7 +38,8 @@ class Progress:
     done, total : int
         The number of rows processed so far, and the number of all rows. In the significance tests, both count steps
         instead. `total` then grows when a test begins, because the number of tests depends on the results of the tests
-        before. `total` is 0 if it is unknown, as in the first pass over a file.
+        before. When features are compared with each other ("comparing features"), both count pairs of rows, and start
+        again with each group of features. `total` is 0 if it is unknown, as in the first pass over a file.
     seconds : float
         The time since this phase, or this part of it, began.
 
@@ -69,7 +71,7 @@ class Reporter:
 
     def __init__(self, callback: Callback | None = None, bar: bool = False, stream: TextIO | None = None) -> None:
         self._callbacks = [c for c in (callback, _bar(stream or sys.stderr) if bar else None) if c]
-        self._phase, self._detail = "", ""
+        self._phase, self._detail, self._done = "", "", 0
         self._began = self._reported = self._timed = time.perf_counter()
         self._timings: dict[str, float] = {}
 
@@ -77,7 +79,7 @@ class Reporter:
         self._began = time.perf_counter()
         if self._phase:
             self._credit()
-        self._phase, self._detail = name, detail
+        self._phase, self._detail, self._done = name, detail, 0
         self.rows(0, 0)
 
     def timings(self) -> dict[str, float]:
@@ -91,8 +93,10 @@ class Reporter:
         self._timed = now
 
     def rows(self, done: int, total: int, detail: str | None = None) -> None:
-        if detail is not None and detail != self._detail:  # the new part began at the last report of the previous part
-            self._detail, self._began = detail, self._reported
+        is_new = detail is not None and detail != self._detail
+        if is_new or done < self._done:  # the new part began at the last report of the previous part
+            self._detail, self._began = self._detail if detail is None else detail, self._reported
+        self._done = done
         self._reported = time.perf_counter()
         for callback in self._callbacks:
             callback(Progress(self._phase, self._detail, done, total, self._reported - self._began))
@@ -153,8 +157,8 @@ class Bar:
         if not p.done:
             return ""
         rate, unit, at_least = p.done / max(p.seconds, 1e-9), "rows", ""
-        if p.phase == "significance":  # further tests may follow
-            unit, at_least = "steps", "at least "
+        if p.phase == "significance" or p.detail == COMPARING:  # further tests or groups of features may follow
+            unit, at_least = "pairs" if p.detail == COMPARING else "steps", "at least "
         if not p.total:
             return f"{p.done:,} {unit}, {rate:,.0f} {unit}/s"
         remaining = format_duration((p.total - p.done) / self._recent_rate(p))

@@ -69,6 +69,7 @@ def select_frame(
     names = names if names is None else names[: len(names) - len(also)]
     reporter = Reporter(callback, bar=verbose > 0)
     with reporter, frame_engine(replace(frame, spec=spec), staging, lambda what: reporter.rows(0, 0, what)) as cluster:
+        cluster.report = reporter.rows
 
         def read_design() -> Design:
             columns = dict(zip(also, cluster.roles, strict=True))

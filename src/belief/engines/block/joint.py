@@ -23,6 +23,7 @@ from belief.method.arrays import Array, unique_ids
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Pairs
 from belief.method.redundancy.collisions import CollisionRates, Collisions, Watch, joint_sums
+from belief.progress import COMPARING
 
 RATES_SHARE = 8  # cached collision rates use at most 1 / RATES_SHARE of the working memory
 
@@ -57,7 +58,12 @@ class JointEngine(RowEngine):
         return self._read_columns(ids, columns)
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in watches]
+        out, done, total = [], 0, sum(len(pairs) for pairs, _ in watches)
+        for pairs, watched in watches:
+            out.append(self._joint(pairs, difference, rates, watched, columns))
+            done += len(pairs)
+            self.report(done, total, COMPARING)
+        return out
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
         cached, every = self._find_rates(pairs, difference, rates), np.union1d(watched, columns)

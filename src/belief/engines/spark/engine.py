@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from belief.engines.block.blas import limit_blas
 from belief.engines.block.threads import Threads, spans
 from belief.engines.probe import ProbeSearch
-from belief.engines.resources import Resources
+from belief.engines.resources import Report, Resources, ignore_progress
 from belief.engines.spark.blocks import Matrix, TableSpec, lay_out, merge_summaries, stack_rows
 from belief.engines.spark.cluster import Answers, Blocks, Cluster, StagedBlocks
 from belief.engines.spark.gathering import GatheredRows
@@ -43,6 +43,7 @@ from belief.method.redundancy.collisions import Collisions, Watch, empty_joint
 from belief.method.sampling import Sample
 from belief.method.summary import Summary
 from belief.method.targets import Target
+from belief.progress import COMPARING
 
 T = TypeVar("T")
 MAX_SLICE_FEATURES = 2**20  # maximum number of features whose sums are merged in one place
@@ -60,6 +61,7 @@ class ClusterEngine:
     target: Target
     targets: Array
     design = Design()
+    report: Report = staticmethod(ignore_progress)  # of the significance tests, which run on the driver
     rereads_data = False
     columns_at_once = 2048  # high, because a job has a large fixed cost
 
@@ -180,7 +182,7 @@ class ClusterEngine:
 
         The probe is the part of the rows on which features are tested.
         """
-        return ProbeSearch(self._threads)
+        return ProbeSearch(self._threads, self.report)
 
     def rows(self, ids: Array, columns: Array) -> Array:
         """Return some features of some rows as float64.
@@ -275,7 +277,7 @@ class ClusterEngine:
             return []
         size = 16 * len(columns) * sum(map(len, watched))
         return [
-            self._run(blocks, job.of(pairs, watched, columns, difference, rates), size, "comparing features")
+            self._run(blocks, job.of(pairs, watched, columns, difference, rates), size, COMPARING)
             for blocks, pairs in self.gathered.find([pairs for pairs, _ in watches])
         ]
 
