@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import belief
-from belief.method.distributions import SHARES, describe_distributions, mean_ranks
+from belief.method.distributions import SHARES, SampledValues, mean_ranks
 from belief.method.sampling import Sample
 from belief.method.targets import Classes, Numeric
 from belief.report import render
@@ -71,9 +71,10 @@ def named(task, *classes, p=1.0):
 def portrayed(x, targets, target, discrete=False):
     sample = Sample(np.zeros(len(x), np.uint64), np.arange(len(x)), targets)
     summary = SimpleNamespace(m=len(x), missing=np.array([0.0]))
-    return describe_distributions(
+    values = SampledValues.read(
         np.array([0]), lambda rows, _: x[rows, None], sample, target, summary, np.array([discrete])
-    )[0]
+    )
+    return values.describe()[0]
 
 
 def test_describe_distributions_in_fifths_of_a_numeric_target():

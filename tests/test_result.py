@@ -1,9 +1,12 @@
 """Result: numbers, explanations and JSON; progress reports."""
 
+import copy
 import io
 import json
+import pickle
 import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +16,7 @@ from scipy.sparse import csr_array
 
 import belief
 from belief.progress import Bar, Progress, Reporter
+from belief.result import deferred
 
 rng = np.random.default_rng(2)
 Y = rng.integers(0, 2, 200)
@@ -148,6 +152,38 @@ def test_to_dict_converts_numpy_settings_and_date_classes():
 def test_result_arrays_are_read_only(result):
     with pytest.raises(ValueError, match="read-only"):
         result.weights[0] = 1.0
+
+
+@pytest.mark.parametrize("kind", ["numbers", "text", "numeric target"])
+def test_fields_for_explanations_are_computed_when_they_are_needed(kind, monkeypatch):
+    """They are the same as if they were computed at once, although the data has changed in the meantime."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(rng.standard_normal((300, 6)), columns=list("abcdef"))
+    y = (X.a > 0) ^ (X.b > 0)
+    if kind == "text":
+        X["c"] = np.where(y, "yes", "no")
+    if kind == "numeric target":
+        y = X.a + X.b
+    options = {"n_features_to_select": 4, "random_state": 0, "significance": None}
+    with monkeypatch.context() as patch:
+        patch.setattr(deferred, "MAX_KEPT_BYTES", -1)
+        at_once = belief.select(X, y, **options)
+    assert "pairs" in vars(at_once)
+    table = X.copy()
+    later, copied, pickled, replaced = (belief.select(table, y, **options) for _ in range(4))
+    table.iloc[:] = table.iloc[::-1].to_numpy()
+    assert not set(deferred.DeferredFields.names) & set(vars(later))
+    expected = comparable(at_once)
+    assert expected["pairs"] or kind == "numeric target"
+    for found in (later, copy.deepcopy(copied), pickle.loads(pickle.dumps(pickled)), replace(replaced, notes=[])):
+        assert comparable(found) == {**expected, "notes": found.notes}
+    assert not later.partner.flags.writeable
+    with pytest.raises(AttributeError, match="'Result' object has no attribute 'partners'"):
+        _ = later.partners
+
+
+def comparable(result):
+    return {name: x for name, x in result.to_dict().items() if name not in ("timings", "checksum", "about")}
 
 
 def test_from_dict_refuses_other_formats_and_other_dicts(result):

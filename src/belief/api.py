@@ -33,7 +33,7 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import REGRESSION, Target
 from belief.progress import Callback, Reporter
-from belief.result.pairs import collect_pairs
+from belief.result.deferred import DeferredFields
 from belief.result.result import Result
 
 DEFAULT_WORKING_MEMORY = 1024  # MiB
@@ -276,12 +276,11 @@ def select(
         engine = DesignedEngine(engine, roles.open(X))
     with reporter, engine, closing(notes) if notes else nullcontext():
         result = run_engine(
-            engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels, table, given
+            engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels, table, given, about
         )
     if result.notes:
         warn(" ".join(result.notes))
-    left_out = [*getattr(table, "left_out", ())]
-    return replace(result, about={**about, "left_out": left_out} if left_out else about)
+    return result
 
 
 def open_engine(
@@ -314,6 +313,7 @@ def run_engine(
     levels: LevelNames = lambda j: None,
     table: Table | Stream | None = None,
     given: Sequence[Any] = (),
+    about: Mapping[str, Any] | None = None,
 ) -> Result:
     """Run the method on an engine and return a Result with feature names; for a table also with notes on columns."""
     described: list[Summary] = []
@@ -334,22 +334,23 @@ def run_engine(
         return np.array([*dict.fromkeys(found)], np.int64)
 
     found = belief(engine, settings, check, reporter.phase, notes, find_given)
-    found["distributions"] = [x.with_level_names(levels(x.feature)) for x in found["distributions"]]
-    result = Result(**found, feature_names=feature_names())
-    if table is None:
-        return replace(result, timings=reporter.timings())
-    sample = engine.peek()
-    notes_on_columns = describe_suspicious(
-        sample,
-        described[0],
-        result.weights,
-        table.discrete,
-        table.declared,
-        feature_names(),
-        result.task == REGRESSION,
-    )
-    pairs = collect_pairs(sample, result.interactions, levels)
-    return replace(result, notes=notes_on_columns, columns=table.labels, pairs=pairs, timings=reporter.timings())
+    sample = None if table is None else engine.peek()
+    if table is not None:
+        found["notes"] = describe_suspicious(
+            sample,
+            described[0],
+            found["weights"],
+            table.discrete,
+            table.declared,
+            feature_names(),
+            found["task"] == REGRESSION,
+        )
+        found["columns"] = table.labels
+    deferred = DeferredFields.read(found.pop("details"), found["selected"], engine.discrete, sample, levels)
+    found.update(dict.fromkeys(DeferredFields.names, deferred))
+    left_out = [*getattr(table, "left_out", ())]
+    found["about"] = {**(about or {}), **({"left_out": left_out} if left_out else {})}
+    return Result(**found | {"timings": reporter.timings()}, feature_names=feature_names())
 
 
 def is_spark_dataframe(X: Any) -> bool:

@@ -33,8 +33,9 @@ from belief.method.copies import (
     share_of_copied_hits,
 )
 from belief.method.design import Design
+from belief.method.details import Details
 from belief.method.difference import Difference
-from belief.method.distributions import describe_distributions
+from belief.method.distributions import SampledValues
 from belief.method.folds import (
     Stability,
     deal,
@@ -46,7 +47,7 @@ from belief.method.folds import (
 )
 from belief.method.growing import Limits, Step, find_rivals, next_step
 from belief.method.partials import Neighbours, Pairs, Tally
-from belief.method.partners import MAX_QUERIES, find_partners
+from belief.method.partners import MAX_QUERIES, PartnerSearch
 from belief.method.probe import (
     MIN_CLASS,
     LocalSearch,
@@ -112,6 +113,8 @@ def belief(
     given: Callable[[], Array] = lambda: np.zeros(0, np.int64),
 ) -> dict[str, Any]:
     """Run BELIEF on an engine; return the fields of `belief.Result`, except the feature names, as a dictionary.
+
+    Instead of the fields that only explanations need, it has `details`, from which they can be computed.
 
     Parameters
     ----------
@@ -649,13 +652,8 @@ class Run:
                 separations = separation_by_class(tally)
                 if self._has_folds:
                     separation_se = separation_errors(self._folds())
-        partner, partner_share = self._find_partners(estimate)
         stability = self._measure_stability(estimate)
-        queries = self.sample.part(slice(0, len(self.neighbours.row)))
-        with self.timed("explain", "distributions"):
-            distributions = describe_distributions(
-                selected, self.engine.rows, queries, self.target, self.summary, self.engine.discrete
-            )
+        details = self._read_details(estimate)
         return {
             "weights": estimate.w,
             "se": estimate.se,
@@ -690,12 +688,10 @@ class Run:
             "n_rows": self.summary.m,
             "sample_size": len(self.neighbours.row),
             "n_neighbors": self.search_settings.size,
-            "partner": partner,
-            "partner_share": partner_share,
+            "details": details,
             "stability": stability,
             "stop_reason": reason,
             "seed": self.seed,
-            "distributions": distributions,
             "settings": self.settings.as_dict(),
             "timings": self.timings,
         }
@@ -722,21 +718,19 @@ class Run:
                     out[i, live] = measure.row(j, likely[~constant[likely]])[measure.column[features[live]]]
         return out
 
-    def _find_partners(self, estimate: Estimate) -> tuple[Array, Array]:
-        """Return the interaction partner of each selected feature (-1 for none).
+    def _read_details(self, estimate: Estimate) -> Details:
+        """Read the values from which the partners and the distributions of the selected features are computed.
 
-        Also return the share of the feature's weight that depends on its partner. Partners can only be found if the
-        neighbours of each class were searched; otherwise, no feature has a partner.
+        Partners can only be found if the neighbours of each class were searched; otherwise, no feature has a partner.
         """
-        selected = estimate.selection.selected
-        partner, share = np.full(len(selected), -1), np.zeros(len(selected))
+        selected, n, partners = estimate.selection.selected, len(self.neighbours.row), None
         live = np.flatnonzero(~self.difference.constant[selected])
-        if self.search_settings.n_groups > 1 and min(len(live), len(self.neighbours.row)) >= 2:
-            first = slice(0, min(len(self.neighbours.row), MAX_QUERIES))
+        if self.search_settings.n_groups > 1 and min(len(live), n) >= 2:
+            first = slice(0, min(n, MAX_QUERIES))
             neighbours = Neighbours(*(x[first] for x in vars(self.neighbours).values()))
             assert self.tally is not None
             with self.timed("explain", "interactions"):
-                found = find_partners(
+                partners = PartnerSearch.read(
                     selected[live],
                     self.engine.rows,
                     self.difference,
@@ -746,9 +740,10 @@ class Run:
                     estimate.v,
                     estimate.w,
                 )
-            live = live[: len(found[0])]
-            partner[live], share[live] = found
-        return partner, share
+        with self.timed("explain", "distributions"):
+            of_data = self.target, self.summary, self.engine.discrete
+            sampled = SampledValues.read(selected, self.engine.rows, self.sample.part(slice(0, n)), *of_data)
+        return Details(len(selected), live, partners, sampled)
 
     def warn_of_copies(self) -> None:
         """Warn if many of the hits of a class are copies of the query, and chance does not explain them."""

@@ -78,46 +78,62 @@ class FeatureDistribution:
         return replace(self, levels=[names.get(float(x), x) for x in self.levels])
 
 
-def describe_distributions(
-    features: Array,
-    values: Callable[[Array, Array], Array],
-    sample: Sample,
-    target: Target,
-    summary: Summary,
-    discrete: Array,
-) -> list[FeatureDistribution]:
-    """Return the distributions of the first 100 of these features in the first 4,096 sampled rows.
+@dataclass(frozen=True)
+class SampledValues:
+    """The values of some features in sampled rows, from which their distributions are described."""
 
-    Parameters
-    ----------
-    features : array of int
-    values : callable
-        Returns the values, given the ids of rows and the indices of features.
-    sample : Sample
-        The sampled rows.
-    target : Target
-    summary : Summary
-    discrete : array of bool
-        Which features are discrete.
-    """
-    features, sample = features[:MAX_FEATURES], sample.part(slice(0, MAX_ROWS))
-    if not len(features):
-        return []
-    group, shown = _group_rows(sample.target, target)
-    X, missing = values(sample.row, features), summary.missing / max(summary.m, 1)
-    is_complete = ~discrete[features] & ~np.isnan(X).any(axis=0) & ~_has_two_values(X)
-    columns = np.flatnonzero(is_complete).tolist()
-    described = dict(zip(columns, _describe_numeric(X[:, is_complete], group, shown), strict=True))
-    for t in np.flatnonzero(~is_complete).tolist():
-        x, present = X[:, t], ~np.isnan(X[:, t])
-        if discrete[features[t]] or _has_two_values(x[present, None])[0]:
-            described[t] = _describe_levels(x[present], group[present], shown, bool(discrete[features[t]]))
-        else:
-            described[t] = _describe_numeric(x[present, None], group[present], shown)[0]
-    return [
-        FeatureDistribution(j, bool(discrete[j]), float(missing[j]), *described[t])
-        for t, j in enumerate(features.tolist())
-    ]
+    features: Array
+    X: Array  # (rows, features)
+    group: Array  # the group of each row
+    shown: list[int]  # the groups to display
+    missing: Array  # the share of all rows without a value, for each feature
+    discrete: Array
+
+    @classmethod
+    def read(
+        cls,
+        features: Array,
+        values: Callable[[Array, Array], Array],
+        sample: Sample,
+        target: Target,
+        summary: Summary,
+        discrete: Array,
+    ) -> Self:
+        """Read the values of the first 100 of these features in the first 4,096 sampled rows.
+
+        Parameters
+        ----------
+        features : array of int
+        values : callable
+            Returns the values, given the ids of rows and the indices of features.
+        sample : Sample
+            The sampled rows.
+        target : Target
+        summary : Summary
+        discrete : array of bool
+            Which features are discrete.
+        """
+        features, sample = features[:MAX_FEATURES], sample.part(slice(0, MAX_ROWS))
+        X = values(sample.row, features) if len(features) else np.zeros((len(sample.row), 0))
+        missing = summary.missing[features] / max(summary.m, 1)
+        return cls(features, X, *_group_rows(sample.target, target), missing, discrete[features])
+
+    def describe(self) -> list[FeatureDistribution]:
+        """Return the distribution of each feature."""
+        X, group, shown = self.X, self.group, self.shown
+        is_complete = ~self.discrete & ~np.isnan(X).any(axis=0) & ~_has_two_values(X)
+        columns = np.flatnonzero(is_complete).tolist()
+        described = dict(zip(columns, _describe_numeric(X[:, is_complete], group, shown), strict=True))
+        for t in np.flatnonzero(~is_complete).tolist():
+            x, present = X[:, t], ~np.isnan(X[:, t])
+            if self.discrete[t] or _has_two_values(x[present, None])[0]:
+                described[t] = _describe_levels(x[present], group[present], shown, bool(self.discrete[t]))
+            else:
+                described[t] = _describe_numeric(x[present, None], group[present], shown)[0]
+        return [
+            FeatureDistribution(j, bool(self.discrete[t]), float(self.missing[t]), *described[t])
+            for t, j in enumerate(self.features.tolist())
+        ]
 
 
 def _group_rows(targets: Array, target: Target) -> tuple[Array, list[int]]:

@@ -152,70 +152,106 @@ def choose_partners(loss: Array, z: Array, w: Array) -> tuple[Array, Array]:
     return np.where(share * confidence >= MIN_LOSS, best, -1), np.clip(share, 0.0, 1.0)
 
 
-def find_partners(
-    features: Array,
-    values: Callable[[Array, Array], Array],
-    difference: Difference,
-    sample: Sample,
-    neighbours: Neighbours,
-    tally: Tally,
-    v: Array,
-    w: Array,
-) -> tuple[Array, Array]:
-    """Find the interaction partners of the first 64 of these features.
+@dataclass(frozen=True)
+class PartnerSearch:
+    """The values from which the interaction partners of some features are found.
 
-    Parameters
-    ----------
-    features : array of int
-        The features to examine.
-    values : callable
-        Returns the values, given the ids of rows and the indices of features.
-    difference : Difference
-    sample, neighbours : Sample, Neighbours
-        The queries, and their neighbours of each class.
-    tally : Tally
-    v : array of shape (|C|,) or (|C|, F)
-        The weights of the classes.
-    w : array of shape (F,)
-
-    Returns
-    -------
-    partner : array of int
-        The partner of each examined feature, -1 for none.
-    share : array of float
-        The share of the feature's weight that would be lost without the partner.
+    Arrays of the queries have the shape (queries,), those of the features (features,).
     """
-    features, v = features[:MAX_FEATURES], v if v.ndim == 1 else v.mean(axis=1)
-    known = np.where(neighbours.row >= 0, neighbours.row, sample.row[0])  # any row in place of a missing neighbour
-    ids, at = unique_ids(np.concatenate([sample.row, known.ravel()]))
-    query_at, neighbour_at = at[: len(sample.row)], at[len(sample.row) :].reshape(known.shape)
-    X = values(ids, features)
-    size = difference.typical  # a unit in which squares neither overflow nor underflow
-    unit, discrete = difference.unit[features] * size, difference.discrete[features]
-    misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
-    pair_mean = (v @ (misses + hits))[features] / (2 * size)
 
-    def delta(a: Array, b: Array) -> Array:
-        """Return the differences Δ between the rows a and b, overwriting b.
+    features: Array
+    X: Array  # (rows, features)
+    query_at: Array  # the line of each query in X
+    neighbour_at: Array  # (queries, classes, k)
+    exists: Array  # which neighbours exist, (queries, classes, k)
+    labels: Array  # the class of each query
+    unit: Array  # of the differences of each feature
+    discrete: Array
+    size: float  # divides all differences, so that squares neither overflow nor underflow
+    missing: bool
+    pair_mean: Array  # the mean difference of the pairs, of hits and misses equally
+    v: Array
+    w: Array
 
-        If a value is missing, Δ is the mean difference of the feature over the pairs.
+    @classmethod
+    def read(
+        cls,
+        features: Array,
+        values: Callable[[Array, Array], Array],
+        difference: Difference,
+        sample: Sample,
+        neighbours: Neighbours,
+        tally: Tally,
+        v: Array,
+        w: Array,
+    ) -> Self:
+        """Read the values of the first 64 of these features.
+
+        Parameters
+        ----------
+        features : array of int
+            The features to examine.
+        values : callable
+            Returns the values of some rows and features.
+        difference : Difference
+        sample, neighbours : Sample, Neighbours
+            The queries, and their neighbours of each class.
+        tally : Tally
+        v : array of shape (|C|,) or (|C|, F)
+            The weights of the classes.
+        w : array of shape (F,)
+        """
+        features, v = features[:MAX_FEATURES], v if v.ndim == 1 else v.mean(axis=1)
+        exists = neighbours.row >= 0
+        known = np.where(exists, neighbours.row, sample.row[0])  # any row in place of a missing neighbour
+        ids, at = unique_ids(np.concatenate([sample.row, known.ravel()]))
+        query_at, neighbour_at = at[: len(sample.row)], at[len(sample.row) :].reshape(known.shape)
+        size = difference.typical
+        misses, hits = mean(tally.DD, tally.DC), mean(tally.ED, tally.EC)
+        pair_mean = (v @ (misses + hits))[features] / (2 * size)
+        unit, discrete = difference.unit[features] * size, difference.discrete[features]
+        return cls(
+            features, values(ids, features), query_at, neighbour_at, exists, sample.target, unit, discrete, size,
+            difference.missing, pair_mean, v, w[features],
+        )  # fmt: skip
+
+    @property
+    def nbytes(self) -> int:
+        return self.X.nbytes + self.neighbour_at.nbytes + self.exists.nbytes
+
+    def run(self) -> tuple[Array, Array]:
+        """Find the partners.
+
+        Returns
+        -------
+        partner : array of int
+            The partner of each examined feature, -1 for none.
+        share : array of float
+            The share of its weight that it would lose without the partner.
+        """
+        X, query_at = self.X, self.query_at
+        random_mean = self._delta(X[query_at[1:]], X[query_at[:-1]]).mean(axis=0)
+        sums = None
+        step = max(1, MAX_CELLS // (self.exists[0].size * len(self.features)))
+        for a in range(0, len(query_at), step):
+            part = slice(a, a + step)
+            D = self._delta(X[query_at[part], None, None], X.take(self.neighbour_at[part], axis=0))
+            more = CovarianceSums.from_differences(D, self.exists[part], self.labels[part])
+            sums = more if sums is None else sums.merge(more)
+        assert sums is not None
+        loss = compute_losses(sums, self.v, self.pair_mean, random_mean)
+        best, share = choose_partners(loss, compute_z_scores(sums, self.v), self.w / self.size)
+        return np.where(best >= 0, self.features[best], -1), share
+
+    def _delta(self, a: Array, b: Array) -> Array:
+        """Return the differences Δ between the rows a and b, written to b.
+
+        If a value is missing, Δ is the mean over the pairs.
         """
         d = np.subtract(a, b, out=b)
         np.abs(d, out=d)
-        d /= unit
+        d /= self.unit
+        discrete = self.discrete
         if discrete.any():
-            d[..., discrete] = (d[..., discrete] != 0.0) / size + 0.0 * d[..., discrete]
-        return np.where(np.isnan(d), pair_mean, d) if difference.missing else d
-
-    random_mean = delta(X[query_at[1:]], X[query_at[:-1]]).mean(axis=0)
-    sums = None
-    step = max(1, MAX_CELLS // (neighbours.row[0].size * len(features)))
-    for a in range(0, len(sample.row), step):
-        part = slice(a, a + step)
-        D = delta(X[query_at[part], None, None], X.take(neighbour_at[part], axis=0))
-        more = CovarianceSums.from_differences(D, neighbours.row[part] >= 0, sample.target[part])
-        sums = more if sums is None else sums.merge(more)
-    assert sums is not None
-    loss = compute_losses(sums, v, pair_mean, random_mean)
-    best, share = choose_partners(loss, compute_z_scores(sums, v), w[features] / size)
-    return np.where(best >= 0, features[best], -1), share
+            d[..., discrete] = (d[..., discrete] != 0.0) / self.size + 0.0 * d[..., discrete]
+        return np.where(np.isnan(d), self.pair_mean, d) if self.missing else d

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -41,33 +41,41 @@ class FeaturePair:
         return found
 
 
+class Points(NamedTuple):
+    """The values of some features in some rows, (rows, features), and the targets of the rows."""
+
+    features: list[int]
+    values: Array
+    targets: Array  # the index of the class, or the rank of a numeric target
+
+    @classmethod
+    def take(cls, X: Array, targets: Array, features: Array) -> Points:
+        """Take these features, and rows spread over all rows."""
+        rows = np.unique(np.linspace(0, max(len(X) - 1, 0), min(len(X), MAX_POINTS)).astype(np.int64))
+        return cls(features.tolist(), X[rows[:, None], features].astype(float), targets[rows])
+
+
 def collect_pairs(
-    sample: tuple[Array, Array] | None,
-    interactions: Sequence[tuple[int, int, float]],
-    levels: Callable[[int], Mapping[float, str] | None],
+    points: Points, interactions: Sequence[tuple[int, int, float]], levels: Mapping[int, Mapping[float, str] | None]
 ) -> list[FeaturePair]:
     """Return the values of the first pairs of interacting features, in some rows.
 
     Parameters
     ----------
-    sample : some rows, and for each row the index of its class, or the rank of a numeric target
+    points : the values of all these features
     interactions : tuples (feature, partner, share of the weight), as in `Result.interactions`
-    levels : a function of a feature that returns the names of its category codes
+    levels : for each discrete feature, the names of its category codes
     """
-    if sample is None or not len(sample[0]):
-        return []
-    X, targets = sample
-    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), MAX_POINTS)).astype(np.int64))
     found: dict[frozenset[int], FeaturePair] = {}
     for i, j, _ in interactions:
-        pair, names = [i, j], [levels(i) or {}, levels(j) or {}]
+        pair, names = [i, j], [levels.get(i) or {}, levels.get(j) or {}]
         if frozenset(pair) in found or max(map(len, names)) > MAX_LEVELS:
             continue
-        points = X[rows][:, pair].astype(float)
-        is_complete = np.isfinite(points).all(axis=1)
-        values = [_place(points[is_complete, t], [*names[t]]) for t in (0, 1)]
+        values = points.values[:, [points.features.index(i), points.features.index(j)]]
+        is_complete = np.isfinite(values).all(axis=1)
+        placed = [_place(values[is_complete, t], [*names[t]]) for t in (0, 1)]
         shown = [[str(name) for name in each.values()] for each in names]
-        found[frozenset(pair)] = FeaturePair([*pair], values, shown, _round(targets[rows][is_complete]))
+        found[frozenset(pair)] = FeaturePair([*pair], placed, shown, _round(points.targets[is_complete]))
         if len(found) == MAX_PAIRS:
             break
     return [*found.values()]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self, overload
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from belief.method.relevance import largest_excess, z_of
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
 from belief.result.annotation import write_anndata
+from belief.result.deferred import DeferredFields
 from belief.result.explanation import Explanation, FeatureExplanation, explain_feature, explain_features
 from belief.result.pairs import FeaturePair
 from belief.result.serialization import (
@@ -132,6 +133,13 @@ def _write_columns(columns: list[Any] | None) -> list[Any] | None:
 
 def _write_names(names: Sequence[str]) -> Sequence[str] | None:
     return None if isinstance(names, DefaultNames) else names
+
+
+def _make_read_only(values: dict[str, Any]) -> dict[str, Any]:
+    for value in values.values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,9 +333,33 @@ class Result:
     columns: list[Any] | None = plain_field(read=_read_columns, write=_write_columns, default=None)
 
     def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+        deferred = self.partner
+        if isinstance(deferred, DeferredFields):
+            for name in DeferredFields.names:
+                del self.__dict__[name]  # so that __getattr__ is called
+            self.__dict__["_deferred"] = deferred
+            if deferred.is_large:
+                self._compute_deferred_fields(deferred)
+        _make_read_only(vars(self))
+
+    def _compute_deferred_fields(self, deferred: DeferredFields) -> None:
+        """Compute the fields that only explanations need."""
+        self.__dict__.update(_make_read_only(deferred.compute()))
+        self.__dict__["pairs"] = deferred.collect_pairs(self.interactions)
+        self.__dict__.pop("_deferred", None)  # another thread may have computed them, too
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            deferred = self.__dict__.get("_deferred")
+            if deferred is not None and name in DeferredFields.names:
+                self._compute_deferred_fields(deferred)
+            if name in self.__dict__:
+                return self.__dict__[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
     def selected_names(self) -> list[Any]:
