@@ -135,7 +135,7 @@ def _add_command(
     command: argparse.ArgumentParser = commands.add_parser(
         name,
         help=text,
-        description=text.capitalize() + ".",
+        description=text.capitalize() + "." + " Defaults are in brackets." * ("usage" in options),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         **options,
     )
@@ -178,7 +178,7 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
     for f in Settings.definitions():
         group = groups[next((name for name, settings in GROUPS.items() if f.name in settings), "method")]
         doc = re.sub("^[α-ω], ", "", f.metadata["doc"])  # not every terminal has Greek letters
-        text = f"{doc} ({f.default})".replace("%", "%%")
+        text = translate_message(f"{doc} ({f.default})").replace("%", "%%")
         group.add_argument(
             option_name(f.name),
             dest=f.name,

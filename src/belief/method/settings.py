@@ -74,8 +74,8 @@ class Settings:
         "auto",
         lambda x: is_count(x) or is_share(x) or one_of("auto", "fixed")(x),
         "'auto', 'fixed', an integer of at least 1, or a share of the rows in (0, 1]",
-        "s, the number of sampled rows, whose neighbours are searched: a number, a share of all rows, 'auto' (2,000,"
-        " and more until the selection converges), or 'fixed' (2,000 or 1 % of the rows, whichever is larger)",
+        "number of sampled rows, or their share of all rows; 'auto': 2,000, and more until the selection converges;"
+        " 'fixed': 2,000 or 1 % of the rows, whichever is larger",
     )
     sampling: str = setting(
         "balanced",
