@@ -91,11 +91,11 @@ def select(
     Parameters
     ----------
     X : array, memory map, DataFrame, sparse matrix, list of blocks, lazy frame, path, list of paths or Spark DataFrame
-        The table, of shape (n_rows, n_features). Missing values are NaN or null; sparse matrices have none. Files (CSV,
-        Parquet, Arrow, LIBSVM), streams of `belief.data.open_files`, polars LazyFrames, DuckDB relations, Arrow
-        datasets and readers, dask DataFrames and generators of blocks are read in batches and need not fit into memory.
-        Spark DataFrames are processed on the cluster; the features are the vectors in the column `features`, or all
-        columns but the target.
+        The table, of shape (n_rows, n_features). Missing values are NaN or null; sparse matrices must not contain any.
+        Files (CSV, Parquet, Arrow, LIBSVM), streams of `belief.data.open_files`, polars LazyFrames, DuckDB relations,
+        Arrow datasets and readers, dask DataFrames and generators of blocks are read in batches and need not fit into
+        memory. Spark DataFrames are processed on the cluster; the features are the vectors in the column `features`, or
+        all columns but the target.
     y : array of shape (n_rows,), str or int, default=None
         The target: classes (numbers, strings or categories) or numbers to predict. Or the name or index of the column
         of X that holds them.
@@ -104,7 +104,7 @@ def select(
         that are not redundant.
     task : {"auto", "classification", "regression"}, default="auto"
         How to interpret the target. "auto": strings, categories, booleans and up to 50 different integers
-        are classes; fractions and more integers are numbers. `Result.task` has the outcome.
+        are classes; fractions and more than 50 different integers are numbers. `Result.task` has the outcome.
     label : str or int, default=None
         The name or index of the target column, instead of y.
     drop, candidates : names or indices of columns, default=()

@@ -88,7 +88,7 @@ class BeliefSelector(ColumnSelector):
         that are not redundant.
     task : {"auto", "classification", "regression"}, default="auto"
         How to interpret the target. "auto": strings, categories, booleans and up to 50 different integers
-        are classes; fractions and more integers are numbers. `result_.task` has the outcome.
+        are classes; fractions and more than 50 different integers are numbers. `result_.task` has the outcome.
     given : names or indices of columns, default=()
         Features that are selected already. `n_features_to_select` does not count them.
     adjust_for : names or indices of columns, or array of shape (n_rows,) or (n_rows, n), default=None

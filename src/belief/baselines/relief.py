@@ -73,8 +73,8 @@ def compute_relieff(
     """Return the weights of ReliefF, and the mask of the constant features.
 
     W[A] = Σ_q (Σ_{c ≠ class(q)} P(c)/(1 - P(class(q))) · mean diff to its misses of c - mean diff to its hits) / s,
-    where q are the s sampled rows, and P(c) is the share of class c. With one neighbour, two classes, and diff² instead
-    of diff, these are the weights of Relief.
+    summed over the s sampled rows q, where P(c) is the share of class c. With one neighbour, two classes, and diff²
+    instead of diff, these are the weights of Relief.
 
     Parameters
     ----------

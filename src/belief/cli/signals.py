@@ -30,7 +30,7 @@ class Terminated(BaseException):
 def raising_on_signals() -> Iterator[None]:
     """Raise `Terminated` on SIGTERM and SIGHUP within this context, and KeyboardInterrupt on SIGINT.
 
-    Signals that are ignored or handled by others are not changed.
+    Signals that are ignored, or that have another handler already, are not changed.
     """
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield

@@ -263,8 +263,8 @@ def _list_groups(result: Result) -> list[list[str]]:
 def _describe_stability(result: Result) -> dict[str, int] | None:
     """Describe how the batches changed the top features; return None if there was only one batch.
 
-    The dictionary has the number n of top features (as many as were selected), the number of the batch after which they
-    stayed the same, and the number of top features that changed with the last batch.
+    The dictionary contains the number n of top features (as many as were selected), the number of the batch after which
+    they stayed the same, and the number of top features that changed with the last batch.
     """
     if len(result.history) < 2:
         return None
