@@ -250,7 +250,7 @@ def collisions(
     """Write the collision rates cr of some pairs to R, (features, pairs), or e = 1 - cr with `by_rate`.
 
     Unless P is empty, write 1 to P if both values are present, and 0 otherwise. The pairs are written to R and P from
-    index `first` on. Unless `sums` is empty, (2, features), add Σx and Σx² of each feature to it, where x are the
+    index `first` on. Unless `sums`, (2, features), is empty, add Σx and Σx² of each feature to it, where x are the
     numbers written to R.
     """
     n = len(queries)
