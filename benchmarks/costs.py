@@ -30,6 +30,7 @@ from scipy.optimize import nnls
 import belief
 from belief.data.source import ArraySource
 from belief.engines.block import block_engine, local_engine
+from belief.engines.block.dense import MAX_WHOLE_ROW
 from belief.engines.block.rounded import MAX_WIDTH
 from belief.engines.resources import Resources
 from belief.engines.spark.engine import QUERY_BYTES
@@ -64,6 +65,7 @@ class Size(NamedTuple):
 Terms = dict[str, Callable[[Size], float]]
 F: Terms = {"F": lambda x: x.F}
 M_F: Terms = {"mF": lambda x: x.m * x.F}
+LONG_ROWS: Terms = {f"mF (F > {MAX_WHOLE_ROW:,})": lambda x: x.m * x.F * (x.F > MAX_WHOLE_ROW)}
 S_M_F: Terms = {"smF": lambda x: x.s * x.m * x.F}
 QUERIES_F: Terms = {"sF": lambda x: x.s * x.F}
 NON_ZEROS: Terms = {"mz": lambda x: x.m * x.z}
@@ -77,7 +79,7 @@ TESTS: Terms = {
 }
 DENSE = {"describe": M_F | F, "neighbours": M_F | S_M_F | QUERIES_F, "tally": PAIRS_F, "redundancy": PAIRS | F}
 MODEL: dict[str, dict[str, Terms]] = {
-    "dense": DENSE,
+    "dense": {**DENSE, "describe": M_F | LONG_ROWS},
     "wide": DENSE,
     "sparse": {
         "describe": NON_ZEROS | F, "neighbours": S_M_F | PAIRS_NNZ | NON_ZEROS, "tally": PAIRS_NNZ,
