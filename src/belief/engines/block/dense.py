@@ -7,18 +7,19 @@ slices, so that no number depends on the number of threads. The neighbour search
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import pairwise
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from belief._utils.lazy import importing
 from belief.data.source import Located, Source
 from belief.engines.block.joint import JointEngine
-from belief.engines.block.threads import TILE, Threads, spans
+from belief.engines.block.threads import TILE, T, Threads, spans
 from belief.engines.resources import Resources
 from belief.engines.suspicious import spread_rows
 from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, cut_between_queries, reaches
@@ -37,6 +38,7 @@ MAX_WHOLE_ROW = 1024  # rows with at most this many features are processed whole
 # Features that the tally processes at a time. It jumps from row to row, which only pays off for many features.
 TALLY_CHUNK, MAX_TALLY_CHUNK = 256, 1024
 FLOOR_PAIRS = 2048  # pairs whose products are summed in float32 at a time
+MAX_SERIAL = 10**8  # multiplications of a search that one thread makes alone
 ROWS_PER_GROUP = 64  # sums by group are merged after this many rows for each group, because merging is expensive
 MAX_COUNTED_LEVELS = 64  # levels of a feature that are counted in a small table; beyond that, the values are sorted
 
@@ -59,6 +61,14 @@ class DenseEngine(JointEngine):
     ) -> None:  # fmt: skip
         super().__init__(source.n_features, targets, discrete, resources, pool, counted)
         self.source = source
+
+    @cached_property
+    def n_jobs(self) -> int:
+        """The number of threads. A small table uses one, because starting tasks in others takes longer."""
+        return super().n_jobs if self.m**2 * self.n_features > MAX_SERIAL else 1
+
+    def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
+        return super().map(task, arguments) if self.n_jobs > 1 else map(task, arguments)
 
     @cached_property
     def kernels(self) -> ModuleType:

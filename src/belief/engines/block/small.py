@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from belief.method.partials import Neighbours
 from belief.method.protocols import Search, Visit
 from belief.method.sampling import TIES, Sample, row_keys
 
-T = TypeVar("T")
 MAX_DIFFERENCES = 2**24  # differences between the values of all pairs of rows
 DISTANCES_AT_ONCE = 2**20
 KEPT_BYTES = 6 * 2**20  # freed memory that glibc keeps
@@ -58,9 +56,6 @@ class SmallEngine(DenseEngine):
     @property
     def kernels(self) -> ModuleType:
         return plain
-
-    def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:
-        return map(task, arguments)
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
         queries, place, first = self.source, sample.row, 0
