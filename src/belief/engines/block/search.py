@@ -102,7 +102,7 @@ class NeighbourSearch:
             self.found = self.visit.found.copy()
         # upper bounds of d² to the nearest rows of each query, sorted
         self.bound = self.found.d2 / self.embedding.scale**2 * (1 + TIE_MARGIN)
-        self.queue: list[Candidates] = []
+        self.queue, self.n_queued = list[Candidates](), 0
 
     def run(self) -> Neighbours:
         """Run the search; return the neighbours."""
@@ -358,14 +358,19 @@ class NeighbourSearch:
         """Add candidates to the queue. When it is full, compute the exact distances of all queued candidates."""
         with self.lock:
             self.queue.append(candidates)
-            is_full = sum(map(len, self.queue)) > self.max_queued
-            ready, self.queue = (self.queue, []) if is_full else ([], self.queue)
+            self.n_queued += len(candidates)
+            is_full = self.n_queued > self.max_queued
+            ready = self._empty_queue() if is_full else []
         for x in ready:
             self._verify(x)
 
+    def _empty_queue(self) -> list[Candidates]:
+        ready, self.queue, self.n_queued = self.queue, [], 0
+        return ready
+
     def verify_queue(self) -> None:
         """Compute the exact distances of all queued candidates, and update the lists of neighbours."""
-        ready, self.queue = self.queue, []
+        ready = self._empty_queue()
         m, before = self.engine.m, self.before_verification
         for done, _ in enumerate(self.engine.map(self._verify, ready), 1):
             if before < 1:
