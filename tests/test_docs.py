@@ -106,9 +106,9 @@ SUMMARY_ROWS = {  # by file: the case, the data, and what the summary of the ben
         ("peers", "5,000", "| {seconds:.2f} | {ratio:.1f} times as fast as fast-select's ReliefF |"),
         ("peers", "20,000", "| {seconds:.2f} | {ratio:.1f} times as fast as fast-select's ReliefF |"),
         ("products", "normal, 20,000 x 200, all queries, k = 10", "takes {integer_ratio:.2f} to"),
-        ("products", "normal, 30,000 x 50", "to {integer_ratio:.2f} of the CPU time of the bare product"),
+        ("products", "normal, 30,000 x 50", "to {integer_ratio:.2f} times the CPU time of the float32 matrix product"),
         ("products", "normal, 20,000 x 200, all queries, k = 10", "takes {float32_ratio:.2f} to"),
-        ("products", "normal, 30,000 x 50", "to {float32_ratio:.2f} of it"),
+        ("products", "normal, 30,000 x 50", "to {float32_ratio:.2f} times that time"),
     ],
     "files": [
         ("big", "20,000,000", "| {seconds:.0f} | {peak_gb:.2f} GB in total, 4 reads of the file |"),

@@ -240,7 +240,8 @@ class CategoryEncoder(Encoder):
         codes = [np.nan if v is None else self._code(v) for v in values]
         if len(self._codes) > MAX_CATEGORIES:
             raise ValueError(
-                f"column {self.name!r} has more than {MAX_CATEGORIES:,} different texts, like IDs. Drop the column."
+                f"column {self.name!r} has more than {MAX_CATEGORIES:,} different strings, so it is probably an"
+                " identifier. Drop it."
             )
         return np.array([*codes, np.nan], self.dtype)[rows]  # the row index -1 of nulls selects the last entry, NaN
 

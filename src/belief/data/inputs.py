@@ -181,7 +181,7 @@ def _check_no_names(feature_names: Any, kind: str) -> None:
 
 
 def _checked_names(names: Any, X: Any) -> list[str] | None:
-    """Return the user's names for the columns of X; raise a ValueError if X has names or another number of columns."""
+    """Return the names that the user gave the columns of X; raise a ValueError if they do not fit X."""
     if names is None:
         return None
     first = as_blocks(X)[0]

@@ -69,7 +69,7 @@ class Significance:
 
 
 def no_tests(p_univariate: Array) -> Significance:
-    """Return the results for a run without significance tests, which has univariate p-values only."""
+    """Return the results if significance tests are switched off: they contain only univariate p-values."""
     unknown, zeros = np.full(len(p_univariate), np.nan), np.zeros(len(p_univariate), np.int64)
     return Significance(unknown, p_univariate, unknown, unknown, zeros, metric=zeros[:0], bias=0.0, extent={})
 
@@ -530,7 +530,7 @@ class Eligibility:
         return is_significant if self.max_redundancy is None else is_significant & (redundancy <= self.max_redundancy)
 
     def p_of_unique_share(self, features: Array, redundancy: Array) -> Array:
-        """Return the p-values that features have without the evidence that they share with a selected one."""
+        """Return the p-value of each feature without the evidence that it shares with a selected feature."""
         p: Array = ndtr(-self.z[features] * (1.0 - redundancy))
         return p
 
@@ -548,7 +548,7 @@ class Eligibility:
 
 @dataclass(frozen=True)
 class LeastScores:
-    """The least scores of features for a class, which rank the features of little weight (section 11).
+    """Minimum scores of features for a class, by which features of small weight are ranked (section 11).
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ MAX_COUNTED_LEVELS = 64  # levels of a feature that are counted in a small table
 
 
 class _GroupSums:
-    """Running sums for n groups of rows, such as classes. With n = 0, the sums of all rows are kept, but not used."""
+    """Running sums for n groups of rows, such as classes. With n = 0, there are no groups."""
 
     def __init__(self, n: int, n_features: int) -> None:
         self.n = n
