@@ -217,7 +217,7 @@ class DenseEngine(JointEngine):
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
-        return [self._floor(pairs, difference, rates, watched, columns) for pairs, watched in watches]
+        return [self._floor(pairs, difference, rates, watched, columns) for pairs, watched in self._reported(watches)]
 
     def _floor(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Array:
         total, gap = np.zeros((len(watched), len(columns))), np.zeros(len(columns))

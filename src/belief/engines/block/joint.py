@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from types import ModuleType
 
@@ -58,12 +58,15 @@ class JointEngine(RowEngine):
         return self._read_columns(ids, columns)
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        out, done, total = [], 0, sum(len(pairs) for pairs, _ in watches)
+        return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in self._reported(watches)]
+
+    def _reported(self, watches: Sequence[Watch]) -> Iterator[Watch]:
+        """Yield each watch, and report the pairs that are done."""
+        done, total = 0, sum(len(pairs) for pairs, _ in watches)
         for pairs, watched in watches:
-            out.append(self._joint(pairs, difference, rates, watched, columns))
+            yield pairs, watched
             done += len(pairs)
             self.report(done, total, COMPARING)
-        return out
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
         cached, every = self._find_rates(pairs, difference, rates), np.union1d(watched, columns)
