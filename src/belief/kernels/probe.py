@@ -1,7 +1,7 @@
 """Searches and sums of the probe, a small table of scores that is searched many times (section 6c of method.md).
 
-Scores are small integers, so sums are exact in whatever order they are computed, and so are distances up to 2^24, which
-about 8,000 features may reach. Larger distances are rounded to single precision.
+Scores are small integers, so sums are exact in any order. Distances are exact up to 2^24, which only tables of about
+8,000 features or more can exceed; larger distances are rounded to single precision.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from belief.kernels.instructions import WORD, Instructions, block_products, lowe
 from belief.method.arrays import Array
 from belief.method.probe import T_GRID
 
-BISECTIONS, ENOUGH = 12, 2  # steps to find the limit of the distances; rows that it may admit beyond those wanted
-GROUPS_PER_ROW = 4  # groups of rows for each row that is wanted
-MAX_SURPLUS = 16  # candidates that are removed one by one; more are sorted
-LANES = 64  # rows that are compared at a time, one for each bit of a number
-COLUMNS = 16  # columns that are ranked together
-TALLIED_COLUMNS = 4096  # columns whose differences are added up together, so that they stay in the cache
+BISECTIONS, ENOUGH = 12, 2  # steps to find a limit of the distances; how many more rows than wanted may be within it
+GROUPS_PER_ROW = 4  # number of groups of rows for each row that is wanted
+MAX_SURPLUS = 16  # surplus candidates are removed one by one up to this number; if there are more, all are sorted
+LANES = 64  # number of rows that are compared at a time, one for each bit of a number
+COLUMNS = 16  # number of columns that are ranked together
+TALLIED_COLUMNS = 4096  # number of columns whose differences are added up together, so that they stay in the cache
 
 
 @kernel()
@@ -42,7 +42,7 @@ def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
     ranked = np.empty((COLUMNS, m), np.int8)
     for first in range(0, values.shape[1], COLUMNS):
         number = min(COLUMNS, values.shape[1] - first)
-        for i in range(m):  # one column alone would read a line of the cache for each value
+        for i in range(m):  # several columns, because reading one alone loads a line of the cache for each value
             for t in range(number):
                 block[t, i] = values[i, first + t]
         for c in range(number):
@@ -66,9 +66,9 @@ def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
 
 @kernel()
 def _step(knots: Array, x: Array, below: Array, step: int) -> None:
-    """Add `step` to the number of knots known to be below each value, if at least that many more are.
+    """Add `step` to `below`, the number of knots known to be below each value, if `step` more knots are below it.
 
-    This is a step of a bisection, done for all values at once.
+    This is one step of a bisection for all values at once.
     """
     for i in range(len(x)):
         at = below[i]
@@ -77,7 +77,7 @@ def _step(knots: Array, x: Array, below: Array, step: int) -> None:
 
 @kernel()
 def _insert(d: float, row: int, n: int, found: Array, rows: Array) -> int:
-    """Insert a row into a list of n rows sorted by distance, after rows at the same distance. Return the new n."""
+    """Insert a row into a list of n rows sorted by distance, after rows at the same distance; return the new n."""
     size = len(rows)
     if n == size and not d < found[size - 1]:
         return n
@@ -89,12 +89,12 @@ def _insert(d: float, row: int, n: int, found: Array, rows: Array) -> int:
     return min(n + 1, size)
 
 
-@kernel(fastmath=True)  # no value is not a number
+@kernel(fastmath=True)  # distances are never NaN
 def _limit(d2: Array, size: int, least: Array) -> float:
-    """Return a distance that at least the `size` nearest rows are within, but few other rows.
+    """Return a limit of d² that the `size` nearest rows and few other rows are within.
 
-    The rows are dealt into groups, one for each entry of `least`, which holds the smallest distance of its group. At
-    least as many rows are within a distance as there are groups whose smallest is.
+    The rows are divided into groups, and least[g] becomes the smallest d² of group g. If n of these are within a limit,
+    at least n rows are.
     """
     n, size = len(d2), min(size, len(d2))
     width = min(n, len(least))
@@ -133,7 +133,7 @@ def _largest(x: Array) -> float:
 
 @kernel()
 def _append_near(d2: Array, first: int, last: int, limit: float, skip: int, near: Array, n: int) -> int:
-    """Append the rows from `first` to `last` within the limit, without the row `skip`, to a list. Return the new n."""
+    """Append the rows from `first` to `last` - 1 within the limit to a list, except `skip`; return its new length n."""
     for a in range(first, last, LANES):
         part, bits = d2[a : min(a + LANES, last)], np.uint64(0)
         for t in range(len(part)):
@@ -148,9 +148,9 @@ def _append_near(d2: Array, first: int, last: int, limit: float, skip: int, near
 
 @kernel()
 def _nearest(d2: Array, first: int, last: int, skip: int, rows: Array, found: Array, near: Array, least: Array) -> None:
-    """Write to `rows` which rows from `first` to `last` have the smallest d², leaving out the row `skip`.
+    """Write the rows from `first` to `last` - 1 with the smallest d² to `rows`, without the row `skip`.
 
-    Ties are broken in cyclic order from a start that depends on `skip`.
+    If distances are equal, rows come in cyclic order from a start that depends on `skip`.
     """
     limit = _limit(d2[first:last], len(rows) + 1, least)  # one more, because `skip` may be among them
     start, size = first + skip % (last - first), len(rows)
@@ -163,7 +163,7 @@ def _nearest(d2: Array, first: int, last: int, skip: int, rows: Array, found: Ar
         return
     for t in range(n):
         found[t] = d2[near[t]]
-    while n > size:  # remove the last of the farthest
+    while n > size:  # remove the farthest row, or the last one if several are equally far
         farthest, worst = _largest(found[:n]), n - 1
         while found[worst] < farthest:
             worst -= 1
@@ -191,9 +191,9 @@ def pack(X: Array, offset: int, packed: Array, sums: Array) -> None:
     ----------
     X : array of int8 of shape (m, columns)
     offset : int
-        Is added to the scores.
+        A number that is added to the scores.
     packed : array of int8 of shape (panels, steps, 4 * lanes)
-        Must be 0.
+        The output, which must be 0 at first.
     sums : array of int32 of shape (2, m)
         The sum of the scores of each row, and of their squares.
     """
@@ -222,20 +222,20 @@ def find_nearest(
     ends: Array,
     rows: Array,
 ) -> None:
-    """Find the nearest rows of each query in each class, by d² with some columns added or taken out.
+    """Find the nearest rows of each query in each class, after d² in some columns is added or subtracted.
 
     Parameters
     ----------
     kind : Instructions or None
-        None: D has all distances.
+        None if D already has all distances.
     D : array of float32 of shape (queries, m)
-        d² of each query and each row in other columns; the rows are sorted by class.
+        d² between each query and each row; the rows are sorted by class.
     packed, sums
-        The columns that are added or taken out, as in `pack`.
+        The columns whose d² is added or subtracted, as in `pack`.
     ints : array of int8 of shape (queries, 4 * steps)
-        The same columns of the queries; the queries are padded to a multiple of those of a block.
+        The same columns of the queries; their number is padded to a multiple of the queries of a block.
     sign : float
-        1 if these columns are added to D, -1 if they are taken out.
+        1 if d² in these columns is added to D, -1 if it is subtracted.
     is_kept : bool
         Whether D is updated.
     queries : array of int
@@ -243,7 +243,7 @@ def find_nearest(
     ends : array of int
         The end of the rows of each class.
     rows : array of int32 of shape (queries, classes, size)
-        The nearest rows, in no particular order. Replaced.
+        The output: the nearest rows, in no particular order.
     """
     m, candidates, found = (
         D.shape[1],
@@ -271,7 +271,7 @@ def find_nearest(
 
 @kernel()
 def add_distances(kind: Instructions, packed: Array, ints: Array, sums: Array, queries: Array, out: Array) -> None:
-    """Add d² of each query and each row to `out`; the other arguments are those of `find_nearest`."""
+    """Add d² between each query and each row to `out`; the other arguments are as in `find_nearest`."""
     products = np.empty((kind.queries, len(packed) * kind.lanes), np.int32)
     for first in range(0, len(queries), kind.queries):
         _multiply(kind, packed, ints[first:], products)
@@ -284,7 +284,7 @@ def add_distances(kind: Instructions, packed: Array, ints: Array, sums: Array, q
 
 @kernel()
 def _multiply(kind: Instructions, packed: Array, ints: Array, products: Array) -> None:
-    """Write the inner products of the first queries of `ints`, as many as a block has, with all rows."""
+    """Write the inner products of the first block of queries in `ints` with all rows."""
     n_panels, steps, lanes = packed.shape[0], packed.shape[1], packed.shape[2] // WORD
     for p in range(0, n_panels, kind.panels):
         block_products(  # type: ignore[call-arg]
@@ -315,7 +315,7 @@ def tally_classes(
         The nearest rows of each class.
     X : array of int8 of shape (m, columns)
     line : array of int of shape (m,)
-        The line of X that has each row.
+        The line of X for each row.
     feature : array of int
         The feature of each column. The difference of two rows in a feature is summed over its columns.
     ends : array of int
@@ -381,7 +381,7 @@ def tally_numbers(
 ) -> None:
     """Add up the differences of the queries from their nearest rows, for a numeric target.
 
-    A row is a miss to the degree |t_q - t_r|, the difference of its rank from the query's, and a hit to the rest.
+    A neighbour is a miss to the degree τ = |t_q - t_r|, the difference of the two ranks, and a hit to the degree 1 - τ.
 
     Parameters
     ----------
@@ -449,7 +449,7 @@ def tally_weighted(
     spread: Array,
     sums: Array,
 ) -> None:
-    """Add up the differences of the queries from their nearest rows, where rows have weights.
+    """Add up the differences of the queries from their nearest rows if rows have weights.
 
     Parameters
     ----------
@@ -459,8 +459,8 @@ def tally_weighted(
     targets : array of float of shape (m,)
         The class of each row, or its rank from 0 to 1.
     row_weight, query_weight : array of float of shape (m,)
-        The weight of each row as a neighbour and as a query: multiples of a number, so that the sums over the
-        neighbours of a query are exact in any order.
+        The weight of each row as a neighbour and as a query. All weights are multiples of the same number, so that the
+        sums over the neighbours of a query are exact in any order.
     total : array of shape (2·groups, F)
         Σ Δ of misses and hits of the queries of each group.
     spread : array of shape (7, groups, F)

@@ -114,7 +114,7 @@ def belief(
 ) -> dict[str, Any]:
     """Run BELIEF on an engine; return the fields of `belief.Result`, except the feature names, as a dictionary.
 
-    Instead of the fields that only explanations need, it has `details`, from which they can be computed.
+    In place of the fields that only explanations need, the dictionary has `details`, which computes them.
 
     Parameters
     ----------

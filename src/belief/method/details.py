@@ -1,6 +1,6 @@
 """Details of a selection that only explanations need: interaction partners, and distributions of the selected features.
 
-The values that they are computed from are read at the end of a run, so they can be computed later, without the data.
+A run reads the values from which they are computed, so they can be computed later without the data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Details:
 
     n_selected: int
     searched: Array  # positions in the selection of the features whose partners are searched
-    partners: PartnerSearch | None  # None: no feature has a partner
+    partners: PartnerSearch | None  # None if no feature can have a partner
     sampled: SampledValues
 
     @property
@@ -29,10 +29,10 @@ class Details:
         return self.sampled.X.nbytes + (self.partners.nbytes if self.partners is not None else 0)
 
     def compute(self) -> dict[str, Any]:
-        """Return the fields of `belief.Result` with these details.
+        """Return the fields of `belief.Result` with these details, as a dictionary.
 
-        They are the interaction partner of each selected feature (-1 for none), the share of its weight that depends on
-        its partner, and the distributions.
+        They are the interaction partner of each selected feature (-1 for none), the share of the feature's weight that
+        depends on this partner, and the distributions of the features.
         """
         partner, share = np.full(self.n_selected, -1), np.zeros(self.n_selected)
         if self.partners is not None:

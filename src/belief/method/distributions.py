@@ -80,7 +80,7 @@ class FeatureDistribution:
 
 @dataclass(frozen=True)
 class SampledValues:
-    """The values of some features in sampled rows, from which their distributions are described."""
+    """The values of some features in sampled rows, from which the distributions are computed."""
 
     features: Array
     X: Array  # (rows, features)

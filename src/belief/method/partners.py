@@ -156,20 +156,20 @@ def choose_partners(loss: Array, z: Array, w: Array) -> tuple[Array, Array]:
 class PartnerSearch:
     """The values from which the interaction partners of some features are found.
 
-    Arrays of the queries have the shape (queries,), those of the features (features,).
+    An array with a value for each query has the shape (queries,); one with a value for each feature, (features,).
     """
 
     features: Array
     X: Array  # (rows, features)
     query_at: Array  # the line of each query in X
-    neighbour_at: Array  # (queries, classes, k)
+    neighbour_at: Array  # the line of each neighbour in X, (queries, classes, k)
     exists: Array  # which neighbours exist, (queries, classes, k)
     labels: Array  # the class of each query
-    unit: Array  # of the differences of each feature
+    unit: Array  # the unit of the differences of each feature
     discrete: Array
-    size: float  # divides all differences, so that squares neither overflow nor underflow
+    size: float  # all differences are divided by it, so that squares neither overflow nor underflow
     missing: bool
-    pair_mean: Array  # the mean difference of the pairs, of hits and misses equally
+    pair_mean: Array  # the mean difference over the pairs; hits and misses have equal weight
     v: Array
     w: Array
 
@@ -192,7 +192,7 @@ class PartnerSearch:
         features : array of int
             The features to examine.
         values : callable
-            Returns the values of some rows and features.
+            Returns the values, given the ids of rows and the indices of features.
         difference : Difference
         sample, neighbours : Sample, Neighbours
             The queries, and their neighbours of each class.
@@ -227,7 +227,7 @@ class PartnerSearch:
         partner : array of int
             The partner of each examined feature, -1 for none.
         share : array of float
-            The share of its weight that it would lose without the partner.
+            The share of the feature's weight that would be lost without the partner.
         """
         X, query_at = self.X, self.query_at
         random_mean = self._delta(X[query_at[1:]], X[query_at[:-1]]).mean(axis=0)
@@ -244,9 +244,9 @@ class PartnerSearch:
         return np.where(best >= 0, self.features[best], -1), share
 
     def _delta(self, a: Array, b: Array) -> Array:
-        """Return the differences Δ between the rows a and b, written to b.
+        """Return the differences Δ between the rows a and b, overwriting b.
 
-        If a value is missing, Δ is the mean over the pairs.
+        If a value is missing, Δ is the mean difference of the feature over the pairs.
         """
         d = np.subtract(a, b, out=b)
         np.abs(d, out=d)

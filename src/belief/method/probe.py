@@ -35,9 +35,9 @@ SHUFFLES, MIN_SHUFFLES, FIRST_SHUFFLES, MIN_NULL_VALUES = (20, 50), 3, 5, 1_000
 MIN_CLASS = 5  # classes with fewer rows are left out: nearly all of their rows would be hits
 MIN_OTHER_ROWS = 3  # features with the same value in nearly all rows are left out
 FEATURES_PER_READ = 2048
-KNOTS, SCORE_SCALE, LEVEL_SCORE, MAX_LEVELS = 255, 32, 23, 32  # 2·23² is nearly 32², so the distance of two levels is 1
-WEIGHT_GRID = 65_536  # weights of rows are rounded to this grid likewise; the largest is 1
-T_GRID = 4096  # ranks of a numeric target are rounded to this grid, so that their products are exact
+KNOTS, SCORE_SCALE, LEVEL_SCORE, MAX_LEVELS = 255, 32, 23, 32  # 2·23² is nearly 32², so two levels are 32 apart
+WEIGHT_GRID = 65_536  # weights of rows are rounded to multiples of 1/65,536 of the largest weight
+T_GRID = 4096  # ranks of a numeric target are rounded to multiples of 1/4096, so that their products are exact
 FEATURES_FIRST = 64  # enough features to distinguish nearly all rows
 BY_CHANCE = 10  # more copies than this many times the expected number are not due to chance
 IMPUTATION = 3  # the stream of keys for imputing missing values
@@ -61,14 +61,14 @@ class LocalSearch(Protocol):
     def find(
         self, D: Array, columns: Array, sign: float, is_kept: bool, queries: Array, rows: Array, ends: Array
     ) -> None:
-        """Find the nearest rows of each query in each class, by d² with some columns added or taken out.
+        """Find the nearest rows of each query in each class, after d² in some columns is added or subtracted.
 
         Parameters
         ----------
         D : array of float32 of shape (queries, m)
-            d² of the queries and all rows.
+            d² between the queries and all rows.
         columns : array of int8 of shape (m, columns)
-            Scores of which d² is added to D, if the sign is 1, or taken out, if it is -1.
+            The scores in these columns, whose d² is added to D (sign 1) or subtracted from D (sign -1).
         is_kept : bool
             Whether D is updated.
         rows : array of int32 of shape (queries, classes, size)
@@ -103,7 +103,7 @@ class ProbeTarget:
     def weighted(self, row_weight: Array, query_weight: Array) -> ProbeTarget:
         """Return the target with weights of the rows.
 
-        They are rounded to multiples of 1/65,536 of the largest, but never to 0.
+        The weights are rounded to multiples of 1/65,536 of the largest weight, but never to 0.
         """
         row, query = (
             np.maximum(np.rint(x / x.max() * WEIGHT_GRID), 1.0) / WEIGHT_GRID for x in (row_weight, query_weight)
@@ -119,9 +119,9 @@ class ProbeTarget:
         return np.ones(len(self.values)) if self.row_weight is None else self.row_weight
 
     def mean_of_nearest(self, near: Array) -> Array:
-        """Return the weighted mean target of the rows near each row, given by a mask.
+        """Return, for each row, the weighted mean target of the rows near it; with classes, the share of each class.
 
-        With classes, return the share of each class instead.
+        `near` says for each row (line) which rows (columns) are near.
         """
         weight, values = self.weights, self.values[:, None]
         if not self.is_numeric:
@@ -140,7 +140,7 @@ class Scores:
     X: Array  # int8, (m, columns)
     feature: Array  # the feature of each column, sorted
     n_features: int
-    line: Array | None = None  # the line of X that has each row; None: its own
+    line: Array | None = None  # the line of X for each row; None if the rows are in the order of the lines
 
     def take(self, features: Array) -> Scores:
         """Return the scores of these features, given by sorted indices."""
@@ -166,7 +166,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Probe:
-    """The rows of the probe: their scores, targets and places in the data, and the queries among them."""
+    """The rows of the probe, with their scores, targets and ids, and the queries among these rows."""
 
     scores: Scores
     features: Array  # their indices in the data
@@ -187,21 +187,21 @@ class Probe:
     def distances(self, features: Array, search: LocalSearch) -> Array:
         """Return the squared distances d² of the queries to all rows, by these features.
 
-        Rows that cannot be neighbours are far away.
+        Rows that must not be neighbours get a very large distance.
         """
         D = search.squared_distances(self.scores.take(features).X, self.queries)
         if self.design.has_units:
-            # no distance in all features is larger, so that such rows stay the farthest in any of them
+            # larger than any distance in all features, so that these rows are the farthest for any set of features
             longest = max(float(np.square(x.astype(np.float64)).sum()) for x in self.scores.X)
             D[self.design.excludes(self.queries, np.arange(len(self.ids)))] += np.float32(4.0 * longest)
         return D
 
     def first_shuffles(self, n_features: int) -> int:
-        """Return how many shuffles show whether any of n_features features may be significant."""
+        """Return the number of shuffles that show whether any of n_features features may be significant."""
         return max(FIRST_SHUFFLES, -(-MIN_NULL_VALUES // n_features))
 
     def shuffles(self, n_features: int) -> int:
-        """Return how many shuffles to test n_features features with; fewer if they cost too much."""
+        """Return the number of shuffles for testing n_features features, reduced if the search would take too long."""
         n = int(np.clip(MIN_NULL_VALUES // n_features, *SHUFFLES))
         affordable = MAX_MULTIPLICATIONS // (len(self.ids) * len(self.queries) * n_features) - 1
         return max(MIN_SHUFFLES, min(n, affordable))
@@ -224,13 +224,13 @@ def make_probe(
     Parameters
     ----------
     sample : Sample
-        The rows of the probe, best first.
+        The rows of the probe, in the order of the sample.
     rows : callable
-        Returns some features of some rows.
+        Returns the values, given the ids of rows and the indices of features.
     design : Design
-        Of the rows of the sample.
+        The study design of the rows of the sample.
     weigh : callable
-        Returns the weights of some rows in a sample.
+        Returns the sampling weights, given the ids of rows and of all sampled rows.
     """
     features, whole = choose_features(summary, len(sample.row)), sample
     if target.task == CLASSIFICATION:
@@ -282,7 +282,7 @@ def choose_queries(place: Array, n: int, target: ProbeTarget, design: Design, k:
     Parameters
     ----------
     place : array of int
-        The rows, best first.
+        The rows, in the order of the sample.
     n : int
         The number of queries.
     k : int
@@ -304,7 +304,7 @@ def choose_queries(place: Array, n: int, target: ProbeTarget, design: Design, k:
     usable = usable[available[usable] >= k]
     last = len(usable) if len(usable) <= n else n
     chosen = np.isin(group[usable], group[usable[:last]])
-    while chosen.sum() > n and last > 1:  # whole groups, as many as fit
+    while chosen.sum() > n and last > 1:  # as many whole groups as fit
         last = int(last * n / chosen.sum())
         chosen = np.isin(group[usable], group[usable[: max(last, 1)]])
     return np.sort(usable[chosen]), k
@@ -329,7 +329,7 @@ def choose_size(n_features: int, max_cells: int = MAX_CELLS) -> int:
 
 
 def choose_ranked_size(n_features: int) -> int:
-    """Return the number of rows for the univariate tests of a numeric target, given the number of features."""
+    """Return the number of rows for univariate tests by ranks or shuffles, given the number of features."""
     return max(choose_size(n_features, 2 * MAX_CELLS), min(MAX_RANKED_ROWS, MAX_RANKED_CELLS // max(n_features, 1)))
 
 
@@ -343,7 +343,7 @@ def rank_on_grid(values: Array) -> Array:
 
 
 def squared_distances(X: Array, rows: Array) -> Array:
-    """Return d² between some rows of X (scores) and all rows, (rows, m), in single precision."""
+    """Return d² between some rows of X, which holds scores, and all its rows, (rows, m), in single precision."""
     D = np.zeros((len(rows), len(X)))
     for a in range(0, X.shape[1], 1024):  # sums of up to 1,024 products are exact in float32
         x = X[:, a : a + 1024].astype(np.float32)
@@ -368,7 +368,7 @@ def score_table(n_knots: int) -> Array:
 def fill_missing(values: Array, ids: Array, columns: Array) -> None:
     """Replace each missing value by a random present value of its column, in place.
 
-    Row ids determine the random choice.
+    The random choice depends only on the ids of the row and the column.
     """
     for t in np.flatnonzero(np.isnan(values).any(axis=0)).tolist():
         x = values[:, t]
@@ -407,9 +407,9 @@ def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple
 
 
 def number_levels(x: Array) -> Array:
-    """Number the levels of a column in the order of their first rows.
+    """Number the levels of a column in the order in which they first appear.
 
-    The codes of categories cannot be used, as they depend on how a table was read.
+    The codes of categories cannot be used, because they depend on how a table was read.
     """
     _, first, code = np.unique(x, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[code]
@@ -426,8 +426,8 @@ def _spread(m: int, n: int) -> Array:
 def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int:
     """Return the number of rows that are copies of others with the same target; 0 if chance can explain them.
 
-    In tables with few distinct values, rows may be equal by chance. Copies are not due to chance if they have a value
-    that occurs only among them, and if there are many more such copies than expected for independent columns.
+    In tables with few distinct values, rows may be equal by chance. So only copies with a value that no other row has
+    are counted, and only if they are many more than expected for independent columns.
     """
     identity, a = splitmix64(np.asarray(targets).astype(np.float64).view(np.uint64)), 0
     while a < len(features):
@@ -439,7 +439,7 @@ def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int
         if len(first) == len(ids):
             return 0
         a = b
-    is_open = count > 1  # groups of equal rows that may be due to chance
+    is_open = count > 1  # sets of equal rows for which no value has been found that others do not have
     n_copies = 0
     for part in (features[a : a + FEATURES_PER_READ] for a in range(0, len(features), FEATURES_PER_READ)):
         values = rows(ids[first], part)
@@ -454,7 +454,7 @@ def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int
 
 
 def expected_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> float:
-    """Return how many pairs of rows would be equal if the columns were independent; 0 if fewer than one."""
+    """Return the expected number of equal pairs of rows if columns were independent; 0 if it is below 1."""
     expected = len(ids) * (len(ids) - 1) / 2.0 * _share_of_equal_pairs(targets)
     for part in (features[a : a + FEATURES_FIRST] for a in range(0, len(features), FEATURES_FIRST)):
         for x in rows(ids, part).T:

@@ -7,7 +7,7 @@
 
 A feature of N may have a large z without any relevance: because it took part in the search, because queries share
 neighbours, or because its distribution is unusual. Shuffled features share all of this but are irrelevant, so their T
-is the null distribution. Nothing here depends on where the data is.
+is the null distribution. The tests do not depend on where the data is.
 """
 
 from __future__ import annotations
@@ -40,30 +40,31 @@ from belief.method.sampling import Sample, row_keys
 from belief.method.univariate import ShareTest, correct_by_shuffles, pareto_tails
 
 LEVEL = 0.05  # false discovery rate of the features that join S; also the share of the null in its tail
-CLOSE = 3  # p-values up to this many times the largest significant one may become significant with more shuffles
-UNIVARIATE_SHARE = 0.8  # the share of the error rate for the univariate test; the neighbours have the rest
-DROPPED, LAST, MAX_SECOND_ROUND = 0.2, 16, 10_000  # share of the features dropped per round; features left at the end
+CLOSE = 3  # p-values up to CLOSE times the largest significant one may become significant with more shuffles
+UNIVARIATE_SHARE = 0.8  # the share of the error rate for the univariate test; the neighbour test has the rest
+DROPPED, LAST = 0.2, 16  # share of the features that each round drops, and number of features left at the end
+MAX_SECOND_ROUND = 10_000  # largest number of features after the first round
 MIN_CENTRED = 20  # z is centred by its median if there are at least this many features
-MIN_EXCESSES = 10  # the fewest null values to fit a tail to
-MIN_UPDATED = 400  # with more features than this, d² is updated for the dropped features, not computed again
+MIN_EXCESSES = 10  # the smallest number of null values to which a tail is fitted
+MIN_UPDATED = 400  # with more features than this, the dropped features are subtracted from d²
 TIE = 1e-9  # values of z that differ by less are ties, so that the order of a summation does not matter
 MAX_PASSES = 5
 CHECKED = 0.05  # univariate p-values below this are checked by shuffles
-PROSPECT_ROWS, PROSPECT_SHARE = (10, 40), 25  # nearest rows for the prospects: a 25th of all, within these limits
+PROSPECT_ROWS, PROSPECT_SHARE = (10, 40), 25  # nearest rows for an expected target: a 25th of all, within these limits
 ROWS_PER_STRATUM, MAX_STRATA = 10, 60
-STRATA, FIRST_NULL, SECOND_NULL = 4, 16, 2**20  # streams of keys: ties of strata, and the first of the shuffles
+STRATA, FIRST_NULL, SECOND_NULL = 4, 16, 2**20  # streams of keys: for ties in strata, and the first ones of both nulls
 
 
 @dataclass(frozen=True)
 class Significance:
-    """The results of the significance tests: one entry per feature of the data, NaN where it was not tested."""
+    """The results of the significance tests: one entry per feature of the data, NaN for features without a test."""
 
     p_neighbours: Array
     p_univariate: Array
     p_value: Array
     q_value: Array
-    round: Array  # the round in which z was largest; 0: not tested by neighbours
-    metric: Array  # the features to search neighbours by: the known ones and those left after the rounds
+    round: Array  # the round in which z was largest; 0 for features without a neighbour test
+    metric: Array  # the features that define the distances: the known ones and those left after the rounds
     bias: float  # the weight of irrelevant features in this metric, as a share of their mean difference
     extent: dict[str, int]  # the size of the neighbour test: rows, queries, neighbours, features, shuffles and rounds
 
@@ -83,7 +84,7 @@ def assess(
     given: Array,
     search: LocalSearch,
 ) -> Significance:
-    """Test the significance of all features, and choose the features to search neighbours by.
+    """Test the significance of all features, and choose the features that define the distances.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def make_share_test(
 ) -> ShareTest:
     """Return the univariate test of these features on sampled rows.
 
-    With a numeric target, features are replaced by scores.
+    With a numeric target, the values of continuous features are replaced by their normal scores.
     """
     numbers, nominal = np.flatnonzero(~discrete), np.flatnonzero(discrete)
     read = rows(sample.row, features)
@@ -198,7 +199,7 @@ def make_share_test(
 
 @dataclass(frozen=True)
 class Rounds:
-    """The results of successive searches, each without the weakest features of the one before.
+    """The results of successive searches, each of which leaves out the weakest features of the search before it.
 
     T is the largest z of each feature, `round` the search in which it was reached, and `left` the features of the last
     search.
@@ -214,8 +215,8 @@ class Rounds:
 class Arrangement:
     """The input of a search on the probe: a block of features to weigh, and the parts of d² between queries and rows.
 
-    One part of d² is from the features of the block, the other (`fixed`) from all others. To shuffle the block against
-    the others, only the order of its part changes.
+    One part of d² comes from the features of the block, the other (`fixed`) from all other features. To shuffle the
+    block against the other features, only the order of its part of d² changes.
     """
 
     block: Scores
@@ -227,7 +228,7 @@ class Arrangement:
 
     @classmethod
     def of(cls, probe: Probe, block: Array, others: Array, search: LocalSearch) -> Self:
-        """Return the arrangement of two sets of features of the probe, without a shuffle."""
+        """Return the arrangement of a block of features of the probe and of the others, without a shuffle."""
         scores, queries = probe.scores.take(block), probe.queries
         of_block, line = search.squared_distances(scores.X, queries), np.arange(len(queries))
         return cls(scores, probe.distances(others, search), of_block, queries, line, np.arange(len(probe.ids)))
@@ -262,7 +263,7 @@ class Weigher:
     max_rounds: int
 
     def weigh(self, queries: Array, rows: Array, block: Scores) -> tuple[Array, Array, Tally]:
-        """Return the weights w of a block of features, their standard errors, and the sums that they come from.
+        """Return the weights w of a block of features, their standard errors, and the sums of differences behind them.
 
         `rows` are the neighbours of each query.
         """
@@ -301,13 +302,13 @@ class Weigher:
             live, number = live[kept], number + 1
 
     def shuffled_block(self, a: Arrangement, b: int | None) -> Rounds:
-        """Run the rounds after the b-th shuffle of the block's rows (first null); None runs them without a shuffle."""
+        """Run the rounds after the b-th shuffle of the block, as in the first null; without a shuffle if b is None."""
         return self.rounds(a if b is None else a.shuffle_block(self.probe, FIRST_NULL + b))
 
     def shuffled_target(self, a: Arrangement, strata: Array, b: int) -> Array:
         """Return the largest z of each feature over the rounds, after the b-th shuffle of the target.
 
-        The target is shuffled within strata (second null).
+        The target is shuffled within strata, as in the second null.
         """
         keys = row_keys(self.probe.seed, SECOND_NULL + b, self.probe.ids)
         units = self.probe.design.groups(len(keys))
@@ -329,9 +330,10 @@ class Weigher:
 def find_significant(
     probe: Probe, p_univariate: Array, given: Array, class_weight: Any, search: LocalSearch, max_rounds: int
 ) -> Found:
-    """Test the features of the probe by the neighbours of its queries, in passes over which the strongest become known.
+    """Test the features of the probe by the neighbours of its queries, in several passes.
 
-    Features with small univariate p-values and those in the mask `given` are known from the start, and not tested.
+    The strongest features found in a pass are known in the next pass. Features with small univariate p-values and those
+    in the mask `given` are known from the start, and not tested.
     """
     n, target = len(probe.features), probe.target
     weigher = Weigher(probe, class_weight, search, max_rounds)
@@ -371,7 +373,7 @@ def find_significant(
 
 @dataclass(frozen=True)
 class Found:
-    """The results of the neighbour test, with one entry per feature of the probe."""
+    """The results of the neighbour test; `p_neighbours` and `round` have one entry per feature of the probe."""
 
     p_neighbours: Array
     round: Array
@@ -384,7 +386,7 @@ class Found:
 def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
     """Return the weight that irrelevant features get by taking part in the search, as a share of their mean difference.
 
-    It is measured on shuffled features. `left` are the features to shuffle, `known` the others of the metric.
+    It is measured on shuffled features. `left` are the features to shuffle, and `known` are the others in the metric.
     """
     if not len(left):
         return 0.0
@@ -402,8 +404,8 @@ def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
 def compare(T: Array, null: list[Array]) -> tuple[Array, Array]:
     """Return the p-value of each statistic T under a null distribution, and T minus its expected value.
 
-    The expected value is the feature's mean over the shuffles, shrunk towards the mean of all features as far as the
-    means differ only by chance.
+    The expected value is the mean of the feature over the shuffles, shrunk towards the mean of all features. If chance
+    explains all differences between the means of features, the expected value is the mean of all features.
     """
     values = np.array(null)
     n = len(values)
@@ -413,15 +415,15 @@ def compare(T: Array, null: list[Array]) -> tuple[Array, Array]:
     share = between / (between + noise) if between > 0 else 0.0
     overall = mean.mean()
     centre = overall + share * (mean - overall)
-    others = (total - values) / max(n - 1, 1)  # the mean without the value that it centres
+    others = (total - values) / max(n - 1, 1)  # for each value, the mean over the other shuffles
     values = values - (overall + share * (others - overall))
     return upper_tail(np.sort(values.ravel()), T - centre), T - centre
 
 
 def upper_tail(null: Array, T: Array) -> Array:
-    """Return the p-value of each statistic T: the share of null values (sorted) that are at least as large.
+    """Return the p-value of each statistic T: the share of the sorted null values that are at least as large.
 
-    For the largest 5 %, it comes from a Pareto tail fitted to the null values.
+    Above the 95th percentile of the null values, it comes from a Pareto tail that is fitted to them.
     """
     n = len(null)
     p = (1.0 + n - np.searchsorted(null, T - TIE, side="left")) / (n + 1.0)
@@ -434,7 +436,7 @@ def upper_tail(null: Array, T: Array) -> Array:
 
 
 def is_significant(p_neighbours: Array, p_univariate: Array, features: Array) -> tuple[Array, Array]:
-    """Return which of these features are significant, and which may become so by p_neighbours with more shuffles."""
+    """Return masks of these features: those that are significant, and those that may become so with more shuffles."""
     p = combine(p_neighbours, p_univariate)
     is_found = q_values(p) < LEVEL
     largest = p[is_found].max(initial=LEVEL / len(p))
@@ -443,7 +445,7 @@ def is_significant(p_neighbours: Array, p_univariate: Array, features: Array) ->
 
 
 def combine(p_neighbours: Array, p_univariate: Array) -> Array:
-    """Return the p-value of both tests together; NaN in one of them counts as a p-value of 1."""
+    """Return the combined p-value of both tests; NaN counts as a p-value of 1."""
     parts = p_univariate / UNIVARIATE_SHARE, p_neighbours / (1.0 - UNIVARIATE_SHARE)
     return np.minimum(1.0, np.fmin(*(np.where(np.isnan(x), 1.0, x) for x in parts)))
 
@@ -451,7 +453,7 @@ def combine(p_neighbours: Array, p_univariate: Array) -> Array:
 def q_values(p: Array) -> Array:
     """Return the q-values of Benjamini and Hochberg.
 
-    The q-value of a feature is the false discovery rate if all features up to its p-value are selected.
+    The q-value of a feature is the false discovery rate if all features with p-values up to its own are selected.
     """
     from scipy.stats import false_discovery_control  # takes a third of a second to import
 
@@ -462,8 +464,8 @@ def q_values(p: Array) -> Array:
 def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Array, search: LocalSearch) -> Array:
     """Return the stratum of each row; rows of a stratum have similar expected targets, given the known features.
 
-    The expected target of a row is the mean target of its nearest other rows by these features. It is averaged over the
-    rows of a group, if there are groups.
+    The expected target of a row is the mean target of the nearest other rows, by distances in the known features. With
+    groups, all rows of a group have the mean of their expected targets.
     """
     m = len(keys)
     D = search.squared_distances(known.X, np.arange(m))
@@ -507,7 +509,7 @@ class Eligibility:
     largest_p : float
         Features with a larger p-value are not significant.
     max_redundancy : float or None
-        Features that are more redundant than this with a selected one are excluded; None: redundancy does not matter.
+        Features that are more redundant than this with a selected feature are excluded; None excludes none.
     """
 
     z: Array
@@ -521,9 +523,8 @@ class Eligibility:
     def mask(self, features: Array, redundancy: Array) -> Array:
         """Return a mask of the features that are still eligible.
 
-        The redundancy given for each feature is its largest one with a selected feature.
-
-        Redundancy only grows during the selection, so a feature that is excluded once stays excluded.
+        `redundancy` is the largest redundancy of each feature with a selected feature. It only grows during the
+        selection, so excluded features stay excluded.
         """
         p = self.p_of_unique_share(features, redundancy)
         is_significant = (p <= self.largest_p) & (self.largest_p > 0)
@@ -535,9 +536,9 @@ class Eligibility:
         return p
 
     def filter(self, order: Array, needs_one: bool) -> Array:
-        """Return the features that are eligible at the start.
+        """Return the features that are eligible before any feature is selected.
 
-        If no feature is, but one is needed, return the first, and warn.
+        If no feature is eligible, but one is needed, return the first one, and warn.
         """
         eligible = order[self.mask(order, np.zeros(len(order)))]
         if needs_one and not len(eligible):
@@ -548,7 +549,7 @@ class Eligibility:
 
 @dataclass(frozen=True)
 class LeastScores:
-    """Minimum scores of features for a class, by which features of small weight are ranked (section 11).
+    """The minimum scores of features for a class, by which features of small weight are ranked (section 11).
 
     Parameters
     ----------
@@ -565,9 +566,9 @@ class LeastScores:
     share: Array
 
     def of(self, features: Array, redundancy: Array) -> Array:
-        """Return the least scores, given the largest redundancy of each feature with a selected one.
+        """Return the minimum scores, given the largest redundancy of each feature with a selected one.
 
-        The least score is 0 for a feature whose unique share is not significant.
+        The minimum is 0 for a feature whose unique share is not significant.
         """
         u = self.share[features] * least_relevance(self.eligibility.p_of_unique_share(features, redundancy), self.most)
         return np.where(self.eligibility.mask(features, redundancy), u, 0.0)

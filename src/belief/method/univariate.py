@@ -18,23 +18,23 @@ from belief.method.design import Design, Units
 from belief.method.sampling import row_keys
 from belief.method.summary import Levels, Summary
 
-SHUFFLES = (100, 1_000)  # at least and at most, within MAX_MULTIPLICATIONS
+SHUFFLES = (100, 1_000)  # the smallest and the largest number of shuffles; as many as MAX_MULTIPLICATIONS allows
 MAX_MULTIPLICATIONS = 20_000_000_000
 SHUFFLES_AT_ONCE = 50
 TAIL = 0.05  # the share of the shuffles to which a Pareto tail is fitted
 MAX_SHAPE = 0.9
 MIN_BEYOND = 10  # with fewer shuffles beyond a statistic, its p-value comes from the fitted tail
-CHECKS = 2**21  # the first stream of keys of these shuffles
+CHECKS = 2**21  # the first stream of the keys that order the shuffles
 MAX_EXACT_ROWS, MAX_EXACT_LEVELS, MAX_EXACT_SUMS = 20_000, 12, 5_000_000  # limits for counting all shuffles
 LEAST = 1e-300  # the smallest p-value
-ROUNDING = 1e-13  # a smaller share of the total sum of squares within the classes is rounding error
+ROUNDING = 1e-13  # a sum of squares within the classes below this share of the total is rounding error
 
 
 def univariate_p_values(summary: Summary) -> Array:
     """Return the univariate p-value of each feature, from all rows in which it is present.
 
-    The p-value is NaN for constant features, for features with no more values than there are classes, and where the
-    classes were unknown or too many when the data was described.
+    The p-value is NaN for constant features, and for features with no more present values than classes. All are NaN if
+    the classes were unknown, or too many, when the data was described.
     """
     p = _f_test(summary)
     feature, p_of_levels = _chi2_test(summary.levels)
@@ -46,7 +46,7 @@ def univariate_p_values(summary: Summary) -> Array:
 def p_values_by_class(summary: Summary, n_classes: int) -> Array:
     """Return the univariate p-values of each class against all others, (classes, features).
 
-    They are NaN where they are unknown.
+    Unknown p-values are NaN.
     """
     out = np.full((n_classes, len(summary.count)), np.nan)
     if len(summary.group_count) != n_classes:
@@ -108,7 +108,7 @@ def _chi2_test(levels: Levels) -> tuple[Array, Array]:
 
 
 def missingness_p_values(summary: Summary, class_counts: Array) -> Array:
-    """Return the p-values of χ² tests whether missing values of a feature depend on the class.
+    """Return, for each feature, the p-value of a χ² test of whether missing values depend on the class.
 
     The p-value is NaN if no value is missing, or if the classes of some rows are unknown.
     """
@@ -131,7 +131,8 @@ class ShareTest:
     Parameters
     ----------
     A : array of shape (m, columns)
-        The features, in columns scaled so that the sum of the squares of G'A is the statistic of the feature.
+        The columns of the features. They are scaled so that the statistic of a feature is the sum of the squares of
+        G'A over its columns.
     feature : array of int
         The feature of each column, sorted.
     discrete : array of bool
@@ -191,7 +192,7 @@ class ShareTest:
         return np.add.reduceat(squares, np.flatnonzero(is_first_of_run(self.feature)), axis=1)
 
     def p_values(self) -> Array:
-        """Return the p-values of theory: F tests of continuous features, and χ² tests of discrete ones."""
+        """Return the theoretical p-values, of F tests for continuous features and χ² tests for discrete features."""
         m, groups = len(self.A), max(self.G.shape[1] - 1.0, 1.0)
         share = self.statistic(self.G)[0]
         levels = np.bincount(self.feature, minlength=len(self.discrete)) - 1.0
@@ -204,7 +205,7 @@ class ShareTest:
     def under(self, design: Design) -> ShareTest:
         """Return the test under a study design: means are taken within strata, and rows count by their weights.
 
-        The weights move with the targets when the test shuffles these.
+        When the test shuffles the targets, the weights move with them.
         """
         m = len(self.A)
         weight, stratum = np.ones(m) if design.weight is None else design.weight / design.weight.max(), design.strata(m)
@@ -234,12 +235,12 @@ class ShareTest:
     ) -> Array:
         """Return p-values from random shuffles of the target.
 
-        The smallest come from a Pareto tail fitted to the shuffles.
+        The smallest p-values come from a Pareto tail that is fitted to the statistics of the shuffles.
 
         Parameters
         ----------
         ids : array of int
-            The ids of the rows, whose random keys order the shuffles.
+            The ids of the rows, whose random keys determine the shuffles.
         run : callable
             Applies a function to each argument, in threads.
         units : Units, optional
@@ -276,9 +277,10 @@ def _centred(x: Array, weight: Array, stratum: Array) -> Array:
 def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
     """Return the mid-p-value of the sum of x over the chosen rows, from the exact distribution over all shuffles of x.
 
-    It is the share of the shuffles whose sum is farther from its expected value, plus half of those whose sum is as
-    far. Few values have few different sums, so p would be too large with all of the latter. Return NaN unless x has
-    few values, which are multiples of a step from the most frequent one, in nearly all rows.
+    It is the share of the shuffles whose sum is farther from the expected value, plus half of the share whose sum is
+    equally far. If x has few values, many shuffles are equally far, and p would be too large if all of them counted.
+    Return NaN unless x has two values, or up to twelve that are multiples of a step from the most frequent value, with
+    few rows of other values.
     """
     levels, line, count = np.unique(x, return_inverse=True, return_counts=True)
     if not 2 <= len(levels) <= MAX_EXACT_LEVELS:
@@ -295,14 +297,14 @@ def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
     def log_ways(rows: int, k: Array) -> Array:
         return log_factorial[rows] - log_factorial[k] - log_factorial[rows - k]
 
-    k = np.arange(max(0, n - common), min(rare, n) + 1)  # how many of the chosen rows have a rare value
+    k = np.arange(max(0, n - common), min(rare, n) + 1)  # possible numbers of chosen rows with a rare value
     of_common = log_ways(common, n - k) - log_ways(len(x), np.array(n))
     if len(others) == 1:
         sums, ways = offset[others[0]] * k, np.exp(of_common + log_ways(rare, k))
     else:
         lowest = int((offset * count)[offset < 0].sum())
         width = round(span) + 1
-        table = np.zeros((rare + 1, width))  # ways to choose k of the rare rows with each sum
+        table = np.zeros((rare + 1, width))  # number of ways to choose k rows with rare values that have each sum
         table[0, -lowest] = 1.0
         for t in others.tolist():
             before, table = table, np.zeros_like(table)
@@ -335,8 +337,8 @@ def _shuffled(keys: Array, units: Units | None) -> Array:
 def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
     """Return the probability of an excess larger than x in each column, from the sorted excesses beyond a threshold.
 
-    Only the last n excesses of a column count. A generalised Pareto distribution is fitted to them by
-    probability-weighted moments. Its shape is at least 0, which is an exponential tail.
+    A generalised Pareto distribution is fitted to the last n excesses of each column by probability-weighted moments.
+    Its shape is at least 0; with a shape of 0, the tail is exponential.
     """
     rank = np.arange(len(excess))[::-1, None]
     first = excess.sum(axis=0) / n
@@ -349,11 +351,11 @@ def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
 
 
 def correct_by_shuffles(p: Array, theory: Array, shuffled: Array) -> Array:
-    """Return the p-values of all rows, corrected for how much theory overstates significance on the rows of the probe.
+    """Correct the p-values of all rows if theory overstates significance on the rows of the probe; return them.
 
-    log p is multiplied by the log of the p-value from shuffles divided by that from theory, both on the probe; the
-    factor is at most 1. If the probe holds all rows, the result is the larger of the two p-values.
+    log p is multiplied by a factor of at most 1: log(p-value from shuffles)/log(p-value from theory), both computed on
+    the probe. If the probe holds all rows, the result is the larger of these two p-values.
     """
-    stands = np.log(np.maximum(shuffled, LEAST)) / np.minimum(np.log(np.clip(theory, LEAST, 0.5)), -LEAST)
-    stands = np.where(theory < 0.5, np.clip(stands, 0.0, 1.0), 1.0)
-    return np.where(stands < 1.0, np.maximum(p, LEAST) ** stands, p)
+    factor = np.log(np.maximum(shuffled, LEAST)) / np.minimum(np.log(np.clip(theory, LEAST, 0.5)), -LEAST)
+    factor = np.where(theory < 0.5, np.clip(factor, 0.0, 1.0), 1.0)
+    return np.where(factor < 1.0, np.maximum(p, LEAST) ** factor, p)
