@@ -71,9 +71,10 @@ class JointEngine(RowEngine):
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
         cached, every = self._find_rates(pairs, difference, rates), np.union1d(watched, columns)
         if self._cache_rates(cached, cached.missing(every)):
+            read_lines, read_columns = cached.reader(watched), cached.reader(columns)
 
             def task(part: tuple[int, slice]) -> Joint:
-                return joint_sums(rates, cached.read(watched, *part), cached.read(columns, *part))
+                return joint_sums(rates, read_lines(*part), read_columns(*part))
 
         else:
             at, reach = np.searchsorted(every, watched), reaches(difference, rates.kappa, every)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from weakref import ref
 
 import numpy as np
@@ -67,18 +68,25 @@ class Rates:
         self._blocks.append((np.empty(self.shape_of(features)), np.zeros((MAX_PARTS, 2, len(features)))))
         return self._blocks[-1]
 
-    def read(self, features: Array, number: int, part: slice) -> CollisionRates:
-        """Return the cached rates of these features for one part of the pairs, given its number and its slice."""
+    def reader(self, features: Array) -> Callable[[int, slice], CollisionRates]:
+        """Return a function that returns the cached rates of these features for a part of the pairs.
+
+        Its arguments are the number of the part, and the slice of the pairs.
+        """
         block, line = self._block[features], self._line[features]
         if len(features) and (block == block[0]).all():
             (values, sums), mine = self._blocks[block[0]], as_slice(line)  # a view, if they are consecutive
-            return _make_rated(values[:, mine, part], sums[number][:, mine])
-        found = np.empty((1 + self.difference.missing, len(features), part.stop - part.start))
-        part_sums = np.empty((2, len(features)))
-        for b in set(block.tolist()):
-            (values, sums), at = self._blocks[b], np.flatnonzero(block == b)
-            found[:, at], part_sums[:, at] = values[:, line[at], part], sums[number][:, line[at]]
-        return _make_rated(found, part_sums)
+            return lambda number, part: _make_rated(values[:, mine, part], sums[number][:, mine])
+
+        def read(number: int, part: slice) -> CollisionRates:
+            found = np.empty((1 + self.difference.missing, len(features), part.stop - part.start))
+            part_sums = np.empty((2, len(features)))
+            for b in set(block.tolist()):
+                (values, sums), at = self._blocks[b], np.flatnonzero(block == b)
+                found[:, at], part_sums[:, at] = values[:, line[at], part], sums[number][:, line[at]]
+            return _make_rated(found, part_sums)
+
+        return read
 
 
 def _make_rated(values: Array, sums: Array) -> CollisionRates:
