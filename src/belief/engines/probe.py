@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from belief.kernels.instructions import Instructions
 
 R = TypeVar("R")
-COLUMNS_PER_TASK, MULTIPLIED_COLUMNS = 256, 16_384  # of larger scores, so many columns have sums below 2^31
+COLUMNS_PER_TASK = 256
+MULTIPLIED_COLUMNS = 16_384  # columns per task; even with the largest scores, their sums of products stay below 2^31
 WORD = 4  # columns that are multiplied at once
 
 
@@ -27,7 +28,7 @@ class ProbeSearch:
 
     def __init__(self, pool: Threads, report: Report = ignore_progress) -> None:
         self._pool, self._report = pool, report
-        self._done = self._begun = 0  # steps of all tests so far: further tests depend on what these find
+        self._done = self._begun = 0  # steps of all tests so far; the total is unknown, as later tests depend on these
         with importing():
             from belief.kernels import instructions, probe
         self._kernels, self._kind = probe, next(iter(instructions.exact_instructions()), None)
@@ -68,7 +69,7 @@ class ProbeSearch:
         find(kind, D, *self._pack(kind, columns, queries), sign, is_kept, queries, ends, rows)
 
     def _pack(self, kind: Instructions, columns: Array, queries: Array) -> tuple[Array, Array, Array]:
-        """Return scores in the form that kernels multiply: the rows, the queries, and the sums of each row."""
+        """Return scores as kernels read them: packed rows, queries, and the sums of each row and of its squares."""
         m, steps = len(columns), -(-columns.shape[1] // WORD)
         panels = -(-m // (kind.lanes * kind.panels)) * kind.panels
         packed, sums = np.zeros((panels, steps, WORD * kind.lanes), np.int8), np.empty((2, m), np.int32)

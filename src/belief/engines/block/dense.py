@@ -38,7 +38,7 @@ MAX_WHOLE_ROW = 1024  # rows with at most this many features are processed whole
 # Features that the tally processes at a time. It jumps from row to row, which only pays off for many features.
 TALLY_CHUNK, MAX_TALLY_CHUNK = 256, 1024
 FLOOR_PAIRS = 2048  # pairs whose products are summed in float32 at a time
-MAX_SERIAL = 10**8  # multiplications of a search that one thread makes alone
+MAX_SERIAL = 10**8  # tables whose search has at most this many multiplications use one thread
 ROWS_PER_GROUP = 64  # sums by group are merged after this many rows for each group, because merging is expensive
 MAX_COUNTED_LEVELS = 64  # levels of a feature that are counted in a small table; beyond that, the values are sorted
 
@@ -64,7 +64,7 @@ class DenseEngine(JointEngine):
 
     @cached_property
     def n_jobs(self) -> int:
-        """The number of threads. A small table uses one, because starting tasks in others takes longer."""
+        """The number of threads. A small table uses one, because starting more takes longer."""
         return super().n_jobs if self.m**2 * self.n_features > MAX_SERIAL else 1
 
     def map(self, task: Callable[..., T], arguments: Sequence[Any]) -> Iterator[T]:

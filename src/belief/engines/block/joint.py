@@ -61,7 +61,7 @@ class JointEngine(RowEngine):
         return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in self._reported(watches)]
 
     def _reported(self, watches: Sequence[Watch]) -> Iterator[Watch]:
-        """Yield each watch, and report the pairs that are done."""
+        """Yield each watch, and report the progress in pairs."""
         done, total = 0, sum(len(pairs) for pairs, _ in watches)
         for pairs, watched in watches:
             yield pairs, watched
@@ -95,10 +95,11 @@ class JointEngine(RowEngine):
         return reduce(Joint.merge, self.map(task, list(enumerate(cut_pairs(len(pairs))))))
 
     def _make_reader(self, cached: Rates, columns: Array) -> Callable[[slice], tuple[Array, Array, Array]]:
-        """Return a function that reads some columns of the rows of a slice of the pairs.
+        """Return a function that reads some columns of both rows of each pair, for a slice of the pairs.
 
-        It returns the rows, as `collisions` reads them, and the positions of the queries and of the neighbours among
-        them. If all pairs fit into memory, their columns are read at once.
+        The function returns the rows in the layout that the kernel `collisions` reads, the position of each pair's
+        query among these rows, and the position of its neighbour. If the columns of all pairs fit into memory, they are
+        read only once, here.
         """
         if 8 * len(cached.rows) * len(columns) <= self.working_memory // RATES_SHARE:
             X = self._arrange(self._read_all_columns(cached.rows, columns), len(columns))
@@ -112,7 +113,7 @@ class JointEngine(RowEngine):
         return read
 
     def _arrange(self, found: Located, n: int) -> Array:
-        """Return n columns of some rows in the layout that `collisions` reads."""
+        """Return n columns of some rows in the layout that the kernel `collisions` reads."""
         X, rows, a = found
         return self.kernels.arrange(X[as_slice(rows), a : a + n])
 

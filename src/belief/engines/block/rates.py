@@ -69,13 +69,13 @@ class Rates:
         return self._blocks[-1]
 
     def reader(self, features: Array) -> Callable[[int, slice], CollisionRates]:
-        """Return a function that returns the cached rates of these features for a part of the pairs.
+        """Return a function that reads the cached rates of these features for a part of the pairs.
 
         Its arguments are the number of the part, and the slice of the pairs.
         """
         block, line = self._block[features], self._line[features]
         if len(features) and (block == block[0]).all():
-            (values, sums), mine = self._blocks[block[0]], as_slice(line)  # a view, if they are consecutive
+            (values, sums), mine = self._blocks[block[0]], as_slice(line)  # a view if lines are consecutive
             return lambda number, part: _make_rated(values[:, mine, part], sums[number][:, mine])
 
         def read(number: int, part: slice) -> CollisionRates:

@@ -61,7 +61,7 @@ class ClusterEngine:
     target: Target
     targets: Array
     design = Design()
-    report: Report = staticmethod(ignore_progress)  # of the significance tests, which run on the driver
+    report: Report = staticmethod(ignore_progress)  # for the significance tests, which run on the driver
     rereads_data = False
     columns_at_once = 2048  # high, because a job has a large fixed cost
 
