@@ -22,7 +22,7 @@ from belief.kernels.shapes import reaches
 from belief.method.arrays import Array, unique_ids
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Pairs
-from belief.method.redundancy.collisions import CollisionRates, Collisions, Watch, joint_sums
+from belief.method.redundancy.collisions import CollisionRates, Collisions, Watch, joint_sums, sum_powers
 from belief.progress import COMPARING
 
 RATES_SHARE = 8  # cached collision rates use at most 1 / RATES_SHARE of the working memory
@@ -143,7 +143,11 @@ class JointEngine(RowEngine):
         def task(part: tuple[int, slice]) -> None:
             for cut in _cut_for_cache(part[1], len(features)):
                 query, neighbour = cached.query[cut], cached.neighbour[cut]
-                self.kernels.collisions(X, query, neighbour, reach, by_rate, cut.start, R, P, sums[part[0]])
+                if len(features) > 1:
+                    self.kernels.collisions(X, query, neighbour, reach, by_rate, cut.start, R, P, sums[part[0]])
+                else:  # NumPy adds up a single feature with smaller rounding errors
+                    self.kernels.collisions(X, query, neighbour, reach, by_rate, cut.start, R, P, np.zeros((2, 0)))
+                    sums[part[0]] += sum_powers(R[:, cut].T)
 
         deque(self.map(task, list(enumerate(cut_pairs(len(cached.query))))), maxlen=0)
         return True
