@@ -43,9 +43,9 @@ def markdown(answers: Answers, peers: dict[str, Any], folder: str) -> str:
     lines.append(["on **{:,} rows × {:,} columns**".format(*SIZE), *on_large(peers)])
     return (
         f"{table(['relevant columns found', *SELECTORS], lines)}\n\nThe tables are"
-        f" [synthetic]({folder}experiments/contest.md). If n columns are relevant, each selector selects n; a column"
-        f" and its copies count as one. [Times]({folder}benchmarks.md) are on two cores. The F test and mutual"
-        " information are scores of SelectKBest; mRMR is mrmr-selection, ReliefF is fast-select."
+        f" [synthetic]({folder}experiments/contest.md). If n columns are relevant, each selector selects n columns."
+        f" A column and its copies count as one. [Times]({folder}benchmarks.md) are on two cores. The F test and mutual"
+        " information are used with SelectKBest. mRMR is from the package mrmr-selection, and ReliefF from fast-select."
     )
 
 
