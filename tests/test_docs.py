@@ -108,18 +108,22 @@ SUMMARY_ROWS = {  # by file: the case, the data, and what the summary of the ben
         ("products", "normal, 20,000 x 200, all queries, k = 10", "takes {integer_ratio:.2f} to"),
         ("products", "normal, 30,000 x 50", "to {integer_ratio:.2f} times the CPU time of the float32 matrix product"),
         ("products", "normal, 20,000 x 200, all queries, k = 10", "takes {float32_ratio:.2f} to"),
-        ("products", "normal, 30,000 x 50", "to {float32_ratio:.2f} times that time"),
+        ("products", "normal, 30,000 x 50", "to {float32_ratio:.2f} times the CPU time of this product"),
     ],
     "files": [
         ("big", "20,000,000", "| {seconds:.0f} | {peak_gb:.2f} GB in total, 4 reads of the file |"),
-        ("read Parquet", "1,027 MB", "Reading takes {ratio:.2f} times as long as pyarrow's own scan"),
-        ("read CSV", "279 MB", "and {ratio:.2f} times for CSV"),
+        ("read Parquet", "1,027 MB", "Reading a Parquet file takes {ratio:.2f} times as long as pyarrow's own scan"),
+        ("read CSV", "279 MB", "For CSV, it takes {ratio:.2f} times as long"),
     ],
     "spark": [
         ("layouts", "200,000", "| {seconds:.1f} | {ratio:.2f} times as long as without Spark"),
         ("small", "19,968", "| {seconds:.1f} | {ratio:.0f} times as fast as the authors' Scala code, which took 25 s"),
         ("layouts", "200,000 x 500, sample 2,000, Parquet of array", "takes 1.00 to {ratio:.2f} times as long"),
-        ("partitions", "200,000 x 500, sample 2,000, in 64", "64 partitions {ratio:.2f} times as long as two"),
+        (
+            "partitions",
+            "200,000 x 500, sample 2,000, in 64",
+            "64 partitions takes {ratio:.2f} times as long as with two",
+        ),
     ],
     "sparse": [
         ("product", "200,000", "takes {ratio:.2f} times as long as scipy's product"),

@@ -235,9 +235,7 @@ def test_what_the_page_says_in_words(it, kept):
     near = [x for x in study.tasks if abs(gains[x, 10]) < 0.005]
     assert [x for x in study.tasks if x not in near] == ["ECBDL14_test_1K"]
     assert "within 0.005 of plain BELIEF on seven of the eight sets" in said
-    assert f"and {gains['ECBDL14_test_1K', 10]:.3f} better on a slice of ECBDL14" in said
-    assert f"With k = 3, mCR is {-gains['epsilon-like', 3]:.3f} worse on epsilon-like" in said
-    assert f"and {gains['ECBDL14-like', 3]:.3f} better on ECBDL14-like" in said
+    assert f"On a slice of ECBDL14, mCR is {gains['ECBDL14_test_1K', 10]:.3f} better." in said
     assert gains["ECBDL14-like", 3] == pytest.approx(-gains["epsilon-like", 3], abs=5e-4)
     assert gains["epsilon-like", 10] > 0
     ahead = {x: usual(x, "mRMR") - usual(x, "BELIEF", 10) for x in study.tasks}
@@ -251,9 +249,9 @@ def test_what_the_page_says_in_words(it, kept):
     for name in it["large_tasks"].slices():
         for method in (("BELIEF", 10), ("BELIEF + mCR", 10, 0.25)):
             assert abs(usual(name, *method) - usual(name, "mRMR")) < 0.009
-    assert "level**: within 0.009 of each other" in said
+    assert "on the real slices.** They differ by less than 0.009" in said
     large, small = re.findall(r"([\d.]+) with batches", it["large_page"].markdown(study))
-    assert f"hardly in the mean ({small} and {large})" in said
+    assert f"Their means are almost equal ({small} and {large})" in said
     apart = {
         (x, n, judge, k): abs(f1(x, judge, n, "BELIEF + mCR", k, 0.25) - f1(x, judge, n, "BELIEF + mCR", k, 0.1))
         for x in study.tasks for n in study.sizes(x) for judge in ("SVM", "DT") for k in (3, 5, 10)
@@ -266,7 +264,7 @@ def test_what_the_page_says_in_words(it, kept):
     plain, careful, many = (copies[x] for x in ("BELIEF, k = 10", "BELIEF + mCR, k = 10", "BELIEF, k = 100"))
     assert f"{plain[0]} of the 50 are relevant. If they are copies, {plain[1]} are" in said
     assert f"({careful[1]} with mCR, {many[1]} with k = 100)" in said
-    assert f"{plain[2]} are ({many[2]} with k = 100; {copies['mRMR'][2]} with mRMR" in said
+    assert f"{plain[2]} are relevant ({many[2]} with k = 100, {copies['mRMR'][2]} with mRMR" in said
     assert copies["mRMR"][:2] == [50, 50]
 
 
@@ -281,7 +279,9 @@ def test_what_the_page_says_of_batches_in_the_paper(it):
             for a, b in zip(rows[k, 0.1][kind], rows[k, 0.25][kind], strict=True) if a and b
         )  # fmt: skip
 
-    assert f"differ by up to {most(0):.3f} (mCR on ECBDL14) and, for plain BELIEF, {most(1):.3f} (epsilon)" in said
+    assert (
+        f"differ by up to {most(0):.3f} with mCR (on ECBDL14), and by up to {most(1):.3f} with plain BELIEF (on" in said
+    )
 
 
 def test_what_the_page_of_samples_says_in_words(it, kept):
@@ -297,18 +297,19 @@ def test_what_the_page_of_samples_says_in_words(it, kept):
         assert max(b["seconds"] / a["seconds"] for a, b in zip(middle, high, strict=True)) < 2.25
         assert all(study.mrmr(x, n)["f1"] > study.belief(x, r, n)["f1"] for x in study.tasks for r in study.rates)
     assert max(gains[100][1:]) < 0.03
-    assert f"50 % instead of 1 % gains less than 0.03, but {gains[100][0]:.2f} on epsilon-like." in said
-    assert (
-        f"With 10 features it gains {gains[10][0]:.2f} on epsilon-like and {gains[10][1]:.2f} on ECBDL14-like" in said
-    )
+    assert f"50 % instead of 1 % gains {gains[100][0]:.2f} on epsilon-like, and less than 0.03 elsewhere." in said
+    assert f"With 10 features, it gains {gains[10][0]:.2f} on epsilon-like, {gains[10][1]:.2f} on ECBDL14-like," in said
     assert max(gains[10][2:]) < 0.02
     many, few = ((min(faster[n]), max(faster[n])) for n in (100, 10))
-    assert f"{many[0]:.1f} to {many[1]:.0f} times with 100 features, {few[0]:.1f} to {few[1]:.1f} times with 10" in said
+    assert f"{many[0]:.1f} to {many[1]:.0f} times as fast with 100 features," in said
+    assert f"and {few[0]:.1f} to {few[1]:.1f} times as fast with 10." in said
     summary = words_of(HOME / "docs" / "reproduction.md")
     assert f"with 100 features, 50 % instead of 1 % gains {gains[100][0]:.2f} on epsilon-like, less" in summary
     assert f"| {many[0]:.1f} to {many[1]:.0f} times with 100 features |" in summary
-    assert "50 % instead of 25 % gains 0.012 or less everywhere, and takes up to 2.2 times as long" in said
-    assert f"half of the rows take {min(slower[10]):.0f} to {max(slower[10]):.0f} times as long as mRMR" in said
+    assert "50 % instead of 25 % gains at most 0.012, and takes up to 2.2 times as long" in said
+    assert (
+        f"half of the rows, BELIEF takes {min(slower[10]):.0f} to {max(slower[10]):.0f} times as long as mRMR" in said
+    )
     rows = {(x, sample): [study.few(x, sample, seed) for seed in (0, 1, 2)]
             for x in study.over_reduced for sample in (100, 0.01, 2000)}  # fmt: skip
     lost = {x: np.mean(rows[x, 0.01]) - np.mean(rows[x, 100]) for x in study.over_reduced}
@@ -317,4 +318,4 @@ def test_what_the_page_of_samples_says_in_words(it, kept):
     assert f"| by {lost[epsilon]:.2f} on the dense set, by almost nothing on the sparse one |" in summary
     assert max(rows[epsilon, 100]) < min(rows[epsilon, 0.01])
     assert np.mean(rows[epsilon, 2000]) == pytest.approx(np.mean(rows[epsilon, 0.01]), abs=0.005)
-    assert f"On url-like 100 rows lose {lost[url]:.3f} in the mean" in said
+    assert f"On url-like, 100 rows lose {lost[url]:.3f} on average" in said
