@@ -73,10 +73,10 @@ def test_what_the_page_says_in_words(modules):
     assert [key for key, g in near.items() if abs(g.mean) > g.error] == [(0.9, "real")]
     each = [x for kind in page.KINDS for x in gain("kappa", 0.5, kind).each.values()]
     assert [sum(sign * x > page.NOTABLE for x in each) for sign in (1, -1)] == [3, 4]
-    assert "0.5 is better on three data sets and worse on four" in words
+    assert "κ = 0.5 is better on three data sets and worse on four" in words
 
     assert gain("n_neighbors", 20, "planted").each["Parity3+3"] == -1
-    assert f"Because of this set, its mean gain is {gain('n_neighbors', 20, 'planted').mean:.3f}." in words
+    assert f"Because of this set, the mean gain of k = 20 is {gain('n_neighbors', 20, 'planted').mean:.3f}." in words
     for k, said in (
         (20, "On the other nine synthetic sets, the mean gain is {}, and no set is worse"),
         (40, "{} without Parity3+3"),
