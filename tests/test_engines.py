@@ -17,12 +17,12 @@ from spark_sessions import start_session
 from belief.data.labels import read_target
 from belief.engines.block import local_engine, table_engine
 from belief.engines.block.small import SmallEngine
+from belief.engines.records import flatten
 from belief.engines.resources import Resources
 from belief.engines.spark import gathering
 from belief.engines.spark.executors import frame_engine
 from belief.engines.spark.folder import balance_tasks
 from belief.engines.spark.frame import open_frame
-from belief.engines.spark.records import flatten
 from belief.engines.spark.staging import narrow
 from belief.method.difference import Difference
 from belief.method.partials import Pairs

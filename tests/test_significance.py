@@ -568,7 +568,8 @@ def test_two_valued_nominal_features_of_numeric_targets_have_the_test_of_kruskal
 
 @pytest.mark.parametrize("storage", [np.asarray, csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("features", [[7], [0, 3, 8]])
-def test_a_restricted_search_is_a_search_of_these_columns(storage, features):
+@pytest.mark.parametrize("memory", [2**30, 2**11], ids=["copied", "in place"])
+def test_a_restricted_search_is_a_search_of_these_columns(storage, features, memory):
     """Scaled, discrete and missing values; tests/test_engines.py asks every engine."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 4, (120, 9)) * (rng.random((120, 9)) < 0.4) * 10.0 ** np.arange(9)
@@ -578,7 +579,8 @@ def test_a_restricted_search_is_a_search_of_these_columns(storage, features):
 
     def nearest(columns, restriction):
         values = storage(X[:, columns])
-        with local_engine(values, np.arange(2), labels, discrete[columns], Resources()) as engine:
+        resources = Resources(working_memory=memory)
+        with local_engine(values, np.arange(2), labels, discrete[columns], resources) as engine:
             difference = Difference.from_summary(engine.describe(), discrete[columns], "standard")
             sample = engine.sample(np.array([30]), 1)
             return engine.nearest(sample, restriction(difference), Search(5, 2, 1))

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from belief._utils.lazy import importing
-from belief.data.source import Located, Source
+from belief.data.source import ArraySource, Located, Source
 from belief.engines.block.joint import JointEngine
 from belief.engines.block.threads import TILE, T, Threads, spans
+from belief.engines.records import select_features
 from belief.engines.resources import Resources
 from belief.engines.suspicious import spread_rows
 from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, cut_between_queries, reaches
@@ -39,6 +40,7 @@ MAX_WHOLE_ROW = 1024  # rows with at most this many features are processed whole
 TALLY_CHUNK, MAX_TALLY_CHUNK = 256, 1024
 FLOOR_PAIRS = 2048  # pairs whose products are summed in float32 at a time
 MAX_SERIAL = 10**8  # tables whose search has at most this many multiplications use one thread
+COPIED_SHARE = 0.5  # if a search uses at most this share of the columns, they are copied
 ROWS_PER_GROUP = 64  # sums by group are merged after this many rows for each group, because merging is expensive
 MAX_COUNTED_LEVELS = 64  # levels of a feature that are counted in a small table; beyond that, the values are sorted
 
@@ -61,6 +63,7 @@ class DenseEngine(JointEngine):
     ) -> None:  # fmt: skip
         super().__init__(source.n_features, targets, discrete, resources, pool, counted)
         self.source = source
+        self._copy: tuple[Array, Source] | None = None
 
     @cached_property
     def n_jobs(self) -> int:
@@ -170,7 +173,29 @@ class DenseEngine(JointEngine):
         with importing():
             from belief.engines.block.search import NeighbourSearch
 
+        used = np.flatnonzero(~difference.constant)
+        if visit is None and self._is_worth_copying(len(used)):
+            part = self._copy_columns(used)
+            return NeighbourSearch(part, sample, select_features(difference, self.n_features, used), search, None).run()
         return NeighbourSearch(self, sample, difference, search, visit).run()
+
+    def _is_worth_copying(self, n_columns: int) -> bool:
+        """Return True if a search by this number of columns is faster on a copy of them."""
+        fits = 8 * self.m * n_columns <= self.working_memory // 4
+        return 0 < n_columns <= COPIED_SHARE * self.n_features and fits
+
+    def _copy_columns(self, columns: Array) -> DenseEngine:
+        """Return an engine for a copy of these columns. It is kept for the next search."""
+        if self._copy is None or not np.array_equal(self._copy[0], columns):
+            self._copy = None
+
+            def read(span: tuple[int, int]) -> Array:
+                X, rows, first = self.source.columns(np.arange(*span), columns)
+                return X[rows, first : first + len(columns)]
+
+            self._copy = columns, ArraySource(np.concatenate(list(self.map(read, spans(self.m, TILE)))))
+        discrete = self.discrete[columns]
+        return DenseEngine(self._copy[1], self.targets, discrete, self.resources, self.pool, self.counted)
 
     # --- 4. and 5. the tally ---
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from belief.data.labels import Labels, RowError
 from belief.data.source import as_read_only
-from belief.engines.spark.records import restore
+from belief.engines.records import restore
 from belief.engines.spark.wire import unpack
 from belief.kernels.dense import gather
 from belief.method.arrays import Array

@@ -17,6 +17,7 @@ from scipy.sparse import issparse
 from belief.engines.block.blas import limit_blas
 from belief.engines.block.threads import Threads, spans
 from belief.engines.probe import ProbeSearch
+from belief.engines.records import count_bytes, flatten, join_features, restore, select_features
 from belief.engines.resources import Report, Resources, ignore_progress
 from belief.engines.spark.blocks import Matrix, TableSpec, lay_out, merge_summaries, stack_rows
 from belief.engines.spark.cluster import Answers, Blocks, Cluster, StagedBlocks
@@ -32,7 +33,6 @@ from belief.engines.spark.jobs import (
     ReadRoles,
     TallyPairs,
 )
-from belief.engines.spark.records import count_bytes, flatten, join_features, restore, select_features
 from belief.method.arrays import Array
 from belief.method.copies import select_representatives
 from belief.method.design import Design

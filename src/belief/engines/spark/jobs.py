@@ -19,9 +19,9 @@ from belief.data.source import ArraySource
 from belief.engines.block import block_engine
 from belief.engines.block.describing import Describer
 from belief.engines.block.threads import spans
+from belief.engines.records import flatten, restore, select_features
 from belief.engines.resources import Resources
 from belief.engines.spark.blocks import Matrix, RowBlock, take_features, take_rows, to_arrays, to_matrix
-from belief.engines.spark.records import flatten, restore, select_features
 from belief.engines.spark.wire import pack, unpack
 from belief.method.arrays import Array
 from belief.method.difference import Difference

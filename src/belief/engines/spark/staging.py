@@ -15,9 +15,9 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from belief.data.labels import RowError
 from belief.engines.block.describing import Describer
+from belief.engines.records import flatten
 from belief.engines.resources import Resources
 from belief.engines.spark.blocks import BlockInfo, Matrix, to_arrays
-from belief.engines.spark.records import flatten
 from belief.engines.spark.wire import compute_checksum, pack, unpack
 from belief.method.arrays import Array
 
