@@ -839,9 +839,9 @@ def passes(p, features, alone_p, known, most):
                 null.append(rounds(p.aim, p.k, fixed, [x[order] for x in N], queries, most)[0])
             found_p[free], above = against(T, np.array(null))
             value = combined(found_p, alone_p)
-            hits = adjusted(value) < 0.05
-            limit = max([0.05 / len(value), *value[hits]])
-            close = number < n and np.any(found_p[free] / 0.2 < 3 * limit)
+            q = adjusted(value)
+            hits, limit = q < 0.05, max([0, *value[q < 3 * 0.05]])
+            close = number < n and np.any(found_p[free] / 0.2 <= limit)
             number = min(2 * number, n)
         n, hits = len(null), hits[free]
         if S and hits.any():

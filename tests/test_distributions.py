@@ -209,13 +209,13 @@ def test_render_a_numeric_target():
     X = rng.normal(size=(200, 4))
     found = belief.select(X, X[:, 0] * 10 + rng.normal(size=200), 2, random_state=0)
     page = render(found)
-    assert "regression, -" in page
+    assert "regression, target from -" in page
     assert "0 classes" not in page
     assert "<summary>Classes</summary>" not in page
     quantiles = collect_content(found)["target"]["quantiles"]
     assert [share for share, _ in quantiles] == ["0 %", "5 %", "25 %", "50 %", "75 %", "95 %", "100 %"]
     assert "rises with the target" in page
-    assert "regression, -" in found._repr_html_()
+    assert "regression, target from -" in found._repr_html_()
 
 
 # --- pictures ---

@@ -17,6 +17,7 @@ from belief.kernels.instructions import exact_instructions
 from belief.method.difference import Difference
 from belief.method.probe import ProbeTarget, Scores
 from belief.method.protocols import Search
+from belief.method.significance import is_significant
 from belief.method.targets import make_class_target
 
 QUIET = pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")
@@ -120,6 +121,15 @@ def test_shuffles_end_where_nothing_is_close_to_significant_as_in_the_oracle(kin
         X[:, 1] = np.where(y == 1, 1, -1) * np.sign(X[:, 0]) * np.abs(X[:, 1])
     check_against_the_oracle(0, X, y, np.zeros(100, bool), numeric=False)
     assert belief.select(X, y, 2, random_state=0).probe["shuffles"] == n_shuffles
+
+
+def test_features_that_are_significant_only_together_are_close_to_it():
+    """By Benjamini and Hochberg, 20 of 300 features need a p-value of 0.05 * 20 / 300, and one alone of 0.05 / 300."""
+    p = np.where(np.arange(300) < 20, 0.2 * 0.004, 0.5)
+    found, close = is_significant(p, np.ones(300), np.arange(300))
+    assert not found.any()
+    assert np.flatnonzero(close).tolist() == list(range(20))
+    assert not is_significant(p[19:], np.ones(281), np.arange(281))[1].any()
 
 
 def check_against_the_oracle(seed, X, y, discrete, numeric, weight=None):

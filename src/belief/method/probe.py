@@ -28,7 +28,7 @@ from belief.method.targets import CLASSIFICATION, Classes, Target, make_class_ta
 R = TypeVar("R")
 Rows = Callable[[Array, Array], Array]  # returns some features (the second argument) of some rows (the first)
 MAX_ROWS, MIN_ROWS, MAX_QUERIES, MIN_QUERIES = 2_000, 500, 1_000, 250
-MAX_CELLS = 125_000_000  # rows x features
+MAX_CELLS = 250_000_000  # rows x features
 MAX_RANKED_ROWS, MAX_RANKED_CELLS = 20_000, 20_000_000  # for the univariate tests of a numeric target
 MAX_MULTIPLICATIONS = 60_000_000_000  # rows x queries x features x searches: the same on every machine
 SHUFFLES, MIN_SHUFFLES, FIRST_SHUFFLES, MIN_NULL_VALUES = (20, 50), 3, 5, 1_000
@@ -323,14 +323,14 @@ def choose_features(summary: Summary, m: int) -> Array:
     return features
 
 
-def choose_size(n_features: int, max_cells: int = MAX_CELLS) -> int:
+def choose_size(n_features: int, max_cells: int = MAX_CELLS // 2) -> int:
     """Return the number of rows of the probe, given the number of features."""
     return int(np.clip(max_cells // max(n_features, 1), MIN_ROWS, MAX_ROWS))
 
 
 def choose_ranked_size(n_features: int) -> int:
     """Return the number of rows for univariate tests by ranks or shuffles, given the number of features."""
-    return max(choose_size(n_features, 2 * MAX_CELLS), min(MAX_RANKED_ROWS, MAX_RANKED_CELLS // max(n_features, 1)))
+    return max(choose_size(n_features, MAX_CELLS), min(MAX_RANKED_ROWS, MAX_RANKED_CELLS // max(n_features, 1)))
 
 
 def rank_on_grid(values: Array) -> Array:

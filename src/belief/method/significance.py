@@ -40,7 +40,7 @@ from belief.method.sampling import Sample, row_keys
 from belief.method.univariate import ShareTest, correct_by_shuffles, pareto_tails
 
 LEVEL = 0.05  # false discovery rate of the features that join S; also the share of the null in its tail
-CLOSE = 3  # p-values up to CLOSE times the largest significant one may become significant with more shuffles
+CLOSE = 3  # features with q < CLOSE * LEVEL may become significant with more shuffles
 UNIVARIATE_SHARE = 0.8  # the share of the error rate for the univariate test; the neighbour test has the rest
 DROPPED, LAST = 0.2, 16  # share of the features that each round drops, and number of features left at the end
 MAX_SECOND_ROUND = 10_000  # largest number of features after the first round
@@ -438,10 +438,10 @@ def upper_tail(null: Array, T: Array) -> Array:
 def is_significant(p_neighbours: Array, p_univariate: Array, features: Array) -> tuple[Array, Array]:
     """Return masks of these features: those that are significant, and those that may become so with more shuffles."""
     p = combine(p_neighbours, p_univariate)
-    is_found = q_values(p) < LEVEL
-    largest = p[is_found].max(initial=LEVEL / len(p))
-    is_close = combine(p_neighbours, np.ones(len(p))) < CLOSE * largest
-    return is_found[features], is_close[features]
+    q = q_values(p)
+    limit = p[q < CLOSE * LEVEL].max(initial=0.0)
+    is_close = combine(p_neighbours, np.ones(len(p))) <= limit
+    return (q < LEVEL)[features], is_close[features]
 
 
 def combine(p_neighbours: Array, p_univariate: Array) -> Array:

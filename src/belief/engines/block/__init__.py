@@ -61,8 +61,10 @@ def block_engine(
     Parameters
     ----------
     rows : a source, a float array in C order, a CSR matrix, or a list of these, which are consecutive parts of the
-    block targets : the target of each row as a number pool : threads of another engine to share; None: the engine
-    starts its own counted : mask of the rows that may be sampled or found as neighbours; None: all rows
+        block
+    targets : the target of each row as a number
+    pool : threads of another engine to share; None: the engine starts its own
+    counted : mask of the rows that may be sampled or found as neighbours; None: all rows
     """
     source = _as_source(rows)
     if isinstance(source, SparseSource):
