@@ -101,7 +101,7 @@ class DesignedEngine:
         return not isinstance(self.inner.target, Classes)
 
     def _leave_out_small_cells(self) -> None:
-        """Leave out the classes that have few rows in a stratum, then the strata with fewer than two classes left."""
+        """Leave out of each stratum the classes with few rows in it, then the strata with fewer than two classes."""
         stratum, m = self.design.strata(len(self.targets)), len(self.targets)
         classes = np.zeros(m, np.int64) if self._is_numeric else self.targets.astype(np.int64)
         n_classes = int(classes.max()) + 1

@@ -65,7 +65,7 @@ def feature_fields(kind: Any) -> frozenset[str]:
 
 
 def select_features(record: T, n_features: int, which: Array | slice) -> T:
-    """Keep only the features `which` of a record, given in ascending order, and renumber them from 0."""
+    """Keep only the features of a record with the indices `which` (ascending), and renumber them from 0."""
     names = feature_fields(type(record))  # type: ignore[arg-type]
     cut = {name: x[..., which] for name in names if (x := getattr(record, name)).shape[-1] > 1}
     for f in fields(record):  # type: ignore[arg-type]

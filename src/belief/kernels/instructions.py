@@ -86,7 +86,7 @@ class SignedAvx2(NamedTuple):
 
 
 class Avx512Words(NamedTuple):
-    """The instruction vpdpwssd on 512 bits, which multiplies and adds two columns of 16 bits at once."""
+    """The 512-bit instruction vpdpwssd, which adds the products of two 16-bit columns to a sum in one step."""
 
     lanes: int = 16
     queries: int = 8

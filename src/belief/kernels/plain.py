@@ -190,7 +190,7 @@ def _expect(x: Array, j: int, difference: Difference, level: Array, count: Array
 
 
 def smallest(d2: Array, size: int) -> tuple[Array, Array, Array, Array]:
-    """Return the `size` smallest entries of each line of d2 after rounding, as arrays of line, rank, column and value.
+    """Round d2, and return the `size` smallest entries of each row: arrays of row, rank, column and rounded value.
 
     Ties go to the smaller column.
     """

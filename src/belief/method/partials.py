@@ -68,8 +68,8 @@ class Neighbours:
     def with_targets(self, first: int, targets: Array, before: Self | None = None) -> Self:
         """Return a copy with the targets of the neighbours filled in.
 
-        `targets` are the targets of consecutive rows, the first of which has the id `first`. The targets of all other
-        rows are copied from `before`, which lists these rows for the same queries and groups.
+        `targets` are the targets of consecutive rows, the first of which has the id `first`. Neighbours
+        that are not among these rows keep their targets in `before`, an earlier list for the same queries.
         """
         target = np.full(self.row.shape, -1, targets.dtype)
         is_new = (self.row >= first) & (self.row < first + len(targets))

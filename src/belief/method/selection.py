@@ -74,7 +74,7 @@ def forward_selection(
     eligibility : Eligibility, optional
         Excludes features during the selection, which ends when all are excluded.
     at_once : int
-        The smallest number of features to measure at a time; it doubles each time, up to FEW_FEATURES.
+        How many features to measure in the first step; the number doubles at each step, up to FEW_FEATURES.
     """
     state = _State(relevance, w, order, measure, rule, eligibility, at_once)
     scores = state.start_with(given)

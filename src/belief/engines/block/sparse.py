@@ -359,7 +359,7 @@ class SearchRows:
 
 
 def _add(x: tuple[Array, ...], y: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Add each array of y to the same array of x, in place; return x."""
+    """Add each array of y to the corresponding array of x, in place; return x."""
     for a, b in zip(x, y, strict=True):
         a += b
     return x

@@ -333,6 +333,6 @@ def check_seen(answer: dict[str, Any] | None, n_blocks: int) -> None:
     different = len(np.unique(seen))
     if len(seen) != n_blocks or different != n_blocks:
         raise ValueError(
-            f"The job ran over {different} of {n_blocks} blocks, because Spark computed the DataFrame again and got"
-            " other rows. Stage to a folder (staging='/path'), or write the DataFrame to storage first."
+            f"The job read only {different} of {n_blocks} different blocks, because Spark computed the DataFrame again"
+            " and got other rows. Stage to a folder (staging='/path'), or write the DataFrame to storage first."
         )

@@ -76,7 +76,7 @@ def explain_error(spark: Any, message: str) -> str | None:
 
 
 def _ask_worker(spark: Any) -> dict[str, str]:
-    """Return the versions of a worker; if it cannot run Python code, return the path of its Python."""
+    """Return the versions of Python and packages on a worker; only the path of its Python if it cannot run code."""
     from pyspark import cloudpickle
     from pyspark.sql.functions import udf
 

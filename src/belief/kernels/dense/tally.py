@@ -249,9 +249,9 @@ def collisions(
 ) -> None:
     """Write the collision rates cr of some pairs to R, (features, pairs), or e = 1 - cr with `by_rate`.
 
-    Unless P is empty, write 1 to P if both values are present, and 0 otherwise. The pairs are written to R and P from
-    index `first` on. Unless `sums`, (2, features), is empty, add Σx and Σx² of each feature to it, where x are the
-    numbers written to R.
+    The pairs are written from index `first` on. If P is not empty, it is set to 1 where both rows of a pair have a
+    value, and to 0 elsewhere. If `sums`, of shape (2, features), is not empty, the sum and the sum of squares of the
+    numbers written to R are added to it.
     """
     n = len(queries)
     for j in range(len(X)):

@@ -80,7 +80,7 @@ class Corners:
 
 @dataclass(frozen=True)
 class Space:
-    """The definition of Δ, on the device, and of the columns of points.
+    """The parameters of the difference Δ and the layout of the columns of points, on the device.
 
     The columns of the continuous features come first, and the columns of the discrete features follow.
     """

@@ -142,7 +142,7 @@ class Measure(Protocol):
     def row(self, feature: int, likely: Array) -> Array:
         """Return the redundancy of a feature with each feature of the pool.
 
-        `likely` are the features whose redundancy may be requested next, so that it can be measured together.
+        `likely` are the features whose redundancy may be requested next; it is measured in the same pass.
         """
 
     def matrix(self, features: Array) -> Array:

@@ -26,9 +26,9 @@ class Collisions:
     """Which collisions count, and how the collision rates of two features are multiplied in joint sums.
 
     Collision rates below `kappa` count as 0. With by="hit", joint[i, j] is the sum of (cr_i·b_j + b_i·cr_j)/2 over the
-    pairs. With by="rate", it is the sum of e_i·e_j with e = 1 - cr, and Σe and Σe² of both features are computed too. e
-    has the same correlations as cr, but its sums keep their digits if nearly all values of a feature are close to each
-    other.
+    pairs, where b is 1 if the rate is above 0 and 0 otherwise. With by="rate", it is the sum of e_i·e_j with
+    e = 1 - cr, and the sums Σe and Σe² of each feature are returned too. e has the same correlations as cr, but its
+    sums lose no digits if nearly all values of a feature are close to each other.
     """
 
     kappa: float
