@@ -137,7 +137,7 @@ def test_the_faster_product_is_used(monkeypatch, is_fast, sample_size, has_words
     X, labels = rng.standard_normal((2000, 100), np.float32), rng.integers(0, 3, 2000).astype(np.int32)
     monkeypatch.setattr(rounded, "MIN_MULTIPLICATIONS", 0)
     monkeypatch.setattr(rounded, "MAX_SHARE", 1)
-    monkeypatch.setattr(rounded, "share_of_words", lambda width: 1)
+    monkeypatch.setattr(rounded, "max_int8_share", lambda width: 1)
     monkeypatch.setattr(words, "MIN_MULTIPLICATIONS", 0 if has_words else np.inf)
     monkeypatch.setattr(rounded, "JUDGED_ROUND", 2 if not is_fast else 99)
     monkeypatch.setattr(rounded.RoundedSearch, "_compare_first", _timed_as(0.0 if not is_fast else 1e9))
@@ -165,12 +165,12 @@ def test_blocks_that_bring_neighbours_in_int16(monkeypatch):
 
 
 def test_rows_compared_before_the_search_changes_to_int16_are_forgotten(monkeypatch):
-    """With many hits among the first rows, all rows are compared again in int16; none is found twice."""
+    """With many candidates among the first rows, all rows are compared again in int16; none is found twice."""
     rng = np.random.default_rng(0)
     X, labels = rng.standard_normal((3000, 40)), rng.integers(0, 3, 3000).astype(np.int32)
     monkeypatch.setattr(rounded, "MIN_MULTIPLICATIONS", 0)
     monkeypatch.setattr(words, "MIN_MULTIPLICATIONS", 0)
-    monkeypatch.setattr(rounded, "share_of_words", lambda width: 0)
+    monkeypatch.setattr(rounded, "max_int8_share", lambda width: 0)
     monkeypatch.setattr(rounded, "MAX_SHARE", 0)
     found = neighbours(X, np.zeros(40, bool), labels, "auto", 300)
     same(found, neighbours(X, np.zeros(40, bool), labels, "float32", 300))
@@ -257,13 +257,13 @@ def test_blocks_of_sparse_rows_that_bring_neighbours():
 
 @pytest.mark.parametrize("most", [0.0, 1e-3, 1.0])
 def test_the_faster_search_of_sparse_rows_is_used(monkeypatch, most):
-    """With many hits, the rest of the rows is compared through the index; the neighbours are the same."""
+    """With many candidates, the rest of the rows is compared through the index; the neighbours are the same."""
     rng = np.random.default_rng(0)
     X = np.where(rng.random((3000, 200)) < 0.3, rng.standard_normal((3000, 200)), 0.0)
     labels, done = rng.integers(0, 3, 3000).astype(np.int32), []
     run = SparseRoundedSearch.run
     monkeypatch.setattr("belief.engines.block.rounded_sparse.MIN_SECONDS", 0.0)
-    monkeypatch.setattr(SparseRoundedSearch, "_most_hits", lambda self: most)
+    monkeypatch.setattr(SparseRoundedSearch, "_max_share", lambda self: most)
     monkeypatch.setattr(SparseRoundedSearch, "_expect_share", lambda self, *about: 0.0)
     monkeypatch.setattr(SparseRoundedSearch, "run", lambda self, *about: done.append(run(self, *about)) or done[-1])
     found = sparse_neighbours(X, labels, "auto", 500, 5)
@@ -296,7 +296,7 @@ def test_a_search_by_few_columns_equals_that_of_a_matrix_without_the_others(monk
 # --- the kernels ---
 
 
-def hits_of(kind, R, Q, limit):
+def candidates_of(kind, R, Q, limit):
     """The rows of R whose lower bound is at most the limit, for each row of Q."""
     lanes, steps = kind.lanes, -(-R.shape[1] // 4)
     n_rows = -(-len(R) // (lanes * kind.panels)) * lanes * kind.panels
@@ -311,11 +311,11 @@ def hits_of(kind, R, Q, limit):
     round_queries(Q, kind.offset, queries.ints, queries.terms, queries.shift)
     limits = np.full((n, 1), -np.inf, np.float32)
     limits[: len(Q), 0] = limit - (Q.astype(float) ** 2).sum(axis=1) * (1 - ERROR)
-    hits = np.zeros((n, len(packed)), np.uint16)
-    compare(kind, RoundedRows(packed, terms, np.zeros(len(packed), np.int64), row), queries, limits, 1, hits)
+    candidates = np.zeros((n, len(packed)), np.uint16)
+    compare(kind, RoundedRows(packed, terms, np.zeros(len(packed), np.int64), row), queries, limits, 1, candidates)
     q, r = np.zeros((2, n * n_rows + 1), np.int64)
     crowded = np.zeros(len(Q), bool)
-    count, _ = collect(hits, lanes, row, np.arange(len(R)), np.full(len(Q), -1), len(R), 0, q, r, crowded)
+    count, _ = collect(candidates, lanes, row, np.arange(len(R)), np.full(len(Q), -1), len(R), 0, q, r, crowded)
     out = np.zeros((len(Q), len(R)), bool)
     out[q[:count], r[:count]] = True
     return out
@@ -325,16 +325,16 @@ def hits_of(kind, R, Q, limit):
 @pytest.mark.parametrize("draw", ["standard_normal", "standard_cauchy", "standard_exponential"])
 @pytest.mark.parametrize("width", [1, 5, 130, 3000])
 def test_lower_bounds(kind, draw, width):
-    """No row at a distance up to the limit is lost, and few others are hits."""
+    """No row at a distance up to the limit is lost, and few others are candidates."""
     rng = np.random.default_rng(width)
     R, Q = (getattr(rng, draw)((n, width)).astype(np.float32) for n in (150, 20))
     Q[:3] = R[:3]
     d2 = ((Q.astype(float)[:, None] - R.astype(float)) ** 2).sum(axis=2)
     limit = float(np.quantile(d2, 0.1))
-    hits = hits_of(kind, R, Q, limit)
-    assert hits[d2 <= limit].all()
+    candidates = candidates_of(kind, R, Q, limit)
+    assert candidates[d2 <= limit].all()
     if draw == "standard_normal":
-        assert not hits[d2 > 1.5 * limit].any()
+        assert not candidates[d2 > 1.5 * limit].any()
 
 
 def test_largest_products():
@@ -342,8 +342,8 @@ def test_largest_products():
     for kind in available_instructions():
         R = np.ones((40, 200_001), np.float32)
         R[1::2] = -1
-        hits = hits_of(kind, R, R[:9].copy(), 1e-3 * 200_001)
-        assert np.array_equal(hits, (R @ R[:9].T > 0).T)
+        candidates = candidates_of(kind, R, R[:9].copy(), 1e-3 * 200_001)
+        assert np.array_equal(candidates, (R @ R[:9].T > 0).T)
 
 
 def round_to_words(kind, X):
@@ -404,12 +404,12 @@ CPUS_WITH_WORDS = {  # LLVM may replace vpdpwssd by vpmaddwd and a sum, which so
 
 
 def assembly(kind, triple, features):
-    """The machine code of `block_hits` for a CPU, or of `block_products` for products of 16 bits."""
+    """The machine code of `block_candidates` for a CPU, or of `block_products` for products of 16 bits."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     module, i64 = ir.Module(), ir.IntType(64)
     module.triple = triple
-    emit, n = (instructions.emit_block_hits, 14) if type(kind) in CPUS else (instructions.emit_block_products, 7)
+    emit, n = (instructions.emit_block_candidates, 14) if type(kind) in CPUS else (instructions.emit_block_products, 7)
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [i64] * n), "block")
     builder = ir.IRBuilder(function.append_basic_block())
     emit(kind, builder, *function.args)

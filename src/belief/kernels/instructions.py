@@ -2,8 +2,9 @@
 
     8 queries x 3 panels of 16 rows ──dot products──► int32 sums ──lower bound of d² <= limit──► 16 bits per panel
 
-Numba has no dot products of 8-bit integers, so `block_hits` emits LLVM code for them. The instruction sets differ in
-the width of a panel and in the values that rows may have; the rest of the code is the same for all of them.
+Numba has no dot products of 8-bit integers, so `block_candidates` emits LLVM code for them. A bit is set if the row is
+a candidate: the lower bound of its distance does not exclude it from the neighbours of the query. The instruction sets
+differ in the width of a panel and in the values that rows may have; the rest of the code is the same for all of them.
 """
 
 from __future__ import annotations
@@ -131,7 +132,10 @@ def word_instructions(found: list[Instructions]) -> WordInstructions | None:
 
 
 def exact_instructions() -> list[Instructions]:
-    """Return the available instruction sets, the fastest first, in forms that multiply any values in -127..127."""
+    """Return the instruction sets of this CPU, the fastest first, each exact for queries and rows in -127..127.
+
+    They are those of `available_instructions`, except that SignedAvx2 replaces Avx2, whose rows must lie in -63..63.
+    """
     return [SignedAvx2() if isinstance(x, Avx2) else x for x in available_instructions()]
 
 
@@ -142,7 +146,7 @@ def matching_instructions(features: str) -> list[Instructions]:
 
 
 @intrinsic
-def block_hits(
+def block_candidates(
     typing: Any,
     kind: Any,
     rows: Any,
@@ -157,8 +161,8 @@ def block_hits(
     limits: Any,
     limit_bytes: Any,
     groups: Any,
-    hits: Any,
-    hit_bytes: Any,
+    candidates: Any,
+    candidate_bytes: Any,
 ) -> Any:
     """Set a bit for each query and row of a block if the lower bound of their d² is at most the limit of the query.
 
@@ -174,12 +178,12 @@ def block_hits(
     shifts : int32 per query, the number that the offset of the rows adds to a sum
     limits : float32 per query and group
     groups : int64 per panel, the position of the group of its rows in a line of `limits`, in bytes
-    hits : uint16 per query and panel
+    candidates : uint16 per query and panel
     """
     instructions = kind.instance_class()
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        emit_block_hits(instructions, builder, *arguments[1:])
+        emit_block_candidates(instructions, builder, *arguments[1:])
         return context.get_dummy_value()
 
     address, size = types.uintp, types.intp
@@ -205,7 +209,7 @@ def block_products(
     Parameters
     ----------
     kind, rows, panel_bytes, queries, query_bytes, steps
-        As in `block_hits`.
+        As in `block_candidates`.
     out, out_bytes
         The address of the products with the first query, and the distance to those with the next query.
     """
@@ -238,7 +242,7 @@ def lowest_bit(bits: Any) -> int:
 overload(lowest_bit)(lambda bits: lambda bits: _count_trailing_zeros(bits))  # type: ignore[call-arg]
 
 
-def emit_block_hits(
+def emit_block_candidates(
     n: Instructions,
     b: Any,
     rows: Any,
@@ -253,10 +257,10 @@ def emit_block_hits(
     limits: Any,
     limit_bytes: Any,
     groups: Any,
-    hits: Any,
-    hit_bytes: Any,
+    candidates: Any,
+    candidate_bytes: Any,
 ) -> None:
-    """Emit the code of `block_hits` with an LLVM builder."""
+    """Emit the code of `block_candidates` with an LLVM builder."""
     ints, floats = ir.VectorType(_I32, n.lanes), ir.VectorType(_F32, n.lanes)
     at, load = partial(_offset, b), partial(_load, b)
     sums = _emit_products(n, b, rows, panel_bytes, queries, query_bytes, steps)
@@ -276,9 +280,9 @@ def emit_block_hits(
             lost = b.fadd(b.fmul(two_length, error[p]), b.fmul(two_error, reach[p]))
             low = b.fsub(b.fsub(norm[p], product), lost)
             limit = _broadcast(b, load(b.add(line, positions[p]), _F32), floats)
-            is_hit = b.bitcast(b.fcmp_unordered("<=", low, limit), bits)  # NaN counts as a hit, to be safe
-            mask = is_hit if n.lanes == 16 else b.zext(is_hit, word16)
-            b.store(mask, b.inttoptr(at(hits, hit_bytes, q, 2 * p), word16.as_pointer()), align=2)
+            is_candidate = b.bitcast(b.fcmp_unordered("<=", low, limit), bits)  # NaN counts as a candidate, to be safe
+            mask = is_candidate if n.lanes == 16 else b.zext(is_candidate, word16)
+            b.store(mask, b.inttoptr(at(candidates, candidate_bytes, q, 2 * p), word16.as_pointer()), align=2)
 
 
 def emit_block_products(n: Instructions | WordInstructions, b: Any, *arguments: Any) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from belief.kernels.compiling import kernel
 from belief.kernels.dense.distance import FAST
-from belief.kernels.instructions import WORD, Instructions, block_hits, lowest_bit
+from belief.kernels.instructions import WORD, Instructions, block_candidates, lowest_bit
 from belief.kernels.shapes import UNIT_ROUNDOFF
 from belief.kernels.sparse import Csr, longest
 from belief.method.arrays import Array
@@ -31,16 +31,16 @@ MAX_LENGTH = 40_000.0  # largest norm of an integer row, so that products stay b
 
 
 class RoundedRows(NamedTuple):
-    """A tile of rows rounded to integers, packed into panels as `instructions.block_hits` reads them."""
+    """A tile of rows rounded to integers, packed into panels as `instructions.block_candidates` reads them."""
 
     packed: Array  # (panels, steps, lanes) uint32, four columns each
     terms: Array  # (4, rows) float32: scale, squared norm, error, norm plus error
-    groups: Array  # position of the group of each panel in a line of limits, in bytes
+    groups: Array  # byte offset of the limit of each panel's group among the limits of a query
     row: Array  # position of each row in its tile; -1 for padding
 
 
 class RoundedQueries(NamedTuple):
-    """Queries rounded to integers. Their number is padded to a multiple of the queries of a block."""
+    """Queries rounded to integers, padded with zeros to a multiple of `Instructions.queries`."""
 
     ints: Array  # (queries, 4 * steps) int8
     terms: Array  # (queries, 3) float32: twice the scale, twice the norm, twice the error
@@ -69,7 +69,7 @@ def round_row(x: Array, levels: int, ints: Array) -> tuple[float, float, float]:
 
 @kernel()
 def round_queries(points: Array, offset: int, ints: Array, terms: Array, shift: Array) -> None:
-    """Round queries, given as float32 points, to integers, and write the terms of their bounds."""
+    """Round queries, given as float32 points, to integers, and write the fields of `RoundedQueries` except `norm`."""
     for i in range(len(points)):
         scale, length, error = round_row(points[i], 127, ints[i])
         terms[i, 0], terms[i, 1], terms[i, 2] = 2.0 * scale, 2.0 * length, 2.0 * error
@@ -81,7 +81,10 @@ def round_queries(points: Array, offset: int, ints: Array, terms: Array, shift: 
 
 @kernel()
 def round_rows(points: Array, norm: Array, slots: Array, levels: int, offset: int, packed: Array, terms: Array) -> None:
-    """Round rows, given as float32 points, to integers, and write row i to slot slots[i] of the panels."""
+    """Round rows, given as float32 points, to integers, and write row i to slot slots[i] of the panels.
+
+    Also write the terms of the lower bounds of their distances, as in `RoundedRows`.
+    """
     n, lanes = packed.shape[1], packed.shape[2]
     ints = np.zeros(WORD * n, np.int8)
     moved = np.empty(WORD * n, np.uint8)
@@ -139,7 +142,11 @@ def round_sparse_queries(
     shift: Array,
     norm: Array,
 ) -> None:
-    """Round sparse queries, from row `first` on, to dense rows of integers; write the terms of their bounds."""
+    """Round sparse queries, from row `first` on, to integers, and write the fields of `RoundedQueries`.
+
+    Feature j of a query is multiplied by factor[j] and becomes column place[j]. Features with a place of -1 are left
+    out.
+    """
     some = np.zeros(longest(rows), np.int8)
     for i in range(len(norm)):
         scale, norm[i], length, error = round_sparse_row(rows, first + i, place, factor, 127, some)
@@ -157,9 +164,10 @@ def round_sparse_rows(
     rows: Csr, ids: Array, place: Array, factor: Array, slots: Array, levels: int, offset: int, packed: Array,
     terms: Array, norm: Array,
 ) -> None:  # fmt: skip
-    """Round sparse rows, and write row ids[i] to slot slots[i] of the panels.
+    """Round sparse rows, and write row ids[i] to slot slots[i] of the panels, (panels, steps, 4 * lanes) bytes.
 
-    The panels have (panels, steps, 4 * lanes) bytes.
+    Also write the terms of the lower bounds of their distances, as in `RoundedRows`, and their squared norms. The other
+    arguments are as in `round_sparse_queries`.
     """
     lanes = packed.shape[2] // WORD
     some = np.zeros(longest(rows), np.int8)
@@ -179,14 +187,14 @@ def round_sparse_rows(
 
 @kernel()
 def compare(
-    kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int, hits: Array
+    kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int, candidates: Array
 ) -> None:
-    """Set a bit for each query and each row that may be its neighbour, in `hits`, (queries, panels) uint16.
+    """Set a bit for each query and each row that may be its neighbour, in `candidates`, (queries, panels) uint16.
 
     Parameters
     ----------
-    limits : (queries, groups) float32
-    columns : the number of panels to compare with all queries before the next ones, so that they stay in the CPU cache
+    limits : (queries, groups) float32; a row is excluded if its lower bound of d² - |q|² is above the limit
+    columns : the number of panels that are compared with all queries before the next panels, to fit into the CPU cache
     """
     packed, terms = rows.packed, rows.terms
     n_panels, steps, lanes = packed.shape
@@ -194,39 +202,39 @@ def compare(
     for first in range(0, n_panels, columns):
         for q in range(0, len(queries.ints), kind.queries):
             for p in range(first, min(first + columns, n_panels), kind.panels):
-                block_hits(  # type: ignore[call-arg]
+                block_candidates(  # type: ignore[call-arg]
                     kind, packed[p].ctypes.data, steps * lanes * 4, queries.ints[q].ctypes.data, width, steps,
                     terms[0, p * lanes :].ctypes.data, terms.shape[1] * 4, queries.terms[q].ctypes.data,
                     queries.shift[q:].ctypes.data, limits[q].ctypes.data, limits.shape[1] * 4,
-                    rows.groups[p:].ctypes.data, hits[q, p:].ctypes.data, hits.shape[1] * 2,
+                    rows.groups[p:].ctypes.data, candidates[q, p:].ctypes.data, candidates.shape[1] * 2,
                 )  # fmt: skip
 
 
 @kernel()
 def collect(
-    hits: Array, lanes: int, row: Array, ids: Array, own: Array, most: int, start: int, found_query: Array,
+    candidates: Array, lanes: int, row: Array, ids: Array, own: Array, most: int, start: int, found_query: Array,
     found_row: Array, crowded: Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """List the rows whose bits `compare` has set, for the queries from `start` on, except each query itself.
+    """List the candidates whose bits `compare` has set, for the queries from `start` on, except each query itself.
 
     Parameters
     ----------
     row : the row of each slot; -1 for padding
     ids, own : the ids of the rows, and the ids of the queries
-    most : queries with more hits are marked in `crowded` instead
-    found_query, found_row : buffers, longer than `most`
+    most : queries with more candidates are marked in `crowded` instead
+    found_query, found_row : the output, longer than `most`: the query and the row of each candidate
 
     Returns
     -------
-    the number of hits, and the query to continue with, since the buffers may fill up
+    the number of candidates in the output, and the query to continue with, since the output may fill up
     """
     count = 0
     for q in range(start, len(own)):
         if count + most > len(found_query):
             return count, q
         first = count
-        for p in range(hits.shape[1]):
-            bits = np.int64(hits[q, p])
+        for p in range(candidates.shape[1]):
+            bits = np.int64(candidates[q, p])
             while bits != 0:
                 r = row[p * lanes + lowest_bit(bits)]
                 bits &= bits - 1

@@ -1,10 +1,11 @@
 """The neighbour search over rows rounded to 8-bit integers, which takes a fraction of the time of a float32 product.
 
-    rows ──embed, round──► int8 panels ──products with each part of the queries──► hits ──exact distances──► push
+    rows ──embed, round──► int8 panels ──products with the queries──► candidates ──exact distances──► push
 
-A row is a hit for a query if the lower bound of d² does not exceed the distance of the query's nearest rows so far. The
-first rows are compared in float32, so that these distances are small from the start. Queries with many hits in a tile
-are compared with this tile in float32, and if float32 is faster for these data, it is used for all rows.
+A row is a candidate for a query if a lower bound of its d² is at most the d² of the farthest of the query's nearest
+rows so far. The first rows are compared in float32, so that few rows are candidates from the start. If a query has many
+candidates in a tile of rows, it is compared with this tile in float32. If float32 is faster for these data, it is used
+for all rows.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ IN_FLOAT32 = "float32"  # the key under which a visit notes that float32 was fas
 HEIGHT = 4096  # maximum number of rows of a tile
 POINTS_AT_ONCE = 2**17  # coordinates that are embedded and then rounded, while they are in the CPU cache
 CACHE_BYTES = 2**18  # size of the panels that are compared with all queries before the next panels are read
-CROWDED = 1 / 32  # if a larger share of a tile are hits of a query, float32 is faster for this query and tile
-MAX_SHARE = 0.1  # if a larger share of all rows is expected to be hits, float32 is faster for the whole search
+CROWDED = 1 / 32  # if a larger share of a tile are candidates of a query, float32 is faster for this query and tile
+MAX_SHARE = 0.1  # if a larger share of all rows is expected to be candidates, float32 is faster for the whole search
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ def part_height(n_queries: int, n_jobs: int) -> int:
 def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
     """Assign rows, sorted by group, to slots in panels.
 
-    A panel has rows of one group, and is full unless it is the last panel of its group.
+    A panel has `kind.lanes` slots, for rows of one group. If these rows do not fill its last panel, slots stay empty.
+    Empty panels are added until the number of panels is a multiple of `kind.panels`.
 
     Parameters
     ----------
@@ -112,8 +114,9 @@ def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
 
     Returns
     -------
-    the slot of each row; the row in each slot, -1 for empty slots; the position of the limit that applies to each panel
-    in the limits of a query, in bytes
+    slots : the slot of each row
+    row : the row in each slot, -1 for empty slots
+    groups : the byte offset of each panel's group in an array of one float32 number per group
     """
     panels = -(-n // kind.lanes)
     ends = np.cumsum(panels)
@@ -124,28 +127,38 @@ def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
     return slots, row, groups
 
 
-def find_hits(kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int) -> Array:
-    """Return words of bits, (queries, panels), with a bit for each row: 1 if it may be a neighbour of the query."""
-    hits = np.empty((len(queries.ints), len(rows.packed)), np.uint16)
-    compare(kind, rows, queries, limits, columns, hits)
-    return hits
+def find_candidates(
+    kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int
+) -> Array:
+    """Return an array of bit masks, (queries, panels): bit i is 1 if row i of the panel is a candidate for the query.
 
-
-def share_of_words(width: int) -> float:
-    """Return the expected share of hits above which products in int16 are faster than in int8.
-
-    It was measured for 200 to 3,000 columns.
+    Parameters
+    ----------
+    limits : (queries, groups), from which lower bounds exclude a row, as in `belief.kernels.rounded.compare`
+    columns : the number of panels that are compared with all queries before the next panels
     """
-    # nanoseconds that a product takes longer in int16 than in int8, divided by the nanoseconds that a hit takes
+    candidates = np.empty((len(queries.ints), len(rows.packed)), np.uint16)
+    compare(kind, rows, queries, limits, columns, candidates)
+    return candidates
+
+
+def max_int8_share(width: int) -> float:
+    """Return the share of candidates above which a search in int16 is faster than in int8, for rows of this width.
+
+    Candidates are rows that lower bounds do not exclude, so their exact distances are computed. The times were measured
+    for 200 to 3,000 columns.
+    """
+    # nanoseconds that a product takes longer in int16 than in int8, divided by the nanoseconds that a candidate takes
     return (3 + 0.0044 * width) / (60 + 0.3 * width)
 
 
 def expect_share(n_best: int, share: float, n_rows: int, m: int) -> float:
-    """Return the expected share of hits among m rows, given their share among the first `n_rows` rows.
+    """Return the expected share of candidates among m rows, given their share among the first `n_rows` rows.
 
-    `n_best` is the number of neighbours of a query. Distances are assumed to be normally distributed. Rounding errors
-    then shift the lower bounds by some number of standard deviations, which grows with the square root of the number of
-    columns. The shift matters less for more rows.
+    Candidates are rows that lower bounds do not exclude from the `n_best` nearest rows of a query. The estimate assumes
+    that distances are normally distributed, and that each lower bound is the same number of standard deviations below
+    its distance. This number follows from `share`. The more rows were compared before, the fewer of the next ones are
+    candidates.
     """
     first, shifted = ndtri(np.clip([n_best / n_rows, share], 1e-9, 1 - 1e-9))
     n = np.linspace(n_rows, m, 32)
@@ -166,9 +179,9 @@ class RoundedSearch:
         self.buffers = threading.local()
 
     def run(self) -> int:
-        """Compare the queries with all rows, or with fewer rows if float32 turns out to be faster.
+        """Compare the queries with the rows from the first on; stop early if a search in float32 is faster.
 
-        Return the number of rows compared. The caller compares the other rows.
+        Return the number of rows compared; the caller must compare the remaining ones in float32 or int16.
         """
         m, s = self.engine.m, len(self.search.sample.row)
         most = max(self.engine.working_memory // 4 // self.whole.width, MIN_FIRST)
@@ -191,7 +204,7 @@ class RoundedSearch:
             half = 2 if self.search.is_symmetric(m) and not words else 1  # float32 would compute half of the products
             tile = self.search.tiles.make((0, done))
             seconds = self._compare_first(tile, parts) / n_jobs
-            if self._expect_share(tile, parts[0]) > (share_of_words(self.whole.width) if words else MAX_SHARE / half):
+            if self._expect_share(tile, parts[0]) > (max_int8_share(self.whole.width) if words else MAX_SHARE / half):
                 self._note_float32()
                 return 0
             parts += engine.map(self._round_part, cut[1:])
@@ -219,11 +232,11 @@ class RoundedSearch:
             self.search.visit.ready[IN_FLOAT32] = True
 
     def _expect_share(self, tile: Tile, part: _Part) -> float:
-        """Return the expected share of hits among all rows, from the hits of some queries in the first tile."""
+        """Return the expected share of candidates among all rows, from those of some queries in the first tile."""
         if not len(tile.rows):
             return 0.0
-        hits, n = self._find_hits(self._round_rows(tile), part), len(tile.rows)
-        share = np.bitwise_count(hits).sum() / len(hits) / n
+        candidates, n = self._find_candidates(self._round_rows(tile), part), len(tile.rows)
+        share = np.bitwise_count(candidates).sum() / len(candidates) / n
         return expect_share(self.search.search.size * self.search.n_groups, share, n, self.engine.m)
 
     def _height(self) -> int:
@@ -297,11 +310,11 @@ class RoundedSearch:
     def _compare(self, tiles: list[_RoundedTile], part: _Part) -> None:
         """Search these tiles for neighbours of the queries of a part."""
         for x in tiles:
-            self._verify(x, part, self._find_hits(x, part))
+            self._verify(x, part, self._find_candidates(x, part))
 
-    def _find_hits(self, x: _RoundedTile, part: _Part) -> Array:
+    def _find_candidates(self, x: _RoundedTile, part: _Part) -> Array:
         columns = CACHE_BYTES // (WORD * self.steps * self.kind.lanes)
-        return find_hits(self.kind, x.rounded, part.rounded, self._limits(part), columns)[: len(part.queries)]
+        return find_candidates(self.kind, x.rounded, part.rounded, self._limits(part), columns)[: len(part.queries)]
 
     def _limits(self, part: _Part) -> Array:
         """Return a limit for each query and group.
@@ -317,8 +330,8 @@ class RoundedSearch:
         out[:n] = limits
         return out
 
-    def _verify(self, x: _RoundedTile, part: _Part, hits: Array) -> None:
-        """Compute the exact distances of the hits, and update the lists of neighbours."""
+    def _verify(self, x: _RoundedTile, part: _Part, candidates: Array) -> None:
+        """Compute the exact distances of the candidates, and update the lists of neighbours."""
         search, tile = self.search, x.tile
         most = max(int(CROWDED * len(tile.rows)), 4 * search.search.size)
         room = max(2**14, 2 * most + 1)
@@ -326,7 +339,9 @@ class RoundedSearch:
         own, crowded = search.sample.row[part.queries], np.zeros(len(part.queries), bool)
         start = 0
         while start < len(part.queries):
-            count, start = collect(hits, self.kind.lanes, x.rounded.row, tile.ids, own, most, start, q, r, crowded)
+            count, start = collect(
+                candidates, self.kind.lanes, x.rounded.row, tile.ids, own, most, start, q, r, crowded
+            )
             self._push(x, part, q[:count], r[:count])
         if crowded.any():
             search.compare_in_float32(part.lock, part.queries[crowded], tile)

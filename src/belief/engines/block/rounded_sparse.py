@@ -1,8 +1,9 @@
 """The neighbour search over sparse rows that are rounded to 8-bit integers and multiplied as dense rows.
 
-If more than a few percent of the values are non-zero, dense products of integers are faster than an index of the
-non-zeros. The dense rows contain the features that are non-zero in some query; other features only add to the norms.
-Exact distances are computed for rows within the bounds, as in `rounded`. The first rows are compared through the index.
+If more than a few percent of the values are non-zero, this is faster than a search through the index, which lists the
+queries with a non-zero value of each feature (sparse.py). The dense rows contain the features that are non-zero in some
+query; other features only add to the norms. As in `rounded`, exact distances are computed for candidates: rows that
+lower bounds of d² do not exclude. The first rows are compared through the index.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belief.engines.block.rounded import CACHE_BYTES, expect_share, find_hits, make_slots, part_height
+from belief.engines.block.rounded import CACHE_BYTES, expect_share, find_candidates, make_slots, part_height
 from belief.engines.block.threads import spans
 from belief.kernels import sparse
 from belief.kernels.instructions import WORD, Instructions, available_instructions
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 FIRST_ROWS = 256  # rows that are compared through the index at the start
 HEIGHT = 4096  # maximum number of rows of a tile
-# Measured seconds on one core: for a multiplication in int8, for one through the index, and for each entry of a hit.
-INT8_PRODUCT, INDEX_PRODUCT, HIT_ENTRY = 2.5e-12, 4e-9, 2e-9
+# Measured seconds on one core: for a product in int8, for one through the index, and for each entry of a candidate.
+INT8_PRODUCT, INDEX_PRODUCT, CANDIDATE_ENTRY = 2.5e-12, 4e-9, 2e-9
 MIN_SECONDS = 0.05  # shorter searches use the index
 
 
@@ -96,10 +97,10 @@ class SparseRoundedSearch:
         return found[0] if is_faster else None
 
     def run(self, kind: Instructions, search_index: Callable[[int], None]) -> int:
-        """Compare the queries with all rows, or with fewer rows if the index turns out to be faster.
+        """Compare the queries with the rows from the first on; stop early if a search through the index is faster.
 
-        Return the number of rows compared. The caller compares the other rows. `search_index(n)` compares the first n
-        rows through the index.
+        Return the number of rows compared; the caller must compare the remaining ones through the index.
+        `search_index(n)` compares the first n rows through the index; it is called at most once, for few rows.
         """
         self.kind, engine, is_forced = kind, self.engine, self.engine.resources.instructions != "auto"
         size = part_height(len(self.own), engine.n_jobs)
@@ -109,23 +110,26 @@ class SparseRoundedSearch:
             done = min(FIRST_ROWS, m)
             search_index(done)
             tiles = self._make_tiles(0, done)
-            if tiles and self._expect_share(tiles[0], parts[0]) > self._most_hits():
+            if tiles and self._expect_share(tiles[0], parts[0]) > self._max_share():
                 return done
         height, size = self._height(), FIRST_ROWS
         while done < m:
             stop = min(done + size, m)
             tiles = self._make_tiles(done, stop)
-            hits = sum(engine.map(partial(self._compare, tiles), parts))
-            share = hits / max(len(self.own) * sum(len(x.ids) for x in tiles), 1)
+            candidates = sum(engine.map(partial(self._compare, tiles), parts))
+            share = candidates / max(len(self.own) * sum(len(x.ids) for x in tiles), 1)
             done, size = stop, min(2 * size, engine.n_jobs * height)
             engine.report(done, m)
-            if share > 2 * self._most_hits() and not is_forced:
+            if share > 2 * self._max_share() and not is_forced:
                 break
         return done
 
-    def _most_hits(self) -> float:
-        """Return the share of hits above which the index is faster."""
-        return max(self.index_seconds - WORD * self.steps * INT8_PRODUCT, 0.0) / (self.entries * HIT_ENTRY)
+    def _max_share(self) -> float:
+        """Return the share of rows that may be candidates before a search through the index is faster.
+
+        Candidates are rows that lower bounds do not exclude, so their exact distances are computed.
+        """
+        return max(self.index_seconds - WORD * self.steps * INT8_PRODUCT, 0.0) / (self.entries * CANDIDATE_ENTRY)
 
     def _height(self) -> int:
         memory = self.engine.working_memory // 4
@@ -187,30 +191,30 @@ class SparseRoundedSearch:
         out[:n] = limits + np.abs(limits) * (2 * UNIT_ROUNDOFF)  # rounded up
         return out
 
-    def _find_hits(self, x: _Tile, span: tuple[int, int], queries: RoundedQueries) -> Array:
+    def _find_candidates(self, x: _Tile, span: tuple[int, int], queries: RoundedQueries) -> Array:
         columns = CACHE_BYTES // (WORD * self.steps * self.kind.lanes)
-        hits = find_hits(self.kind, x.rounded, queries, self._limits(span, queries), columns)
-        return hits[: span[1] - span[0]]
+        candidates = find_candidates(self.kind, x.rounded, queries, self._limits(span, queries), columns)
+        return candidates[: span[1] - span[0]]
 
     def _expect_share(self, x: _Tile, part: tuple[tuple[int, int], RoundedQueries]) -> float:
-        hits = self._find_hits(x, *part)
-        share = np.bitwise_count(hits).sum() / len(hits) / len(x.ids)
+        candidates = self._find_candidates(x, *part)
+        share = np.bitwise_count(candidates).sum() / len(candidates) / len(x.ids)
         return expect_share(self.search.size * self.search.n_groups, share, len(x.ids), self.engine.m)
 
     def _compare(self, tiles: list[_Tile], part: tuple[tuple[int, int], RoundedQueries]) -> int:
-        """Compare some queries with some tiles; return how many rows needed exact distances."""
+        """Compare some queries with some tiles; return how many exact distances were computed."""
         (first, last), queries = part
         n, total = last - first, 0
         start = self.queries.start[first : last + 1]
         mine = sparse.Csr(start, self.queries.column, self.queries.value)
         best = (self.found.d2[first:last], self.found.key[first:last], self.found.row[first:last])
         for x in tiles:
-            hits = self._find_hits(x, (first, last), queries)
+            candidates = self._find_candidates(x, (first, last), queries)
             most, at, crowded = len(x.ids), 0, np.zeros(n, bool)
             q, r = np.empty((2, max(2**16, 2 * most + 1)), np.int64)
             while at < n:
                 own = self.own[first:last]
-                count, at = collect(hits, self.kind.lanes, x.rounded.row, x.ids, own, most, at, q, r, crowded)
+                count, at = collect(candidates, self.kind.lanes, x.rounded.row, x.ids, own, most, at, q, r, crowded)
                 sparse.verify(
                     x.rows, x.at, x.ids, x.group, x.keys, x.norm, mine, queries.norm * self.unit**2, self.scale,
                     q[:count], r[:count], best,
