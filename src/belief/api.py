@@ -262,7 +262,7 @@ def select(
         raise ValueError(f"staging={staging!r} has no effect because X is not a Spark DataFrame. Omit staging.")
     if restart and checkpoint is None:
         raise ValueError("restart=True needs a checkpoint. Pass checkpoint=FOLDER, or omit restart.")
-    notes = None if checkpoint is None else Checkpoint(checkpoint, restart)
+    storage = None if checkpoint is None else Checkpoint(checkpoint, restart)
     reporter = Reporter(callback, bar=verbose > 0)
     resources = Resources(n_jobs, working_memory * 2**20, reporter.rows, device, settings.resolve_sample_size)
     about: dict[str, Any] = describe_origin(X, y, label)
@@ -271,12 +271,12 @@ def select(
     if roles.exist:
         X, y, columns, roles = roles.take_from(X, y, columns)
     X, y, numbered = open_input(X, y, columns, feature_names, layer)
-    engine, table = open_engine(X, y, discrete_features, resources, notes, task, numbered)
+    engine, table = open_engine(X, y, discrete_features, resources, storage, task, numbered)
     if roles.exist:
         engine = DesignedEngine(engine, roles.open(X))
-    with reporter, engine, closing(notes) if notes else nullcontext():
+    with reporter, engine, closing(storage) if storage else nullcontext():
         result = run_engine(
-            engine, settings, lambda: table.names, working_memory, reporter, notes, table.levels, table, given, about
+            engine, settings, lambda: table.names, working_memory, reporter, storage, table.levels, table, given, about
         )
     if result.notes:
         warn(" ".join(result.notes))
@@ -288,7 +288,7 @@ def open_engine(
     y: Any,
     discrete_features: Any,
     resources: Resources,
-    notes: Storage | None,
+    storage: Storage | None,
     task: str = "auto",
     names: Sequence[str] | None = None,
 ) -> tuple[Engine, Table | Stream]:
@@ -297,7 +297,7 @@ def open_engine(
     X is opened as a table, unless it is a stream already.
     """
     if isinstance(X, TableStream | LibsvmStream | ArrayStream):
-        return StreamEngine(X, X.target_name, resources, notes, task), X
+        return StreamEngine(X, X.target_name, resources, storage, task), X
     table = open_table(X, discrete_features, names, leave_out=True)
     target, targets = read_target(y, table.source.n_rows, task)
     return table_engine(table.source, target, targets, table.discrete, resources), table
@@ -309,13 +309,16 @@ def run_engine(
     names: Callable[[], Sequence[str] | None],
     working_memory: int,
     reporter: Reporter,
-    notes: Storage | None = None,
+    storage: Storage | None = None,
     levels: LevelNames = lambda j: None,
     table: Table | Stream | None = None,
     given: Sequence[Any] = (),
     about: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Run the method on an engine and return a Result with feature names; for a table also with notes on columns."""
+    """Run the method on an engine, and return a Result with the names of the features.
+
+    If `table` is passed, the Result also has notes on suspicious columns. `storage` keeps intermediate results.
+    """
     described: list[Summary] = []
 
     def feature_names() -> Sequence[str]:
@@ -333,7 +336,7 @@ def run_engine(
         found = find_columns(given, labels or feature_names(), "given", "the features of X")
         return np.array([*dict.fromkeys(found)], np.int64)
 
-    found = belief(engine, settings, check, reporter.phase, notes, find_given)
+    found = belief(engine, settings, check, reporter.phase, storage, find_given)
     sample = None if table is None else engine.peek()
     if table is not None:
         found["notes"] = describe_suspicious(

@@ -143,10 +143,11 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_
 def relevance_redundancy(
     result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH
 ) -> Axes:
-    """Draw relevance against unique share, for the selected and the other watched features.
+    """Draw relevance against unique share, for the selected features and the other features with large weights.
 
-    Names that would overlap other names are left out. The dashed line marks the score of the last selected feature.
-    With redundancy="mcr", the x axis is the mCR that is subtracted, and the dashed line marks a score of 0.
+    The other features are those in `result.watched`. Names that would overlap other names are left out. The dashed line
+    marks the score of the last selected feature. With redundancy="mcr", the x axis is the mCR that is subtracted, and
+    the dashed line marks a score of 0.
 
     Parameters
     ----------
@@ -202,9 +203,9 @@ def redundancy(
 ) -> Axes:
     """Draw the redundancy of the selected features as a heat map, from 0 to 1, with frames around redundant groups.
 
-    Features whose agreement with each other selected feature is below 0.2 are left out. If this holds for all selected
-    features, all are shown. With redundancy="mcr", there are no frames, because the values of mCR are relative to the
-    watched features of the table.
+    A feature is shown if its agreement with at least one other selected feature is 0.2 or more. If there is no such
+    feature, all are shown. With redundancy="mcr", all are shown without frames, because mCR has no absolute scale: 0 is
+    the smallest and 1 the largest value among the features of `result.watched`.
 
     Parameters
     ----------

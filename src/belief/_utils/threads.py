@@ -1,8 +1,9 @@
 """The number of threads for `n_jobs`, which has the same meaning as in joblib and scikit-learn.
 
 Threads share the data and need no copies of it, so the default `n_jobs=None` uses all cores that are available to the
-process. Within a joblib context, None uses the number of jobs of the context. OMP_NUM_THREADS, which joblib sets in its
-worker processes, is an upper limit. All other joblib workers use one thread.
+process, with three exceptions. In a joblib context, None uses the number of jobs of the context. If the environment
+variable OMP_NUM_THREADS is set, as joblib does in its worker processes, None uses at most this number of threads. In
+the other workers of joblib, such as its threads, None uses one thread.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from belief._utils.validation import is_integer
 
 
 def count_threads(n_jobs: Any) -> int:
-    """Return the number of threads for `n_jobs`: -1 means all cores, -2 all but one, None the default (see above).
+    """Return the number of threads for `n_jobs`: -1 means all cores, -2 all but one.
 
-    As in joblib, only the cores count that the affinity of the process and the quota of its container allow.
+    None means all cores, except where joblib or OMP_NUM_THREADS sets another number. As in joblib, only the cores count
+    that the affinity of the process and the quota of its container allow.
     """
     check_n_jobs(n_jobs)
     if n_jobs is None:

@@ -55,7 +55,10 @@ class BothClasses(Classes):
 
 
 def range_difference(summary: Summary, discrete: Array, width: Array | None = None) -> Difference:
-    """Return the differences of features, divided by the range of each feature, or by `width`."""
+    """Define the difference of two values of a feature: |a - b| divided by the feature's range, or by `width`.
+
+    Values of a discrete feature have the difference 0 if they are equal, and 1 otherwise.
+    """
     plain = Difference.from_summary(summary, discrete, "none")
     width = summary.maximum - summary.minimum if width is None else width
     unit = np.where(discrete | plain.constant, 1.0, width)

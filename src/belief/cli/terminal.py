@@ -76,7 +76,8 @@ def _style(line: FeatureExplanation) -> str:
 def _print_table(rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
     """Print rows of texts below the headings, which are the first row. The last column wraps.
 
-    `styles` contains the style of the names in each row.
+    `styles` has the style of each row below the headings. It applies to the first two of three or more columns; the
+    style OTHER applies to all columns.
     """
     from rich.table import Table
     from rich.text import Text

@@ -124,7 +124,8 @@ def score_by_size(
     y : array of shape (n_rows,)
         The target, or the name or index of the target column of X.
     max_features : int, default=20
-        The largest number of features to score. If "auto" selects more, its number is the largest.
+        The largest number of features to score, or the number that `n_features_to_select="auto"` selects if it is
+        larger.
     task, label, drop, discrete_features
         The task and the columns, as in :func:`belief.select`.
     seconds : float, default=60.0

@@ -150,13 +150,19 @@ def _l1(part: Part, C: float) -> Any:
 
 
 def merge_scores(encoding: Encoding, scores: Array, merge: np.ufunc) -> Array:
-    """Merge the scores of the encoded columns of each feature; NaN, the score of constant columns, counts as -inf."""
+    """Return the score of each feature: the scores of the columns that encode it, combined by `merge`.
+
+    NaN, the score of constant columns, counts as -inf.
+    """
     starts = np.flatnonzero(np.diff(encoding.feature, prepend=-1))
     return np.asarray(merge.reduceat(np.nan_to_num(scores, nan=-np.inf, posinf=np.inf), starts))
 
 
 def top_features(encoding: Encoding, scores: Array, n: int, merge: np.ufunc = np.maximum) -> Array:
-    """Return the n features with the largest merged scores; ties go to the smaller index."""
+    """Return the n features with the largest scores; ties go to the smaller index.
+
+    `scores` has one score per encoded column. `merge` combines the scores of the columns that encode one feature.
+    """
     return np.argsort(-merge_scores(encoding, scores, merge), kind="stable")[:n]
 
 

@@ -169,7 +169,7 @@ def _check_options(n_features: object, zero_based: object, block_bytes: object, 
 
 
 class _Limits(NamedTuple):
-    """The smallest and largest index that a line may have, and the type of the values."""
+    """The smallest and the largest valid index of a feature in the file, and the type of the values."""
 
     low: int  # the smallest valid index, as written in the file
     high: int  # the largest valid index, as written in the file

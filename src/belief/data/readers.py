@@ -133,7 +133,7 @@ class CsvFiles:
     Parameters
     ----------
     paths : the files
-    columns : the name of the target column, and the CSV options
+    columns : the selection of columns, which also holds the separator, header and encoding options
     text : names of columns to read as text
     """
 

@@ -355,7 +355,10 @@ class Spool:
 
 
 def _spool(reader: Any) -> Any:
-    """Read all rows of a reader into memory, or into a temporary file with a Relation if they are too large."""
+    """Read all rows of a reader into a table in memory, or into a temporary file if they are too large.
+
+    Return the table, or a `Relation` that reads the file.
+    """
     kept, n_bytes = [], 0
     for batch in reader:
         kept.append(check_arrow(batch, "X"))

@@ -348,7 +348,7 @@ def _open_columns(
 
 
 def _describe_unusable(blocks: list[Any], is_declared: bool) -> str | None:
-    """Return the content of a column that cannot be a feature, such as "lists"; None for numbers and categories."""
+    """Describe the values of a column that cannot be a feature, such as "lists"; return None if it can be one."""
     first = blocks[0]
     if isinstance(first, nw.Series) and isinstance(first.dtype, nw.List | nw.Array | nw.Struct | nw.Binary):
         return {"List": "lists", "Array": "lists", "Struct": "structs"}.get(type(first.dtype).__name__, "bytes")
@@ -432,7 +432,10 @@ Opened = tuple[list[Source], list[str] | None, Array, Array, list[_Column]]
 
 
 def _without_numbers(values: Array, categories: list[Any] | None) -> Encoded:
-    """Convert a block without values in a categorical column to missing codes; return other blocks unchanged."""
+    """Convert a block of a categorical column to category codes if all its values are missing.
+
+    Such a block was read as numbers. Other blocks are returned unchanged.
+    """
     if categories is None and np.isnan(values).all():
         return np.full(len(values), -1), []
     return values, categories

@@ -98,10 +98,7 @@ class RelevanceScale:
 
 
 def _list_others(result: Result, watched: Sequence[FeatureExplanation]) -> list[FeatureExplanation]:
-    """Return the explanations of the features that were not selected.
-
-    Watched features come first, in the given order, then the other features by rank.
-    """
+    """Return the explanations of features that were not selected: those in `watched`, then other features by rank."""
     known = {*result.selected.tolist(), *(line.index for line in watched)}
     order = np.argsort(result.ranking, kind="stable")
     rest = [j for j in order.tolist() if j not in known][: max(0, MAX_ROWS - len(watched))]
@@ -289,7 +286,7 @@ def _describe_task(result: Result) -> str:
 
 
 def _describe_target(result: Result) -> dict[str, Any] | None:
-    """Return the distribution of a numeric target, as quantiles and positions in a bar; None for classes."""
+    """Return the quantiles of a numeric target as texts, and the positions of its box plot; None for classes."""
     if len(result.classes) or not len(result.quantiles):
         return None
     values = result.quantiles.tolist()

@@ -99,7 +99,7 @@ def describe_direction(result: Result, distribution: FeatureDistribution) -> str
 
 
 def _compare_classes(names: list[str], distribution: FeatureDistribution) -> str:
-    """Describe in which class the values are highest or, if levels are similar, most spread out; "" if in none."""
+    """Describe in which class the values are highest or, if mean ranks are similar, most spread out; "" if in none."""
     ranks, spread = distribution.ranks, [q[3] - q[1] for q in distribution.quantiles]
     high, low = ranks.index(max(ranks)), ranks.index(min(ranks))
     if ranks[high] - ranks[low] >= MIN_DIFFERENCE:

@@ -115,7 +115,7 @@ class BeliefParams(Params):
         self._setDefault(outputCol=f"{self.uid}__output")
 
     def _set(self: P, **params: Any) -> P:
-        """Set Params by name; None resets the Params that name columns."""
+        """Set Params by name; optional columns, such as `weightCol`, can be set to None, which clears the Param."""
         for name in ("inputCols", "outputCol", "groupsCol", "adjustForCols", "weightCol"):
             if name in params and params[name] is None:
                 del params[name]
