@@ -2,11 +2,12 @@
 
 See section 11 of method.md.
 
-The other engine, called the inner engine, searches for neighbours. It is given cells instead of classes: a cell has the
-rows of one class in one stratum, and each large group has cells of its own. From the neighbours found, rows of the
-query's group and of other strata are removed. So that enough rows remain, more neighbours are searched for: as many
-more as the largest of the other groups has rows in a cell. If rows have weights, a share of each pair is added to its
-sum, and the rest to a sum that is never used.
+The other engine, called the inner engine, searches for neighbours. It searches in cells instead of classes. A cell has
+the rows of one class in one stratum. The rows of a large group are in cells of their own, and the small groups share
+cells. From the neighbours found, rows of other strata and of the query's own group are removed. Enough rows remain,
+because the search finds more neighbours than needed: the surplus is the largest number of rows that a small group has
+in a cell. If rows have weights, each pair has a weight of at most 1. Its differences are multiplied by this weight and
+added to one sum. The rest is added to a second sum, which is ignored.
 """
 
 from __future__ import annotations
@@ -143,9 +144,9 @@ class DesignedEngine:
         return target
 
     def merge_copies(self, seed: int) -> Target:
-        """Keep one of several identical rows with the same target and design.
+        """Keep one of several identical rows with the same target, group, stratum and weight.
 
-        The others are excluded from samples and searches. Return the target of the remaining rows.
+        The other copies are excluded from samples and searches. Return the target of the remaining rows.
         """
         parts = [x for x in (self.design.group, self.design.stratum, self.design.weight) if x is not None]
         columns = np.stack([self.targets.astype(float), self._usable.astype(float), *(x.astype(float) for x in parts)])
@@ -322,5 +323,8 @@ class DesignedEngine:
 
 
 def _discarding_rest(pairs: Pairs, kind: Array, n_kinds: int, share: Array) -> Pairs:
-    """Return pairs that add a share of each pair to the sum `kind`, and the rest to the next sum, which is ignored."""
+    """Return the pairs with weights: a share of each pair is added to the sum `kind`, and the rest to `kind` + 1.
+
+    The caller ignores the sums `kind` + 1.
+    """
     return replace(pairs, kind=kind, n_kinds=n_kinds, weight=share, coupled=False)

@@ -154,7 +154,10 @@ def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
 
 
 def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[int]]:
-    """Return, for each code for missing values, the columns in which it is repeated and the only negative value."""
+    """Return, for each of `CODES`, the columns that seem to use it for missing values.
+
+    In such a column, the code occurs more than once, and all other values are at least 0.
+    """
     found: dict[int, list[int]] = {}
     for code in CODES:
         for j in np.flatnonzero(~discrete & (summary.minimum == code) & (summary.maximum > 0)).tolist():

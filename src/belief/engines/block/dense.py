@@ -231,7 +231,10 @@ class DenseEngine(JointEngine):
 
     @property
     def _tally_chunk(self) -> int:
-        """The number of features to tally at a time. Large chunks need few jumps, but each thread needs several."""
+        """The number of features to tally at a time.
+
+        With more features, the kernel jumps from row to row less often. But each thread needs several such chunks.
+        """
         return min(max(self.n_features // (4 * self.n_jobs), TALLY_CHUNK), MAX_TALLY_CHUNK)
 
     def _cut(self, pairs: Pairs) -> list[slice]:

@@ -161,11 +161,13 @@ class GpuEngine(DenseEngine):
     ) -> Iterator[tuple[Tensor, int, list[Tensor], int]]:
         """Yield each chunk of rows as (values, first, positions, end).
 
-        `values` are rows on the device, of which the first has the number `first`. `positions` has one entry for each
-        group: where its rows of this chunk are in `values`. `end` is the number of rows after this chunk.
+        `values` are rows on the device, beginning with row `first` of the engine's data. `positions` has one entry for
+        each group: the positions in `values` of the rows that belong to both the group and the chunk. `end` is the
+        number of rows up to the end of this chunk.
 
-        If all rows are on the device, each chunk has the same share of every group, so that all groups soon have
-        bounds that exclude rows. Otherwise a chunk is a span of rows.
+        If all rows are on the device, each chunk has the same share of every group. So the first chunk already contains
+        near rows of every group, and their distances exclude most rows of later chunks. Otherwise, a chunk is a span of
+        rows.
         """
         whole = self.stored.whole()
         a, n = self.stored.first, len(self.stored)
@@ -235,10 +237,11 @@ def stream_key(seed: int, stream: int) -> int:
 
 
 def _growing_chunks(done: int, n: int, most: int, known: bool) -> Iterator[tuple[int, int]]:
-    """Yield chunks of n rows as (start, stop), beginning at row `done`.
+    """Cut the rows from `done` to n into chunks, and yield each chunk as (start, stop).
 
-    Each chunk has as many rows as all chunks before it together, but at most `most`. So only about k rows of a chunk
-    can change a list of k neighbours. If the lists are `known`, all chunks have the largest size.
+    Each chunk has as many rows as there are before it, but at least FIRST_CHUNK and at most `most`. So only about k
+    rows of a chunk can change a query's list of k neighbours. If these lists are full from the start, `known` is True,
+    and each chunk has `most` rows.
     """
     while done < n:
         step = most if known else min(most, max(FIRST_CHUNK, done))

@@ -61,7 +61,7 @@ class JointEngine(RowEngine):
         return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in self._reported(watches)]
 
     def _reported(self, watches: Sequence[Watch]) -> Iterator[Watch]:
-        """Yield each watch, and report the progress in pairs."""
+        """Yield each watch: pairs of rows, and the watched features. After each, report how many pairs are done."""
         done, total = 0, sum(len(pairs) for pairs, _ in watches)
         for pairs, watched in watches:
             yield pairs, watched

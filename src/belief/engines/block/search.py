@@ -160,7 +160,8 @@ class NeighbourSearch:
         """Compare all rows with all queries in float32.
 
         If all products fit into memory, they are computed first, and then each query is compared with all rows at once.
-        A visit is searched tile by tile, because bounds from earlier blocks exclude most rows.
+        But if the engine has one block of a larger table, the rows are searched tile by tile, because the neighbours
+        found in earlier blocks exclude most rows.
         """
         if self.fits_at_once():
             self._search_all_at_once(self.tiles.make((0, self.engine.m)))

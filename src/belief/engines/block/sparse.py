@@ -265,7 +265,7 @@ class SparseEngine(JointEngine):
         return Tally.from_sums(pairs, total, without_noise(len(pairs) - e, len(pairs)), spread)
 
     def _locate(self, pairs: Pairs) -> tuple[sparse.Csr, Array, sparse.Csr, Array]:
-        """Return a matrix of queries, the line of each pair in it, a matrix of neighbours, and the lines in that."""
+        """Return a matrix of queries and the row of each pair's query in it, then the same for the neighbours."""
         if len(self.blocks) == 1:
             return self.csr[0], pairs.query, self.csr[0], pairs.neighbour
         ids, query = np.unique(pairs.query, return_inverse=True)
@@ -273,7 +273,7 @@ class SparseEngine(JointEngine):
         return as_csr(self._gather(ids)), query, as_csr(self._gather(others)), neighbour
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        """Return joint sums, computed from dense values for few features, and otherwise from non-zero values."""
+        """Return joint sums. For few features they are computed from dense values, otherwise from non-zero values."""
         if len(np.union1d(watched, columns)) <= DENSE_COLUMNS * self._entries_per_row:
             return super()._joint(pairs, difference, rates, watched, columns)
         line, place = np.full(self.n_features, -1, np.int32), np.full(self.n_features, -1, np.int32)

@@ -54,7 +54,10 @@ class Tiles:
         self.engine, self.slices, self.search, self.first = engine, slices, search, first
 
     def make(self, span: tuple[int, int]) -> Tile:
-        """Return a tile of a span of rows, without surplus copies."""
+        """Return a tile with the rows of a span, without those that cannot be neighbours.
+
+        These are rows that are not counted, and the surplus if many rows of a group are identical.
+        """
         ids = np.arange(*span)
         if self.engine.counted is not None:
             ids = ids[self.engine.counted[slice(*span)]]

@@ -36,7 +36,10 @@ Span = tuple[int, int]
 
 
 def max_rows(working_memory: int) -> int:
-    """Return the maximum number of queries and rows together: a run of each must fit into the memory for runs."""
+    """Return the maximum number of queries plus rows for products in int16.
+
+    For each of them, `RUN` rounded columns must fit into memory at the same time.
+    """
     return working_memory // (MEMORY_SHARE * BYTES * RUN)
 
 
@@ -125,7 +128,7 @@ class WordProducts:
         self.error = error_of_products(worst, sum(-(-x.width // RUN) for x in self.slices))
 
     def _round(self, part: Slice, x: _Rounded, span: Span) -> float:
-        """Round some columns of some rows, and return the largest relative error."""
+        """Round some columns of some rows; return the largest relative error, as `round_words` does."""
         first, last = span
         found, at, column = x.source.rows(x.rows[first:last], part.a, part.b)
         worst = 0.0

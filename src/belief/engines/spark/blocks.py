@@ -222,7 +222,10 @@ def _read_target(blocks: Sequence[BlockInfo], spec: TableSpec) -> tuple[Target, 
 
 
 def _full_mask(spec: TableSpec, n_features: int) -> Array:
-    """Return the mask of all discrete features, given a mask that may be shorter than the vectors."""
+    """Return `spec.discrete`, with False appended for each further feature, or raise a ValueError.
+
+    The mask must not have more than `n_features` values, and exactly this number if `spec.is_full_mask` is set.
+    """
     n = len(spec.discrete)
     if spec.is_full_mask and n != n_features:
         raise ValueError(
@@ -273,7 +276,8 @@ def _check_string_codes(staged: Sequence[BlockInfo]) -> None:
 def check_collision(known: int, check: int, name: str) -> None:
     """Raise a ValueError if two different strings of a column have the same code.
 
-    `known` and `check` are other bits of the hashes of both strings. They differ if the strings differ.
+    The code of a string is one part of its hash. `known` and `check` are the other parts of the hashes of two strings
+    with the same code. If these parts differ, the strings differ.
     """
     if known != check:
         raise ValueError(

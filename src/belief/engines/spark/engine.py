@@ -127,7 +127,10 @@ class ClusterEngine:
         self.roles = [as_text(x) if is_text else x for x, is_text in zip(roles.T, self._discrete_roles, strict=True)]
 
     def retarget(self, targets: Array, counted: Array | None) -> None:
-        """Replace the groups of all rows in searches, and the mask of the rows that may be found as neighbours."""
+        """Set the groups in which later searches find neighbours, and the rows that may be sampled or found.
+
+        `targets` has the group of each row of the table. `counted` is a mask of rows; None means all rows.
+        """
         is_target = targets is self.targets
         self._cells = np.zeros(0, np.int32) if is_target else targets.astype(np.min_scalar_type(int(targets.max())))
         self._counted = np.zeros(0, np.uint8) if counted is None else np.packbits(counted)
@@ -168,7 +171,7 @@ class ClusterEngine:
     def merge_copies(self, seed: int) -> Target:
         """Keep one of several identical rows with the same target.
 
-        The others are excluded from samples and searches. Return the target of the remaining rows.
+        The other copies are excluded from samples and searches. Return the target of the remaining rows.
         """
         answers = self._run(self.staged, Identify(), 12 * self.layout.n_rows // self.staged.tasks, "merging copies")
         identity, targets = (np.concatenate([answers[i][x] for i in sorted(answers)]) for x in ("identity", "targets"))
@@ -243,9 +246,9 @@ class ClusterEngine:
             yield reduce(Tally.merge, tallies) if tallies else Tally.zero(batch, self.n_features, rates is not None)
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        """Return the joint sums of collision rates for each watch.
+        """Return the joint sums of collision rates for each watch, a set of pairs with a list of watched features.
 
-        The sums of a watch have one line per watched feature and one column per feature in `columns`.
+        The sums have one line per watched feature and one column per feature in `columns`.
         """
         answers = self._compare(JointSums, difference, rates, watches, columns)
         out = []
@@ -283,12 +286,13 @@ class ClusterEngine:
 
     # --- slices of answers ---
 
-    def _slice_width(self, size: int, *tasks: int) -> int:
+    def _slice_width(self, size: int, *task_counts: int) -> int:
         """Return the number of features (or queries) per slice, so that all answers for a slice can be merged at once.
 
-        `size` is the number of bytes of one feature (or query) in the answer of a task. `tasks` are numbers of tasks.
+        `size` is the number of bytes of one feature (or query) in the answer of a task. The number of answers is the
+        largest of `task_counts` and of the number of tasks for the staged blocks.
         """
-        return max(1, min(MAX_SLICE_FEATURES, MERGE_BYTES // max(1, size * max((self.staged.tasks, *tasks)))))
+        return max(1, min(MAX_SLICE_FEATURES, MERGE_BYTES // max(1, size * max((self.staged.tasks, *task_counts)))))
 
     def _join_slices(self, kind: type[T], answers: Answers, width: int) -> T:
         """Join the answers for slices of `width` features into one record of all features."""

@@ -107,7 +107,7 @@ def count_tasks(spark: Any, local: re.Match[str] | None) -> int:
 
 
 class _SparkCluster:
-    """The base class of clusters of Spark: a DataFrame, and the session that reads it."""
+    """The base class of Spark clusters. It holds the DataFrame to stage, and runs jobs in the DataFrame's session."""
 
     def __init__(self, frame: FrameInput, report: Callable[[str], None]) -> None:
         self.frame = frame

@@ -187,7 +187,8 @@ class BlockFiles:
     def of(cls, folder: Folder, layout: Layout) -> Self:
         """Return the blocks of the whole table.
 
-        Small consecutive runs share a block, because each block has a fixed overhead.
+        A run of the layout, which is a range of consecutive rows in one file, becomes a block. But small consecutive
+        runs share a block, because each block has a fixed overhead.
         """
         portions: list[range] = []
         size = 0  # size of the last portion
@@ -201,7 +202,7 @@ class BlockFiles:
         return cls(folder, layout, portions)
 
     def gather(self, portions: Sequence[Array]) -> Self:
-        """Return new blocks, one for each of these portions of the rows."""
+        """Return new blocks, one for each of these arrays of row ids."""
         return replace(self, portions=portions)
 
     def __len__(self) -> int:

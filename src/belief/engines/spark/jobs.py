@@ -1,7 +1,8 @@
 """Jobs: the computations that executors run over their blocks, and the merging of their answers.
 
-A job yields answers as (slice, arrays); a slice is, for example, the number of a range of features. Answers for the
-same slice are merged in the order of the tasks, so that no number depends on which task finishes first.
+A job cuts its result into numbered slices, such as ranges of features. Each task yields its answers as (slice number,
+arrays). The answers of all tasks for the same slice are merged in the order of the tasks, so that no number depends on
+which task finishes first.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from belief.method.redundancy.collisions import Collisions, Watch
 from belief.method.sampling import Sample
 from belief.method.summary import Summary
 
-Answer = tuple[int, dict[str, Any]]  # slice, arrays
+Answer = tuple[int, dict[str, Any]]  # slice number, arrays
 # For each block, the pairs of which it has both rows, as (index of their batch, pairs). Positions in the block replace
 # the ids of the rows.
 LocatedPairs = Mapping[int, Sequence[tuple[int, Pairs]]]
 Merge = Callable[[Sequence[dict[str, Any]]], dict[str, Any]]
-SEEN = -1  # the slice under which each task lists its blocks
+SEEN = -1  # the slice number of the answer in which each task lists its blocks
 
 
 class Job:
@@ -205,7 +206,7 @@ def with_dtype(pairs: Pairs, dtype: Any) -> Pairs:
 class TallyPairs(Job):
     """A job that computes the sums over each batch of pairs, in slices of features.
 
-    Slice i of batch t has the number t · (slices per batch) + i.
+    The number of slice i of batch t is t · (slices per batch) + i.
     """
 
     pairs: LocatedPairs
@@ -230,10 +231,10 @@ class TallyPairs(Job):
 
 @dataclass(frozen=True)
 class _CompareFeatures(Job):
-    """The base class of jobs that compare watched features with other features.
+    """The base class of jobs that compare watched features with the features in `columns`, over pairs of rows.
 
-    For each watch, the collision rates of its features are multiplied by the rates of the other features, and these
-    products are added up over the pairs of the watch.
+    A watch is a set of pairs with a list of watched features. For each watch, the collision rates of each watched
+    feature are multiplied by those of each feature in `columns`, and the products are added up over the pairs.
     """
 
     pairs: LocatedPairs
@@ -262,12 +263,12 @@ class _CompareFeatures(Job):
         yield from sums.items()
 
     def compare(self, engine: BlockEngine, watch: Watch) -> dict[str, Any]:
-        """Return the sums of one watch over the pairs in one block."""
+        """Return the sums for one watch: pairs with both rows in one block, and the watched features."""
         raise NotImplementedError
 
 
 class JointSums(_CompareFeatures):
-    """A job that computes the joint sums of each watch."""
+    """A job that computes joint sums of collision rates for each watch, a set of pairs with a list of features."""
 
     partial: ClassVar = Joint
 
@@ -295,7 +296,8 @@ class JointFloors(_CompareFeatures):
 def run_job(job: Job, blocks: Iterable[RowBlock], n_jobs: int) -> Iterator[tuple[int, bytearray]]:
     """Run a job over the blocks of a task.
 
-    Yield each answer as (slice, bytes), and finally the numbers of the blocks.
+    Yield each answer as (slice number, bytes). The last answer has the slice number SEEN, and lists the numbers of the
+    blocks, from which the driver sees whether all blocks were read.
     """
     seen: list[int] = []
 
@@ -310,7 +312,7 @@ def run_job(job: Job, blocks: Iterable[RowBlock], n_jobs: int) -> Iterator[tuple
 
 
 def merge_answers(job: Job, answers: Iterable[tuple[int, int, Any]], n_blocks: int) -> dict[int, dict[str, Any]]:
-    """Merge the answers of all tasks, given as (task, slice, bytes); return one answer for each slice."""
+    """Merge the answers of all tasks, given as (task, slice number, bytes); return one answer for each slice."""
     by_slice: dict[int, list[Any]] = defaultdict(list)
     for _, where, data in sorted(answers, key=lambda x: x[:2]):
         by_slice[where].append(data)

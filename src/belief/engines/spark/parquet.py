@@ -177,7 +177,10 @@ def _find_column(name: str, columns: Sequence[str]) -> str | None:
 
 
 def _convert_batch(batch: Any, names: Sequence[str | None], types: Sequence[Any]) -> dict[str, Any]:
-    """Return the columns of a batch as a Reader expects them: size and values of vectors and arrays, or f0, f1, ..."""
+    """Return the columns of a batch by name, as `Reader` expects them.
+
+    A column of vectors or arrays becomes the two columns "size" and "values". Plain columns become "f0", "f1", ....
+    """
     import pyarrow as pa
 
     columns = [pa.nulls(len(batch)) if name is None else batch.column(name) for name in names]

@@ -42,7 +42,7 @@ def read_versions() -> dict[str, str]:
 
 @cache
 def get_versions() -> dict[str, str]:
-    """Return the versions in this process, which are read only once."""
+    """Return `read_versions()` for this process, computed only once."""
     return read_versions()
 
 
