@@ -48,7 +48,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 class _TolerantCache:
-    """A wrapper of a numba cache that warns where the cache would fail, so that the kernel is compiled again."""
+    """A wrapper of a numba cache. If the cache fails, it warns instead of raising, and numba compiles the kernel."""
 
     def __init__(self, cache: Any) -> None:
         self._cache = cache
@@ -82,7 +82,7 @@ class _TolerantCache:
 
 
 def _warn_once(message: str) -> None:
-    """Issue a warning unless this process has issued one before."""
+    """Issue this warning, unless this process has already issued a warning about the cache."""
     if not _warned:
         _warned.append(message)
         warn(message)

@@ -31,7 +31,7 @@ def simplex(n_levels: int) -> Array:
 
 @dataclass(frozen=True)
 class Slice:
-    """The features from a to b - 1 as the kernels use them; `width` is the number of columns of their points."""
+    """The parameters with which kernels embed the features from a to b - 1 as points of `width` coordinates."""
 
     a: int
     b: int
@@ -60,7 +60,7 @@ class Embedding:
 
     @cached_property
     def whole(self) -> Slice:
-        """All features as one slice, for rows that are rounded and multiplied without error."""
+        """All features as one slice, for rows rounded to integers, whose products are exact for any width."""
         return self._slice(0, self.difference.n_features)
 
     def cut(self, width: int) -> list[Slice]:

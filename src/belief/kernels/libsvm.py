@@ -26,8 +26,9 @@ def _scale(mantissa: int, scale: int) -> tuple[float, bool]:
     """Return mantissa * 10**scale, and whether this is certain to be the nearest float64.
 
     If the mantissa is at most 2**53, it is multiplied or divided by an exact power of ten. The result is rounded only
-    once, so it is correct. For mantissas up to 10**18, the result is a sum q + r with twice the digits. It is rounded
-    correctly if the sum stays the same when r is changed by more than its error.
+    once, so it is correct. For larger mantissas, up to 10**18, the result is a float64 q plus a small correction r. The
+    error of r has a known bound. q + r is the nearest float64 if the smallest and the largest possible r give the same
+    sum.
     """
     if scale < -22 or scale > 22:
         return 0.0, False

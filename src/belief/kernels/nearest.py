@@ -4,7 +4,8 @@
 
 `scan` uses lower and upper bounds of d², so that rounding errors of the float32 product can add candidates but never
 lose one. `narrow` collects upper bounds of candidates, which exclude most candidates in other parts of the data. `push`
-sorts candidates by their exact float64 distances after rounding; the key decides ties.
+sorts candidates by their exact float64 distances after rounding; ties go to the row with the smaller tie key, a random
+number.
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ def moments(
 
 
 def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, found: Array) -> None:
-    """Set `found` to -1 without counting, so that the caller sorts the columns instead.
+    """Set `found` to -1, by which the compiled kernel asks its caller to count the levels by sorting.
 
-    Sorting is fast enough for small tables.
+    Small tables need no faster way.
     """
     found[:] = -1
 
@@ -290,7 +290,7 @@ def _cut_between_queries(queries: Array, n_features: int) -> list[slice]:
 
 
 def _add_by_kind(out: Array, kind: Array, values: Array, share: Array | float = 1.0) -> None:
-    """Add a share of the values of each pair to the line of its kind, and the rest to the next line."""
+    """Add the values of each pair to `out`: a share of them to line `kind`, and the rest to line `kind` + 1."""
     lines = np.arange(len(out))[:, None]
     out += (share * (kind == lines) + (1.0 - share) * (kind + 1 == lines)) @ values
 
@@ -312,7 +312,7 @@ def _add_by_query(queries: Array, kind: Array, d: Array, present: Array, share: 
 class _Sides:
     """Sums over the misses and over the hits of each query.
 
-    Consecutive pairs of a query with the same share form a run, which is summed at once.
+    Consecutive pairs of a query that are misses to the same share form a run. Values are first summed over each run.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ class _Sides:
         return self._add_runs(miss), self._add_runs(total - miss)
 
     def _add_runs(self, x: Array) -> Array:
-        """Return the sums over the runs of each query."""
+        """Return the sum of each query, given the sums of its runs."""
         if len(x) == 2 * len(self.first) and (np.diff(self.first) == 2).all():  # the usual case
             return x[0::2] + x[1::2]
         return np.add.reduceat(x, self.first)
@@ -353,11 +353,9 @@ def arrange(X: Array) -> Array:
 def collisions(
     X: Array, queries: Array, rows: Array, r: Reach, by_rate: bool, first: int, R: Array, P: Array, sums: Array
 ) -> None:
-    """Write the collision rates cr of some pairs to R, (features, pairs), or e = 1 - cr with `by_rate`.
+    """Write the collision rates cr of some pairs to R, or their complements, as `belief.kernels.dense.collisions` does.
 
-    Unless P is empty, write 1 to P if both values are present, and 0 otherwise. The pairs are written to R and P from
-    index `first` on. Unless `sums`, (2, features), is empty, add Σx and Σx² of each feature to it, where x are the
-    numbers written to R.
+    The arrays have the same shapes as there.
     """
     d, present = _differences(X, queries, 0, X, rows, 0, r, len(P) > 0)
     if by_rate:

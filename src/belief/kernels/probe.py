@@ -233,7 +233,7 @@ def find_nearest(
     packed, sums
         The columns whose d² is added or subtracted, as in `pack`.
     ints : array of int8 of shape (queries, 4 * steps)
-        The same columns of the queries; their number is padded to a multiple of the queries of a block.
+        The same columns of the queries. Lines of zeros are added up to a multiple of `kind.queries` lines.
     sign : float
         1 if d² in these columns is added to D, -1 if it is subtracted.
     is_kept : bool
@@ -284,7 +284,7 @@ def add_distances(kind: Instructions, packed: Array, ints: Array, sums: Array, q
 
 @kernel()
 def _multiply(kind: Instructions, packed: Array, ints: Array, products: Array) -> None:
-    """Write the inner products of the first block of queries in `ints` with all rows."""
+    """Write the inner products of the first `kind.queries` lines of `ints` with all rows in `packed` to `products`."""
     n_panels, steps, lanes = packed.shape[0], packed.shape[1], packed.shape[2] // WORD
     for p in range(0, n_panels, kind.panels):
         block_products(  # type: ignore[call-arg]
@@ -389,11 +389,12 @@ def tally_numbers(
     t : array of shape (m,)
         The rank of each row, from 0 to 1, in steps of 1/T_GRID.
     total : array of shape (2, F)
-        Σ Δ of misses and hits.
+        Σ τ·Δ and Σ (1 - τ)·Δ over all pairs.
     spread : array of shape (7, 1, F)
-        The products of the sums of each query.
+        Products of sums over the neighbours of a query, added up over the queries, as in `add_products`.
     sums : array of shape (5,)
-        Σ τ and Σ (1 - τ); then the three products of these two sums per query, summed over queries.
+        Σ τ and Σ (1 - τ) over all pairs. Then, with t and u the same sums over the neighbours of a query, Σ t², Σ t·u
+        and Σ u² over the queries.
     queries, X, line, feature
         As in `tally_classes`.
     """
@@ -462,11 +463,12 @@ def tally_weighted(
         The weight of each row as a neighbour and as a query. All weights are multiples of the same number, so that the
         sums over the neighbours of a query are exact in any order.
     total : array of shape (2·groups, F)
-        Σ Δ of misses and hits of the queries of each group.
+        The weighted sums of Δ over the misses and over the hits of the queries of each group.
     spread : array of shape (7, groups, F)
-        The products of the sums of each query.
+        Products of sums over the neighbours of a query, added up over the queries of each group, as in `add_products`.
     sums : array of shape (5, groups)
-        The weights of misses and hits; then the three products of these two sums per query, summed over queries.
+        The sums of the weights of the misses and of the hits. Then, with t and u these sums for one query, Σ t², Σ t·u
+        and Σ u² over the queries of each group.
     queries, X, line, feature
         As in `tally_classes`.
     """

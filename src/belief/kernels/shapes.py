@@ -33,8 +33,8 @@ class Sums(NamedTuple):
     total: Array  # (kinds, features): Σ|a - b| in the unit of the feature
     absent: Array  # (kinds, features): pairs with a missing value; empty if there are none
     rates: Array  # (features): Σ cr
-    spread: Array  # (2 or 7, couples, features): Σδ and Σδ², or sums of products if pairs have weights
-    queries: Array  # (1 or 3, couples, features): the number of queries with misses and hits, or sums of products
+    spread: Array  # (2 or 7, groups, features): Σδ and Σδ², or sums of products if pairs have weights
+    queries: Array  # (1 or 3, groups, features): the number of queries with misses and hits, or sums of products
 
 
 def reaches(difference: Difference, kappa: float, columns: slice | Array) -> Reach:

@@ -2,8 +2,8 @@
 
 Kernels receive rows as `Csr`, the three arrays of a CSR matrix with sorted indices and no duplicates. Explicit zeros
 count as zeros. If two rows are both zero in a feature, their difference is 0 and their collision rate is 1. So only the
-features in which a row of the pair is not zero are summed: their differences, and the complements of collisions,
-e = 1 - cr and z = 1 - b (b is 1 for a collision).
+features in which a row of the pair is not zero are summed: their differences, and the complements of collisions, e and
+z. For a collision rate cr, e = 1 - cr; z is 0 for a collision (cr > 0), and otherwise 1.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Postings(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """The scaling of features: 1/u of each (0 for constant features), and which are discrete."""
+    """The scaling of features: the factors of their differences, and which features are discrete."""
 
-    per_unit: Array
-    discrete: Array
+    per_unit: Array  # 1 divided by the unit of the feature (method.md, section 1); 0 for constant features
+    discrete: Array  # mask
 
 
 # --- 1. the summary --------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def take_columns(rows: Csr, first: int, stop: int, place: Array) -> tuple[Array,
 
 @kernel()
 def _square(x: float, j: int, s: Scale) -> float:
-    """Return Δ² between x, a value of feature j, and zero."""
+    """Return the Δ² of feature j between the values x and 0."""
     return (s.per_unit[j] if s.discrete[j] else x * s.per_unit[j]) ** 2 if x != 0.0 else 0.0
 
 
@@ -247,7 +247,7 @@ def _expand(rows: Csr, i: int, x: Array) -> None:
 
 @kernel()
 def _clear(rows: Csr, i: int, x: Array) -> None:
-    """Undo `_expand`: set the entries of x that row i has back to 0."""
+    """Undo `_expand`: set x to 0 in all columns in which row i has an entry."""
     for p in range(rows.start[i], rows.start[i + 1]):
         x[rows.column[p]] = 0
 
@@ -421,10 +421,11 @@ def tally(
 
     Parameters
     ----------
-    weight : empty, or the share of each pair that belongs to its kind; the rest belongs to the next kind
+    kind : the line of `total` that each pair is added to; lines 2·g and 2·g + 1 are the misses and hits of group g
+    weight : empty, or the share of each pair that is added to this line; the rest is added to the next line
     total : (kinds, features), Σ|a - b|
     e : (features), Σ(1 - cr)
-    spread : (2 or 7, couples, features), Σδ and Σδ² over the queries, or sums of products if pairs have weights
+    spread : (2 or 7, groups, features), Σδ and Σδ² over the queries, or sums of products if pairs have weights
     """
     room = longest(Q) + longest(R)
     column, gap = np.empty(room, np.int64), np.empty(room)
@@ -492,7 +493,9 @@ def collisions(
     columns: Array,
     cross: Array,
 ) -> None:
-    """Add up joint sums of e = 1 - cr and z = 1 - b, for some features (lines) with others (columns).
+    """Add up joint sums of e and z over pairs, for some features (lines) with others (columns).
+
+    For a pair with the collision rate cr, e = 1 - cr. z is 0 if the pair collides (cr > 0), and otherwise 1.
 
     Parameters
     ----------

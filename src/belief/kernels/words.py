@@ -35,7 +35,7 @@ def error_of_products(rho: float, n_runs: int) -> float:
 
 @kernel(fastmath=FAST)
 def _round_run(x: Array, ints: Array) -> tuple[float, float]:
-    """Round a run to integers; return its scale, and a bound of its error as a share of its norm."""
+    """Round at most `RUN` columns of a row to integers; return their scale, and a bound of their relative error."""
     largest, square = np.float32(0.0), np.float32(0.0)
     for j in range(len(x)):
         largest = max(largest, abs(x[j]))
@@ -58,9 +58,10 @@ def _round_run(x: Array, ints: Array) -> tuple[float, float]:
 
 @kernel()
 def round_words(points: Array, first: int, ints: Array, scale: Array) -> float:
-    """Round float32 points, and write them to `ints` from row `first` on; return the largest relative error of a run.
+    """Round float32 points, and write them to `ints`, (rows, columns) int16, from row `first` on.
 
-    `ints` is int16 (rows, columns), and `scale` is float32 (runs, rows).
+    Each row is rounded in runs of `RUN` columns, which have separate scales, written to `scale`, (runs, rows) float32.
+    Return the largest relative error of a run, which is the norm of its rounding error divided by its norm.
     """
     worst, width = 0.0, points.shape[1]
     for i in range(len(points)):

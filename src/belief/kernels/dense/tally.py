@@ -1,6 +1,7 @@
 """Sums of differences over pairs of dense rows, and the collision rates of pairs.
 
-Pairs are sorted by query. If kinds are coupled, 2·g and 2·g + 1 are the misses and the hits of a query. Then the
+Pairs are sorted by query. The kind of a pair is the index of the total that its differences are added to. If
+`Pairs.coupled` is set, the kinds 2·g and 2·g + 1 are the misses and the hits of the queries of group g. Then the
 differences are first summed for each query; these sums are added to the totals, and their products to `spread`.
 """
 
@@ -34,8 +35,8 @@ def tally(
 
     Parameters
     ----------
-    kind : the line of `total` that each pair is added to
-    weight : empty, or the share of each pair that is added there; the rest is added to the next line
+    kind : the line of `sums.total` that each pair is added to
+    weight : empty, or the share of each pair that is added to this line; the rest is added to the next line
     """
     mixed, coupled = bool(r.discrete.any()), len(sums.spread) > 0
     is_plain = not len(weight) and (coupled or len(sums.total) % 2 == 0)
@@ -57,8 +58,8 @@ def _end_of_query(queries: Array, p: int) -> int:
 
 
 @kernel()
-def _end_of_couple(queries: Array, kind: Array, p: int) -> int:
-    """Return the index after the last pair with the same query and the same couple of kinds as pair p."""
+def _end_of_group(queries: Array, kind: Array, p: int) -> int:
+    """Return the index after the last pair with the same query and the same group (kind // 2) as pair p."""
     end = p + 1
     while end < len(queries) and queries[end] == queries[p] and kind[end] // 2 == kind[p] // 2:
         end += 1
@@ -73,7 +74,7 @@ def _plain(
     sides, pairs = np.empty((2, n)), np.empty(2)
     p = 0
     while p < len(kind):
-        end, g = _end_of_couple(queries, kind, p), kind[p] // 2
+        end, g = _end_of_group(queries, kind, p), kind[p] // 2
         x = Xq[queries[p], aq : aq + n]
         sides[:] = 0.0
         pairs[:] = 0.0
@@ -247,11 +248,11 @@ def arrange(X: Array) -> Array:
 def collisions(
     X: Array, queries: Array, rows: Array, r: Reach, by_rate: bool, first: int, R: Array, P: Array, sums: Array
 ) -> None:
-    """Write the collision rates cr of some pairs to R, (features, pairs), or e = 1 - cr with `by_rate`.
+    """Write the collision rates cr of some pairs to R, (features, pairs), from pair `first` on.
 
-    The pairs are written from index `first` on. If P is not empty, it is set to 1 where both rows of a pair have a
-    value, and to 0 elsewhere. If `sums`, of shape (2, features), is not empty, the sum and the sum of squares of the
-    numbers written to R are added to it.
+    With `by_rate`, write their complements e = 1 - cr instead (see `Collisions`). If P, (features, pairs), is not
+    empty, set it to 1 where both rows of a pair have a value, and otherwise to 0. If `sums`, (2, features), is not
+    empty, add the sum and the sum of squares of the numbers written to R.
     """
     n = len(queries)
     for j in range(len(X)):
@@ -285,9 +286,10 @@ def _collisions_of_feature(
 
 @kernel()
 def _add_powers(R: Array, j: int, first: int, n: int, sums: Array) -> None:
-    """Add Σx and Σx² of the features j to j + 3 to `sums`, pair by pair.
+    """Add Σx and Σx² to `sums` for the features j to j + 3, where x are their numbers in R from `first` on.
 
-    With four features at a time, the CPU can execute additions in parallel.
+    The numbers of a feature are added one after the other. With four features at a time, the CPU can still execute
+    additions in parallel.
     """
     last = len(R) - 1
     a, b, c, d = R[j], R[min(j + 1, last)], R[min(j + 2, last)], R[min(j + 3, last)]

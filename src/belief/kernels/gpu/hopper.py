@@ -20,15 +20,16 @@ from belief.kernels.gpu.scan import TILE
 HEIGHT = 128  # number of queries in a tile
 STAGES = 4  # number of slices of tiles that are loaded at a time
 QUERY_TILES = 32  # number of tiles of queries that are compared with a tile of rows while it is in the cache
-PACK = 8  # number of distances that share a branch
+PACK = 8  # number of rows that share a branch
 
 
 def _append(pack: int) -> str:
-    """Return PTX code that appends the column of each distance that is at most tau to the list of its query.
+    """Return PTX code that appends each row whose lower bound is at most tau to the list of the query.
 
-    The code handles `pack` distances at once, and skips them with a single branch if all are above tau. It has `pack`
-    operands of each of these kinds: an unused result, low - product, tau, the address of the list's counter, the
-    address of the list, the column, and the capacity of the list.
+    Each row has a term `low`. Its lower bound is the difference `low` - product, where the product is that of row and
+    query. The code handles `pack` rows at once, and skips them with a single branch if all bounds are above tau. It has
+    seven kinds of operands, each `pack` times: an unused result, the lower bound, tau, the address of the list's
+    counter, the address of the list, the place of the row, and the capacity of the list.
     """
 
     def operand(i: int, j: int) -> str:
@@ -166,7 +167,11 @@ def _tiles(x: Tensor, height: int) -> TensorDescriptor:
 def scan_points(
     queries: Tensor, rows: Tensor, low: Tensor, tau: Tensor, group: Tensor, capacity: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the number of rows with low - q·x <= tau, (groups, queries), and the places of up to `capacity` rows."""
+    """Return the number of candidates, (groups, queries), and the places of up to `capacity` candidates.
+
+    Row x is a candidate for query q if low - q·x <= tau, where `low` belongs to the row, and tau to the query and the
+    group of the row.
+    """
     count = torch.zeros(tau.shape, dtype=torch.int32, device=tau.device)
     place = torch.empty(*tau.shape, capacity, dtype=torch.int32, device=tau.device)
     if len(queries) and len(rows):

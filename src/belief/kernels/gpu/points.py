@@ -23,9 +23,10 @@ By 2xy <= ρx² + y²/ρ for any ρ > 0,
     ½d² >= low_q + low_x - acc,   low = ½N - err,   err = ½(e²/ρ + ρ·max(|z|, |z~|)² + γ·|z~|²)
     ½d² <= high_q + high_x - acc, high = ½N + err
 
-So if low_x - acc > ½D·(1 + 1e-8) - low_q, the d² of the row is not below D, not even after rounding to 9 digits. low_x
-is rounded down to fp32 and the right side is rounded up. Rounding is monotone, so the one subtraction in fp32 loses
-nothing. ρ is 2^-12, which is close to optimal for values of all mantissas.
+Let D be the largest d² that a neighbour may have. If low_x - acc > ½D·(1 + 1e-8) - low_q, the d² of the row exceeds D,
+even after both are rounded to 9 digits. low_x is rounded down to fp32 and the right side is rounded up. Rounding is
+monotone, so the one subtraction in fp32 loses nothing. ρ is 2^-12, which is close to optimal whatever the mantissas of
+the values.
 """
 
 from __future__ import annotations

@@ -91,10 +91,10 @@ class Chunk:
         )
 
     def without_copies(self, k: int) -> Self:
-        """Return a chunk with at most k + 1 of the identical rows of a group, which have the smallest keys.
+        """Return a chunk in which at most k + 1 of several identical rows of a group can be candidates.
 
-        The other copies cannot be neighbours: at least k of these k + 1 rows are not the query itself, and come before
-        them in every list.
+        These are the k + 1 rows with the smallest tie keys. The other copies cannot be among the k nearest rows of a
+        query: at most one of the k + 1 rows is the query itself, and the rest come before all other copies.
         """
         low = self.low.clone()
         for a, n in zip(self.first, self.size, strict=False):
@@ -192,7 +192,11 @@ class Candidates:
 
 
 def scan(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidates:
-    """Return the candidates of each query: the positions in the chunk with low - q·x <= tau."""
+    """Return the candidates of each query: the places of the chunk with low - q·x <= tau.
+
+    q·x is the product of the points of the query and the row, and `low` is the row's term in the lower bound of ½d²
+    (see `Points`). At most `capacity` candidates are stored for each query and group.
+    """
     kernel = load_hopper_kernels(tau.device)
     if kernel is None:
         return scan_in_parts(queries, chunk, tau, capacity)
@@ -200,7 +204,7 @@ def scan(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidat
 
 
 def scan_in_parts(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidates:
-    """Return the candidates of each query. Products are written to memory, for a part of the rows at a time."""
+    """Do the same as `scan`, but write the products to memory, for a part of the rows at a time."""
     groups, s = tau.shape
     count = torch.zeros(groups, s, dtype=torch.int32, device=tau.device)
     place = torch.zeros(groups, s, capacity, dtype=torch.int32, device=tau.device)

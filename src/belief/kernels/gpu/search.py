@@ -1,9 +1,9 @@
 """The search for the k nearest rows of each group on a GPU, with the same results as on the CPU.
 
-    chunk ──scan──► candidates ──float64 d², round9──► merge by (d², key) ──► thresholds for the next chunk
+    chunk ──scan──► candidates ──float64 d², rounded──► merge by (d², key) ──► thresholds for the next chunk
 
-Thresholds become tighter with each chunk, so the first chunks are small and later ones larger. The same functions also
-run on the CPU device of torch.
+d² is rounded to 9 significant digits, and ties go to the smaller tie key. Thresholds become tighter with each chunk, so
+the first chunks are small and later ones larger. The same functions also run on the CPU device of torch.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _find_range(values: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]
 
 
 def _sum_groups(y: Tensor, present: Tensor | None, group: Tensor, n: int) -> tuple[Array, Array]:
-    """Return the number of present values of each group and column, and the sum of x - origin over them."""
+    """Return the number of present values of each group and column, and the sums of y (0 for missing values)."""
     if present is None:
         count = torch.bincount(group, minlength=n)[:n, None].double().expand(n, y.shape[1])
     else:
