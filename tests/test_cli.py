@@ -364,9 +364,9 @@ def test_damaged_results_are_refused(tmp_path, expected, capsys, command):
     assert "cannot be read (No such file" in call(capsys, command, file)[2]
     for text, said in {
         json.dumps(whole)[:200]: "not valid JSON",
-        "[]": "Not a result of belief: expected a mapping, got a list",
+        "[]": "This is not a result of belief-fs: expected a mapping, got a list",
         '{"format": 99}': "has format 99, but this version of belief reads format 1",
-        "{}": "Not a result of belief: format, weights, .* is missing",
+        "{}": "This is not a result of belief-fs. It lacks format, weights, .*",
         json.dumps({**whole, "selected": "abc"}): "r.json: ",
         json.dumps({**whole, "redundancy": [[1]]}): "r.json: ",
     }.items():

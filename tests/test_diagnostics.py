@@ -26,7 +26,7 @@ X = rng.standard_normal((M, 3)) + Y[:, None]
         ([f"{i},5" for i in range(M)], "numbers stored as text: convert them, and pass task='regression'"),
         (
             [f"c{i // 3}" for i in range(3 * 1100)],
-            "1,100 distinct values in 3,300 rows, too many for classes .* many groups",
+            "1,100 distinct values in 3,300 rows, too many for classes: .* many groups",
         ),
         ([i // 3 for i in range(3 * 1100)], "1,100 distinct values .* numbers: pass task='regression'"),
     ],

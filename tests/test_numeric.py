@@ -389,7 +389,7 @@ def test_labels_task_from_all_blocks():
 
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
-@pytest.mark.filterwarnings("ignore:.*copies of the row itself:UserWarning")  # or columns of few values
+@pytest.mark.filterwarnings("ignore:.*copies of the sampled row:UserWarning")  # or columns of few values
 @parametrize_with_checks(
     [BeliefSelector(task="regression"), BeliefSelector(task="classification")],
     expected_failed_checks=lambda estimator: NOT_REPETITION,

@@ -189,9 +189,9 @@ def comparable(result):
 def test_from_dict_refuses_other_formats_and_other_dicts(result):
     with pytest.raises(ValueError, match="has format 99, but this version of belief reads format 1"):
         belief.Result.from_dict({**result.to_dict(), "format": 99})
-    with pytest.raises(ValueError, match=r"Not a result of belief: format, weights, .*, checksum is missing"):
+    with pytest.raises(ValueError, match=r"This is not a result of belief-fs. It lacks format, weights, .*, checksum"):
         belief.Result.from_dict({})
-    with pytest.raises(ValueError, match="Not a result of belief: expected a mapping, got a list"):
+    with pytest.raises(ValueError, match="This is not a result of belief-fs: expected a mapping, got a list"):
         belief.Result.from_dict([])
     settings = {**result.settings, "gamma": 0.5}
     with pytest.raises(ValueError, match="settings is invalid"):

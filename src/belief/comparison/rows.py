@@ -119,6 +119,8 @@ def _check(rows: Part, names: list[str]) -> None:
     if np.sum(target.counts >= MIN_CLASS_ROWS) < 2:
         if rows.task == REGRESSION:
             raise ValueError(f"compare needs at least {2 * MIN_CLASS_ROWS} rows, two for each fold; got {len(y)}.")
-        raise ValueError(f"compare needs at least two classes with {MIN_CLASS_ROWS} rows each, one for each fold.")
+        raise ValueError(
+            f"compare needs a row of each class in every fold: at least two classes with {MIN_CLASS_ROWS} rows each."
+        )
     with DenseEngine(ArraySource(rows.X), y, rows.discrete, Resources()) as engine:
         make_data_check(Settings(n_features_to_select=1, redundancy=None), names)(engine.describe(), target)

@@ -384,7 +384,7 @@ def check_is_classification(classes: Array, name: str, n_rows: int) -> None:
     if reason is not None:
         raise ValueError(
             f"{name} looks like a regression target ({reason}; unknown label type: continuous), but classes are needed."
-            f" Pass task={REGRESSION!r} (if there is such a parameter), bin the numbers with"
+            f" If the function has the parameter task, pass task={REGRESSION!r}. Otherwise, bin the numbers with"
             " sklearn.preprocessing.KBinsDiscretizer, or convert them to strings."
         )
 
@@ -402,6 +402,7 @@ def check_class_count(classes: Array, name: str, n_rows: int) -> None:
     else:
         advice = "They look like the names of many groups: choose another target column"
     raise ValueError(
-        f"{name} has {len(classes):,} distinct values in {n_rows:,} rows, too many for classes (at most"
-        f" {MAX_CLASSES:,}, with two rows each on average). {advice}, or merge them into fewer classes."
+        f"{name} has {len(classes):,} distinct values in {n_rows:,} rows, too many for classes: at most"
+        f" {MAX_CLASSES:,} are possible, and the average class must have two rows. {advice}, or"
+        " merge them into fewer classes."
     )

@@ -558,7 +558,7 @@ def _encode_objects(values: Array, name: str) -> Encoded:
     except (TypeError, ValueError):
         types = ", ".join(sorted({type(v).__name__ for v in present}))
         raise ValueError(
-            f"{name} of X contains {types}. Every column of this argument must be all strings or all numbers. Convert"
-            " the column, or drop it."
+            f"{name} of X contains {types}. Every column of X must be all strings or all numbers. Convert the column,"
+            " or drop it."
         ) from None
     return out, None

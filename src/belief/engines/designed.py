@@ -93,8 +93,8 @@ class DesignedEngine:
         pairs = np.unique((cell * n_groups + group)[self._usable])
         if np.unique(pairs // n_groups, return_counts=True)[1].max() < 2:
             raise ValueError(
-                "groups: no row has a neighbour of its class in another group (and in its stratum, if there are"
-                " strata). Pass smaller groups, such as patients."
+                "No group can be compared with another one: in each class (and stratum, if there are strata), all rows"
+                " belong to one group. Pass smaller groups, such as patients."
             )
 
     @property

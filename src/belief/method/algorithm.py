@@ -758,8 +758,8 @@ class Run:
                 continue
             name = self.target.names.tolist()[c]
             warn(
-                f"In class {name!r}, {100 * copied[c]:.0f} % of the nearest rows of the same class are copies of the"
-                " row itself, so the weights and p-values are unreliable. If rows were duplicated to oversample a"
+                f"In class {name!r}, {100 * copied[c]:.0f} % of the nearest neighbours of the same class are copies of"
+                " the sampled row, so the weights and p-values are unreliable. If rows were duplicated to oversample a"
                 " class, set copies='merge'. If the columns merely have few values, ignore this warning."
             )
 

@@ -162,7 +162,7 @@ def from_plain(cls: type[T], plain: Any) -> T:
     """Return the record with these plain values; raise a ValueError if they are invalid."""
     name = cls.__name__.lower()
     if not isinstance(plain, Mapping):
-        raise ValueError(f"Not a {name} of belief: expected a mapping, got a {type(plain).__name__}.")
+        raise ValueError(f"This is not a {name} of belief-fs: expected a mapping, got a {type(plain).__name__}.")
     declared: dict[str, Field[Any]] = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
     required = ["format", *(n for n, f in declared.items() if not _is_optional(f)), "checksum"]
     if "format" in plain and plain["format"] != FORMAT:
@@ -172,7 +172,7 @@ def from_plain(cls: type[T], plain: Any) -> T:
         )
     missing = [n for n in required if n not in plain]
     if missing:
-        raise ValueError(f"Not a {name} of belief: {', '.join(missing)} is missing.")
+        raise ValueError(f"This is not a {name} of belief-fs. It lacks {', '.join(missing)}.")
     values = {n: _read_field(f, plain, name) for n, f in declared.items() if n in plain}
     if plain["checksum"] != compute_checksum(cls, plain):
         raise ValueError(f"This {name} was edited or damaged: its checksum does not match. Save it again.")
