@@ -143,11 +143,10 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_
 def relevance_redundancy(
     result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH
 ) -> Axes:
-    """Draw relevance against unique share, for the selected features and the other features with large weights.
+    """Draw relevance against unique share, for the selected features and the runners-up (`result.watched`).
 
-    The other features are those in `result.watched`. Names that would overlap other names are left out. The dashed line
-    marks the score of the last selected feature. With redundancy="mcr", the x axis is the mCR that is subtracted, and
-    the dashed line marks a score of 0.
+    Names that would overlap other names are left out. The dashed line marks the score of the last selected feature.
+    With redundancy="mcr", the x axis is the mCR that is subtracted, and the dashed line marks a score of 0.
 
     Parameters
     ----------
@@ -155,7 +154,7 @@ def relevance_redundancy(
     ax : matplotlib Axes, default=None
         The axes to draw on; None creates a new figure.
     top : int, default=30
-        The number of selected features to show, and of other features; the figure says if there are more.
+        The number of selected features to show, and of runners-up; the figure says if there are more.
     max_name_length : int, default=28
         Longer names are shortened to this length.
 

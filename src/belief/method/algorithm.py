@@ -237,7 +237,10 @@ class Run:
     # --- significance, and the metric ---
 
     def test_significance(self) -> None:
-        """Test the significance of all features on the probe, and choose the features that define the distances."""
+        """Test the significance of all features, and choose the features that define the distances.
+
+        The tests use a small sample of the rows, the probe.
+        """
         settings, constant = self.settings, self.difference.constant
         if settings.significance is None:
             self.significance = no_tests(self._univariate_p_values())
@@ -265,8 +268,8 @@ class Run:
     def _test_features(self, probe: Probe, sample: Sample, search: LocalSearch) -> Array:
         """Return the univariate p-value of each feature.
 
-        With classes, it is computed from all rows and checked by shuffles on the rows of the probe. With a numeric
-        target or a study design, it is computed from sampled rows.
+        With classes, it is computed from all rows, and checked by shuffles on the probe, a small sample of the rows.
+        With a numeric target or a study design, it is computed from sampled rows.
         """
         engine, is_numeric = self.engine, probe.target.is_numeric
         if is_numeric or engine.design.exists:
@@ -279,7 +282,7 @@ class Run:
         return check_univariate(probe, engine.rows, p, engine.discrete, search)
 
     def _sample_of_tests(self, sample: Sample, is_numeric: bool) -> Sample:
-        """Return the rows for univariate tests by ranks or shuffles: the probe, or a larger sample."""
+        """Return the rows for univariate tests by ranks or shuffles: `sample`, or a larger sample."""
         size = min(self.target.m, choose_ranked_size(self.engine.n_features))
         return self.draw("random" if is_numeric else "balanced", size) if size > len(sample.row) else sample
 
@@ -332,7 +335,7 @@ class Run:
         return min(MAX_AUTO_NEIGHBOURS, size // max(len(self.target.counts), 1))
 
     def _sample_of_probe(self) -> Sample:
-        """Return the rows of the probe, with equal numbers from each class if the classes are large enough."""
+        """Return the rows of the probe, the sample for significance tests, with equal numbers per class if possible."""
         size = min(self.target.m, choose_size(self.engine.n_features))
         sampling = "random" if len(self.target.names) == 0 else "balanced"
         if sampling == self.settings.sampling and len(self.sample.row) >= size:
@@ -340,7 +343,7 @@ class Run:
         return self.draw(sampling, size)
 
     def _merge_copies(self, sample: Sample) -> bool:
-        """Merge identical rows with the same target if the probe has copies that chance cannot explain.
+        """Merge identical rows with the same target if `sample` has copies that chance cannot explain.
 
         Return True if they were merged.
         """
@@ -518,7 +521,7 @@ class Run:
         return Candidates(order, n_select, w, scores, of_class, least, eligibility)
 
     def _relevance_by_class(self, excess: Array) -> tuple[Array, list[LeastScores]]:
-        """Return the relevance of each feature for each class, (classes, features), and the least scores.
+        """Return the relevance of each feature for each class, (classes, features), and the minimum scores per class.
 
         The relevance for a class is reduced if the feature is not significant for it, and if the feature separates
         another class better. `excess` is the separation of each class above the null weight.

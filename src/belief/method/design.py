@@ -54,7 +54,7 @@ class Design:
         return np.arange(n) if self.group is None else self.group
 
     def excludes(self, a: Array, b: Array) -> Array:
-        """Return, for each pair of a row in a and a row in b, whether they may not be neighbours: (len(a), len(b))."""
+        """Return a mask of the pairs of a row in a and a row in b that must not be neighbours: (len(a), len(b))."""
         out = np.zeros((len(a), len(b)), bool)
         if self.group is not None:
             out |= self.group[a][:, None] == self.group[b]
@@ -137,7 +137,7 @@ class Units:
 
     @classmethod
     def of(cls, rows: Array, design: Design, ids: Array) -> Self:
-        """Return the units of the rows with indices `rows`, given the design and the ids of all rows."""
+        """Return the units of the rows with indices `rows`, given the study design and the ids of all rows."""
         group, stratum = design.groups(len(ids))[rows], design.strata(len(ids))[rows]
         order = np.lexsort((ids[rows], group, stratum))
         rows, group, stratum = rows[order], group[order], stratum[order]
@@ -147,7 +147,7 @@ class Units:
 
     @classmethod
     def of_all(cls, design: Design, ids: Array) -> Self:
-        """Return the units of all rows, given their design and ids."""
+        """Return the units (groups, or single rows) of all rows, given the study design and the ids of the rows."""
         return cls.of(np.arange(len(ids)), design, ids)
 
     def shuffle(self, keys: Array, out: Array) -> None:

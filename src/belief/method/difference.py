@@ -54,7 +54,7 @@ class Difference:
 
     @property
     def typical(self) -> float:
-        """The root mean square of the difference of a value from its mean, over all features."""
+        """The root mean square, over all features, of the difference between a value and the mean of its feature."""
         return float(np.sqrt(self.spread.mean())) or 1.0
 
     def restrict(self, features: Array) -> Self:

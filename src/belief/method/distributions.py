@@ -26,10 +26,8 @@ PARTS = 5  # a numeric target is cut into fifths
 class FeatureDistribution:
     """The distribution of one feature in the sampled rows of each group.
 
-    A group is a class or a fifth of a numeric target.
-
-    `quantiles` and `ranks` describe continuous features; `levels` and `shares` describe discrete features, and numbers
-    with two values. The other two lists are empty.
+    A group is a class, or a fifth of a numeric target. For continuous features, `levels` and `shares` are empty. For
+    discrete features, and for continuous features with two distinct values, `quantiles` and `ranks` are empty.
     """
 
     feature: int

@@ -43,8 +43,8 @@ class Forecast:
 class Limits:
     """The largest numbers of sampled rows that are worth their cost.
 
-    Up to `same` rows, the sample grows so that a larger sample would select the same features; up to `loss` rows, it
-    grows so that a larger sample would find little more relevance.
+    The sample grows to at most `same` rows to reach a size at which a larger sample would select the same features. It
+    grows to at most `loss` rows to reach a size at which a larger sample would find little more relevance.
     """
 
     same: int
@@ -54,7 +54,8 @@ class Limits:
     def from_shape(cls, n_rows: int, n_features: int) -> Self:
         """Return the limits for a table of this shape.
 
-        They limit the number of multiplications of the search, s·n_rows·n_features. They are the same on every machine.
+        They limit the number of multiplications of the search: sample size times `n_rows` times `n_features`. So they
+        are the same on every machine.
         """
         cost = n_rows * n_features
         same, loss = (min(n_rows, max(AUTO_SAMPLE, int(x / cost))) for x in (MAX_COST_SAME, MAX_COST_LOSS))
@@ -135,11 +136,11 @@ def forecast(
     Parameters
     ----------
     w, se : array of shape (P,)
-        Weights of the rivals and their standard errors.
+        The weights and standard errors of the features that may be selected (see `find_rivals`).
     R : array of shape (P, P)
-        The redundancy of the rivals; 0 if it is unknown, so that a rival may look stronger than it is.
+        The redundancy of these features; 0 if it is unknown, so a feature may look stronger than it is.
     selected : array of int
-        The indices of the selected features among the rivals.
+        The positions, in these arrays, of the features that are selected at present.
     rule : Rule
         The selection rule of the redundancy measure.
     larger : float

@@ -46,7 +46,7 @@ class Neighbours:
     def validated(cls, n_groups: int, size: int, m: int, arrays: Mapping[str, Array]) -> Self:
         """Make neighbours from stored arrays; raise a ValueError if they cannot be the result of this search.
 
-        The search finds the `size` nearest rows in each of `n_groups` groups of m rows.
+        The search finds the `size` nearest rows in each of `n_groups` groups of rows; the table has m rows in all.
         """
         found = cls(**arrays)
         shape = (len(found.row), n_groups, size)
@@ -68,8 +68,8 @@ class Neighbours:
     def with_targets(self, first: int, targets: Array, before: Self | None = None) -> Self:
         """Return a copy with the targets of the neighbours filled in.
 
-        `targets` are the targets of consecutive rows, the first of which has the id `first`. Neighbours
-        that are not among these rows keep their targets in `before`, an earlier list for the same queries.
+        `targets` are the targets of consecutive rows, the first of which has the id `first`. Neighbours that are not
+        among these rows keep their targets in `before`, an earlier list for the same queries.
         """
         target = np.full(self.row.shape, -1, targets.dtype)
         is_new = (self.row >= first) & (self.row < first + len(targets))
@@ -201,7 +201,8 @@ class Tally:
 
     `total` and `count` have one line per kind of pair. `count` and `queries` have one column for all features, or one
     per feature if values are missing. `rates` is empty unless the redundancy measure needs it, and `spread` is empty
-    unless the pairs are coupled. If pairs have weights, `spread` holds seven sums of products, and `queries` three.
+    unless the pairs are coupled (see `Pairs`). If pairs have weights, `spread` and `queries` hold the sums of products
+    that `influence_error` uses: seven and three lines instead of two and one.
     """
 
     total: FeatureArray  # Σ difference, (kinds, F)

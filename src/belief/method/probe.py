@@ -151,7 +151,10 @@ class Scores:
         return Scores(X if self.line is None else X[self.line], line[self.feature[columns]], len(features))
 
     def indicators(self) -> tuple[Array, Array]:
-        """Return an indicator column for each level of these discrete features, and the feature of each column."""
+        """Return a boolean column for each level of each feature, and the feature of each of these columns.
+
+        All features must be discrete. The column of a level is True for the rows with this level.
+        """
         is_level = self.X.min(axis=0, initial=127) < self.X
         n_columns = np.bincount(self.feature, minlength=self.n_features)
         single = np.flatnonzero(n_columns[self.feature] == 1)  # one column stands for two levels
@@ -311,9 +314,9 @@ def choose_queries(place: Array, n: int, target: ProbeTarget, design: Design, k:
 
 
 def choose_features(summary: Summary, m: int) -> Array:
-    """Return the features of the probe, which do not have one value in nearly all rows.
+    """Return the features that can be tested on a sample of m rows; features that are nearly constant are left out.
 
-    If there are too many, return the features with the most rows that have another value.
+    If too many features remain, the ones in which the fewest rows differ from the most frequent value are left out too.
     """
     varies, others = summary.maximum > summary.minimum, summary.count_other_values()
     features = np.flatnonzero(varies & (others / max(summary.m, 1) * m >= MIN_OTHER_ROWS))
@@ -380,7 +383,11 @@ def fill_missing(values: Array, ids: Array, columns: Array) -> None:
 
 
 def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple[Array, Array]:
-    """Return the scores of columns without missing values as int8, and the feature of each column of scores."""
+    """Convert features without missing values to columns of int8; return these columns and the feature of each.
+
+    Continuous features and those of two levels become one column of normal scores. A discrete feature with more levels
+    becomes one column per level; from the 32nd most frequent level on, all levels share a column.
+    """
     m = len(values)
     if discrete.any():
         values = values.copy()
@@ -426,8 +433,9 @@ def _spread(m: int, n: int) -> Array:
 def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int:
     """Return the number of rows that are copies of others with the same target; 0 if chance can explain them.
 
-    In tables with few distinct values, rows may be equal by chance. So only copies with a value that no other row has
-    are counted, and only if they are many more than expected for independent columns.
+    In tables with few distinct values, rows may be equal by chance. So a set of equal rows counts only if these rows
+    have a value that no row outside the set has. All sets together count only if they have many more copies than
+    expected for independent columns.
     """
     identity, a = splitmix64(np.asarray(targets).astype(np.float64).view(np.uint64)), 0
     while a < len(features):

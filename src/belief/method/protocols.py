@@ -87,9 +87,10 @@ class BlockEngine(_CommonEngine, Protocol):
     """
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
-        """Return the exact nearest rows of each sampled row, or of each query of a visit.
+        """Return the exact nearest rows of each query among the rows of this block.
 
-        The neighbours of the queries of a visit are merged with those found in earlier blocks.
+        The queries are the sampled rows of this block. If `visit` is passed, they are sampled rows of the whole table,
+        and their nearest rows here are merged with those found in earlier blocks.
         """
 
 

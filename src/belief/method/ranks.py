@@ -71,7 +71,7 @@ class ValueCounts:
         return type(self)(self.start[is_heavy], self.count[is_heavy], self.bits)
 
     def within(self, y: Array) -> Array:
-        """Return the values among y that lie in one of these cells."""
+        """Return the values among y that lie in one of the cells (intervals of values) whose rows are counted."""
         cell = self._cells(to_pattern(y), self.bits)
         at = np.minimum(np.searchsorted(self.start, cell), max(len(self.start) - 1, 0))
         return y[self.start[at] == cell] if len(self.start) else y[:0]
@@ -113,8 +113,9 @@ def _is_first(ordered: Array) -> Array:
 class Ranks:
     """The distribution of a numeric target, from which the rank of any value follows.
 
-    `start` is the bit pattern of each value, or of the smallest value of each cell, in sorted order; `count` is its
-    number of rows.
+    `start` is the bit pattern of each distinct value, in sorted order, and `count` is the number of rows with this
+    value. If there are too many distinct values, rows are counted in intervals of values instead; `start` then has the
+    smallest pattern of each interval.
     """
 
     start: Array

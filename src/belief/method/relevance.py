@@ -70,8 +70,10 @@ def class_variances(tally: Tally) -> Array:
 def influence_error(tally: Tally, v: Array) -> Array:
     """Return the standard error of the relevance if pairs have weights, from the influence of each query.
 
-    The influence of a query is (a - A·t)/DC - (b - B·u)/EC. With the sums over its pairs, a = Σ τΔ and t = Σ τ; with
-    those over all pairs, A = DD/DC. b, u and B are defined likewise with 1 - τ instead of τ (section 10 of method.md).
+    It is √(Σ_c v(c)²·Σ influence²), with the second sum over the queries of class c. The influence of a query is
+    (a - A·t)/DC - (b - B·u)/EC (section 10 of method.md). Here, a is the sum of τΔ over the pairs of the query, and t
+    is the sum of τ, with Δ the difference of the pair and τ its weight as a miss. A and DC are the mean of Δ and the
+    sum of τ over the misses of all queries of the class. For hits, the same quantities are called b, u, B and EC.
     """
     aa, ab, bb, at, au, bt, bu = tally.spread
     tt, tu, uu = tally.queries
@@ -174,9 +176,9 @@ def evidence_of(p: Array) -> Array:
 
 
 def least_relevance(p: Array, most: float) -> Array:
-    """Return the least relevance of significant features, which rises a little with their evidence.
+    """Return the least relevance that significant features with the p-values p can have: between 0.05 and 0.051.
 
-    `most` is the largest evidence.
+    It rises linearly with -log p. `most` is the largest -log p.
     """
     return WEAK + TRIFLE * np.maximum(evidence_of(p) / max(most, 1e-300), 0.0)
 

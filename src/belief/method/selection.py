@@ -140,7 +140,8 @@ def select_per_class(
 class _State:
     """The state of a forward selection: the features that can still be selected, and bounds of their scores.
 
-    The score of a feature inside the pool of the measure is exact; the score of a feature outside is an upper bound.
+    The redundancy measure keeps a pool of the features whose redundancy it has measured. Scores of these features are
+    exact; scores of features outside the pool are upper bounds.
     """
 
     def __init__(
@@ -261,7 +262,7 @@ class _State:
         self.inside = self.inside[self.inside != feature]
 
     def _admit(self, features: Array) -> None:
-        """Move features from outside into the pool, and measure their redundancy with the selected features."""
+        """Add features to the pool, and measure their redundancy with the selected features."""
         self.measure.extend(features)
         stays = ~np.isin(self.outside, features)
         self.outside = self.outside[stays]
@@ -273,10 +274,10 @@ class _State:
             self._accumulate(features, self.measure.row(j, features[:0])[columns])
 
     def _bound(self, likely: Array) -> bool:
-        """Compute lower bounds of the redundancy of the features outside the pool with two sets of features.
+        """Compute lower bounds of redundancy for the features outside the pool; return False if the measure has none.
 
-        These are the selected features, and those that are likely to be selected next. Return False if the measure has
-        no such bounds.
+        The bounds are for the redundancy with each selected feature, and with each feature in `likely`, because these
+        features are likely to be selected next.
         """
         to_bound = (set(self.selected) - self.bounded) | set(likely.tolist())
         new = np.array(sorted(to_bound - set(self.bounds)), np.int64)

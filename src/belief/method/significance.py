@@ -228,15 +228,19 @@ class Arrangement:
 
     @classmethod
     def of(cls, probe: Probe, block: Array, others: Array, search: LocalSearch) -> Self:
-        """Return the arrangement of a block of features of the probe and of the others, without a shuffle."""
+        """Return the arrangement to weigh the features `block` of the probe, without a shuffle.
+
+        `others` are the other features that count in distances.
+        """
         scores, queries = probe.scores.take(block), probe.queries
         of_block, line = search.squared_distances(scores.X, queries), np.arange(len(queries))
         return cls(scores, probe.distances(others, search), of_block, queries, line, np.arange(len(probe.ids)))
 
     def shuffle_block(self, probe: Probe, stream: int) -> Arrangement:
-        """Return a copy in which the rows of the block are shuffled against the other features and the target.
+        """Return a copy in which each row has the values of another row in the features of the block.
 
-        Queries are shuffled among queries, and other rows among other rows.
+        The values of the other features and the target stay in place. Queries are shuffled among queries, and other
+        rows among other rows.
         """
         keys, m = row_keys(probe.seed, stream, probe.ids), len(probe.ids)
         order, line = np.empty(m, np.int64), np.empty(m, np.int64)
@@ -246,7 +250,7 @@ class Arrangement:
         return replace(self, block=self.block.arrange(order), line=line[order[self.queries]], order=order)
 
     def shuffle_target(self, order: Array) -> Arrangement:
-        """Return a copy in which row order[i] has the target of row i; rows are then sorted by their new target."""
+        """Return a copy in which row order[i] has the target of row i. Its rows are sorted by their new target."""
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         block, fixed = self.block.arrange(order), np.take(self.fixed, order, axis=1)
@@ -302,13 +306,16 @@ class Weigher:
             live, number = live[kept], number + 1
 
     def shuffled_block(self, a: Arrangement, b: int | None) -> Rounds:
-        """Run the rounds after the b-th shuffle of the block, as in the first null; without a shuffle if b is None."""
+        """Run the rounds after the b-th shuffle of the features to weigh; without a shuffle if b is None.
+
+        The values of these features are shuffled together (the first null distribution in section 6c of method.md).
+        """
         return self.rounds(a if b is None else a.shuffle_block(self.probe, FIRST_NULL + b))
 
     def shuffled_target(self, a: Arrangement, strata: Array, b: int) -> Array:
-        """Return the largest z of each feature over the rounds, after the b-th shuffle of the target.
+        """Return the largest z of each feature over the rounds, after the b-th shuffle of the target within strata.
 
-        The target is shuffled within strata, as in the second null.
+        The results of all shuffles form the second null distribution in section 6c of method.md.
         """
         keys = row_keys(self.probe.seed, SECOND_NULL + b, self.probe.ids)
         units = self.probe.design.groups(len(keys))
@@ -386,7 +393,8 @@ class Found:
 def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
     """Return the weight that irrelevant features get by taking part in the search, as a share of their mean difference.
 
-    It is measured on shuffled features. `left` are the features to shuffle, and `known` are the others in the metric.
+    It is measured by shuffling the features `left`, so that they are irrelevant. The search also uses the features
+    `known`, which are not shuffled. The mean difference of a feature is over all pairs of neighbours.
     """
     if not len(left):
         return 0.0
@@ -505,7 +513,7 @@ class Eligibility:
     Parameters
     ----------
     z : array of shape (F,)
-        The evidence as a standard normal deviate.
+        The p-values of the features, converted to standard normal deviates.
     largest_p : float
         Features with a larger p-value are not significant.
     max_redundancy : float or None
@@ -531,7 +539,7 @@ class Eligibility:
         return is_significant if self.max_redundancy is None else is_significant & (redundancy <= self.max_redundancy)
 
     def p_of_unique_share(self, features: Array, redundancy: Array) -> Array:
-        """Return the p-value of each feature without the evidence that it shares with a selected feature."""
+        """Return the p-value of z·(1 - redundancy), the part of a feature's z that no selected feature shares."""
         p: Array = ndtr(-self.z[features] * (1.0 - redundancy))
         return p
 
@@ -549,16 +557,18 @@ class Eligibility:
 
 @dataclass(frozen=True)
 class LeastScores:
-    """The minimum scores of features for a class, by which features of small weight are ranked (section 11).
+    """The minimum scores of the significant features for one class (section 11 of method.md).
+
+    Features of small weight are ranked by them.
 
     Parameters
     ----------
     eligibility : Eligibility
         The significance of each feature for the class.
     most : float
-        The largest evidence for the class.
+        The largest -log p of the features that are significant for the class.
     share : array of shape (F,)
-        The factor of each feature's relevance for the class.
+        A factor of each minimum: 1 for the features that separate this class best, smaller for others.
     """
 
     eligibility: Eligibility

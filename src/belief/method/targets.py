@@ -23,7 +23,7 @@ QUANTILES = np.linspace(0.0, 1.0, 21)  # the quantiles of a numeric target that 
 
 
 class Target(Protocol):
-    """The interface of a target: the classes of all rows, or their numbers."""
+    """The interface of a target, which has a class or a number for each row."""
 
     @property
     def task(self) -> str:
@@ -59,7 +59,10 @@ class Target(Protocol):
 
     @property
     def coupled(self) -> bool:
-        """Whether kinds form couples of misses and hits, for which engines also compute the variance over queries."""
+        """Whether the kinds of pairs come in couples: 2·g for the misses, 2·g + 1 for the hits of queries of group g.
+
+        For each couple, engines also compute the sums from which standard errors are computed.
+        """
 
     def adapt(self, settings: Settings) -> Settings:
         """Return the settings, with replacements for those that this target does not support."""

@@ -1,8 +1,9 @@
 """Univariate tests: whether each feature by itself depends on the target.
 
 With classes, continuous features have a one-way F test and discrete ones a χ² test of levels by classes, from the sums
-of the first pass over the data. With a numeric target, both have a test of ranks on the rows of the probe. These tests
-are wrong for skewed or rare features in small classes, so small p-values are checked by shuffles.
+of the first pass over the data. With a numeric target, both have a test of ranks on sampled rows. The theoretical
+p-values of all these tests are wrong for skewed or rare features in small classes, so small p-values are checked by
+shuffles of the target.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class ShareTest:
     discrete : array of bool
         Which features are discrete.
     G : array of shape (m, groups)
-        The target.
+        The target, in columns of length 1: one for each class, or one with the ranks of a numeric target.
     is_numeric : bool
         Whether the target is numeric.
     """
@@ -185,7 +186,7 @@ class ShareTest:
     def statistic(self, G: Array) -> Array:
         """Return the statistic of each feature for one or more targets, (targets, features).
 
-        G has the columns of all targets.
+        The columns of `G` are those of the first target (see the attribute G), then those of the second, and so on.
         """
         squares = (G.T @ self.A) ** 2
         squares = squares.reshape(-1, self.G.shape[1], self.A.shape[1]).sum(axis=1)
@@ -279,8 +280,10 @@ def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
 
     It is the share of the shuffles whose sum is farther from the expected value, plus half of the share whose sum is
     equally far. If x has few values, many shuffles are equally far, and p would be too large if all of them counted.
-    Return NaN unless x has two values, or up to twelve that are multiples of a step from the most frequent value, with
-    few rows of other values.
+
+    Return NaN if there are too many different sums to compute them all. There are few if x has two values. There are
+    also few if x has up to twelve values whose distances from the most frequent one are multiples of a step, and few
+    rows have a value other than the most frequent one.
     """
     levels, line, count = np.unique(x, return_inverse=True, return_counts=True)
     if not 2 <= len(levels) <= MAX_EXACT_LEVELS:

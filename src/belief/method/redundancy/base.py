@@ -130,7 +130,7 @@ class Measure(Protocol):
 
     @staticmethod
     def collisions(kappa: float) -> Collisions:
-        """Return how collisions of rows are counted and multiplied for this measure, given κ."""
+        """Return the settings of collision rates and joint sums for this measure; rates below κ count as 0."""
 
     @staticmethod
     def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:

@@ -38,9 +38,9 @@ class Collisions:
 def reach(difference: Difference, kappa: float) -> tuple[Array, Array]:
     """Return the reach of each feature (the largest difference of values that collide), and the slope of its cr.
 
-    The collision rate is cr = 1 - slope·|a - b| if |a - b| <= reach, and 0 otherwise. This is 1 - min(|a - b|/σ, 6)/6,
-    set to 0 if it is below κ. The margin of 1e-9 makes values exactly at the threshold independent of the rounding of
-    σ. Values of a discrete feature collide if they are equal.
+    The collision rate of two values a and b is cr = 1 - slope·|a - b| if |a - b| <= reach, and 0 otherwise. This is
+    1 - min(|a - b|/σ, 6)/6, set to 0 if it is below κ - 1e-9. Without the 1e-9, the rounding of σ would decide whether
+    values at the threshold collide. Values of a discrete feature collide if they are equal.
     """
     sigma = difference.sigma
     is_numeric = ~difference.discrete & ~difference.constant
@@ -90,8 +90,9 @@ def empty_joint(rates: Collisions, n_lines: int, n_columns: int) -> Joint:
 def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, cross: Array) -> Joint:
     """Return joint sums of collision rates from sums of their complements, which are sparse if the data is sparse.
 
-    The complements e = 1 - cr and z = 1 - b are 0 if the values of both rows of a pair are 0. With by="hit", the joint
-    sums follow from Σcr_i·b_j = n_pairs - Σe_i - Σz_j + Σe_i·z_j.
+    The complements are e = 1 - cr and z = 1 - b, where b is 1 if cr > 0 and 0 otherwise. In a feature in which both
+    rows of a pair have the value 0, both complements are 0. If `rates.by` is "hit", the joint sums follow from
+    Σcr_i·b_j = n_pairs - Σe_i - Σz_j + Σe_i·z_j. If it is "rate", they are Σe_i·e_j.
 
     Parameters
     ----------
@@ -110,15 +111,19 @@ def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, c
 
 
 def without_noise(difference: Array, n_pairs: int) -> Array:
-    """Set differences from the number of pairs to 0 where they are only rounding error."""
+    """Set elements of `difference` that are only rounding error to 0.
+
+    Each element was computed by subtracting sums over pairs from the number of pairs.
+    """
     return np.where(difference < 1e-11 * n_pairs, 0.0, difference)
 
 
 def joint_floor(products: Array, gap_i: Array, gap_j: Array) -> Array:
-    """Return a lower bound of joint[i, j] that needs one matrix product instead of two.
+    """Return lower bounds of the joint sums Σ(cr_i·b_j + b_i·cr_j)/2 of features i and j over pairs of rows.
 
-    `products` is Σh_i·h_j with h = (cr + b)/2, and each gap is Σ(b - h)² of a feature. By definition, cr_i·b_j +
-    b_i·cr_j = 2·h_i·h_j - 2·(b_i - h_i)(b_j - h_j). By the Cauchy-Schwarz inequality, the sum of (b_i - h_i)(b_j - h_j)
-    is at most √(gap_i·gap_j). This is small, because b - h is at most (1 - κ)/2.
+    cr is the collision rate of a pair in a feature, and b is 1 if cr > 0 and 0 otherwise. With h = (cr + b)/2, the
+    joint sum is Σh_i·h_j - Σ(b_i - h_i)(b_j - h_j). `products` is the first of these sums, so the bound needs one
+    matrix product, while the joint sums need two. By the Cauchy-Schwarz inequality, the second sum is at most
+    √(gap_i·gap_j), where the gap of a feature is Σ(b - h)². This is small, because b - h is at most (1 - κ)/2.
     """
     return np.maximum(products - np.sqrt(np.outer(gap_i, gap_j)), 0.0)

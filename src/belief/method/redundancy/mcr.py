@@ -36,8 +36,8 @@ class SubtractionRule(RelevanceOnly):
         redundancy_axis="mCR with the feature of this rank",
         redundancy_caption=(
             "Each line shows the mCR of a feature with each of the others. The values are relative, from 0 for the"
-            " least to 1 for the most redundant pair of watched features in this table: two independent features may"
-            " have any value in between."
+            " least to 1 for the most redundant pair among the features with large weights: two independent features"
+            " may have any value in between."
         ),
     )
 
@@ -52,7 +52,7 @@ class SubtractionRule(RelevanceOnly):
         return float(self.score(np.array(relevance), redundancy.sum(), len(redundancy)))
 
     def growth_rule(self) -> UniqueShareRule:
-        """Return the rule of agreement instead, because sums of scores that may be negative cannot be compared."""
+        """Return the rule of agreement, because the scores of mCR may be negative."""
         return UniqueShareRule(1.0)
 
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
@@ -63,9 +63,10 @@ class SubtractionRule(RelevanceOnly):
 class MCR:
     """The redundancy mCR (I_α of the paper) between features, measured when it is needed.
 
-    The redundancy of two features is only measured if one of them was watched and the other is in the pool, because the
-    selection needs few features of wide data (see selection.py). `joint` and `pairs` have a line for each feature that
-    was ever watched, and a column for each feature of the pool. The watched features come first.
+    The features with the largest w after each batch are watched (section 5 of method.md): their redundancy with all
+    features of the pool is measured. The pool starts with the watched features, and the selection adds other features
+    when it compares them. `joint` and `pairs` have a line for each feature that was ever watched, and a column for each
+    feature of the pool.
     """
 
     doc: ClassVar[str] = "the paper's mCR"
